@@ -1,0 +1,152 @@
+"""YAML files read once, at the edge, into frozen typed objects.
+
+An error names the file, the line, the key and what would be right. Two traps of YAML 1.1 are taken out of the loader:
+``on``/``off``/``yes``/``no`` stay words, and ``12:30:45`` stays text. A key written twice is an error.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from .errors import ConfigError
+
+M = TypeVar("M", bound=BaseModel)
+Location = tuple[int | str, ...]
+
+
+class Config(BaseModel):
+    """Base of every configuration object: frozen, no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader without YAML 1.1's surprises."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: dict[Any, int] = {}
+        for key, _ in node.value:
+            line = key.start_mark.line + 1
+            name = self.construct_object(key, deep=True)
+            if not isinstance(name, str | int | float | bool):
+                raise ConfigError("a key must be a word or a number", self.name, line)
+            if name in seen:
+                raise ConfigError(f"'{name}' stands twice, first on line {seen[name]}; keep one", self.name, line)
+            seen[name] = line
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith((":bool", ":int", ":float", ":timestamp"))]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|false|False)$"), list("tTfF"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9]\d*)$"), list("-+0123456789"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][-+]?\d+)?$"),
+    list("-+.0123456789"),
+)
+
+
+def load(path: Path, model: type[M]) -> M:
+    """Read the YAML file *path* as a *model*.
+
+    Raises ConfigError naming file, line, key and remedy.
+    """
+    data, lines = read(path)
+    return validate(data, model, path, lines)
+
+
+def read(path: Path) -> tuple[Any, dict[Location, int]]:
+    """The plain data of a YAML file, and the line on which each key stands."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", path) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"is not UTF-8 text (byte {error.start})", path) from None
+    try:
+        loader = _Loader(text)
+        loader.name = str(path)
+        node = loader.get_single_node()
+        if node is None:
+            raise ConfigError("is empty", path)
+        return loader.construct_document(node), _lines(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise ConfigError(f"not YAML: {error.problem}", path, mark.line + 1 if mark else None) from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"not YAML: {error}", path) from None
+
+
+def validate(data: Any, model: type[M], path: Path, lines: dict[Location, int]) -> M:
+    """*data* as a *model*; *lines* as from :func:`read`."""
+    if not isinstance(data, dict):
+        raise ConfigError(f"must be a mapping with the keys {', '.join(model.model_fields)}", path, 1)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        location = first["loc"]
+        line = next((lines[location[:n]] for n in range(len(location), 0, -1) if location[:n] in lines), 1)
+        more = f" ({error.error_count() - 1} more after this one)" if error.error_count() > 1 else ""
+        raise ConfigError(_say(first, location, model) + more, path, line) from None
+
+
+def _lines(node: yaml.Node, at: Location = ()) -> dict[Location, int]:
+    found: dict[Location, int] = {}
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            where = (*at, key.value)
+            found[where] = key.start_mark.line + 1
+            found |= _lines(value, where)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, value in enumerate(node.value):
+            found[(*at, index)] = value.start_mark.line + 1
+            found |= _lines(value, (*at, index))
+    return found
+
+
+def _say(error: Any, location: Location, model: type[BaseModel]) -> str:
+    key = ".".join(str(part) for part in location)
+    if error["type"] == "extra_forbidden":
+        known = _known(model, location[:-1])
+        near = difflib.get_close_matches(str(location[-1]), known, 1)
+        right = f"did you mean '{near[0]}'?" if near else f"known here: {', '.join(known)}" if known else ""
+        return f"unknown key '{key}'; {right}".rstrip("; ")
+    if error["type"] == "missing":
+        return f"the key '{key}' is missing"
+    message = error["msg"].removeprefix("Value error, ")
+    return f"'{key}': {message} (got {error['input']!r})" if key else message
+
+
+def _known(model: type[BaseModel], location: Location) -> list[str]:
+    """The keys that the model at *location* knows; empty where the way there is not by plain models."""
+    current: Any = model
+    for part in location:
+        if not (isinstance(current, type) and issubclass(current, BaseModel)):
+            return []
+        field = current.model_fields.get(str(part))
+        if field is None:
+            # a part that is no field is a mapping's key, a list's index or a union's tag: stay
+            continue
+        current = _inner(field.annotation)
+    return list(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
+
+
+def _inner(annotation: Any) -> Any:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    for argument in getattr(annotation, "__args__", ()):
+        found = _inner(argument)
+        if found is not None:
+            return found
+    return None

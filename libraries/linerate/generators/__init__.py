@@ -1,0 +1,1 @@
+"""Traffic generators. A generator knows nothing of routers."""

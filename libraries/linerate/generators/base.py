@@ -1,0 +1,67 @@
+"""What a method and a testbed need of a traffic generator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..profiles import Profile
+from ..trial import Load, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorPort:
+    """A port as the generator itself describes it. ``speed_bps`` is its link speed in bit/s."""
+
+    index: int
+    mac: str
+    speed_bps: float
+    link_up: bool
+    driver: str
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One direction through the router: frames leave ``tx_port`` and are expected at ``rx_port``.
+
+    ``swapped``: the second direction of a pair, whose addresses are swapped.
+    """
+
+    tx_port: int
+    rx_port: int
+    swapped: bool = False
+
+
+class Generator(Protocol):
+    """A connected generator that holds its ports. Every call has a time limit and raises BenchError beyond it."""
+
+    @property
+    def ports(self) -> tuple[GeneratorPort, ...]:
+        """The ports held."""
+        ...
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Versions of server, client and protocol, as evidence."""
+        ...
+
+    def prepare(self, profile: Profile, ways: tuple[Way, ...]) -> None:
+        """Put the profile's streams on the sending ports, replacing what was there."""
+        ...
+
+    def measure(self, load: Load, duration: float) -> Outcome:
+        """One trial of the prepared profile: send for *duration* s, wait for the drain, read the counts."""
+        ...
+
+    def capture(self, load: Load, duration: float, limit: int) -> Mapping[int, tuple[bytes, ...]]:
+        """Send like :meth:`measure` and return up to *limit* received frames (without FCS) of each receiving port."""
+        ...
+
+    def stop(self) -> None:
+        """Stop all traffic now."""
+        ...
+
+    def close(self) -> None:
+        """Stop traffic, release the ports, end the client's process. Harmless when repeated."""
+        ...

@@ -1,0 +1,66 @@
+"""Platforms: a box and the software it may run. ``variables/platforms/*.yaml``."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from .config import Config, load
+from .errors import ConfigError
+from .units import parse_link_speed
+
+
+class Software(Config):
+    """One software of a platform. ``shell``: which commands it understands; ``interfaces`` in the order of cabling."""
+
+    shell: Literal["vpp", "linux", "freebsd"]
+    version: str
+    interfaces: Annotated[tuple[str, ...], Field(min_length=2)]
+    workers: Annotated[int, Field(ge=1)] | None = None
+    rx_queues: Annotated[int, Field(ge=1)] | None = None
+    about: str = ""
+
+
+class Platform(Config):
+    """A box. ``port_speed`` is the link speed of the ports under test. ``model``: physical parameters of the simulation."""
+
+    platform: str
+    description: str
+    port_speed: str
+    watts: Annotated[float, Field(gt=0)] | None = None
+    software: Annotated[Mapping[str, Software], Field(min_length=1)]
+    model: Mapping[str, Any] = {}
+
+    @field_validator("port_speed")
+    @classmethod
+    def _speed(cls, value: str) -> str:
+        parse_link_speed(value)
+        return value
+
+    @property
+    def link_bps(self) -> float:
+        """Link speed in bit/s."""
+        return parse_link_speed(self.port_speed)
+
+
+def read_platform(folder: Path, name: str) -> Platform:
+    """The platform *name* of *folder*. Raises ConfigError listing those that exist."""
+    path = named_file(folder, name, "platform")
+    found = load(path, Platform)
+    if found.platform != name:
+        raise ConfigError(f"says 'platform: {found.platform}'; in a file of this name right would be '{name}'", path)
+    return found
+
+
+def named_file(folder: Path, name: str, kind: str) -> Path:
+    """``folder/name.yaml``, or a ConfigError that lists what *kind*s exist."""
+    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    if name not in known:
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean '{near[0]}'? " if near else ""
+        raise ConfigError(f"no {kind} '{name}' here; {hint}known: {', '.join(known) or 'none'}", folder)
+    return folder / f"{name}.yaml"

@@ -1,0 +1,1 @@
+"""Routers under test: telemetry, configure, restore. A router knows nothing of generators."""

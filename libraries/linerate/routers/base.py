@@ -1,0 +1,99 @@
+"""What a testbed and a report need of a router, and the one thing a router knows of the world: a shell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a shell command left. ``duration`` in s."""
+
+    stdout: str
+    stderr: str
+    status: int
+    duration: float
+
+
+Shell = Callable[[str, float], Result]
+"""``shell(command, limit in s) -> Result``. Raises BenchError when the link drops or the limit passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of the router: the interface cabled to a generator port, and what is reached through it.
+
+    ``address`` as ``100.65.1.1/24``; ``peer`` is the generator port's address, ``peer_mac`` its MAC;
+    ``network`` the prefix routed towards it, as ``16.0.0.0/8``.
+    """
+
+    interface: str
+    address: str
+    peer: str
+    peer_mac: str
+    network: str
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceCounters:
+    """Frames and bytes of one interface since the router started, as the router counts them."""
+
+    rx_packets: int = 0
+    rx_bytes: int = 0
+    tx_packets: int = 0
+    tx_bytes: int = 0
+    rx_drops: int = 0
+    tx_drops: int = 0
+    rx_errors: int = 0
+    tx_errors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRuntime:
+    """One VPP graph node on one thread, from ``show runtime``. ``clocks`` are TSC cycles per vector."""
+
+    thread: str
+    name: str
+    state: str
+    calls: int
+    vectors: int
+    suspends: int
+    clocks: float
+    vectors_per_call: float
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """A reading of the router. ``uptime`` s; ``drops`` by cause; ``runtime`` for VPP only; ``raw`` the commands' text."""
+
+    uptime: float
+    interfaces: Mapping[str, InterfaceCounters]
+    drops: Mapping[str, int] = field(default_factory=dict)
+    runtime: tuple[NodeRuntime, ...] = ()
+    raw: Mapping[str, str] = field(default_factory=dict)
+
+
+class Router(Protocol):
+    """A router behind a shell. Every method raises BenchError when the shell's answer is not understood."""
+
+    def identify(self) -> Mapping[str, str]:
+        """Operating system, version, kernel, software version: evidence."""
+        ...
+
+    def configure(self, sides: tuple[Side, ...]) -> None:
+        """Addresses, static neighbours and routes of the sides. Remembers what it changed, for :meth:`restore`."""
+        ...
+
+    def restore(self) -> None:
+        """Undo what :meth:`configure` changed, last first. Harmless when repeated."""
+        ...
+
+    def clear(self) -> None:
+        """Reset counters that the router can reset (VPP ``clear runtime``), before a trial."""
+        ...
+
+    def read(self) -> Telemetry:
+        """Counters and runtime now."""
+        ...

@@ -1,0 +1,187 @@
+"""One trial: what was asked for, what was really offered, what came back. Counts first, rates derived.
+
+Terms: RFC 2285 3.5 (intended load, offered load), RFC 2544 26.1 (trial), RFC 9971 (trial duration, loss ratio).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """An intended load: ``pps`` frames/s into **each** sending port (all streams of the profile together)."""
+
+    pps: float
+
+    def __post_init__(self) -> None:
+        if not self.pps > 0:
+            raise ValueError(f"a load is a positive number of frames per second, not {self.pps}")
+
+
+@dataclass(frozen=True, slots=True)
+class DirectionCount:
+    """Frames of one direction in one trial, all counts.
+
+    ``intended``: load x duration; ``offered``: really sent by the generator; ``forwarded``: received on the expected
+    port. Bytes are L2 with FCS.
+    """
+
+    tx_port: int
+    rx_port: int
+    intended: int
+    offered: int
+    forwarded: int
+    offered_bytes: int = 0
+    forwarded_bytes: int = 0
+
+    @property
+    def unsent(self) -> int:
+        """Frames the generator did not send: its own shortcoming, never the router's loss."""
+        return max(0, self.intended - self.offered)
+
+    @property
+    def lost(self) -> int:
+        """Frames that did not come back. Never negative; a surplus is :attr:`surplus`."""
+        return max(0, self.offered - self.forwarded)
+
+    @property
+    def surplus(self) -> int:
+        """Frames received beyond those offered (duplicates or strangers)."""
+        return max(0, self.forwarded - self.offered)
+
+    @property
+    def loss_ratio(self) -> float:
+        """Lost / offered, 0..1 (RFC 9971). 0 where nothing was offered."""
+        return self.lost / self.offered if self.offered else 0.0
+
+
+class Fault(Enum):
+    """What can be wrong with a trial, by the bench."""
+
+    UNDER_OFFERED = "the generator sent less than was asked"
+    STRETCHED = "the generator took longer than the trial's duration"
+    OVER_OFFERED = "the generator sent more than was asked"
+    SURPLUS = "more frames came back than were sent"
+    LINK_DOWN = "a link was down"
+    COUNTERS = "counters went backwards or could not be read"
+    GENERATOR = "the generator reported an error"
+    ROUTER = "the router restarted or could not be reached"
+    CLOCK = "the clock jumped"
+
+    @property
+    def spares_the_router(self) -> bool:
+        """True: loss seen under this fault proves nothing. False: the load was merely lower, loss still counts."""
+        return self not in (Fault.UNDER_OFFERED, Fault.STRETCHED)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with one trial, with its figures in words."""
+
+    fault: Fault
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.fault.value}: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one trial left: ``duration`` s asked, ``elapsed`` s of transmission really taken, counts per direction.
+
+    ``started`` is Unix time in s. ``problems`` are those the generator itself saw; :func:`judge` adds the rest.
+    ``readings`` are the generator's further figures (CPU in per cent, queue_full …), kept as evidence.
+    """
+
+    load: Load
+    duration: float
+    elapsed: float
+    started: float
+    directions: tuple[DirectionCount, ...]
+    problems: tuple[Problem, ...] = ()
+    readings: Mapping[str, float] = field(default_factory=dict)
+
+
+Measure = Callable[[Load, float], Outcome]
+"""The one thing a method knows of the world: ``measure(load, duration in s) -> Outcome``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far a trial may be from what was asked before it is invalid. Ratios of the intended count; times in s."""
+
+    under: float = 0.005
+    over: float = 0.005
+    late: float = 1.0
+    late_ratio: float = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """An outcome with what is wrong with it. ``number`` counts from 1 within a requirement; warm-up trials are 0."""
+
+    number: int
+    outcome: Outcome
+    problems: tuple[Problem, ...]
+
+    @property
+    def offered(self) -> int:
+        """Frames offered, all directions."""
+        return sum(direction.offered for direction in self.outcome.directions)
+
+    @property
+    def forwarded(self) -> int:
+        """Frames forwarded, all directions."""
+        return sum(direction.forwarded for direction in self.outcome.directions)
+
+    @property
+    def intended(self) -> int:
+        """Frames intended, all directions."""
+        return sum(direction.intended for direction in self.outcome.directions)
+
+    @property
+    def lost(self) -> int:
+        """Frames lost, all directions (a surplus in one direction does not make good a loss in the other)."""
+        return sum(direction.lost for direction in self.outcome.directions)
+
+    @property
+    def valid(self) -> bool:
+        """The load was put on the wire and the bench saw nothing wrong."""
+        return not self.problems
+
+    @property
+    def blames_router(self) -> bool:
+        """Loss in this trial is the router's: valid, or only *less* was offered than asked (monotonic evidence)."""
+        return not any(problem.fault.spares_the_router for problem in self.problems)
+
+    def loss_ratio(self, in_total: bool) -> float:
+        """Loss ratio of both directions together, or of the worse one."""
+        if in_total:
+            return self.lost / self.offered if self.offered else 0.0
+        return max((direction.loss_ratio for direction in self.outcome.directions), default=0.0)
+
+
+def judge(number: int, outcome: Outcome, tolerance: Tolerance, clock_speed: float = 1.0) -> Trial:
+    """An outcome as a trial: adds the problems that its figures show.
+
+    *clock_speed*: seconds of the bench's clock per second of the wall (1 on every bench but a simulated one).
+    """
+    found = list(outcome.problems)
+    for direction in outcome.directions:
+        way = f"port {direction.tx_port} to {direction.rx_port}"
+        asked, sent = direction.intended, direction.offered
+        if sent < asked * (1 - tolerance.under) - 1:
+            share = 100 * sent / asked
+            found.append(Problem(Fault.UNDER_OFFERED, f"{way}: {sent} of {asked} frames ({share:.2f} %)"))
+        if sent > asked * (1 + tolerance.over) + 1:
+            found.append(Problem(Fault.OVER_OFFERED, f"{way}: {sent} frames instead of {asked}"))
+        if direction.surplus:
+            found.append(Problem(Fault.SURPLUS, f"{way}: {direction.forwarded} received, {sent} sent"))
+    # a wall-clock allowance is worth clock_speed times as much on the bench's own clock
+    late = outcome.elapsed - outcome.duration
+    if late > tolerance.late * clock_speed + tolerance.late_ratio * outcome.duration:
+        found.append(Problem(Fault.STRETCHED, f"{outcome.elapsed:.2f} s instead of {outcome.duration:g} s"))
+    return Trial(number, outcome, tuple(found))

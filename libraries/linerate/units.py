@@ -1,0 +1,108 @@
+"""Rates, frame sizes and line-rate arithmetic.
+
+Conventions, once and for all:
+
+* A *frame size* is in bytes and includes the 4-byte FCS (RFC 1242 3.5, RFC 2544 9).
+* *L2* bits of a frame are ``8 * size``; *L1* bits are ``8 * (size + 20)``: preamble 7, start delimiter 1 and the minimal
+  inter-frame gap 12 bytes of IEEE 802.3.
+* *Line rate* is the link speed in L1 bit/s of **one** direction.
+* A *mean* frame size may be fractional (a mix), a rate in frames/s is a float, a count of frames is an int.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+FCS = 4
+"""Bytes of the frame check sequence, included in every frame size here."""
+
+OVERHEAD = 20
+"""Bytes a frame occupies on the wire besides itself: preamble 7 + start delimiter 1 + inter-frame gap 12."""
+
+PREFIX = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9}
+
+_SPEED = re.compile(r"^\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<prefix>[kKMG]?)(?:bps|bit/s|b/s)\s*$")
+
+
+class Layer(Enum):
+    """Which bits a bit rate counts."""
+
+    L1 = "L1"
+    L2 = "L2"
+
+
+def l1_bits(size: float) -> float:
+    """Bits that one frame of *size* bytes (FCS included) occupies on the wire."""
+    return 8 * (size + OVERHEAD)
+
+
+def l2_bits(size: float) -> float:
+    """Bits of one frame of *size* bytes (FCS included)."""
+    return 8 * size
+
+
+def bits(size: float, layer: Layer) -> float:
+    """Bits of one frame of *size* bytes at *layer*."""
+    return l1_bits(size) if layer is Layer.L1 else l2_bits(size)
+
+
+def line_rate_pps(link_bps: float, size: float) -> float:
+    """Frames/s of *size* bytes that fill one direction of a link of *link_bps* (14.88 M for 64 bytes on 10 Gbit/s)."""
+    return link_bps / l1_bits(size)
+
+
+def parse_link_speed(text: str) -> float:
+    """``"10 Gbps"`` or ``"2.5 Gbit/s"`` as bit/s. Raises ValueError with what would be right."""
+    found = _SPEED.match(text)
+    if not found or float(found["number"]) <= 0:
+        raise ValueError(f"'{text}' is not a link speed; right would be for example '10 Gbps' or '2.5 Gbit/s'")
+    return float(found["number"]) * PREFIX[found["prefix"]]
+
+
+def si(value: float, unit: str, digits: int = 4) -> str:
+    """*value* with an SI prefix and *digits* significant digits: ``si(14880952, "pps") == "14.88 Mpps"``."""
+    for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        # rounding may carry into the next prefix: 999 999 pps reads 1 Mpps, not 1000 kpps
+        if abs(float(f"{value:.{digits}g}")) >= factor:
+            return f"{_digits(value / factor, digits)} {prefix}{unit}"
+    return f"{_digits(value, digits)} {unit}"
+
+
+def _digits(value: float, digits: int) -> str:
+    text = f"{value:.{digits}g}"
+    return f"{float(text):.0f}" if "e" in text else text
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A frame rate of one direction of one link, readable in every unit.
+
+    ``pps`` frames/s; ``size`` mean frame bytes with FCS; ``link_bps`` link speed in bit/s (L1).
+    """
+
+    pps: float
+    size: float
+    link_bps: float
+
+    @property
+    def l1_bps(self) -> float:
+        """L1 bit/s."""
+        return self.pps * l1_bits(self.size)
+
+    @property
+    def l2_bps(self) -> float:
+        """L2 bit/s."""
+        return self.pps * l2_bits(self.size)
+
+    @property
+    def percent(self) -> float:
+        """Per cent of one direction's line rate."""
+        return 100 * self.l1_bps / self.link_bps
+
+    def __str__(self) -> str:
+        return (
+            f"{si(self.pps, 'pps')} ({si(self.l1_bps, 'bit/s')} L1, {si(self.l2_bps, 'bit/s')} L2,"
+            f" {self.percent:.2f} % of line rate)"
+        )
