@@ -1,0 +1,70 @@
+"""How every process of the embedded bench begins and ends.
+
+It is told its specification as one JSON line on standard input, answers with one JSON line on standard output
+(``{"ready": true, …}`` or ``{"error": "sentence"}``), and ends when standard input ends: so a parent that was killed
+leaves no child. SIGTERM ends it too; SIGINT is left to the parent, which stops its children in order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+GRACE = 3.0
+"""Seconds that an orderly end may take before the process ends itself regardless."""
+
+
+def read_specification() -> dict[str, Any]:
+    """The one JSON object that the parent writes first."""
+    line = sys.stdin.readline()
+    if not line:
+        raise SystemExit(1)
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+def ready(facts: Mapping[str, Any]) -> None:
+    """Tell the parent that service has begun."""
+    _say({"ready": True, "pid": os.getpid(), **facts})
+
+
+def refuse(sentence: str) -> None:
+    """Tell the parent why it cannot begin, then end with status 1."""
+    _say({"error": sentence})
+    raise SystemExit(1)
+
+
+def _say(data: Mapping[str, Any]) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.write(json.dumps(data) + "\n")
+        sys.stdout.flush()
+
+
+def on_end(stop: Callable[[], None]) -> None:
+    """Call *stop* once, from another thread, when the parent has gone or SIGTERM arrives; end by force after GRACE."""
+    begun = threading.Event()
+
+    def end() -> None:
+        if begun.is_set():
+            return
+        begun.set()
+        watchdog = threading.Timer(GRACE, os._exit, (1,))
+        watchdog.daemon = True
+        watchdog.start()
+        stop()
+
+    def watch() -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while os.read(0, 4096):
+                pass
+        end()
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=end, daemon=True).start())
+    threading.Thread(target=watch, daemon=True, name="parent-watch").start()

@@ -1,0 +1,114 @@
+"""The simulated router as its shell sees it, and what the shell may change: the contract of the control socket.
+
+The forwarding model lives in the server's process; the SSH shells live in another. They meet on a ZeroMQ REQ/REP
+socket on loopback: one JSON object each way, ``{"token": …, "op": "state" | "configure" | "clear", …}``. Answers are
+``{"ok": …}`` or ``{"error": "sentence"}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceState:
+    """Counts since boot. ``rx_packets`` were taken in by the router; ``rx_missed`` never left the NIC's ring."""
+
+    name: str
+    mac: str
+    speed_bps: float
+    link_up: bool
+    rx_packets: int = 0
+    rx_bytes: int = 0
+    tx_packets: int = 0
+    tx_bytes: int = 0
+    rx_missed: int = 0
+    no_route: int = 0
+    tx_dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """A VPP graph node since ``clear runtime``. ``clocks`` is the sum of cycles, not yet per anything."""
+
+    name: str
+    state: str
+    calls: int
+    vectors: int
+    suspends: int
+    clocks: float
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadState:
+    """A thread (VPP) or CPU (Linux, FreeBSD): its receive queues as (interface, queue), its nodes, frames handled."""
+
+    name: str
+    lcore: int
+    queues: tuple[tuple[str, int], ...] = ()
+    nodes: tuple[NodeState, ...] = ()
+    packets: int = 0
+    busy: float = 0.0
+    """Share of the core's time spent on packets since ``clear``, 0..1."""
+
+
+@dataclass(frozen=True, slots=True)
+class RouterConfiguration:
+    """What the shell has configured. Without addresses, neighbours and routes a model forwards nothing."""
+
+    up: tuple[str, ...] = ()
+    addresses: tuple[tuple[str, str], ...] = ()
+    """(interface, ``100.65.1.1/24``)"""
+    neighbours: tuple[tuple[str, str, str], ...] = ()
+    """(interface, address, MAC)"""
+    routes: tuple[tuple[str, str], ...] = ()
+    """(prefix, next hop)"""
+
+
+@dataclass(frozen=True, slots=True)
+class RouterState:
+    """All of it. ``uptime`` and ``since_clear`` in s of the bench's clock."""
+
+    software: str
+    version: str
+    hostname: str
+    uptime: float
+    since_clear: float
+    clock_hz: float
+    interfaces: tuple[InterfaceState, ...]
+    threads: tuple[ThreadState, ...]
+    configuration: RouterConfiguration = field(default_factory=RouterConfiguration)
+
+
+def to_json(state: RouterState | RouterConfiguration) -> dict[str, Any]:
+    """Plain data for the control socket."""
+    return asdict(state)
+
+
+def configuration_from_json(data: Mapping[str, Any]) -> RouterConfiguration:
+    """The inverse of :func:`to_json` for a configuration."""
+    return RouterConfiguration(
+        up=tuple(data["up"]),
+        addresses=tuple((row[0], row[1]) for row in data["addresses"]),
+        neighbours=tuple((row[0], row[1], row[2]) for row in data["neighbours"]),
+        routes=tuple((row[0], row[1]) for row in data["routes"]),
+    )
+
+
+def state_from_json(data: Mapping[str, Any]) -> RouterState:
+    """The inverse of :func:`to_json` for a state."""
+    threads = []
+    for thread in data["threads"]:
+        nodes = tuple(NodeState(**node) for node in thread["nodes"])
+        queues = tuple((row[0], row[1]) for row in thread["queues"])
+        threads.append(ThreadState(**{**thread, "nodes": nodes, "queues": queues}))
+    return RouterState(
+        **{
+            **data,
+            "interfaces": tuple(InterfaceState(**row) for row in data["interfaces"]),
+            "threads": tuple(threads),
+            "configuration": configuration_from_json(data["configuration"]),
+        }
+    )
