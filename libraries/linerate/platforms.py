@@ -26,7 +26,7 @@ class Software(Config):
 
 
 class Platform(Config):
-    """A box. ``port_speed`` is the link speed of the ports under test. ``model``: physical parameters of the simulation."""
+    """A box. ``port_speed``: of the ports under test. ``model``: physical parameters of the simulation."""
 
     platform: str
     description: str

@@ -3,8 +3,8 @@
 Conventions, once and for all:
 
 * A *frame size* is in bytes and includes the 4-byte FCS (RFC 1242 3.5, RFC 2544 9).
-* *L2* bits of a frame are ``8 * size``; *L1* bits are ``8 * (size + 20)``: preamble 7, start delimiter 1 and the minimal
-  inter-frame gap 12 bytes of IEEE 802.3.
+* *L2* bits of a frame are ``8 * size``; *L1* bits are ``8 * (size + 20)``: preamble 7, start delimiter 1 and the
+  minimal inter-frame gap 12 bytes of IEEE 802.3.
 * *Line rate* is the link speed in L1 bit/s of **one** direction.
 * A *mean* frame size may be fractional (a mix), a rate in frames/s is a float, a count of frames is an int.
 """

@@ -101,7 +101,10 @@ class Backend(Protocol):
         ...
 
     def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
-        """Begin sending on each port of *traffic* at the same moment, for *duration* s of the bench's clock (None: until stopped)."""
+        """Begin sending on each port of *traffic* at the same moment.
+
+        *duration* in s of the bench's clock; None: until stopped.
+        """
         ...
 
     def update(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:

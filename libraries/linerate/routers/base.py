@@ -66,7 +66,7 @@ class NodeRuntime:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """A reading of the router. ``uptime`` s; ``drops`` by cause; ``runtime`` for VPP only; ``raw`` the commands' text."""
+    """A reading. ``uptime`` s; ``drops`` by cause; ``runtime`` for VPP only; ``raw`` the commands' text."""
 
     uptime: float
     interfaces: Mapping[str, InterfaceCounters]

@@ -1,0 +1,54 @@
+"""Cost: processor cycles per forwarded packet at a load, from the router's own telemetry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..goals import Goal
+from ..requirement import Requirement
+from ..trial import Load, Measure, Outcome, Trial
+from ..verdict import Evidence, Ruling, Verdict
+from .reasons import bench_reason, rate_figures
+from .sequential import Conditions, until_decided
+
+ReadCycles = Callable[[], float]
+"""Cycles per packet since the last clear, from the router."""
+
+
+def cost(
+    requirement: Requirement,
+    load: Load,
+    goal: Goal,
+    measure: Measure,
+    clear: Callable[[], None],
+    read_cycles: ReadCycles,
+    link_bps: float,
+    conditions: Conditions,
+) -> Verdict:
+    """Judge a ``costs ≤ N cycles/packet`` sentence at *load*.
+
+    Each trial clears the router's runtime counters, sends, and reads them; a trial is good when its cycles are within
+    the threshold. Loss does not spoil it: cost is what a forwarded packet takes.
+    """
+    cycles: list[float] = []
+
+    def reading(asked: Load, duration: float) -> Outcome:
+        clear()
+        outcome = measure(asked, duration)
+        cycles.append(read_cycles())
+        return outcome
+
+    def weigh(trial: Trial) -> Evidence:
+        if not trial.blames_router:
+            return Evidence.NONE
+        return Evidence.GOOD if cycles[trial.number - 1] <= requirement.threshold.number else Evidence.BAD
+
+    ruling, trials = until_decided(reading, load, goal, weigh, conditions)
+    mean = sum(cycles) / len(cycles)
+    figures = rate_figures(requirement, trials, link_bps) | {"cycles_per_packet": mean}
+    reason = (
+        bench_reason(trials)
+        if ruling is Ruling.INCONCLUSIVE
+        else f"{mean:.4g} cycles per packet (trials from {min(cycles):.4g} to {max(cycles):.4g})"
+    )
+    return Verdict(requirement, goal, ruling, reason, trials, link_bps, figures)

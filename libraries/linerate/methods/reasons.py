@@ -1,0 +1,56 @@
+"""Words and figures that the methods share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from ..requirement import Requirement
+from ..trial import Fault, Trial
+from ..units import Rate, si
+from ..verdict import forwarded_pps, offered_pps
+
+
+def percent(ratio: float) -> str:
+    """A ratio as per cent with three digits; a loss that is there never reads 0."""
+    return f"{100 * ratio:.3g} %"
+
+
+def rate_text(pps: float, requirement: Requirement, link_bps: float) -> str:
+    """A rate in every unit, counted as the sentence counts."""
+    rate = Rate(pps, requirement.profile.mean_size, link_bps)
+    scope = f" {requirement.scope.value}" if requirement.scope.value else ""
+    return (
+        f"{si(pps, 'pps')} ({si(rate.l1_bps, 'bit/s')} L1, {si(rate.l2_bps, 'bit/s')} L2,"
+        f" {rate.percent:.4g} % line rate{scope})"
+    )
+
+
+def rate_figures(requirement: Requirement, trials: Sequence[Trial], link_bps: float) -> dict[str, float]:
+    """Mean offered and forwarded rates over the trials that say something of the router, in every unit."""
+    telling = [trial for trial in trials if trial.blames_router] or list(trials)
+    found: dict[str, float] = {}
+    for name, mean in (
+        ("offered", fmean(offered_pps(trial, requirement) for trial in telling)),
+        ("forwarded", fmean(forwarded_pps(trial, requirement) for trial in telling)),
+    ):
+        rate = Rate(mean, requirement.profile.mean_size, link_bps)
+        found |= {
+            f"{name}_pps": rate.pps,
+            f"{name}_l1_bps": rate.l1_bps,
+            f"{name}_l2_bps": rate.l2_bps,
+            f"{name}_percent_of_line": rate.percent,
+        }
+    return found
+
+
+def bench_reason(trials: Sequence[Trial]) -> str:
+    """Why the trials prove nothing: the last spoilt trial's problems, and what to do about them."""
+    spoilt = [trial for trial in trials if trial.problems]
+    if not spoilt:
+        return "the generator's load was not enough to tell"
+    problems = spoilt[-1].problems
+    text = "; ".join(str(problem) for problem in problems)
+    slow = any(problem.fault in (Fault.UNDER_OFFERED, Fault.STRETCHED) for problem in problems)
+    remedy = "; use a faster generator, or state a load it can send" if slow else "; mend the bench and run again"
+    return f"the bench could not prove either: {text} ({len(spoilt)} of {len(trials)} trials){remedy}"

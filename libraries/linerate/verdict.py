@@ -1,0 +1,146 @@
+"""The decision rule: what a list of trials proves about a requirement under a goal. Pure functions of the counts.
+
+Each trial is evidence for the router (GOOD), against it (BAD), or for nothing (NONE). With duration sum *S* and exceed
+ratio *e* of the goal (RFC 9971 conditional throughput, read sequentially):
+
+* FAIL as soon as BAD trials last longer than ``e * S``: whatever else came, the goal could not be met any more;
+* PASS as soon as GOOD trials last at least ``(1 - e) * S``: whatever else came, it could not be missed any more;
+* INCONCLUSIVE when more trials than the goal's ``invalid_trials`` proved nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from .goals import Goal
+from .requirement import Quantity, Requirement
+from .trial import Fault, Trial
+
+_HAIR = 1e-9
+
+
+class Ruling(Enum):
+    """The three outcomes of a requirement."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+class Evidence(Enum):
+    """What one trial proves."""
+
+    GOOD = "good"
+    BAD = "bad"
+    NONE = "none"
+
+
+Weigh = Callable[[Trial], Evidence]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Seconds of trials for and against, and the number that proved nothing."""
+
+    good: float
+    bad: float
+    spoilt: int
+
+
+def tally(trials: Sequence[Trial], weigh: Weigh) -> Tally:
+    """Add up what the trials prove."""
+    weighed = [(weigh(trial), trial.outcome.duration) for trial in trials]
+    return Tally(
+        math.fsum(duration for evidence, duration in weighed if evidence is Evidence.GOOD),
+        math.fsum(duration for evidence, duration in weighed if evidence is Evidence.BAD),
+        sum(1 for evidence, _ in weighed if evidence is Evidence.NONE),
+    )
+
+
+def decide(goal: Goal, trials: Sequence[Trial], weigh: Weigh) -> Ruling | None:
+    """The verdict that *trials* allow, or None while more of them are needed."""
+    found = tally(trials, weigh)
+    if found.bad > goal.exceed_ratio * goal.duration_sum + _HAIR:
+        return Ruling.FAIL
+    if found.good >= (1 - goal.exceed_ratio) * goal.duration_sum - _HAIR:
+        return Ruling.PASS
+    if found.spoilt > goal.invalid_trials:
+        return Ruling.INCONCLUSIVE
+    return None
+
+
+def weigh_loss(goal: Goal, in_total: bool) -> Weigh:
+    """Loss within the goal is GOOD only at the load asked for; loss beyond it is BAD at that load *or any lower*."""
+
+    def weigh(trial: Trial) -> Evidence:
+        if not trial.blames_router:
+            return Evidence.NONE
+        if trial.loss_ratio(in_total) > goal.loss_ratio:
+            return Evidence.BAD
+        return Evidence.GOOD if trial.valid else Evidence.NONE
+
+    return weigh
+
+
+def transmission_seconds(trial: Trial) -> float:
+    """How long frames were sent, in s: the duration asked for, or the time really taken where that was too long."""
+    stretched = any(problem.fault is Fault.STRETCHED for problem in trial.problems)
+    return trial.outcome.elapsed if stretched else trial.outcome.duration
+
+
+def forwarded_pps(trial: Trial, requirement: Requirement) -> float:
+    """Forwarding rate in frames/s as the sentence counts: of both directions together, or of the worse one."""
+    seconds = transmission_seconds(trial)
+    rates = [direction.forwarded / seconds for direction in trial.outcome.directions]
+    return math.fsum(rates) if requirement.in_total else min(rates, default=0.0)
+
+
+def offered_pps(trial: Trial, requirement: Requirement) -> float:
+    """Offered load in frames/s, counted as :func:`forwarded_pps` counts."""
+    seconds = transmission_seconds(trial)
+    rates = [direction.offered / seconds for direction in trial.outcome.directions]
+    return math.fsum(rates) if requirement.in_total else min(rates, default=0.0)
+
+
+def weigh_forwarding(requirement: Requirement, link_bps: float) -> Weigh:
+    """The rate forwarded reaches the threshold (GOOD), or frames were lost and it does not (BAD).
+
+    A generator that sends less than its maximum spoils nothing as long as what came back is enough; where it is not
+    enough and nothing was lost, the trial says only that the generator was slow.
+    """
+    threshold = requirement.threshold_pps(link_bps)
+
+    def weigh(trial: Trial) -> Evidence:
+        if not trial.blames_router:
+            return Evidence.NONE
+        if forwarded_pps(trial, requirement) >= threshold:
+            return Evidence.GOOD
+        return Evidence.BAD if trial.lost else Evidence.NONE
+
+    return weigh
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a requirement came to. ``figures``: named measured values with their unit in the name."""
+
+    requirement: Requirement
+    goal: Goal
+    outcome: Ruling
+    reason: str
+    trials: tuple[Trial, ...]
+    link_bps: float
+    figures: dict[str, float]
+
+    @property
+    def message(self) -> str:
+        """``FAIL: <sentence>: <what was measured>; <goal>``."""
+        return f"{self.outcome.value}: {self.requirement.sentence}: {self.reason}; {self.goal}"
+
+    @property
+    def is_rfc2544_throughput(self) -> bool:
+        """Whether this result may be called RFC 2544 throughput."""
+        return self.requirement.quantity is Quantity.THROUGHPUT and self.goal.goal == "rfc2544"
