@@ -1,0 +1,353 @@
+"""The records of a run: one per trial, one per requirement, one for what took part. Plain data, to JSON and back.
+
+Every record names its schema (``linerate.trial/1`` …), its run and whether it was simulated. The JSON Schema files stand
+in ``schemas/`` beside this module. Times are Unix time in s; rates are frames/s of one direction; sizes are bytes with FCS.
+A figure that is not finite is written as ``null``, which JSON can hold, and read back as NaN.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any, Literal, get_args
+
+from ..trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from ..units import Rate
+
+TRIAL = "linerate.trial/1"
+REQUIREMENT = "linerate.requirement/1"
+ENVIRONMENT = "linerate.environment/1"
+MANIFEST = "linerate.manifest/1"
+
+Verdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]
+VERDICTS: tuple[str, ...] = get_args(Verdict)
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The published JSON Schema (draft 2020-12) of a record, as ``schema(TRIAL)``."""
+    short = name.removeprefix("linerate.").split("/")[0]
+    text = (files(__package__) / "schemas" / f"{short}.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """A rate in every unit: frames/s, L1 bit/s, L2 bit/s, per cent of one direction's line rate."""
+
+    pps: float
+    l1_bps: float
+    l2_bps: float
+    percent: float
+
+    @classmethod
+    def of(cls, rate: Rate) -> Figures:
+        """The figures of a :class:`Rate`."""
+        return cls(rate.pps, rate.l1_bps, rate.l2_bps, rate.percent)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRecord:
+    """One line of ``trials.jsonl``: a trial and all that is needed to judge it again without the bench.
+
+    ``requirement`` is the number of the requirement within the run. ``mean_size`` in bytes with FCS, ``link_bps`` the
+    link speed of one direction, ``clock_speed`` seconds of the bench's clock per second of the wall.
+    """
+
+    run: str
+    simulated: bool
+    requirement: int
+    test: str
+    sentence: str
+    profile: str
+    mean_size: float
+    link_bps: float
+    trial: Trial
+    clock_speed: float = 1.0
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON data (schema ``linerate.trial/1``)."""
+        outcome = self.trial.outcome
+        return {
+            "schema": TRIAL,
+            "run": self.run,
+            "simulated": self.simulated,
+            "requirement": self.requirement,
+            "test": self.test,
+            "sentence": self.sentence,
+            "profile": self.profile,
+            "mean_size": self.mean_size,
+            "link_bps": self.link_bps,
+            "clock_speed": self.clock_speed,
+            "number": self.trial.number,
+            "valid": self.trial.valid,
+            "load_pps": outcome.load.pps,
+            "duration": outcome.duration,
+            "elapsed": _finite(outcome.elapsed),
+            "started": outcome.started,
+            "directions": [_direction(direction) for direction in outcome.directions],
+            "seen_by_generator": [_problem(problem) for problem in outcome.problems],
+            "problems": [_problem(problem) for problem in self.trial.problems],
+            "readings": {name: _finite(value) for name, value in outcome.readings.items()},
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TrialRecord:
+        """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
+        take = _Taker(data, TRIAL)
+        readings = take("readings", dict)
+        outcome = Outcome(
+            Load(take.number("load_pps")),
+            take.number("duration"),
+            take.number("elapsed"),
+            take.number("started"),
+            tuple(_read_direction(item) for item in take("directions", list)),
+            tuple(_read_problem(item) for item in take("seen_by_generator", list)),
+            {name: _read_figure(name, value) for name, value in readings.items()},
+        )
+        problems = tuple(_read_problem(item) for item in take("problems", list))
+        return cls(
+            run=take("run", str),
+            simulated=take("simulated", bool),
+            requirement=take("requirement", int),
+            test=take("test", str),
+            sentence=take("sentence", str),
+            profile=take("profile", str),
+            mean_size=take.number("mean_size"),
+            link_bps=take.number("link_bps"),
+            clock_speed=take.number("clock_speed"),
+            trial=Trial(take("number", int), outcome, problems),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RequirementRecord:
+    """One line of ``requirements.jsonl``: an SLA sentence and what came of it.
+
+    ``goal_terms``: the goal's figures, as in its file. ``threshold``: the demand in words, every unit. ``measured``: the
+    rate found, None where none could be. ``trials``: the numbers of its trials in ``trials.jsonl``. ``extra``: JSON data
+    of special quantities (cycles per packet, latency, telemetry's findings).
+    """
+
+    run: str
+    simulated: bool
+    number: int
+    test: str
+    sentence: str
+    verdict: Verdict
+    message: str
+    goal: str
+    goal_terms: Mapping[str, Any]
+    profile: str
+    mean_size: float
+    link_bps: float
+    threshold: str
+    measured: Figures | None
+    trials: tuple[int, ...]
+    started: float
+    ended: float
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.verdict not in VERDICTS:
+            raise ValueError(f"a verdict is one of {', '.join(VERDICTS)}, not '{self.verdict}'")
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON data (schema ``linerate.requirement/1``)."""
+        measured = self.measured
+        return {
+            "schema": REQUIREMENT,
+            "run": self.run,
+            "simulated": self.simulated,
+            "number": self.number,
+            "test": self.test,
+            "sentence": self.sentence,
+            "verdict": self.verdict,
+            "message": self.message,
+            "goal": self.goal,
+            "goal_terms": dict(self.goal_terms),
+            "profile": self.profile,
+            "mean_size": self.mean_size,
+            "link_bps": self.link_bps,
+            "threshold": self.threshold,
+            "measured": measured
+            and {
+                "pps": measured.pps,
+                "l1_bps": measured.l1_bps,
+                "l2_bps": measured.l2_bps,
+                "percent": measured.percent,
+            },
+            "trials": list(self.trials),
+            "started": self.started,
+            "ended": self.ended,
+            "extra": dict(self.extra),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RequirementRecord:
+        """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
+        take = _Taker(data, REQUIREMENT)
+        figures = take("measured", dict, type(None))
+        inner = None if figures is None else _Taker(figures, None)
+        return cls(
+            run=take("run", str),
+            simulated=take("simulated", bool),
+            number=take("number", int),
+            test=take("test", str),
+            sentence=take("sentence", str),
+            verdict=take("verdict", str),
+            message=take("message", str),
+            goal=take("goal", str),
+            goal_terms=take("goal_terms", dict),
+            profile=take("profile", str),
+            mean_size=take.number("mean_size"),
+            link_bps=take.number("link_bps"),
+            threshold=take("threshold", str),
+            measured=inner and Figures(*(inner.number(name) for name in ("pps", "l1_bps", "l2_bps", "percent"))),
+            trials=tuple(take("trials", list)),
+            started=take.number("started"),
+            ended=take.number("ended"),
+            extra=take("extra", dict),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentRecord:
+    """``environment.json``: what took part. Versions are words as each part gave them.
+
+    ``versions``: generator, client, server, router, as ``{"generator.server": "v3.08"}``. ``packages``: Python
+    distributions. ``cpu_steal_percent``: CPU time that the hypervisor withheld from this machine during the run, in per
+    cent of all CPU time; None before the end and where the system does not tell. ``ended`` None: the run did not finish.
+    """
+
+    run: str
+    simulated: bool
+    testbed: str
+    platform: str
+    software: str
+    clock_speed: float
+    started: float
+    ended: float | None = None
+    host: Mapping[str, Any] = field(default_factory=dict)
+    packages: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    cpu_steal_percent: float | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as JSON data (schema ``linerate.environment/1``)."""
+        return {
+            "schema": ENVIRONMENT,
+            "run": self.run,
+            "simulated": self.simulated,
+            "testbed": self.testbed,
+            "platform": self.platform,
+            "software": self.software,
+            "clock_speed": self.clock_speed,
+            "started": self.started,
+            "ended": self.ended,
+            "host": dict(self.host),
+            "packages": dict(self.packages),
+            "versions": dict(self.versions),
+            "cpu_steal_percent": self.cpu_steal_percent,
+            "extra": dict(self.extra),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> EnvironmentRecord:
+        """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
+        take = _Taker(data, ENVIRONMENT)
+        return cls(
+            run=take("run", str),
+            simulated=take("simulated", bool),
+            testbed=take("testbed", str),
+            platform=take("platform", str),
+            software=take("software", str),
+            clock_speed=take.number("clock_speed"),
+            started=take.number("started"),
+            ended=take("ended", float, int, type(None)),
+            host=take("host", dict),
+            packages=take("packages", dict),
+            versions=take("versions", dict),
+            cpu_steal_percent=take("cpu_steal_percent", float, int, type(None)),
+            extra=take("extra", dict),
+        )
+
+
+def dumps(data: Mapping[str, Any]) -> str:
+    """JSON of one record on one line. Raises ValueError where a figure is not finite or not JSON data at all."""
+    try:
+        return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"a {data.get('schema', 'record')} record cannot be written as JSON: {error}") from None
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _direction(count: DirectionCount) -> dict[str, int]:
+    return {
+        "tx_port": count.tx_port,
+        "rx_port": count.rx_port,
+        "intended": count.intended,
+        "offered": count.offered,
+        "forwarded": count.forwarded,
+        "offered_bytes": count.offered_bytes,
+        "forwarded_bytes": count.forwarded_bytes,
+    }
+
+
+def _read_direction(data: Any) -> DirectionCount:
+    take = _Taker(data, None)
+    names = ("tx_port", "rx_port", "intended", "offered", "forwarded", "offered_bytes", "forwarded_bytes")
+    return DirectionCount(*(take(name, int) for name in names))
+
+
+def _problem(problem: Problem) -> dict[str, str]:
+    return {"fault": problem.fault.name, "detail": problem.detail}
+
+
+def _read_problem(data: Any) -> Problem:
+    take = _Taker(data, None)
+    fault = take("fault", str)
+    if fault not in Fault.__members__:
+        raise ValueError(f"'fault' is '{fault}'; known: {', '.join(Fault.__members__)}")
+    return Problem(Fault[fault], take("detail", str))
+
+
+def _read_figure(name: str, value: Any) -> float:
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"'{name}' is {value!r}; right would be a number or null")
+    return float(value)
+
+
+class _Taker:
+    """Takes keys from JSON data, checking their types."""
+
+    def __init__(self, data: Any, schema_name: str | None) -> None:
+        if not isinstance(data, Mapping):
+            raise ValueError(f"is {type(data).__name__}; right would be a mapping")
+        self._data = data
+        if schema_name is not None and data.get("schema") != schema_name:
+            raise ValueError(f"'schema' is {data.get('schema')!r}; right would be '{schema_name}'")
+
+    def __call__(self, key: str, *types: type) -> Any:
+        if key not in self._data:
+            raise ValueError(f"the key '{key}' is missing")
+        value = self._data[key]
+        # JSON's true is an int to Python, but never a count
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            right = " or ".join("null" if kind is type(None) else kind.__name__ for kind in types)
+            raise ValueError(f"'{key}' is {value!r}; right would be {right}")
+        return value
+
+    def number(self, key: str) -> float:
+        if key not in self._data:
+            raise ValueError(f"the key '{key}' is missing")
+        return _read_figure(key, self._data[key])

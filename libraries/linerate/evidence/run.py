@@ -1,0 +1,241 @@
+"""The folder of one run: records appended as they happen, sums at the end.
+
+A line is on the disk when the call that wrote it returns, so a crash or a power cut loses nothing already measured.
+A folder that was never closed is a whole folder without a manifest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..errors import BenchError, ConfigError
+from .records import MANIFEST, EnvironmentRecord, RequirementRecord, TrialRecord, dumps
+
+TRIALS = "trials.jsonl"
+REQUIREMENTS = "requirements.jsonl"
+ENVIRONMENT_FILE = "environment.json"
+TELEMETRY = "telemetry"
+MANIFEST_FILE = "manifest.json"
+SUMS = "SHA256SUMS"
+DERIVED = frozenset({"allure", "report"})
+"""Sub-folders that can be made again from the records; the manifest leaves them out."""
+
+R = TypeVar("R")
+
+
+def new_run_id(now: datetime) -> str:
+    """A run's name: UTC to the second, then a random suffix. Sorts by time. *now* must know its time zone."""
+    if now.tzinfo is None:
+        raise ValueError("a run id needs a time with a time zone, as datetime.now(UTC)")
+    return f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
+
+
+class RunFolder:
+    """The writing side of one run's folder. Use as a context manager, or call :meth:`close`, as often as you like."""
+
+    def __init__(self, path: Path, run_id: str) -> None:
+        self.path = path
+        self.run_id = run_id
+        self._requirements = 0
+
+    @classmethod
+    def create(cls, results: Path, run_id: str) -> RunFolder:
+        """Make ``results/run_id`` with empty record files. Raises BenchError where it exists or cannot be made."""
+        path = results / run_id
+        try:
+            (path / TELEMETRY).mkdir(parents=True)
+            for name in (TRIALS, REQUIREMENTS):
+                (path / name).touch(exist_ok=False)
+            for folder in (path, results):
+                _sync_folder(folder)
+        except FileExistsError:
+            raise BenchError(f"{path} exists already; each run needs a folder of its own") from None
+        except OSError as error:
+            raise BenchError(f"the run's folder {path} cannot be made: {error.strerror}") from None
+        return cls(path, run_id)
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def next_requirement(self) -> int:
+        """The number of the next requirement of this run, from 1."""
+        self._requirements += 1
+        return self._requirements
+
+    def add_trial(self, record: TrialRecord) -> None:
+        """Append one trial. On the disk when this returns. Raises BenchError where the disk refuses."""
+        self._append(TRIALS, record.to_json())
+
+    def add_requirement(self, record: RequirementRecord) -> None:
+        """Append one requirement with its verdict. On the disk when this returns. Raises BenchError."""
+        self._append(REQUIREMENTS, record.to_json())
+
+    def write_environment(self, record: EnvironmentRecord) -> None:
+        """Write ``environment.json``, replacing what was there: once at the start, once more at the end."""
+        self._replace(ENVIRONMENT_FILE, json.dumps(record.to_json(), indent=2, ensure_ascii=False, allow_nan=False))
+
+    def add_telemetry(self, requirement: int, name: str, text: str) -> Path:
+        """Keep the router's own words, as ``telemetry/003-show-runtime.txt``; a second text of a name gets a number."""
+        stem = f"{requirement:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')[:80] or 'text'}"
+        taken = {path.stem for path in (self.path / TELEMETRY).iterdir()}
+        free, count = stem, 1
+        while free in taken:
+            count += 1
+            free = f"{stem}-{count}"
+        self._replace(f"{TELEMETRY}/{free}.txt", text)
+        return self.path / TELEMETRY / f"{free}.txt"
+
+    def write_manifest(self) -> None:
+        """Write ``manifest.json`` and ``SHA256SUMS`` anew from what is there now. The same files give the same text."""
+        sums = {name: _sum(self.path / name) for name in _files(self.path)}
+        data = {"schema": MANIFEST, "run": self.run_id, "algorithm": "sha256", "files": sums}
+        self._replace(MANIFEST_FILE, json.dumps(data, indent=2, ensure_ascii=False))
+        listed = {**sums, MANIFEST_FILE: _sum(self.path / MANIFEST_FILE)}
+        self._replace(SUMS, "".join(f"{digest}  {name}\n" for name, digest in listed.items()))
+
+    def close(self) -> None:
+        """Write the manifest. Harmless when repeated; records may follow, then close again."""
+        self.write_manifest()
+
+    def _append(self, name: str, data: Mapping[str, Any]) -> None:
+        line = (dumps(data) + "\n").encode()
+        path = self.path / name
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            try:
+                size = os.fstat(descriptor).st_size
+                try:
+                    if os.write(descriptor, line) != len(line):
+                        raise OSError(0, "the disk took only a part of the record; is it full?")
+                    os.fsync(descriptor)
+                except OSError:
+                    # half a line would spoil the next one
+                    os.ftruncate(descriptor, size)
+                    raise
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise BenchError(f"a record cannot be kept in {path}: {error.strerror}") from None
+
+    def _replace(self, name: str, text: str) -> None:
+        path = self.path / name
+        temporary = path.with_name(f".{path.name}.part")
+        try:
+            with temporary.open("wb") as file:
+                file.write(text.encode())
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+            _sync_folder(path.parent)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise BenchError(f"{path} cannot be written: {error.strerror}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The reading side: everything a run's folder holds. ``notes`` say in words what is missing or torn."""
+
+    path: Path
+    trials: tuple[TrialRecord, ...]
+    requirements: tuple[RequirementRecord, ...]
+    environment: EnvironmentRecord | None
+    notes: tuple[str, ...] = ()
+
+
+def read_run(folder: Path) -> Run:
+    """Read a run's folder, closed or not.
+
+    A last line torn by a crash is left out and noted. Raises ConfigError naming file and line of anything else amiss.
+    """
+    if not folder.is_dir():
+        raise ConfigError("is no folder; right would be the folder of one run, as results/<run id>", folder)
+    notes: list[str] = []
+    trials = _read_lines(folder / TRIALS, TrialRecord.from_json, notes)
+    requirements = _read_lines(folder / REQUIREMENTS, RequirementRecord.from_json, notes)
+    environment = None
+    path = folder / ENVIRONMENT_FILE
+    if path.exists():
+        try:
+            environment = EnvironmentRecord.from_json(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"is no record of a run's environment: {error}", path) from None
+    else:
+        notes.append(f"{ENVIRONMENT_FILE} is missing: nothing is known of what took part")
+    if not (folder / MANIFEST_FILE).exists():
+        notes.append(f"{MANIFEST_FILE} is missing: the run was not closed")
+    return Run(folder, trials, requirements, environment, tuple(notes))
+
+
+def check_manifest(folder: Path) -> tuple[str, ...]:
+    """What differs from the manifest, in words; empty where everything is as it was written.
+
+    Raises ConfigError where there is no manifest that can be read.
+    """
+    path = folder / MANIFEST_FILE
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        sums: dict[str, str] = dict(data["files"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(f"is no manifest of a run: {error}", path) from None
+    there = _files(folder)
+    found = [f"{name} is missing" for name in sums if name not in there]
+    found += [f"{name} was added" for name in there if name not in sums]
+    found += [f"{name} was changed" for name in there if name in sums and _sum(folder / name) != sums[name]]
+    return tuple(found)
+
+
+def _read_lines(path: Path, parse: Callable[[Mapping[str, Any]], R], notes: list[str]) -> tuple[R, ...]:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        notes.append(f"{path.name} is missing")
+        return ()
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", path) from None
+    *whole, rest = content.split(b"\n")
+    # every record ends its line, so what follows the last newline was never finished
+    if rest:
+        notes.append(f"{path.name}: the last line was torn off and is left out ({len(rest)} bytes)")
+    found = []
+    for number, line in enumerate(whole, 1):
+        try:
+            found.append(parse(json.loads(line)))
+        except ValueError as error:
+            raise ConfigError(f"is no record: {error}", path, number) from None
+    return tuple(found)
+
+
+def _files(folder: Path) -> tuple[str, ...]:
+    names = []
+    for path in folder.rglob("*"):
+        relative = path.relative_to(folder)
+        if path.is_file() and relative.parts[0] not in DERIVED and not path.name.startswith("."):
+            names.append(relative.as_posix())
+    return tuple(sorted(set(names) - {MANIFEST_FILE, SUMS}))
+
+
+def _sum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    # a new name is on the disk only when its folder is
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
