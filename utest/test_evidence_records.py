@@ -164,9 +164,9 @@ def test_an_unknown_verdict_is_refused():
 
 
 def test_what_is_no_json_is_refused_by_name():
-    with pytest.raises(ValueError, match="linerate.requirement/1"):
+    with pytest.raises(ValueError, match=r"linerate\.requirement/1"):
         records.dumps(requirement_record(extra={"x": object()}).to_json())
-    with pytest.raises(ValueError, match="linerate.requirement/1"):
+    with pytest.raises(ValueError, match=r"linerate\.requirement/1"):
         records.dumps(requirement_record(extra={"x": math.inf}).to_json())
 
 

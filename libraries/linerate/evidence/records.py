@@ -1,8 +1,8 @@
 """The records of a run: one per trial, one per requirement, one for what took part. Plain data, to JSON and back.
 
-Every record names its schema (``linerate.trial/1`` …), its run and whether it was simulated. The JSON Schema files stand
-in ``schemas/`` beside this module. Times are Unix time in s; rates are frames/s of one direction; sizes are bytes with FCS.
-A figure that is not finite is written as ``null``, which JSON can hold, and read back as NaN.
+Every record names its schema (``linerate.trial/1`` …), its run and whether it was simulated. The JSON Schema files
+stand in ``schemas/`` beside this module. Times are Unix time in s; rates are frames/s of one direction; sizes are bytes
+with FCS. A figure that is not finite is written as ``null``, which JSON can hold, and read back as NaN.
 """
 
 from __future__ import annotations
@@ -127,9 +127,9 @@ class TrialRecord:
 class RequirementRecord:
     """One line of ``requirements.jsonl``: an SLA sentence and what came of it.
 
-    ``goal_terms``: the goal's figures, as in its file. ``threshold``: the demand in words, every unit. ``measured``: the
-    rate found, None where none could be. ``trials``: the numbers of its trials in ``trials.jsonl``. ``extra``: JSON data
-    of special quantities (cycles per packet, latency, telemetry's findings).
+    ``goal_terms``: the goal's figures, as in its file. ``threshold``: the demand in words, every unit. ``measured``:
+    the rate found, None where none could be. ``trials``: the numbers of its trials in ``trials.jsonl``. ``extra``: JSON
+    data of special quantities (cycles per packet, latency, telemetry's findings).
     """
 
     run: str
@@ -191,7 +191,6 @@ class RequirementRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
         take = _Taker(data, REQUIREMENT)
         figures = take("measured", dict, type(None))
-        inner = None if figures is None else _Taker(figures, None)
         return cls(
             run=take("run", str),
             simulated=take("simulated", bool),
@@ -206,7 +205,7 @@ class RequirementRecord:
             mean_size=take.number("mean_size"),
             link_bps=take.number("link_bps"),
             threshold=take("threshold", str),
-            measured=inner and Figures(*(inner.number(name) for name in ("pps", "l1_bps", "l2_bps", "percent"))),
+            measured=None if figures is None else _read_figures(figures),
             trials=tuple(take("trials", list)),
             started=take.number("started"),
             ended=take.number("ended"),
@@ -220,7 +219,8 @@ class EnvironmentRecord:
 
     ``versions``: generator, client, server, router, as ``{"generator.server": "v3.08"}``. ``packages``: Python
     distributions. ``cpu_steal_percent``: CPU time that the hypervisor withheld from this machine during the run, in per
-    cent of all CPU time; None before the end and where the system does not tell. ``ended`` None: the run did not finish.
+    cent of all CPU time; None before the end and where the system does not tell. ``ended`` None: the run did not
+    finish.
     """
 
     run: str
@@ -309,6 +309,11 @@ def _read_direction(data: Any) -> DirectionCount:
 
 def _problem(problem: Problem) -> dict[str, str]:
     return {"fault": problem.fault.name, "detail": problem.detail}
+
+
+def _read_figures(data: Any) -> Figures:
+    take = _Taker(data, None)
+    return Figures(*(take.number(name) for name in ("pps", "l1_bps", "l2_bps", "percent")))
 
 
 def _read_problem(data: Any) -> Problem:
