@@ -1,1 +1,21 @@
 """Routers under test: telemetry, configure, restore. A router knows nothing of generators."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from .base import Router, Shell
+from .freebsd import FreeBsd
+from .linux import Linux
+from .remote import LIMIT
+from .vpp import Vpp
+
+Kind = Literal["vpp", "linux", "freebsd"]
+
+
+def make(
+    kind: Kind, shell: Shell, interfaces: tuple[str, ...] = (), limit: float = LIMIT, sudo: bool = False
+) -> Router:
+    """The router of *kind* behind *shell*. *limit* s per exchange; *sudo*: the user is not root but may ``sudo -n``."""
+    classes: dict[Kind, type[Vpp] | type[Linux] | type[FreeBsd]] = {"vpp": Vpp, "linux": Linux, "freebsd": FreeBsd}
+    return classes[kind](shell, limit=limit, interfaces=interfaces, sudo=sudo)

@@ -1,0 +1,183 @@
+"""A router that is a Linux kernel: ``/proc``, ``ip`` and ``sysctl``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ..errors import BenchError
+from .base import InterfaceCounters, Shell, Side, Telemetry
+from .remote import LIMIT, Remote, checked_interface, checked_side
+from .text import first_line
+
+IP_DROPS = ("InHdrErrors", "InAddrErrors", "InDiscards", "OutDiscards", "OutNoRoutes")
+"""Counters of ``/proc/net/snmp`` (RFC 4293) that count datagrams lost on their way through."""
+
+_NOT_ACCEPTED = frozenset({"dead", "linkdown", "offload", "rt_offload", "trap", "rt_trap", "pervasive"})
+"""Words that ``ip route show`` prints and ``ip route replace`` does not take."""
+
+
+class Linux:
+    """A :class:`~linerate.routers.base.Router` that is a Linux kernel."""
+
+    def __init__(
+        self, shell: Shell, limit: float = LIMIT, interfaces: tuple[str, ...] = (), sudo: bool = False
+    ) -> None:
+        self._remote = Remote(shell, limit, sudo)
+        self._interfaces = tuple(checked_interface(name) for name in interfaces)
+        self._notes: list[str] = []
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What configuring changed beyond addresses and routes, for the evidence: forwarding and rp_filter."""
+        return tuple(self._notes)
+
+    def identify(self) -> Mapping[str, str]:
+        """Distribution and kernel."""
+        said = self._remote.gather({"kernel": ("uname", "-a"), "os": ("cat", "/etc/os-release")}, optional=("os",))
+        facts = {"software": "Linux", "kernel": said["kernel"].strip()}
+        words = facts["kernel"].split()
+        if len(words) < 3:
+            raise BenchError(f"'uname -a' was not understood: '{first_line(said['kernel']) or 'no output'}'")
+        facts["version"] = words[2]
+        if found := re.search(r'^PRETTY_NAME="?([^"\n]*)', said["os"], re.MULTILINE):
+            facts["operating system"] = found[1]
+        return facts
+
+    def configure(self, sides: tuple[Side, ...]) -> None:
+        """Addresses, permanent neighbours, routes, forwarding on, reverse-path filter off. Earlier values come back."""
+        checked = tuple(map(checked_side, sides))
+        for side in checked:
+            self._configure(side)
+        # after the interfaces: turning forwarding on resets their rp_filter to the default's in some kernels
+        self._sysctl("net/ipv4/ip_forward", "1")
+        for name in dict.fromkeys(("all", *(side.interface for side in checked))):
+            # the kernel takes the larger of 'all' and the interface's own
+            self._sysctl(f"net/ipv4/conf/{name}/rp_filter", "0")
+
+    def _configure(self, side: Side) -> None:
+        name, run = side.interface, self._remote
+        said = run.gather(
+            {
+                "link": ("ip", "link", "show", "dev", name),
+                "address": ("ip", "-4", "addr", "show", "dev", name),
+                "neighbour": ("ip", "neigh", "show", side.peer, "dev", name),
+                "route": ("ip", "-4", "route", "show", side.network),
+            }
+        )
+        flags = re.search(r"<([A-Z0-9_,]*)>", said["link"])
+        if not flags:
+            raise BenchError(f"'ip link show dev {name}' was not understood: '{first_line(said['link'])}'")
+        if "UP" not in flags[1].split(","):
+            run.change(("ip", "link", "set", "dev", name, "up"), ("ip", "link", "set", "dev", name, "down"))
+        if not re.search(rf"\binet {re.escape(side.address)} ", said["address"]):
+            change = ("dev", name)
+            run.change(("ip", "addr", "add", side.address, *change), ("ip", "addr", "del", side.address, *change))
+        self._neighbour(side, said["neighbour"])
+        self._route(side, said["route"])
+
+    def _neighbour(self, side: Side, before: str) -> None:
+        words = before.split()
+        permanent = words[-1:] == ["PERMANENT"]
+        mac = words[words.index("lladdr") + 1] if "lladdr" in words else None
+        if permanent and mac == side.peer_mac:
+            return
+        new = ("ip", "neigh", "replace", side.peer, "lladdr", side.peer_mac, "nud", "permanent", "dev", side.interface)
+        undo: tuple[str, ...] = ("ip", "neigh", "del", side.peer, "dev", side.interface)
+        if permanent and mac:
+            undo = ("ip", "neigh", "replace", side.peer, "lladdr", mac, "nud", "permanent", "dev", side.interface)
+        self._remote.change(new, undo)
+
+    def _route(self, side: Side, before: str) -> None:
+        old = [[word for word in line.split() if word not in _NOT_ACCEPTED] for line in before.splitlines()]
+        wanted = [side.network, "via", side.peer, "dev", side.interface]
+        if any(row[:5] == wanted for row in old):
+            return
+        undo: tuple[str, ...] = ("ip", "route", "del", side.network, "via", side.peer, "dev", side.interface)
+        if old and old[0]:
+            undo = ("ip", "route", "replace", *old[0])
+        self._remote.change(("ip", "route", "replace", *wanted), undo)
+
+    def _sysctl(self, key: str, value: str) -> None:
+        before = self._remote.run("sysctl", "-n", key).strip()
+        if not re.fullmatch(r"-?\d+", before):
+            raise BenchError(f"'sysctl -n {key}' was not understood: '{before}'")
+        if before != value:
+            self._remote.change(("sysctl", "-w", f"{key}={value}"), ("sysctl", "-w", f"{key}={before}"))
+            self._notes.append(f"{key} set from {before} to {value} for the test")
+
+    def restore(self) -> None:
+        """Undo what :meth:`configure` changed."""
+        self._notes.clear()
+        self._remote.restore()
+
+    def clear(self) -> None:
+        """Nothing: a kernel's counters cannot be reset; their readers take differences."""
+
+    def read(self) -> Telemetry:
+        """Counters now."""
+        said = self._remote.gather(
+            {
+                "cat /proc/uptime": ("cat", "/proc/uptime"),
+                "cat /proc/net/dev": ("cat", "/proc/net/dev"),
+                "cat /proc/net/snmp": ("cat", "/proc/net/snmp"),
+                "cat /proc/net/softnet_stat": ("cat", "/proc/net/softnet_stat"),
+            },
+            optional=("cat /proc/net/snmp", "cat /proc/net/softnet_stat"),
+        )
+        interfaces = parse_net_dev(said["cat /proc/net/dev"])
+        for name in self._interfaces:
+            if name not in interfaces:
+                raise BenchError(f"the router has no interface '{name}'; it has {', '.join(sorted(interfaces))}")
+        drops = {f"ip {name}": count for name, count in parse_snmp(said["cat /proc/net/snmp"]).items()}
+        softnet = said["cat /proc/net/softnet_stat"]
+        if softnet:
+            drops["softnet backlog full"] = sum(row[1] for row in parse_softnet(softnet))
+        return Telemetry(parse_uptime(said["cat /proc/uptime"]), interfaces, drops, (), said)
+
+
+def parse_uptime(text: str) -> float:
+    """``/proc/uptime``: s since boot."""
+    found = re.match(r"\s*(\d+\.\d+)\s+\d+\.\d+\s*$", text)
+    if not found:
+        raise BenchError(f"/proc/uptime was not understood: '{first_line(text) or 'empty'}'")
+    return float(found[1])
+
+
+def parse_net_dev(text: str) -> Mapping[str, InterfaceCounters]:
+    """``/proc/net/dev``. ``drop`` is what the kernel and the NIC's ring dropped (rx_dropped + rx_missed_errors)."""
+    found = {}
+    lines = text.splitlines()
+    if len(lines) < 2 or "face |bytes" not in lines[1]:
+        raise BenchError(f"/proc/net/dev was not understood: '{first_line(text) or 'empty'}'")
+    for line in lines[2:]:
+        name, colon, rest = line.rpartition(":")
+        fields = rest.split()
+        if not colon or len(fields) != 16 or not all(field.isdigit() for field in fields):
+            raise BenchError(f"a row of /proc/net/dev was not understood: '{line.strip()}'")
+        n = [int(field) for field in fields]
+        found[name.strip()] = InterfaceCounters(
+            rx_bytes=n[0], rx_packets=n[1], rx_errors=n[2], rx_drops=n[3],
+            tx_bytes=n[8], tx_packets=n[9], tx_errors=n[10], tx_drops=n[11],
+        )  # fmt: skip
+    return found
+
+
+def parse_snmp(text: str) -> Mapping[str, int]:
+    """The :data:`IP_DROPS` of ``/proc/net/snmp`` of this namespace; empty where the kernel does not show them."""
+    rows = [line.split()[1:] for line in text.splitlines() if line.startswith("Ip:")]
+    if len(rows) != 2:
+        return {}
+    values = dict(zip(*rows, strict=False))
+    return {name: int(values[name]) for name in IP_DROPS if name in values}
+
+
+def parse_softnet(text: str) -> tuple[tuple[int, ...], ...]:
+    """``/proc/net/softnet_stat``: per CPU frames processed, dropped (backlog full), time squeezes, …"""
+    try:
+        rows = tuple(tuple(int(word, 16) for word in line.split()) for line in text.splitlines() if line.strip())
+    except ValueError:
+        rows = ()
+    if not rows or min(map(len, rows)) < 3:
+        raise BenchError(f"/proc/net/softnet_stat was not understood: '{first_line(text) or 'empty'}'")
+    return rows

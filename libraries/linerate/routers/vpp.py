@@ -1,0 +1,127 @@
+"""VPP on Linux, through ``vppctl``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ..errors import BenchError
+from .base import Shell, Side, Telemetry
+from .remote import LIMIT, Remote, checked_interface, checked_side
+from .vpp_text import (
+    parse_addresses,
+    parse_clock,
+    parse_errors,
+    parse_interfaces,
+    parse_neighbours,
+    parse_runtime,
+    parse_version,
+    uncover,
+)
+
+
+class Vpp:
+    """A :class:`~linerate.routers.base.Router` that runs VPP. *interfaces*: those under test, which must exist."""
+
+    def __init__(
+        self, shell: Shell, limit: float = LIMIT, interfaces: tuple[str, ...] = (), sudo: bool = False
+    ) -> None:
+        self._remote = Remote(shell, limit, sudo)
+        self._interfaces = tuple(checked_interface(name) for name in interfaces)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What configuring changed beyond addresses and routes, for the evidence: nothing with VPP."""
+        return ()
+
+    def identify(self) -> Mapping[str, str]:
+        """Version of VPP, the operating system below it, the CPU and which queue each thread polls."""
+        said = self._remote.gather(
+            {
+                "version": ("vppctl", "show", "version"),
+                "kernel": ("uname", "-a"),
+                "os": ("cat", "/etc/os-release"),
+                "cpu": ("vppctl", "show", "cpu"),
+                "placement": ("vppctl", "show", "interface", "rx-placement"),
+            },
+            optional=("os", "cpu"),
+        )
+        facts = {"software": "VPP", "version": parse_version(said["version"]), "kernel": said["kernel"].strip()}
+        if found := re.search(r'^PRETTY_NAME="?([^"\n]*)', said["os"], re.MULTILINE):
+            facts["operating system"] = found[1]
+        if found := re.search(r"Model name: *(.*\S)", uncover(said["cpu"])):
+            facts["cpu"] = found[1]
+        facts["rx placement"] = " ".join(uncover(said["placement"]).split())
+        return facts
+
+    def configure(self, sides: tuple[Side, ...]) -> None:
+        """Addresses, static neighbours and routes of *sides*. What was there before is left, also at restore."""
+        for side in map(checked_side, sides):
+            self._configure(side)
+
+    def _configure(self, side: Side) -> None:
+        said = self._remote.gather(
+            {
+                "addresses": ("vppctl", "show", "interface", "address"),
+                "neighbours": ("vppctl", "show", "ip", "neighbors"),
+                "route": ("vppctl", "show", "ip", "fib", side.network),
+            }
+        )
+        up, addresses = parse_addresses(said["addresses"])
+        name = side.interface
+        if name not in up:
+            raise BenchError(f"VPP has no interface '{name}'; it has {', '.join(sorted(up))}. Mend the platform's file")
+        if not up[name]:
+            self._change("set interface state", (name, "up"), "set interface state", (name, "down"))
+        if (name, side.address) not in addresses:
+            self._change(
+                "set interface ip address", (name, side.address), "set interface ip address del", (name, side.address)
+            )
+        if (name, side.peer, side.peer_mac, True) not in parse_neighbours(said["neighbours"]):
+            neighbour = (name, side.peer, side.peer_mac)
+            self._change("set ip neighbor", (*neighbour, "static"), "set ip neighbor del", neighbour)
+        if not _routed(said["route"], side):
+            route = (side.network, "via", side.peer)
+            self._change("ip route add", route, "ip route del", route)
+
+    def _change(self, verb: str, words: tuple[str, ...], undo: str, undo_words: tuple[str, ...]) -> None:
+        self._remote.change(("vppctl", *verb.split(), *words), ("vppctl", *undo.split(), *undo_words), silent=True)
+
+    def restore(self) -> None:
+        """Undo what :meth:`configure` changed."""
+        self._remote.restore()
+
+    def clear(self) -> None:
+        """``clear runtime``. Interface counters and errors run on: their readers take differences."""
+        self._remote.run_silent(self._remote.line(("vppctl", "clear", "runtime")))
+
+    def read(self) -> Telemetry:
+        """Counters, errors and runtime now. ``uptime`` is VPP's, whose restart resets its counters."""
+        said = self._remote.gather(
+            {
+                "vppctl show clock": ("vppctl", "show", "clock"),
+                "vppctl show runtime": ("vppctl", "show", "runtime"),
+                "vppctl show interface": ("vppctl", "show", "interface"),
+                "vppctl show errors": ("vppctl", "show", "errors"),
+            }
+        )
+        interfaces = parse_interfaces(said["vppctl show interface"])
+        for name in self._interfaces:
+            if name not in interfaces:
+                raise BenchError(f"VPP has no interface '{name}'; it has {', '.join(sorted(interfaces))}")
+        return Telemetry(
+            uptime=parse_clock(said["vppctl show clock"]),
+            interfaces=interfaces,
+            drops=parse_errors(said["vppctl show errors"]),
+            runtime=tuple(node for block in parse_runtime(said["vppctl show runtime"]) for node in block.nodes),
+            raw=said,
+        )
+
+
+def _routed(fib: str, side: Side) -> bool:
+    """Whether ``show ip fib PREFIX`` shows exactly this prefix through this next hop (it prints a covering one too)."""
+    text = uncover(fib)
+    return bool(
+        re.search(rf"^{re.escape(side.network)} ", text, re.MULTILINE)
+        and re.search(rf"(?<![\d.]){re.escape(side.peer)}(?![\d.])", text)
+    )

@@ -1,0 +1,203 @@
+"""What ``vppctl`` prints, as data. Checked against outputs of VPP v26.10-rc0; widths are those of v20.01 and later.
+
+Traps: a wrong command exits 0 with its complaint on standard output; a slow answer glues the banner and the prompt to
+the first line; names are cut to their column and columns may touch; ``Clocks`` became ``Packet-Clocks`` in v26.02.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..errors import BenchError
+from .base import InterfaceCounters, NodeRuntime
+from .text import first_line, plain
+
+INFORMATION = frozenset({"timed out block", "total received block"})
+"""Rows of ``show errors`` that count blocks read by af-packet-input, not frames lost, whatever severity they carry."""
+
+_BANNER_END = re.compile(r"^ */_/ /____\(_\)_/\\___/.*\n", re.MULTILINE)
+_PROMPT = re.compile(r"\A\s*\S*vpp\S*# ?")
+_CLOSED = re.compile(r"^Connection to \S+ closed\.\n?", re.MULTILINE)
+"""What an OpenSSH client with a terminal adds."""
+_THREAD = re.compile(r"Thread (?P<index>\d+) (?P<name>\S+) \(lcore (?P<lcore>\d+)\)")
+_TIME = re.compile(r"Time (?P<time>[\d.e+-]+), .*?(?:vector rate (?P<rate>[\d.e+-]+))")
+_RATES = re.compile(r"vector rates in (?P<in>\S+), out (?P<out>\S+), drop (?P<drop>\S+), punt (?P<punt>\S+)")
+_CLOCK = re.compile(r"Time now (?P<seconds>[\d.]+)")
+_COUNT = re.compile(r"\s*(\d+)")
+_ERROR_ROW = re.compile(r"(?P<node>\S+)\s+(?P<reason>.*?)(?:\s+(?P<severity>error|warn|warning|info|none))?\s*")
+_COUNTER = re.compile(r"(?P<name>.{16})\s*(?P<count>\d+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRuntime:
+    """One block of ``show runtime``. ``time`` s since ``clear runtime`` (one decimal); rates in vectors/s."""
+
+    thread: str
+    lcore: int | None
+    time: float
+    rate_in: float
+    rate_out: float
+    rate_drop: float
+    nodes: tuple[NodeRuntime, ...] = ()
+
+
+def uncover(text: str) -> str:
+    """*text* of a one-shot ``vppctl`` without line-end noise, escapes, and a banner or prompt glued before it."""
+    text = _CLOSED.sub("", plain(text))
+    if "-- more --" in text:
+        raise BenchError("vppctl answered through its pager; run it without a terminal or 'set terminal pager off'")
+    banner = _BANNER_END.search(text)
+    if banner:
+        # whatever the configured prompt is, it ends in '# '
+        return re.sub(r"\A\s*\S*# ?", "", text[banner.end() :])
+    return _PROMPT.sub("", text)
+
+
+def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
+    """``show runtime``. Raises BenchError on anything else (also ``show runtime max`` and ``time``)."""
+    blocks: list[ThreadRuntime] = []
+    thread, lcore, columns = "vpp_main", None, -1
+    for line in uncover(text).splitlines():
+        if found := _THREAD.match(line):
+            thread, lcore = found["name"], int(found["lcore"])
+        elif found := _TIME.match(line):
+            blocks.append(ThreadRuntime(thread, lcore, float(found["time"]), 0.0, 0.0, 0.0))
+            columns = -1
+        elif (found := _RATES.search(line)) and blocks:
+            rates = (float(found["in"]), float(found["out"]), float(found["drop"]))
+            blocks[-1] = replace(blocks[-1], rate_in=rates[0], rate_out=rates[1], rate_drop=rates[2])
+        elif line.lstrip().startswith("Name ") and blocks:
+            if not re.search(r" (Packet-)?Clocks +Vectors/Call", line) or " Calls " not in line:
+                raise BenchError(f"'show runtime' has columns this reader does not know: '{first_line(line)}'")
+            # the titles are centred in 16 characters, the six before 'Calls' belong to its column
+            columns = line.index("Calls") - 6
+        elif columns >= 0 and line.strip() and not line.startswith("-----"):
+            blocks[-1] = replace(blocks[-1], nodes=(*blocks[-1].nodes, _node(line, thread, columns)))
+        elif line.strip() and not blocks:
+            break
+    if not blocks:
+        raise BenchError(f"'vppctl show runtime' was not understood: '{first_line(uncover(text)) or 'no output'}'")
+    return tuple(blocks)
+
+
+def _node(line: str, thread: str, start: int) -> NodeRuntime:
+    fields = [line[at : at + 16].strip() for at in range(start, start + 80, 16)]
+    try:
+        calls, vectors, suspends = (int(field) for field in fields[:3])
+        clocks, per_call = float(fields[3]), float(fields[4])
+    except (ValueError, IndexError):
+        raise BenchError(f"a row of 'show runtime' was not understood: '{line.strip()}'") from None
+    state = line[start - 12 : start].strip().strip('"')
+    return NodeRuntime(thread, line[: start - 12].strip(), state, calls, vectors, suspends, clocks, per_call)
+
+
+def parse_interfaces(text: str) -> Mapping[str, InterfaceCounters]:
+    """``show interface``: counters by name. Counters that VPP leaves out are 0."""
+    text = uncover(text)
+    lines = text.splitlines()
+    head = next((line for line in lines if " Idx " in line and " Counter " in line), None)
+    if head is None:
+        raise BenchError(f"'vppctl show interface' was not understood: '{first_line(text) or 'no output'}'")
+    name_end, counter_start = head.index("Idx") - 1, head.index("Counter") - 5
+    raw: dict[str, dict[str, int]] = {}
+    current: dict[str, int] | None = None
+    for line in lines[lines.index(head) + 1 :]:
+        name = line[:name_end].strip()
+        if name:
+            current = raw.setdefault(name, {})
+        rest = line[counter_start:]
+        if not rest.strip():
+            continue
+        found = _COUNTER.fullmatch(rest)
+        if not found or current is None:
+            raise BenchError(f"a row of 'show interface' was not understood: '{line.strip()}'")
+        current[found["name"].strip()] = int(found["count"])
+    return {name: _counters(counts) for name, counts in raw.items()}
+
+
+def _counters(counts: Mapping[str, int]) -> InterfaceCounters:
+    return InterfaceCounters(
+        rx_packets=counts.get("rx packets", 0),
+        rx_bytes=counts.get("rx bytes", 0),
+        tx_packets=counts.get("tx packets", 0),
+        tx_bytes=counts.get("tx bytes", 0),
+        # 'drops' are frames that the graph dropped, booked on the interface they came from
+        rx_drops=counts.get("drops", 0) + counts.get("rx-miss", 0) + counts.get("rx-no-buf", 0),
+        rx_errors=counts.get("rx-error", 0),
+        tx_errors=counts.get("tx-error", 0),
+    )
+
+
+def parse_errors(text: str) -> Mapping[str, int]:
+    """``show errors``: counts of severity error by ``node: reason``, all threads together."""
+    text = uncover(text)
+    lines = text.splitlines()
+    head = next((at for at, line in enumerate(lines) if line.split()[:3] == ["Count", "Node", "Reason"]), None)
+    if head is None:
+        raise BenchError(f"'vppctl show errors' was not understood: '{first_line(text) or 'no output'}'")
+    found: dict[str, int] = {}
+    for line in lines[head + 1 :]:
+        if not line.strip():
+            continue
+        count = _COUNT.match(line)
+        if not count:
+            raise BenchError(f"a row of 'show errors' was not understood: '{line.strip()}'")
+        node, reason, severity = _error(line[count.end() :])
+        if severity in ("error", "") and reason not in INFORMATION:
+            key = f"{node}: {reason}"
+            found[key] = found.get(key, 0) + int(count[1])
+    return found
+
+
+def _error(rest: str) -> tuple[str, str, str]:
+    # columns of 35, 35 and 10 characters; a name or reason of 35 touches the next
+    if len(rest) > 70:
+        return rest[:35].strip(), rest[35:70].strip(), rest[70:].split()[0] if rest[70:].strip() else ""
+    found = _ERROR_ROW.fullmatch(rest.strip())
+    if not found:
+        raise BenchError(f"a row of 'show errors' was not understood: '{rest.strip()}'")
+    return found["node"], found["reason"], found["severity"] or ""
+
+
+def parse_clock(text: str) -> float:
+    """``show clock``: s since VPP started."""
+    found = _CLOCK.search(uncover(text))
+    if not found:
+        raise BenchError(f"'vppctl show clock' was not understood: '{first_line(uncover(text)) or 'no output'}'")
+    return float(found["seconds"])
+
+
+def parse_addresses(text: str) -> tuple[Mapping[str, bool], frozenset[tuple[str, str]]]:
+    """``show interface address``: which interfaces exist and are up, and the (interface, address) pairs."""
+    up: dict[str, bool] = {}
+    addresses: set[tuple[str, str]] = set()
+    name = ""
+    for line in uncover(text).splitlines():
+        if found := re.match(r"(\S+) \((up|dn)\):", line):
+            name = found[1]
+            up[name] = found[2] == "up"
+        elif (found := re.match(r"\s+L3 (\S+)", line)) and name:
+            addresses.add((name, found[1]))
+    if not up:
+        raise BenchError(f"'vppctl show interface address' was not understood: '{first_line(uncover(text))}'")
+    return up, frozenset(addresses)
+
+
+def parse_neighbours(text: str) -> frozenset[tuple[str, str, str, bool]]:
+    """``show ip neighbors``: (interface, address, MAC, static)."""
+    found = set()
+    for line in uncover(text).splitlines():
+        row = re.match(r"\s*[\d.]+\s+(\S+)\s+(?:([SDN]+)\s+)?([0-9a-f:]{17})\s+(\S+)", line)
+        if row:
+            found.add((row[4], row[1], row[3], "S" in (row[2] or "")))
+    return frozenset(found)
+
+
+def parse_version(text: str) -> str:
+    """``show version``: the version, as ``v26.10-rc0~374-gb575ec2c56d``."""
+    found = re.search(r"\bvpp (v?\S+)", uncover(text))
+    if not found:
+        raise BenchError(f"'vppctl show version' was not understood: '{first_line(uncover(text)) or 'no output'}'")
+    return found[1]
