@@ -1,0 +1,321 @@
+"""Leases: a bench writes down what it holds, so that the next start can clear up after one that was killed.
+
+A lease is a JSON file in :func:`runtime_folder` that names the process in charge, the processes it started, and the
+namespaces and folders it made. It is written before anything is made and removed after everything is gone. A process
+is named by its id *and* its start, for ids are used again. Commands in a lease are never trusted: only deletions of
+namespaces and links with our prefix are carried out, only folders beneath the runtime folder are removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from ..errors import BenchError
+
+COMMAND_LIMIT = 10.0
+"""Seconds that one teardown command may take."""
+
+LOCK_LIMIT = 60.0
+"""Seconds to wait for another process that clears up."""
+
+_SUFFIX = ".lease"
+_SAFE = (
+    re.compile(r"(?:(?:/usr)?/s?bin/)?ip netns (?:del|delete) (?P<netns>lr-[A-Za-z0-9-]{1,40})"),
+    re.compile(r"(?:(?:/usr)?/s?bin/)?ip link (?:del|delete) (?:dev )?lr[A-Za-z0-9-]{1,13}"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A process: ``start`` tells it from a later one with the same ``pid``; ``where`` is the boot and PID namespace."""
+
+    pid: int
+    start: str
+    where: str
+
+    @property
+    def alive(self) -> bool:
+        """Whether this very process still runs. One of another PID namespace cannot be seen and counts as alive."""
+        boot, _, space = self.where.partition(" ")
+        here_boot, _, here_space = _where().partition(" ")
+        if boot != here_boot:
+            return False
+        return space != here_space or _start(self.pid) == self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What one bench holds. ``holder`` is the process that will give it back."""
+
+    path: Path
+    holder: Identity
+    processes: tuple[Identity, ...] = ()
+    teardown: tuple[tuple[str, ...], ...] = ()
+    folders: tuple[str, ...] = ()
+
+    def write(self) -> None:
+        """Replace the file, at once and whole, readable by its owner only."""
+        data = {key: value for key, value in asdict(self).items() if key != "path"}
+        fresh = self.path.with_suffix(".new")
+        fresh.unlink(missing_ok=True)
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            json.dump(data, file)
+        fresh.replace(self.path)
+
+    @property
+    def folder(self) -> Path:
+        """The bench's own folder: keys, logs."""
+        return self.path.with_suffix("")
+
+    @classmethod
+    def read(cls, path: Path) -> Lease:
+        """Raises ValueError, KeyError or TypeError where the file is no lease, OSError where it cannot be read."""
+        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return cls(
+            path,
+            Identity(**data["holder"]),
+            tuple(Identity(**row) for row in data["processes"]),
+            tuple(tuple(str(word) for word in row) for row in data["teardown"]),
+            tuple(str(folder) for folder in data["folders"]),
+        )
+
+
+def identify(pid: int) -> Identity:
+    """The process *pid* of now. Raises ProcessLookupError where there is none."""
+    start = _start(pid)
+    if start is None:
+        raise ProcessLookupError(pid)
+    return Identity(pid, start, _where())
+
+
+def runtime_folder() -> Path:
+    """``$XDG_RUNTIME_DIR/linerate``, else ``/tmp/linerate-<uid>``; made with mode 0700 where missing.
+
+    Raises BenchError where something else than a folder of this user is in that place.
+    """
+    given = os.environ.get("XDG_RUNTIME_DIR", "")
+    # under sudo the variable may still name the folder of the user who called it
+    if given and Path(given).is_absolute() and Path(given).is_dir() and Path(given).stat().st_uid == os.getuid():
+        return _own(Path(given) / "linerate")
+    return _own(Path("/tmp") / f"linerate-{os.getuid()}")  # noqa: S108  (verified by _own)
+
+
+def reserve(runtime: Path | None = None) -> Lease:
+    """A lease on a bench that is yet to be made, held by this process, with its empty folder (0700)."""
+    runtime = runtime or runtime_folder()
+    with _locked(runtime):
+        path = runtime / (secrets.token_hex(3) + _SUFFIX)
+        while path.exists():
+            path = runtime / (secrets.token_hex(3) + _SUFFIX)
+        lease = Lease(path, identify(os.getpid()))
+        lease = replace(lease, folders=(str(lease.folder),))
+        lease.write()
+        lease.folder.mkdir(mode=0o700)
+    return lease
+
+
+def clear_stale(runtime: Path | None = None) -> list[str]:
+    """Give back what benches hold whose keeper is gone; returns a sentence for each thing done.
+
+    Two that do this at the same time take turns. Raises BenchError where the runtime folder is not ours.
+    """
+    runtime = runtime or runtime_folder()
+    done: list[str] = []
+    with _locked(runtime):
+        for path in sorted(runtime.glob("*" + _SUFFIX)):
+            try:
+                lease = Lease.read(path)
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError, KeyError, TypeError):
+                done.append(f"removed {path}, which was no lease that can be read")
+                remove_folder(path.with_suffix(""), runtime)
+                path.unlink(missing_ok=True)
+                continue
+            if not lease.holder.alive:
+                done += _clear(lease, runtime)
+    return done
+
+
+def release(path: Path) -> list[str]:
+    """Give back what the lease *path* names, whoever holds it; its holder must be this process, or be gone for good.
+
+    Returns a sentence for each thing done; nothing where the lease is gone already.
+    """
+    with _locked(path.parent):
+        try:
+            return _clear(Lease.read(path), path.parent)
+        except FileNotFoundError:
+            return []
+
+
+def _clear(lease: Lease, runtime: Path) -> list[str]:
+    done = []
+    for process in lease.processes:
+        if process.alive and kill_tree(process.pid):
+            done.append(f"ended process {process.pid}, left by a bench that was killed")
+    for argv in lease.teardown:
+        line = " ".join(argv)
+        found = permitted(argv)
+        if found is None:
+            done.append(f"did not run '{line}' of {lease.path.name}: not a clean-up command of Linerate's")
+            continue
+        if "netns" in found.groupdict():
+            done += _empty(found["netns"])
+        if not run_command(argv):
+            done.append(f"ran '{line}', left by a bench that was killed")
+    for folder in lease.folders:
+        if remove_folder(Path(folder), runtime):
+            done.append(f"removed {folder}, left by a bench that was killed")
+    lease.path.unlink(missing_ok=True)
+    return done
+
+
+def permitted(argv: tuple[str, ...]) -> re.Match[str] | None:
+    """The match where *argv* is a command that may be run from a lease: the deletion of a namespace or link of ours."""
+    if any(" " in word for word in argv):
+        return None
+    return next((found for pattern in _SAFE if (found := pattern.fullmatch(" ".join(argv)))), None)
+
+
+def run_command(argv: tuple[str, ...], limit: float = COMMAND_LIMIT) -> str:
+    """Run *argv* for at most *limit* s; returns "" or a sentence saying how it failed."""
+    line = " ".join(argv)
+    try:
+        result = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit, check=False)
+    except FileNotFoundError:
+        return f"'{line}' cannot run: there is no program '{argv[0]}' here; install it"
+    except OSError as error:
+        return f"'{line}' cannot run: {error.strerror}"
+    except subprocess.TimeoutExpired:
+        return f"'{line}' did not end within {limit:g} s"
+    if result.returncode == 0:
+        return ""
+    said = (result.stderr or result.stdout).decode(errors="replace").strip().replace("\n", "; ")
+    return f"'{line}' failed with status {result.returncode}: {said or 'it gave no reason'}"
+
+
+def kill_tree(pid: int, grace: float = 0.5) -> bool:
+    """SIGTERM, then after *grace* s SIGKILL, to *pid* and all its descendants. False where nothing was there."""
+    try:
+        top = psutil.Process(pid)
+        processes = [top, *top.children(recursive=True)]
+    except psutil.Error:
+        return False
+    end_all(processes, grace)
+    return True
+
+
+def end_all(processes: list[psutil.Process], grace: float) -> list[psutil.Process]:
+    """SIGTERM to all, SIGKILL to those still there after *grace* s, which are returned."""
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.terminate()
+    _, left = psutil.wait_procs(processes, grace)
+    for process in left:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(left, 1.0)
+    return list(left)
+
+
+def remove_folder(folder: Path, runtime: Path) -> bool:
+    """Remove *folder* if it is a real folder directly within *runtime*. True where it was there."""
+    # the parent is resolved and the last part is not: a link in our folder must not lead the removal elsewhere
+    if folder.parent.resolve() != runtime.resolve() or folder.name in ("", ".", "..") or not os.path.lexists(folder):
+        return False
+    if folder.is_symlink() or not folder.is_dir():
+        folder.unlink(missing_ok=True)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+    return True
+
+
+def _empty(netns: str) -> list[str]:
+    """End what still runs in a network namespace of ours: deleting its name would leave it running unseen."""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        found = subprocess.run(
+            ["ip", "netns", "pids", netns], capture_output=True, text=True, timeout=COMMAND_LIMIT, check=False
+        )
+        pids = [int(word) for word in found.stdout.split() if word.isdigit() and int(word) != os.getpid()]
+        return [f"ended process {pid} in {netns}, left by a bench that was killed" for pid in pids if kill_tree(pid)]
+    return []
+
+
+def _own(folder: Path) -> Path:
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise BenchError(
+            f"{folder} must be a folder and is not; remove it, or set XDG_RUNTIME_DIR to a folder of yours"
+        )
+    if found.st_uid != os.getuid():
+        raise BenchError(
+            f"{folder} belongs to user {found.st_uid}, not to you ({os.getuid()}), so nothing secret can be kept there;"
+            " have it removed, or set XDG_RUNTIME_DIR to a folder of yours"
+        )
+    if found.st_mode & 0o077:
+        folder.chmod(0o700)
+    return folder
+
+
+@contextlib.contextmanager
+def _locked(runtime: Path) -> Iterator[None]:
+    descriptor = os.open(runtime / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    until = time.monotonic() + LOCK_LIMIT
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise BenchError(
+                        f"{runtime / 'lock'} has been held for {LOCK_LIMIT:g} s by another process, which clears up a"
+                        " bench there or hangs; see who holds it with 'fuser', end that process and start again"
+                    ) from None
+                time.sleep(0.02)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _start(pid: int) -> str | None:
+    """When *pid* started, in a form that only compares; None where it is gone (a zombie has gone)."""
+    if sys.platform != "linux":
+        try:
+            process = psutil.Process(pid)
+            return None if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.2f}"
+        except psutil.Error:
+            return None
+    try:
+        # field 2 is the name in brackets and may hold anything; field 3 is the state, 22 the start in ticks since boot,
+        # which no step of the clock changes
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
+def _where() -> str:
+    if sys.platform != "linux":
+        return f"{psutil.boot_time():.0f} "
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
