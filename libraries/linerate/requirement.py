@@ -222,8 +222,8 @@ def _left(words: list[str], catalogue: Catalogue) -> tuple[list[str], bool | Non
         elif word in quantities:
             quantity = quantities[word]
         elif word in _NOT_YET:
-            known = ", ".join(quantities)
-            raise SentenceError(f"{_NOT_YET[word]} is not measured by this version; measured are: {known}")
+            measured = ", ".join(quantities)
+            raise SentenceError(f"{_NOT_YET[word]} is not measured by this version; measured are: {measured}")
         elif catalogue.is_word(word):
             traffic.append(word)
         else:

@@ -11,8 +11,8 @@ ratio *e* of the goal (RFC 9971 conditional throughput, read sequentially):
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from .goals import Goal
@@ -133,12 +133,22 @@ class Verdict:
     reason: str
     trials: tuple[Trial, ...]
     link_bps: float
-    figures: dict[str, float]
+    figures: Mapping[str, float]
+    router_drops: Mapping[str, int] | None = None
+    """Frames that the router's own counters say it dropped meanwhile, by cause; None where they were not read."""
+
+    def with_router(self, drops: Mapping[str, int]) -> Verdict:
+        """This verdict with what the router's counters say."""
+        return replace(self, router_drops=drops)
 
     @property
     def message(self) -> str:
-        """``FAIL: <sentence>: <what was measured>; <goal>``."""
-        return f"{self.outcome.value}: {self.requirement.sentence}: {self.reason}; {self.goal}"
+        """``FAIL: <sentence>: <what was measured>; <where the router lost them>; <goal>``."""
+        where = ""
+        if self.outcome is Ruling.FAIL and self.router_drops is not None:
+            counted = ", ".join(f"{count} {cause}" for cause, count in self.router_drops.items())
+            where = f"the router counted {counted}; " if counted else "the router's counters show no drops; "
+        return f"{self.outcome.value}: {self.requirement.sentence}: {self.reason}; {where}{self.goal}"
 
     @property
     def is_rfc2544_throughput(self) -> bool:

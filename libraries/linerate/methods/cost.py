@@ -39,7 +39,8 @@ def cost(
         return outcome
 
     def weigh(trial: Trial) -> Evidence:
-        if not trial.blames_router:
+        # at a load it names, less than that load says nothing: a packet costs more when there are fewer of them
+        if not trial.blames_router or (requirement.load is not None and not trial.valid):
             return Evidence.NONE
         return Evidence.GOOD if cycles[trial.number - 1] <= requirement.threshold.number else Evidence.BAD
 

@@ -1,0 +1,185 @@
+"""Keywords that judge SLA sentences and keep the evidence."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from robot.api import logger
+from robot.api.deco import keyword, library
+from robot.libraries.BuiltIn import BuiltIn
+
+from linerate.errors import Inconclusive, SlaFailure
+from linerate.evidence import allure
+from linerate.evidence.environment import cpu_times, host_facts, package_versions, steal_percent
+from linerate.evidence.plots import trials_plot
+from linerate.evidence.records import EnvironmentRecord
+from linerate.evidence.run import new_run_id
+from linerate.evidence.tables import trials_table
+from linerate.recorder import Recorder
+from linerate.requirement import RATE_UNITS, Requirement
+from linerate.session import Session, lost_at_router
+from linerate.trial import Trial
+from linerate.units import si
+from linerate.verdict import Ruling, Tally, Verdict
+
+
+@library(scope="GLOBAL", version="0.1")
+class Acceptance:
+    """Judges SLA sentences: PASS, FAIL or INCONCLUSIVE, each with its evidence.
+
+    Evidence goes to ``results/<run id>/``, Allure results to ``results/<run id>/allure``, without any flag. A further
+    suite of the same execution gets a folder of its own, ``<run id>-2`` and so on; its Allure results join the first's.
+    """
+
+    def __init__(self, results: str) -> None:
+        self._results = Path(results).resolve()
+        self._run_id = new_run_id(datetime.now(UTC))
+        self._suites = 0
+        self._recorder: Recorder | None = None
+        self._cpu: Any = None
+        # a library's listener is the one way to have Allure results from a plain `robot` call
+        self.ROBOT_LIBRARY_LISTENER = allure.allure_listener(self._allure)
+
+    @property
+    def _allure(self) -> Path:
+        return self._results / self._run_id / "allure"
+
+    @keyword
+    def describe_run(self, bench: Session) -> None:
+        """Open the run's folder, and say in the log, in Allure and in the records what takes part."""
+        self._suites += 1
+        run_id = self._run_id if self._suites == 1 else f"{self._run_id}-{self._suites}"
+        plan, facts = bench.plan, bench.bench.facts
+        record = EnvironmentRecord(
+            run=run_id,
+            simulated=facts.simulated,
+            testbed=plan.testbed.testbed,
+            platform=plan.platform.platform,
+            software=plan.software_name,
+            clock_speed=facts.clock_speed,
+            started=time.time(),
+            host=host_facts(),
+            packages=package_versions(),
+            extra={"goal": plan.goal.model_dump(), "suite": BuiltIn().get_variable_value("${SUITE NAME}")},
+        )
+        self._cpu = cpu_times()
+        self._recorder = Recorder(self._results, run_id, record)
+        words = {
+            "Bench": _bench_words(bench),
+            "Platform": f"{plan.platform.platform} ({plan.platform.description})",
+            "Software": f"{plan.software_name} {plan.software.version}",
+            "Goal": str(plan.goal),
+            "Evidence": str(self._recorder.folder.path),
+        }
+        for name, value in words.items():
+            BuiltIn().set_suite_metadata(name, value, append=False, top=False)
+        if facts.simulated:
+            BuiltIn().set_suite_metadata("Bench", words["Bench"], append=False, top=True)
+        allure.write_environment(self._allure, words)
+        allure.write_categories(self._allure)
+
+    @keyword
+    def read_requirement(self, bench: Session, sentence: str) -> Requirement:
+        """Understand the SLA *sentence* and check it against the ports. Sends nothing.
+
+        Fails saying what was not understood and what would be right.
+        """
+        requirement = bench.plan.requirement(sentence)
+        line = requirement.profile.line_rate_pps(bench.link_bps)
+        load = bench.load_for(requirement)
+        logger.info(f"line rate of {requirement.profile.name}: {si(line, 'pps')} each way")
+        logger.info(f"load: {si(load.pps, 'pps')} into each of {requirement.directions} port(s)")
+        return requirement
+
+    @keyword
+    def run_trials_until_decided(self, bench: Session, requirement: Requirement) -> Verdict:
+        """Offer the sentence's load in trials until the goal's rule decides.
+
+        Each trial is on the disk before the next begins.
+        """
+        recorder = self._open_recorder()
+        recorder.begin(str(BuiltIn().get_variable_value("${TEST NAME}")))
+        before = bench.read_router()
+        recorder.keep_telemetry("before", before)
+
+        def on_trial(trial: Trial, so_far: Tally) -> None:
+            recorder.keep_trial(requirement, trial, bench.link_bps)
+            logger.info(_trial_words(trial, so_far))
+
+        verdict = bench.decide(requirement, on_trial)
+        if verdict.outcome is Ruling.INCONCLUSIVE:
+            return verdict
+        after = bench.read_router()
+        recorder.keep_telemetry("after", after)
+        return verdict.with_router(lost_at_router(before, after))
+
+    @keyword
+    def keep_evidence(self, bench: Session, verdict: Verdict) -> None:
+        """Write the requirement's record and attach its trials to the report, as a table and as a plot."""
+        recorder = self._open_recorder()
+        recorder.keep_verdict(verdict)
+        requirement = verdict.requirement
+        threshold = requirement.threshold_load(bench.link_bps).pps if requirement.threshold.unit in RATE_UNITS else None
+        if verdict.trials:
+            table = trials_table(verdict.trials, requirement.profile, bench.link_bps, bench.simulated)
+            plot = trials_plot(
+                verdict.trials,
+                requirement.profile,
+                bench.link_bps,
+                requirement.sentence,
+                bench.simulated,
+                threshold_pps=threshold,
+            )
+            allure.attach_html("Trials", table)
+            allure.attach_svg("Offered and forwarded rate", plot)
+            logger.info(plot, html=True)
+            logger.info(table, html=True)
+        allure.attach_text("Verdict", verdict.message)
+        logger.console(f"    {verdict.message}")
+
+    @keyword
+    def verdict_should_be_pass(self, verdict: Verdict) -> None:
+        """Pass, or fail with ``FAIL:`` (the router's fault) or ``INCONCLUSIVE:`` (the bench could not tell)."""
+        if verdict.outcome is Ruling.FAIL:
+            raise SlaFailure(verdict.message)
+        if verdict.outcome is Ruling.INCONCLUSIVE:
+            raise Inconclusive(verdict.message)
+        logger.info(verdict.message)
+        BuiltIn().set_test_message(verdict.message)
+
+    @keyword
+    def close_evidence(self) -> None:
+        """Note the end of the run and write the manifest of its files. Harmless when repeated."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is not None:
+            recorder.close(steal_percent(self._cpu, cpu_times()))
+
+    def close(self) -> None:
+        """Robot calls this at the end."""
+        self.close_evidence()
+
+    def _open_recorder(self) -> Recorder:
+        if self._recorder is None:
+            raise Inconclusive("INCONCLUSIVE: no testbed is open; the suite needs 'Suite Setup    Open Testbed For …'")
+        return self._recorder
+
+
+def _bench_words(bench: Session) -> str:
+    facts = bench.bench.facts
+    if not facts.simulated:
+        return facts.label
+    speed = f"; its clock runs {facts.clock_speed:g} times as fast as the wall's" if facts.clock_speed != 1 else ""
+    return f"SIMULATED (not a measurement of a router): {facts.label}{speed}"
+
+
+def _trial_words(trial: Trial, so_far: Tally) -> str:
+    parts = [
+        f"trial {trial.number}: {trial.outcome.duration:g} s, offered {trial.offered} of {trial.intended} frames,"
+        f" forwarded {trial.forwarded}, lost {trial.lost}"
+    ]
+    parts += [f"not valid: {problem}" for problem in trial.problems]
+    parts.append(f"so far {so_far.good:g} s good, {so_far.bad:g} s bad, {so_far.spoilt} spoilt")
+    return "; ".join(parts)

@@ -1,0 +1,152 @@
+"""Keywords that reach the router under test over SSH."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import paramiko
+from robot.api import logger
+from robot.api.deco import keyword, library
+from SSHLibrary import SSHLibrary
+
+from linerate.errors import BenchError
+from linerate.routers.base import Result, Telemetry
+from linerate.session import Session
+
+CONNECT_LIMIT = 10.0
+"""Seconds that connecting and logging in may take."""
+
+
+@library(scope="GLOBAL", version="0.1")
+class RouterShell:
+    """Reaches the router under test through SSHLibrary.
+
+    Host keys are checked against the testbed's ``known_hosts`` file; an unknown or another key refuses the connection.
+    Every command has a time limit, and a dropped link is an error (SSHLibrary alone reports neither).
+    """
+
+    def __init__(self) -> None:
+        self._ssh = SSHLibrary(loglevel="DEBUG")
+        self._connected = False
+
+    @keyword
+    def connect_router(self, bench: Session) -> None:
+        """Log in to the router of *bench* with its key and let it say what it is.
+
+        Fails with one sentence where the address does not answer, the host key is unknown or another, or the login is
+        refused.
+        """
+        self._open(bench)
+        facts = bench.connect_router(self._execute)
+        for name, value in facts.items():
+            logger.info(f"{name}: {value}")
+
+    @keyword
+    def configure_router(self, bench: Session) -> None:
+        """Give the router the testbed's addresses, static neighbours and routes; `Restore Router` takes them back."""
+        bench.configure_router()
+
+    @keyword
+    def restore_router(self, bench: Session) -> None:
+        """Take back what `Configure Router` changed, then log out. Harmless when repeated."""
+        try:
+            bench.restore_router()
+        finally:
+            self._close()
+
+    @keyword
+    def run_on_router(self, command: str, limit: float = 10.0) -> str:
+        """Run *command* in the router's shell and return its output.
+
+        Fails where it takes longer than *limit* seconds, the link drops, or its exit status is not 0.
+        """
+        result = self._execute(command, limit)
+        if result.status != 0:
+            raise BenchError(f"'{command}' ended with status {result.status} on the router: {result.stderr.strip()}")
+        return result.stdout
+
+    @keyword
+    def read_router_telemetry(self, bench: Session) -> Telemetry:
+        """The router's counters now, as evidence. Fails where it restarted since the last reading."""
+        return bench.read_router()
+
+    def _open(self, bench: Session) -> None:
+        access = bench.bench.facts.router
+        where = f"{access.host}:{access.port}"
+        self._close()
+        self._ssh.open_connection(access.host, port=access.port, timeout=f"{CONNECT_LIMIT}s")
+        # SSHLibrary trusts every host key; it offers no setting, so its client is told before it connects
+        client = self._ssh.current.client
+        known = Path(access.known_hosts).expanduser()
+        if not known.is_file():
+            raise BenchError(f"the known_hosts file '{known}' is missing; make it with: ssh-keyscan -H {access.host}")
+        client.load_host_keys(str(known))
+        client.set_missing_host_key_policy(paramiko.RejectPolicy())
+        try:
+            if access.key:
+                key = str(Path(access.key).expanduser())
+                self._ssh.login_with_public_key(access.user, key, delay="0 seconds")
+            else:
+                self._ssh.login(access.user, self._password(access.password_from), delay="0 seconds")
+        except paramiko.BadHostKeyException as error:
+            self._close()
+            raise BenchError(
+                f"the router at {where} shows another host key than '{known}' holds (got {_fingerprint(error.key)});"
+                f" if the router was really exchanged, remove the old line and add the new key"
+            ) from None
+        except Exception as error:
+            self._close()
+            raise _refused(error, where, access.user, str(access.key or ""), known) from None
+        self._connected = True
+
+    @staticmethod
+    def _password(variable: str | None) -> str:
+        found = os.environ.get(variable or "")
+        if not found:
+            raise BenchError(
+                f"the testbed takes the router's password from the environment variable '{variable}', which is not set"
+            )
+        return found
+
+    def _execute(self, command: str, limit: float) -> Result:
+        if not self._connected:
+            raise BenchError("no router is connected; call 'Connect Router' first")
+        begun = time.monotonic()
+        try:
+            stdout, stderr, status = self._ssh.execute_command(
+                command, return_stdout=True, return_stderr=True, return_rc=True, timeout=f"{limit}s"
+            )
+        except Exception as error:
+            if "Timed out" in str(error):
+                raise BenchError(f"'{command}' did not end within {limit:g} s on the router") from None
+            raise BenchError(f"the SSH link to the router broke during '{command}': {error}") from None
+        if status == -1:
+            raise BenchError(f"the SSH link to the router broke during '{command}'; its output is not complete")
+        return Result(stdout, stderr, status, time.monotonic() - begun)
+
+    def _close(self) -> None:
+        self._connected = False
+        self._ssh.close_all_connections()
+
+
+def _fingerprint(key: paramiko.PKey) -> str:
+    return f"{key.get_name()} {key.fingerprint}"
+
+
+def _refused(error: Exception, where: str, user: str, key: str, known: Path) -> BenchError:
+    text = str(error)
+    if "not found in known_hosts" in text:
+        return BenchError(
+            f"the host key of the router at {where} is not in '{known}'; compare its fingerprint at the router's"
+            f" console and add it, for example with: ssh-keyscan -p {where.rpartition(':')[2]} {where.rpartition(':')[0]}"
+        )
+    if "Login with public key failed" in text or "Authentication" in text:
+        return BenchError(
+            f"the router at {where} refuses the login of '{user}' with the key '{key}'; put the key's public half into"
+            f" the router's authorized_keys, or mend 'user' and 'key' in the testbed file"
+        )
+    if "key file" in text.lower():
+        return BenchError(f"{text.rstrip('.')}; mend 'key' in the testbed file")
+    return BenchError(f"no SSH login to the router at {where}: {text.rstrip('.')}; check 'address' and 'port'")

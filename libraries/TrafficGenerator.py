@@ -1,0 +1,81 @@
+"""Keywords that drive the traffic generator."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Mapping
+
+from linerate.testbed.bench import Bench
+from robot.api import logger
+from robot.api.deco import keyword, library
+
+from linerate.errors import BenchError
+from linerate.generators.base import Generator
+from linerate.generators.trex import TrexGenerator, TrexSettings
+from linerate.requirement import Requirement
+from linerate.session import Session
+from linerate.trial import Load, Trial
+
+
+@library(scope="GLOBAL", version="0.1")
+class TrafficGenerator:
+    """Drives Cisco TRex (stateless) through its Python client, which runs in a process of its own."""
+
+    @keyword
+    def connect_generator(self, bench: Session) -> None:
+        """Connect to the TRex server of *bench* and take its ports.
+
+        Fails with one sentence where no server answers, the server wants another client, another user holds a port, a
+        link is down, or a port's speed is not the platform's.
+        """
+        bench.connect_generator(_trex)
+        for port in bench.generator.ports if bench.generator else ():
+            logger.info(f"port {port.index}: {port.mac}, {port.speed_bps / 1e9:g} Gbit/s, {port.driver}")
+
+    @keyword
+    def put_traffic_on_ports(self, bench: Session, requirement: Requirement) -> None:
+        """Put the streams of the sentence on the generator's ports."""
+        bench.put_traffic(requirement.profile, requirement.bidirectional)
+        profile = requirement.profile
+        logger.info(f"{profile.name}: mean frame {profile.mean_size:g} bytes with FCS, {profile.flows.count} flows")
+
+    @keyword
+    def warm_up(self, bench: Session, requirement: Requirement) -> Trial | None:
+        """Send the sentence's load for the goal's warm-up time; what happens then is not judged."""
+        return bench.warm_up(requirement)
+
+    @keyword
+    def capture_forwarded_frames(
+        self, bench: Session, traffic: str, pps: float, limit: int = 8, bidirectional: bool = False
+    ) -> Mapping[int, tuple[bytes, ...]]:
+        """Send *traffic* (``64b``, ``imix``, …) at *pps* frames/s for a second and return frames that came back.
+
+        Returns a mapping of generator port to frames (bytes without FCS), at most *limit* each.
+        """
+        profile = bench.plan.catalogue.profile(traffic.split())
+        frames = bench.capture(profile, bidirectional, Load(pps), limit)
+        if not any(frames.values()):
+            raise BenchError(f"no frame came back of {pps:g} frames/s of {traffic}; is the router configured?")
+        return frames
+
+    @keyword
+    def release_generator(self, bench: Session | None) -> None:
+        """Stop traffic and release the ports. Harmless when repeated."""
+        if bench is not None:
+            bench.release_generator()
+
+
+def _trex(bench: Bench) -> Generator:
+    access = bench.facts.generator
+    return TrexGenerator(
+        TrexSettings(
+            server=access.host,
+            sync_port=access.sync_port,
+            async_port=access.async_port,
+            ports=access.ports,
+            force=access.force,
+            username=getpass.getuser(),
+            client=access.client,
+            clock_speed=bench.facts.clock_speed,
+        )
+    )

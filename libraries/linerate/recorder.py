@@ -1,0 +1,101 @@
+"""Turns what a session measures into the records of its run's folder, trial by trial."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from .evidence.records import EnvironmentRecord, Figures, RequirementRecord, TrialRecord
+from .evidence.run import RunFolder
+from .requirement import RATE_UNITS, Requirement
+from .routers.base import Telemetry
+from .trial import Trial
+from .units import Rate
+from .verdict import Verdict
+
+
+class Recorder:
+    """Writes one run. Every call leaves its record on the disk before it returns."""
+
+    def __init__(self, results: Path, run_id: str, environment: EnvironmentRecord) -> None:
+        self.folder = RunFolder.create(results, run_id)
+        self.environment = environment
+        self.folder.write_environment(environment)
+        self._number = 0
+        self._started = 0.0
+        self._test = ""
+        self._trials: list[int] = []
+
+    def begin(self, test: str) -> None:
+        """A sentence of *test* is about to be judged."""
+        self._number = self.folder.next_requirement()
+        self._started = time.time()
+        self._test = test
+        self._trials = []
+
+    def keep_trial(self, requirement: Requirement, trial: Trial, link_bps: float) -> None:
+        """Append one trial of the sentence under judgement (number 0: warm-up)."""
+        self.folder.add_trial(
+            TrialRecord(
+                run=self.folder.run_id,
+                simulated=self.environment.simulated,
+                requirement=self._number,
+                test=self._test,
+                sentence=requirement.sentence,
+                profile=requirement.profile.name,
+                mean_size=requirement.profile.mean_size,
+                link_bps=link_bps,
+                trial=trial,
+                clock_speed=self.environment.clock_speed,
+            )
+        )
+        if trial.number:
+            self._trials.append(trial.number)
+
+    def keep_telemetry(self, name: str, telemetry: Telemetry) -> None:
+        """Keep the router's own words at this moment (*name*: ``before`` or ``after``)."""
+        for command, text in telemetry.raw.items():
+            self.folder.add_telemetry(self._number, f"{name} {command}", text)
+
+    def keep_verdict(self, verdict: Verdict) -> None:
+        """Append the requirement's record."""
+        requirement = verdict.requirement
+        size, link = requirement.profile.mean_size, verdict.link_bps
+        pps = verdict.figures.get("forwarded_pps")
+        threshold = str(requirement.threshold)
+        if requirement.threshold.unit in RATE_UNITS:
+            threshold = str(Rate(requirement.threshold_pps(link), size, link))
+        self.folder.add_requirement(
+            RequirementRecord(
+                run=self.folder.run_id,
+                simulated=self.environment.simulated,
+                number=self._number,
+                test=self._test,
+                sentence=requirement.sentence,
+                verdict=verdict.outcome.value,
+                message=verdict.message,
+                goal=verdict.goal.goal,
+                goal_terms=verdict.goal.model_dump(exclude={"goal", "about"}),
+                profile=requirement.profile.name,
+                mean_size=size,
+                link_bps=link,
+                threshold=threshold,
+                measured=None if pps is None else Figures.of(Rate(pps, size, link)),
+                trials=tuple(self._trials),
+                started=self._started,
+                ended=time.time(),
+                extra={
+                    "figures": dict(verdict.figures),
+                    "router_drops": dict(verdict.router_drops or {}),
+                    "rfc2544_throughput": verdict.is_rfc2544_throughput,
+                },
+            )
+        )
+
+    def close(self, cpu_steal_percent: float | None = None) -> None:
+        """Note the end and write the manifest. Harmless when repeated."""
+        if self.environment.ended is None:
+            self.environment = replace(self.environment, ended=time.time(), cpu_steal_percent=cpu_steal_percent)
+            self.folder.write_environment(self.environment)
+        self.folder.close()

@@ -1,0 +1,273 @@
+"""One suite's work on one bench: joins bench, generator, router, goal and evidence, and judges sentences.
+
+The keyword libraries call it step by step, so that every step shows in Robot's log; nothing here knows Robot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .errors import BenchError, ConfigError, SentenceError
+from .generators.base import Generator, Way
+from .goals import Goal, read_goal
+from .methods.cost import cost
+from .methods.saturate import saturate
+from .methods.sequential import Conditions
+from .methods.verify import verify
+from .platforms import Platform, Software, read_platform
+from .profiles import Catalogue, Profile
+from .project import Project
+from .requirement import Quantity, Requirement, parse
+from .routers import make
+from .routers.base import Router, Shell, Telemetry
+from .routers.efficiency import cycles_per_packet
+from .testbed.bench import Bench, open_bench
+from .testbed.settings import Testbed, read_testbed
+from .trial import Load, Outcome, Trial, judge
+from .verdict import Ruling, Tally, Verdict
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that is known before anything starts: read from the files, checked, nothing opened."""
+
+    project: Project
+    platform: Platform
+    software_name: str
+    software: Software
+    testbed: Testbed
+    goal: Goal
+    catalogue: Catalogue
+
+    @classmethod
+    def read(cls, project: Project, platform: str, software: str | None, testbed: str, goal: str) -> Plan:
+        """Read every file concerned. Raises ConfigError naming file, line and remedy."""
+        box = read_platform(project.platforms, platform)
+        name = software or next(iter(box.software))
+        if name not in box.software:
+            raise ConfigError(
+                f"platform '{platform}' has no software '{name}'; known: {', '.join(box.software)}",
+                project.platforms / f"{platform}.yaml",
+            )
+        return cls(
+            project,
+            box,
+            name,
+            box.software[name],
+            read_testbed(project.testbeds, testbed),
+            read_goal(project.goals, goal),
+            Catalogue.read(project.profiles),
+        )
+
+    def requirement(self, sentence: str) -> Requirement:
+        """The sentence, understood and checked against the platform's ports. Raises SentenceError."""
+        found = parse(sentence, self.catalogue)
+        found.check(self.platform.link_bps)
+        if found.quantity is Quantity.COST and self.software.shell != "vpp":
+            raise SentenceError(f"'{sentence}': cycles per packet are read from VPP; {self.software_name} shows none")
+        return found
+
+
+@dataclass
+class Session:
+    """An open bench. Made by :meth:`start`; everything it holds is given back by :meth:`close`, whatever happened."""
+
+    plan: Plan
+    bench: Bench
+    generator: Generator | None = None
+    router: Router | None = None
+    _prepared: tuple[Profile, bool] | None = field(default=None, repr=False)
+    _uptime: float = 0.0
+
+    @classmethod
+    def start(cls, plan: Plan) -> Session:
+        """Start what the testbed consists of. Raises BenchError."""
+        bench = open_bench(
+            plan.testbed, plan.platform, plan.project.platforms / f"{plan.platform.platform}.yaml", plan.software_name
+        )
+        return cls(plan, bench)
+
+    @property
+    def link_bps(self) -> float:
+        """Link speed of the ports under test in bit/s."""
+        return self.bench.facts.link_bps
+
+    @property
+    def simulated(self) -> bool:
+        """Whether anything measured here is a simulation's."""
+        return self.bench.facts.simulated
+
+    def connect_generator(self, connect: Callable[[Bench], Generator]) -> None:
+        """Take the generator's ports, and check that they are what the platform says."""
+        self.generator = connect(self.bench)
+        for port in self.generator.ports:
+            if not port.link_up:
+                raise BenchError(
+                    f"the generator's port {port.index} has no link; check the cable and the router's port"
+                )
+            if port.speed_bps and abs(port.speed_bps - self.link_bps) > 0.01 * self.link_bps:
+                raise BenchError(
+                    f"the generator's port {port.index} runs at {port.speed_bps / 1e9:g} Gbit/s, the platform"
+                    f" '{self.plan.platform.platform}' says {self.link_bps / 1e9:g}; mend 'port_speed' or the cabling"
+                )
+
+    def connect_router(self, shell: Shell) -> Mapping[str, str]:
+        """Speak to the router through *shell*; returns what it says it is."""
+        sides = self.bench.facts.sides
+        self.router = make(self.plan.software.shell, shell, tuple(side.interface for side in sides))
+        return self.router.identify()
+
+    def configure_router(self) -> None:
+        """Addresses, static neighbours and routes, unless the testbed says that it is configured already."""
+        self._router.configure(self.bench.facts.sides)
+
+    # -- traffic -------------------------------------------------------------------------------------------------------
+
+    def ways(self, bidirectional: bool) -> tuple[Way, ...]:
+        """The directions that a sentence uses."""
+        first, second = self.bench.facts.ports
+        forward, backward = Way(first, second), Way(second, first, swapped=True)
+        return (forward, backward) if bidirectional else (forward,)
+
+    def put_traffic(self, profile: Profile, bidirectional: bool) -> None:
+        """Put the profile's streams on the ports, unless they are there already."""
+        if self._prepared == (profile, bidirectional):
+            return
+        self._prepared = None
+        self._generator.prepare(profile, self.ways(bidirectional))
+        self._prepared = (profile, bidirectional)
+
+    def maximum_load(self, profile: Profile) -> Load:
+        """The most that the testbed lets its generator be asked for, per port."""
+        return Load(profile.line_rate_pps(self.link_bps) * self.plan.testbed.maximum_load_percent / 100)
+
+    def load_for(self, requirement: Requirement) -> Load:
+        """The load that a sentence is judged at, per sending port."""
+        if requirement.quantity is Quantity.THROUGHPUT:
+            return requirement.threshold_load(self.link_bps)
+        return requirement.named_load(self.link_bps) or self.maximum_load(requirement.profile)
+
+    def measure(self, load: Load, duration: float) -> Outcome:
+        """One trial; raises BenchError where a part of the bench has died."""
+        dead = self.bench.problems()
+        if dead:
+            raise BenchError("; ".join(dead))
+        return self._generator.measure(load, duration)
+
+    def warm_up(self, requirement: Requirement) -> Trial | None:
+        """A first trial that counts for nothing (caches, frequency scaling). None where the goal has none."""
+        if not self.plan.goal.warm_up:
+            return None
+        outcome = self.measure(self.load_for(requirement), self.plan.goal.warm_up)
+        return judge(0, outcome, self.plan.testbed.tolerance, self.bench.facts.clock_speed)
+
+    def decide(self, requirement: Requirement, on_trial: Callable[[Trial, Tally], None]) -> Verdict:
+        """Run trials until the goal's rule decides. A bench that breaks down makes the verdict INCONCLUSIVE."""
+        seen: list[Trial] = []
+
+        def keep(trial: Trial, so_far: Tally) -> None:
+            seen.append(trial)
+            on_trial(trial, so_far)
+
+        goal, load = self.plan.goal, self.load_for(requirement)
+        conditions = Conditions(self.plan.testbed.tolerance, self.bench.facts.clock_speed, keep)
+        try:
+            if requirement.quantity is Quantity.FORWARDING_RATE:
+                return saturate(requirement, load, goal, self.measure, self.link_bps, conditions)
+            if requirement.quantity is Quantity.COST:
+                return cost(
+                    requirement,
+                    load,
+                    goal,
+                    self.measure,
+                    self._router.clear,
+                    lambda: cycles_per_packet(self.read_router()),
+                    self.link_bps,
+                    conditions,
+                )
+            if requirement.quantity is Quantity.LOSS:
+                goal = goal.allowing(requirement.threshold.number / 100)
+            return verify(requirement, load, goal, self.measure, self.link_bps, conditions)
+        except BenchError as error:
+            reason = f"the bench broke down after {len(seen)} trials: {error}"
+            return Verdict(requirement, goal, Ruling.INCONCLUSIVE, reason, tuple(seen), self.link_bps, {})
+
+    def capture(self, profile: Profile, bidirectional: bool, load: Load, limit: int) -> Mapping[int, tuple[bytes, ...]]:
+        """A short trial whose received frames are looked at: port -> frames without FCS."""
+        self.put_traffic(profile, bidirectional)
+        return self._generator.capture(load, 1.0, limit)
+
+    # -- the router ----------------------------------------------------------------------------------------------------
+
+    def read_router(self) -> Telemetry:
+        """Counters now; raises BenchError where the router has restarted since the last reading."""
+        telemetry = self._router.read()
+        if telemetry.uptime + 1 < self._uptime:
+            self._uptime = telemetry.uptime
+            raise BenchError("the router restarted: its uptime went backwards; look at its console and run again")
+        self._uptime = telemetry.uptime
+        return telemetry
+
+    @property
+    def _generator(self) -> Generator:
+        if self.generator is None:
+            raise BenchError("no generator is connected; call 'Connect Generator' first")
+        return self.generator
+
+    @property
+    def _router(self) -> Router:
+        if self.router is None:
+            raise BenchError("no router is connected; call 'Connect Router' first")
+        return self.router
+
+    def release_generator(self) -> None:
+        """Stop traffic and release the ports. Harmless when repeated."""
+        generator, self.generator = self.generator, None
+        self._prepared = None
+        if generator is not None:
+            generator.close()
+
+    def restore_router(self) -> None:
+        """Undo the configuration. Harmless when repeated."""
+        router, self.router = self.router, None
+        if router is not None:
+            router.restore()
+
+    def close(self) -> None:
+        """Give back everything, in order, even where a step fails."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.bench.close)
+            stack.callback(self.restore_router)
+            stack.callback(self.release_generator)
+
+
+def lost_at_router(before: Telemetry, after: Telemetry) -> dict[str, int]:
+    """What the router's own counters say it dropped between two readings, by cause, without the zeros."""
+    found: dict[str, int] = {}
+    for name, now in after.interfaces.items():
+        then = before.interfaces.get(name)
+        if then is None:
+            continue
+        for what in ("rx_drops", "rx_errors", "tx_drops", "tx_errors"):
+            difference = getattr(now, what) - getattr(then, what)
+            if difference > 0:
+                found[f"{name} {what.replace('_', ' ')}"] = difference
+    for cause, count in after.drops.items():
+        difference = count - before.drops.get(cause, 0)
+        if difference > 0:
+            found[cause] = difference
+    return found
+
+
+def now() -> float:
+    """Unix time in s."""
+    return time.time()
+
+
+def results_folder(project: Project, given: str | None) -> Path:
+    """Where runs leave their evidence."""
+    return Path(given).resolve() if given else project.results
