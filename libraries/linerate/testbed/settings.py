@@ -1,0 +1,268 @@
+"""Testbed files: which bench, and what is on it. ``variables/testbeds/*.yaml``, one schema for each ``kind``."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from ..config import Config, read, validate
+from ..errors import ConfigError
+from ..platforms import named_file
+from ..trial import Tolerance
+from ..units import parse_link_speed
+
+_MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
+_HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+Ratio = Annotated[float, Field(ge=0, lt=1)]
+TcpPort = Annotated[int, Field(ge=1, le=65535)]
+
+
+class SideSettings(Config):
+    """One side of the router. ``address`` with prefix length; ``peer``, the generator's port; ``network`` behind it.
+
+    ``peer_mac``: default what the generator says of its port.
+    """
+
+    address: str
+    peer: str
+    network: str
+    peer_mac: str | None = None
+
+    @field_validator("address")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        if "/" not in value:
+            raise ValueError("needs a prefix length; right would be for example 100.65.1.1/24")
+        ipaddress.IPv4Interface(value)
+        return value
+
+    @field_validator("peer")
+    @classmethod
+    def _peer(cls, value: str) -> str:
+        ipaddress.IPv4Address(value)
+        return value
+
+    @field_validator("network")
+    @classmethod
+    def _network(cls, value: str) -> str:
+        ipaddress.IPv4Network(value)
+        return value
+
+    @field_validator("peer_mac")
+    @classmethod
+    def _peer_mac(cls, value: str | None) -> str | None:
+        if value is not None and not _MAC.fullmatch(value):
+            raise ValueError("is not a MAC address; right would be for example 02:00:00:00:00:01")
+        return value
+
+    @model_validator(mode="after")
+    def _reachable(self) -> SideSettings:
+        here = ipaddress.IPv4Interface(self.address)
+        if ipaddress.IPv4Address(self.peer) not in here.network or self.peer == str(here.ip):
+            raise ValueError(f"peer {self.peer} must be another address of {here.network}, the network of 'address'")
+        return self
+
+
+class ToleranceSettings(Config):
+    """How far a trial may be from what was asked; what is not named keeps the default of :class:`Tolerance`."""
+
+    under: Ratio | None = None
+    over: Ratio | None = None
+    late: Annotated[float, Field(ge=0, le=60)] | None = None
+    late_ratio: Ratio | None = None
+
+
+class CommonSettings(Config):
+    """What every testbed says.
+
+    ``prepare``: whether addresses, neighbours and routes are put on the router (``configure``, undone afterwards),
+    only looked at (``check``) or left alone (``none``). ``maximum_load_percent``: the generator's ceiling in per cent
+    of line rate, the load of "forwards … at maximum offered load". ``warm_up`` in s; None leaves it to the goal.
+    """
+
+    testbed: str
+    description: str = ""
+    sides: tuple[SideSettings, SideSettings] = (
+        SideSettings(address="100.65.1.1/24", peer="100.65.1.2", network="16.0.0.0/8"),
+        SideSettings(address="100.65.2.1/24", peer="100.65.2.2", network="48.0.0.0/8"),
+    )
+    prepare: Literal["configure", "check", "none"] = "configure"
+    maximum_load_percent: Annotated[float, Field(gt=0, le=100)] = 97.0
+    tolerance: ToleranceSettings = ToleranceSettings()
+    warm_up: Annotated[float, Field(ge=0, le=600)] | None = None
+
+    @field_validator("sides")
+    @classmethod
+    def _apart(cls, value: tuple[SideSettings, SideSettings]) -> tuple[SideSettings, SideSettings]:
+        for what in ("address", "network"):
+            first, second = (ipaddress.IPv4Interface(getattr(side, what)).network for side in value)
+            if first.overlaps(second):
+                raise ValueError(
+                    f"the two sides' {what}es overlap ({first} and {second})".replace("networkes", "networks")
+                )
+        return value
+
+    def tolerances(self) -> Tolerance:
+        """The tolerance of trials on this bench."""
+        given = {key: value for key, value in self.tolerance.model_dump().items() if value is not None}
+        return dataclasses.replace(Tolerance(), **given)
+
+
+class SimulatedSettings(CommonSettings):
+    """A forwarding model behind an embedded TRex server. ``clock_speed``: seconds of its clock per second of the wall.
+
+    ``noise``: relative standard deviation of the model's rates; ``rx_queues`` per port: default the platform's.
+    """
+
+    kind: Literal["simulated"]
+    clock_speed: Annotated[float, Field(ge=1, le=1000)] = 20.0
+    seed: Annotated[int, Field(ge=0)] = 0
+    noise: Annotated[float, Field(ge=0, lt=1)] | None = None
+    rx_queues: Annotated[int, Field(ge=1, le=64)] | None = None
+
+
+class NetnsSettings(CommonSettings):
+    """Real frames between network namespaces here. ``port_speed``: what the ports claim; default the platform's."""
+
+    kind: Literal["netns"]
+    port_speed: str | None = None
+
+    @field_validator("port_speed")
+    @classmethod
+    def _speed(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_link_speed(value)
+        return value
+
+
+class GeneratorSettings(Config):
+    """A TRex server. ``client``: ``pypi`` or a folder with the client that came with the server.
+
+    ``force``: take the ports even while another user owns them.
+    """
+
+    type: Literal["trex"] = "trex"
+    address: str
+    sync_port: TcpPort = 4501
+    async_port: TcpPort = 4500
+    ports: tuple[Annotated[int, Field(ge=0, le=255)], Annotated[int, Field(ge=0, le=255)]] = (0, 1)
+    client: str = "pypi"
+    force: bool = False
+
+    @field_validator("address")
+    @classmethod
+    def _host(cls, value: str) -> str:
+        return _host(value)
+
+    @field_validator("ports")
+    @classmethod
+    def _two(cls, value: tuple[int, int]) -> tuple[int, int]:
+        if value[0] == value[1]:
+            raise ValueError("must be two different ports, the first cabled to the first side")
+        return value
+
+
+class RouterSettings(Config):
+    """The router under test, reached over SSH with a key, or with the password in the variable ``password_from``.
+
+    ``sudo``: put ``sudo -n`` before commands that need root.
+    """
+
+    address: str
+    port: TcpPort = 22
+    user: str
+    key: Path | None = None
+    known_hosts: Path = Path("~/.ssh/known_hosts")
+    password_from: str | None = None
+    sudo: bool = False
+
+    @field_validator("address", "user")
+    @classmethod
+    def _host(cls, value: str) -> str:
+        return _host(value)
+
+    @field_validator("password_from")
+    @classmethod
+    def _named(cls, value: str | None) -> str | None:
+        if value is not None and not _VARIABLE.fullmatch(value):
+            raise ValueError("must be the name of an environment variable that holds the password, not the password")
+        return value
+
+    @model_validator(mode="after")
+    def _way_in(self) -> RouterSettings:
+        if (self.key is None) == (self.password_from is None):
+            raise ValueError("needs either 'key', the path of a private key, or 'password_from', a variable's name")
+        return self
+
+
+class HardwareSettings(CommonSettings):
+    """A bench that is there already: nothing is started, only reached."""
+
+    kind: Literal["hardware"]
+    generator: GeneratorSettings
+    router: RouterSettings
+
+
+Testbed = SimulatedSettings | NetnsSettings | HardwareSettings
+
+KINDS: Mapping[str, type[SimulatedSettings] | type[NetnsSettings] | type[HardwareSettings]] = {
+    "simulated": SimulatedSettings,
+    "netns": NetnsSettings,
+    "hardware": HardwareSettings,
+}
+
+
+def read_testbed(folder: Path, name: str) -> Testbed:
+    """The testbed *name* of *folder*. Raises ConfigError naming file, line, key and remedy.
+
+    Relative paths in it are taken from the folder of the file, ``~`` is the user's home.
+    """
+    path = named_file(folder, name, "testbed")
+    data, lines = read(path)
+    kind: Any = data.get("kind") if isinstance(data, dict) else None
+    if kind not in KINDS:
+        said = f"unknown kind '{kind}'" if kind is not None else "the key 'kind' is missing"
+        raise ConfigError(f"{said}; right would be one of {', '.join(KINDS)}", path, lines.get(("kind",), 1))
+    found: Testbed = validate(data, KINDS[kind], path, lines)
+    if found.testbed != name:
+        line = lines.get(("testbed",))
+        raise ConfigError(
+            f"says 'testbed: {found.testbed}'; in a file of this name right would be '{name}'", path, line
+        )
+    return _with_paths(found, path.parent) if isinstance(found, HardwareSettings) else found
+
+
+def _with_paths(found: HardwareSettings, folder: Path) -> HardwareSettings:
+    router, generator = found.router, found.generator
+    paths = {"known_hosts": _absolute(router.known_hosts, folder)}
+    if router.key is not None:
+        paths["key"] = _absolute(router.key, folder)
+    client = generator.client if generator.client == "pypi" else str(_absolute(Path(generator.client), folder))
+    return found.model_copy(
+        update={
+            "router": router.model_copy(update=paths),
+            "generator": generator.model_copy(update={"client": client}),
+        }
+    )
+
+
+def _absolute(path: Path, folder: Path) -> Path:
+    try:
+        return Path(os.path.normpath(folder.resolve() / path.expanduser()))
+    except RuntimeError:
+        return path
+
+
+def _host(value: str) -> str:
+    if not _HOST.fullmatch(value) or value.startswith("-"):
+        raise ValueError("is not a name or address; right would be letters, digits and any of . : _ -")
+    return value

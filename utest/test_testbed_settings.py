@@ -1,0 +1,86 @@
+"""Testbed files: read into typed objects, or refused with file, line and remedy."""
+
+from pathlib import Path
+
+import pytest
+
+from linerate.errors import ConfigError
+from linerate.testbed.settings import HardwareSettings, NetnsSettings, SimulatedSettings, read_testbed
+from linerate.trial import Tolerance
+
+TESTBEDS = Path(__file__).parents[1] / "variables" / "testbeds"
+
+HARDWARE = """\
+testbed: lab
+kind: hardware
+generator:
+  address: 192.0.2.10
+router:
+  address: 192.0.2.20
+  user: admin
+  key: keys/id
+"""
+
+
+def lab(folder: Path, text: str) -> HardwareSettings:
+    (folder / "lab.yaml").write_text(text)
+    found = read_testbed(folder, "lab")
+    assert isinstance(found, HardwareSettings)
+    return found
+
+
+def test_the_projects_own_files_are_sound() -> None:
+    kinds = {path.stem: type(read_testbed(TESTBEDS, path.stem)) for path in TESTBEDS.glob("*.yaml")}
+    assert kinds["simulated"] is SimulatedSettings
+    assert kinds["netns"] is NetnsSettings
+    assert kinds["lab-example"] is HardwareSettings
+
+
+def test_hardware_defaults_and_paths(tmp_path: Path) -> None:
+    found = lab(tmp_path, HARDWARE)
+    assert (found.generator.sync_port, found.generator.async_port, found.generator.ports) == (4501, 4500, (0, 1))
+    assert found.router.key == tmp_path.resolve() / "keys" / "id"
+    assert found.router.known_hosts == Path.home() / ".ssh" / "known_hosts"
+    assert found.sides[0].network == "16.0.0.0/8"
+    assert found.tolerances() == Tolerance()
+
+
+def test_tolerances_named_replace_the_default(tmp_path: Path) -> None:
+    assert lab(tmp_path, HARDWARE + "tolerance: {under: 0.02}\n").tolerances() == Tolerance(under=0.02)
+
+
+def sides(address: str, peer: str, network: str) -> str:
+    first = "{address: 10.0.1.1/24, peer: 10.0.1.2, network: 16.0.0.0/8}"
+    second = f"{{address: {address}, peer: {peer}, network: {network}}}"
+    return f"kind: hardware\nsides:\n  - {first}\n  - {second}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ("kind: hardware", "kind: hardwear", 2, "'hardwear'; right would be one of simulated, netns, hardware"),
+        ("kind: hardware\n", "", 1, "'kind' is missing"),
+        ("testbed: lab", "testbed: other", 1, "right would be 'lab'"),
+        ("  user: admin", "  usr: admin", 7, "did you mean 'user'?"),
+        ("  key: keys/id\n", "", 5, "either 'key'"),
+        ("  key: keys/id", "  password_from: s3cret!", 8, "name of an environment variable"),
+        ("address: 192.0.2.10", "address: -oProxyCommand=x", 4, "is not a name or address"),
+        ("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [1, 1]", 5, "two different ports"),
+        ("address: 192.0.2.10", "address: 192.0.2.10\n  sync_port: 70000", 5, "65535"),
+        ("kind: hardware", "kind: hardware\nsides: []", 3, "sides"),
+        ("kind: hardware", "kind: hardware\nprepare: perhaps", 3, "'configure', 'check' or 'none'"),
+        ("kind: hardware", sides("10.0.2.1", "10.0.2.2", "48.0.0.0/8"), 5, "prefix length"),
+        ("kind: hardware", sides("10.0.2.1/24", "10.0.3.2", "48.0.0.0/8"), 5, "must be another address of 10.0.2.0/24"),
+        ("kind: hardware", sides("10.0.2.1/24", "10.0.2.2", "16.1.0.0/16"), 3, "networks overlap"),
+    ],
+)
+def test_a_mistake_names_file_line_and_remedy(tmp_path: Path, old: str, new: str, line: int, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        lab(tmp_path, HARDWARE.replace(old, new))
+    assert str(caught.value).startswith(f"{tmp_path / 'lab.yaml'}:{line}: ")
+    assert says in str(caught.value)
+
+
+def test_an_unknown_testbed_lists_those_there_are() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'simulated'"):
+        read_testbed(TESTBEDS, "simulatd")
