@@ -5,7 +5,7 @@ import math
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evidence_builders import requirement_record, trial_record
@@ -91,6 +91,7 @@ ENVIRONMENTS = st.builds(
 )
 
 
+@settings(max_examples=40, deadline=None)
 @given(TRIALS)
 def test_a_trial_comes_back_and_keeps_to_its_schema(record):
     data = json.loads(records.dumps(record.to_json()))
@@ -98,6 +99,7 @@ def test_a_trial_comes_back_and_keeps_to_its_schema(record):
     assert TrialRecord.from_json(data) == record
 
 
+@settings(max_examples=40, deadline=None)
 @given(REQUIREMENTS)
 def test_a_requirement_comes_back_and_keeps_to_its_schema(record):
     data = json.loads(records.dumps(record.to_json()))
@@ -105,6 +107,7 @@ def test_a_requirement_comes_back_and_keeps_to_its_schema(record):
     assert RequirementRecord.from_json(data) == record
 
 
+@settings(max_examples=40, deadline=None)
 @given(ENVIRONMENTS)
 def test_an_environment_comes_back_and_keeps_to_its_schema(record):
     data = json.loads(records.dumps(record.to_json()))

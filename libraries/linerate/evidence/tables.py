@@ -1,0 +1,134 @@
+"""The trials of a requirement as a table: HTML that stands alone and needs no script, or plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from ..trial import Trial
+from .rates import Row, Traffic, name_of, percent, rows, say
+
+SIMULATED = "SIMULATED – not a measurement"
+
+_STYLE = """
+body { margin: 12px; font: 14px/1.45 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif;
+       color: #1d2733; background: #fff; }
+h1 { font-size: 16px; margin: 0 0 4px; }
+p { margin: 0 0 10px; color: #5a6673; }
+.simulated { display: inline-block; margin: 0 0 8px; padding: 2px 8px; border-radius: 4px; font-weight: 600;
+             color: #8a2b00; background: #ffe9d9; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: 4px 10px; text-align: right; white-space: nowrap; border-bottom: 1px solid #e3e8ed; }
+th { vertical-align: bottom; font-weight: 600; color: #46525f; border-bottom: 2px solid #b9c3cd; }
+th:last-child { text-align: left; padding-left: 10px; }
+th small { display: block; font-weight: 400; color: #7b8794; }
+td.note { text-align: left; white-space: normal; min-width: 8em; }
+tr.first td { border-top: 1px solid #b9c3cd; }
+tr.warm td { color: #8b96a1; }
+tr.invalid td { background: #f4f0e6; color: #6b5b2e; }
+td.lost { color: #b3261e; font-weight: 600; }
+td.good { color: #1f7a3f; }
+"""
+
+_COLUMNS = (
+    ("trial", ""),
+    ("ports", ""),
+    ("intended", "frames"),
+    ("offered", "frames"),
+    ("unsent", "frames"),
+    ("forwarded", "frames"),
+    ("lost", "frames"),
+    ("loss ratio", ""),
+    ("forwarded", "Mpps"),
+    ("forwarded", "Gbit/s L1"),
+    ("forwarded", "% of line"),
+    ("elapsed", "s"),
+    ("trial is", ""),
+)
+
+
+def trials_table(
+    trials: Sequence[Trial], traffic: Traffic, link_bps: float, title: str = "", simulated: bool = False
+) -> str:
+    """The trials as an HTML page of its own: no script, nothing from elsewhere, every word escaped.
+
+    One line per trial and direction; *link_bps* is the link speed of one direction in L1 bit/s.
+    """
+    head = "".join(f"<th>{name}{f'<small>{unit}</small>' if unit else ''}</th>" for name, unit in _COLUMNS)
+    body = []
+    previous: Trial | None = None
+    for row in rows(trials, traffic, link_bps):
+        body.append(_html_row(row, row.trial is not previous))
+        previous = row.trial
+    if not body:
+        body.append(f'<tr><td class="note" colspan="{len(_COLUMNS)}">no trial was run</td></tr>')
+    marked = f'<div class="simulated">{SIMULATED}</div>' if simulated else ""
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title or "Trials")}</title>'
+        f"<style>{_STYLE}</style></head>\n<body>{marked}<h1>{escape(title or 'Trials')}</h1>"
+        f"<p>{escape(_caption(traffic, link_bps))}</p>\n"
+        f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>\n' + "\n".join(body) + "\n"
+        "</tbody></table></div></body></html>\n"
+    )
+
+
+def trials_text(
+    trials: Sequence[Trial], traffic: Traffic, link_bps: float, title: str = "", simulated: bool = False
+) -> str:
+    """The same table as plain text, for a console or a mail."""
+    heads = [f"{name} [{unit}]" if unit else name for name, unit in _COLUMNS]
+    cells = [_cells(row) for row in rows(trials, traffic, link_bps)]
+    widths = [max(len(line[column]) for line in [heads, *cells]) for column in range(len(heads))]
+    lines = [line for line in (SIMULATED if simulated else "", title, _caption(traffic, link_bps)) if line]
+    for cell in [heads, ["-" * width for width in widths], *cells]:
+        aligned = [text.rjust(width) for text, width in zip(cell[:-1], widths, strict=False)]
+        lines.append("  ".join([*aligned, cell[-1]]).rstrip())
+    if not cells:
+        lines.append("no trial was run")
+    return "\n".join(lines) + "\n"
+
+
+def _caption(traffic: Traffic, link_bps: float) -> str:
+    return (
+        f"{traffic.name}: mean frame {traffic.mean_size:g} bytes with FCS, link {link_bps / 1e9:g} Gbit/s each way."
+        " lost = offered − forwarded; unsent = intended − offered is the generator's shortcoming, not the router's."
+    )
+
+
+def _cells(row: Row) -> list[str]:
+    count, rate = row.count, row.forwarded
+    return [
+        name_of(row.trial),
+        row.way,
+        f"{count.intended:,}",
+        f"{count.offered:,}",
+        f"{count.unsent:,}",
+        f"{count.forwarded:,}",
+        f"{count.lost:,}",
+        percent(count.loss_ratio),
+        _figure(rate.pps / 1e6),
+        _figure(rate.l1_bps / 1e9),
+        _figure(rate.percent, 2),
+        f"{row.trial.outcome.elapsed:.3f}",
+        " ".join(say(row.trial).split()),
+    ]
+
+
+def _figure(value: float, decimals: int = 4) -> str:
+    # two more places where the leading ones would be empty
+    return f"{value:.{decimals if value >= 0.1 or value == 0 else decimals + 2}f}"
+
+
+def _html_row(row: Row, first: bool) -> str:
+    names = [name for name, on in (("first", first), ("warm", not row.trial.number)) if on]
+    if not row.trial.valid:
+        names.append("invalid")
+    marks = {6: "lost" if row.count.lost else "", 7: "lost" if row.count.lost else "", len(_COLUMNS) - 1: "note"}
+    cells = []
+    for column, text in enumerate(_cells(row)):
+        mark = marks.get(column, "")
+        if mark == "note" and text == "valid":
+            mark = "note good"
+        cells.append(f'<td class="{mark}">{escape(text)}</td>' if mark else f"<td>{escape(text)}</td>")
+    return f'<tr class="{" ".join(names)}">' + "".join(cells) + "</tr>"
