@@ -1,0 +1,425 @@
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
+"""The process that holds TRex's Python client: the only file that imports ``trex_stl_lib`` (0.3 of PyPI).
+
+Run as ``python -m linerate.generators.trex.client`` in a session of its own; protocol: :mod:`.service`. It stops its
+traffic and releases its ports before it ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+from linerate.generators.trex import imp_bridge
+from linerate.generators.trex.service import Refusal, Service
+from linerate.generators.trex.watch import Watch, clean
+
+REPLY = 5.0
+"""Seconds that one answer of the server may take; the library's own limit is 10."""
+
+SILENCE = 5.0
+"""Seconds without any message of the server (it publishes every 0.5 s) after which it counts as lost."""
+
+STEADY = 0.1
+"""Seconds of the bench's clock for which counters must stand still before the drain counts as over."""
+
+FIELDS = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
+
+
+def load_library() -> SimpleNamespace:
+    """The parts of trex-stl-lib that are used here. Raises Refusal."""
+    imp_bridge.install()
+    try:
+        import scapy
+        import zmq
+        from trex_stl_lib import trex_stl_packet_builder_scapy as builder
+        from trex_stl_lib import trex_stl_streams as streams
+        from trex_stl_lib.trex_stl_client import STLClient
+        from trex_stl_lib.trex_stl_types import RpcCmdData
+    except Exception as error:
+        raise Refusal("install", f"the TRex client cannot be imported ({type(error).__name__}: {error})") from error
+    return SimpleNamespace(
+        scapy=scapy, zmq=zmq, builder=builder, streams=streams, STLClient=STLClient, RpcCmdData=RpcCmdData
+    )
+
+
+class Session:
+    """A connection to one TRex server, as commands. Counters are totals, never rates; times are s of the wall clock."""
+
+    def __init__(self, cancelled: threading.Event) -> None:
+        self._cancelled = cancelled
+        self._library: SimpleNamespace | None = None
+        self._client: Any = None
+        self._held: list[int] = []
+        self._watch = Watch(0)
+
+    def command(self, name: str) -> Callable[..., Any]:
+        """The command called *name*. Raises Refusal."""
+        known = ("connect", "acquire", "ports", "prepare", "trial", "capture", "stop", "release")
+        if name not in known:
+            raise Refusal("request", f"no command '{name}'; there are {', '.join(known)} and quit")
+
+        def carry_out(**arguments: Any) -> Any:
+            try:
+                return getattr(self, name)(**arguments)
+            except Refusal:
+                raise
+            except Exception as error:
+                if hasattr(error, "msg"):  # every error of the library
+                    raise Refusal("lost" if self._lost() else "refused", clean(error)) from error
+                raise
+
+        return carry_out
+
+    # -- connection and ports ------------------------------------------------------------------------------------------
+
+    def load(self) -> SimpleNamespace:
+        """The library, imported once."""
+        if self._library is None:
+            self._library = load_library()
+        return self._library
+
+    def connect(self, server: str, sync_port: int, async_port: int, username: str) -> dict[str, Any]:
+        """Connect; the versions of all that takes part."""
+        library = self.load()
+        client = library.STLClient(username=username, server=server, sync_port=sync_port, async_port=async_port)
+        self._client, self._watch = client, Watch(client.session_id)
+        # The library's own handling of silence fails (it adds strings wrongly) and ends its thread; a busy machine
+        # may well be silent for 3 s. Silence is judged in _lost().
+        client.event_handler.on_async_timeout = lambda _: None
+        client.event_handler.on_async_event = self._watch.wrap(client.event_handler.on_async_event)
+        try:
+            client.connect()
+        except Exception as error:
+            raise Refusal("connect", clean(error)) from error
+        client.conn.rpc.rpc_link.socket.setsockopt(library.zmq.RCVTIMEO, round(REPLY * 1000))
+        found = client.get_server_version()
+        return {
+            "server": f"{found.get('version', '?')} ({found.get('build_date', '?')}, {found.get('mode', '?')})",
+            "client": f"trex-stl-lib {importlib.metadata.version('trex-stl-lib')}",
+            "api": ".".join(str(client.conn.api_vers[0][key]) for key in ("major", "minor")),
+            "scapy": str(library.scapy.__version__),
+            "pyzmq": f"{library.zmq.__version__} (libzmq {library.zmq.zmq_version()})",
+            "client python": ".".join(str(part) for part in sys.version_info[:3]),
+        }
+
+    def ports(self, ports: list[int] | None = None) -> list[dict[str, Any]]:
+        """Number, MAC, speed in bit/s, link, driver and owner of the server's ports (or of *ports*), asked now."""
+        client, found = self._connected(), []
+        # the library pairs these with ports by their place in the list, which newer servers turn round
+        facts = {item.get("index", place): item for place, item in enumerate(client.system_info["ports"])}
+        for number in client.get_all_ports() if ports is None else ports:
+            if number not in client.ports:
+                raise Refusal("request", f"the server has no port {number}; it has {sorted(client.ports)}")
+            port = client.ports[number]
+            self._good(port.sync())
+            attributes = port.status["attr"]
+            mac = attributes.get("layer_cfg", {}).get("ether", {}).get("src") or facts[number].get("hw_mac", "")
+            found.append(
+                {
+                    "index": number,
+                    "mac": mac,
+                    "speed_bps": float(attributes["speed"]) * 1e9,
+                    "link_up": bool(attributes["link"]["up"]),
+                    "driver": str(facts[number].get("driver", "")),
+                    "owner": str(port.owner or ""),
+                }
+            )
+        return found
+
+    def acquire(self, ports: list[int], force: bool = False) -> list[dict[str, Any]]:
+        """Take *ports*, stop and forget what ran on them; their descriptions."""
+        client = self._connected()
+        before = {item["index"]: item["owner"] for item in self.ports(ports)}
+        try:
+            client.acquire(ports, force=force, sync_streams=False)
+        except Exception as error:
+            holders = ", ".join(f"port {port} by '{owner}'" for port, owner in before.items() if owner)
+            kind = "taken" if "already" in clean(error) else "refused"
+            raise Refusal(kind, f"{clean(error)} (held: {holders})" if holders else clean(error)) from error
+        self._held = list(ports)
+        client.stop(ports, rx_delay_ms=0)
+        client.remove_all_streams(ports)
+        client.set_port_attr(ports, promiscuous=False)
+        client.set_service_mode(ports, False)
+        return self.ports(ports)
+
+    def release(self) -> dict[str, Any]:
+        """Stop the traffic and give the ports back."""
+        if self._client is not None and self._client.is_connected():
+            self._halt()
+            owned = [port for port in self._held if self._client.ports[port].is_acquired()]
+            if owned:
+                self._client.release(owned)
+        self._held = []
+        return {}
+
+    def stop(self) -> dict[str, Any]:
+        """Stop all traffic."""
+        self._cancelled.clear()
+        if self._client is not None and self._client.is_connected():
+            self._halt()
+        return {}
+
+    def close(self) -> None:
+        """Release, then disconnect."""
+        with contextlib.suppress(Exception):
+            self.release()
+        if self._client is not None:
+            with contextlib.suppress(Exception):
+                self._client.disconnect(stop_traffic=False, release_ports=False)
+
+    # -- traffic -------------------------------------------------------------------------------------------------------
+
+    def prepare(self, streams: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
+        """Replace all streams: per port number, a list of :class:`linerate.generators.streams.Stream` as data."""
+        client = self._connected()
+        client.remove_all_streams(self._held)
+        for port, items in streams.items():
+            client.add_streams([self._stream(item) for item in items], ports=[int(port)])
+        return {}
+
+    def _stream(self, item: Mapping[str, Any]) -> Any:
+        builder, streams = self.load().builder, self.load().streams
+        commands: list[Any] = []
+        for variable in item["variables"]:
+            # offsets are numbers: the names ("IP.src") rely on a Scapy that the library brought along once
+            commands += [
+                builder.STLVmFlowVar(
+                    name=variable["name"],
+                    min_value=variable["minimum"],
+                    max_value=variable["maximum"],
+                    size=variable["size"],
+                    step=variable["step"],
+                    op="inc",
+                ),
+                builder.STLVmWrFlowVar(fv_name=variable["name"], pkt_offset=variable["offset"]),
+            ]
+        if item["fix_ipv4"] is not None:
+            commands.append(builder.STLVmFixIpv4(offset=item["fix_ipv4"]))
+        # a packet given as bytes also says that the port's own MAC addresses go into it
+        packet = builder.STLPktBuilder(
+            pkt_buffer=bytes.fromhex(item["frame"]), vm=builder.STLScVmRaw(commands) if commands else None
+        )
+        return streams.STLStream(packet=packet, mode=streams.STLTXCont(pps=item["share"]), isg=item["gap"])
+
+    def trial(
+        self,
+        rates: Mapping[str, float],
+        receivers: list[int],
+        duration: float,
+        clock_speed: float = 1.0,
+        drain: float = 2.0,
+    ) -> dict[str, Any]:
+        """Send *rates* (frames/s per port number) for *duration* s of the bench's clock, drain, count.
+
+        *drain*: the longest wait for frames under way, s of the bench's clock. Answers counters before and after per
+        port, global readings, ``elapsed`` (wall s from the start's answer to the last port's end), ``finished`` and
+        what the server complained of.
+        """
+        client, sending = self._connected(), {int(port): float(rate) for port, rate in rates.items()}
+        self._check_cancelled()
+        self._watch.clear()
+        before = self._counters()
+        started = time.time()
+        began = self._start(sending, duration)
+        limit = began + 1.5 * duration / clock_speed + 5
+        busiest = self._await_end(sending, limit)
+        finished = all(port in self._watch.done for port in sending)
+        if not finished:
+            client.stop(list(sending), rx_delay_ms=0)
+        ended = max(self._watch.done.values()) if finished else time.monotonic()
+        intended = {port: round(rate * duration) for port, rate in sending.items()}
+        after, drained = self._drained(before, intended, receivers, clock_speed, drain)
+        links = {str(item["index"]): item["link_up"] for item in self.ports(sorted({*sending, *receivers}))}
+        readings = {key: after["global"].get(key, 0) for key in ("m_rx_cpu_util", "m_cpu_util")}
+        return {
+            "started": started,
+            "elapsed": ended - began,
+            "finished": finished,
+            "drained": drained,
+            "before": before,
+            "after": after,
+            "links": links,
+            "complaints": list(self._watch.complaints),
+            "cpu_util": max(busiest, float(readings["m_cpu_util"])),
+            "rx_cpu_util": float(readings["m_rx_cpu_util"]),
+        }
+
+    def capture(self, receivers: list[int], keep: int, **trial: Any) -> dict[str, Any]:
+        """A trial during which up to *keep* frames of each receiving port are kept, as hexadecimal digits."""
+        client, frames = self._connected(), {}
+        client.set_service_mode(receivers, True)
+        try:
+            # one capture per port, lest one port's frames crowd out the other's
+            kept = {port: client.start_capture(rx_ports=[port], limit=keep)["id"] for port in receivers}
+            answer = self.trial(receivers=receivers, **trial)
+            for port, number in kept.items():
+                found: list[dict[str, Any]] = []
+                client.stop_capture(number, output=found)
+                frames[str(port)] = [bytes(item["binary"]).hex() for item in found]
+        finally:
+            with contextlib.suppress(Exception):
+                client.remove_all_captures()
+            with contextlib.suppress(Exception):
+                client.set_service_mode(receivers, False)
+        return {**answer, "frames": frames}
+
+    def _start(self, sending: Mapping[int, float], duration: float) -> float:
+        """Start all ports by one message, so that they begin together; the moment of the answer."""
+        client, batch = self._client, []
+        for number, rate in sending.items():
+            port = client.ports[number]
+            if not port.is_acquired():
+                raise Refusal("taken", f"port {number} is held by '{port.owner or 'nobody'}' now")
+            parameters = {
+                "handler": port.handler,
+                "port_id": number,
+                "mul": {"type": "pps", "value": rate, "op": "abs"},
+                "duration": duration,
+                "force": True,
+                "core_mask": port.MASK_ALL,
+                "start_at_ts": 0,
+            }
+            batch.append(self.load().RpcCmdData("start_traffic", parameters, "core"))
+            port.state = port.STATE_TX  # before the call: the end may be reported before the answer is read
+        answer = client._transmit_batch(batch)
+        moment = time.monotonic()
+        if not answer:
+            for number in sending:
+                client.ports[number].stop(force=True)
+                client.ports[number].sync()
+            raise Refusal("lost" if self._lost() else "refused", clean(answer))
+        return moment
+
+    def _await_end(self, sending: Mapping[int, float], limit: float) -> float:
+        """Wait until all ports are done or *limit* is over; the generator's highest CPU load in per cent."""
+        busiest = 0.0
+        while not all(port in self._watch.done for port in sending) and time.monotonic() < limit:
+            self._check_cancelled()
+            if self._lost():
+                raise Refusal("lost", "; ".join(self._watch.complaints) or "the server fell silent")
+            if any("taken" in item for item in self._watch.complaints):
+                raise Refusal("taken", "; ".join(self._watch.complaints))
+            with self._watch.changed:
+                if not all(port in self._watch.done for port in sending):
+                    self._watch.changed.wait(0.05)
+            busiest = max(busiest, float(self._snapshot().get("m_cpu_util", 0)))
+        return busiest
+
+    def _drained(
+        self,
+        before: Mapping[str, Any],
+        intended: Mapping[int, int],
+        receivers: list[int],
+        clock_speed: float,
+        drain: float,
+    ) -> tuple[dict[str, Any], float]:
+        """Counters once nothing is under way any more, and how long that took."""
+        began = changed = time.monotonic()
+        steady, last = max(STEADY / clock_speed, 0.005), None
+        while True:
+            now = self._counters()
+            sent = sum(now[str(port)]["opackets"] - before[str(port)]["opackets"] for port in intended)
+            received = sum(now[str(port)]["ipackets"] - before[str(port)]["ipackets"] for port in receivers)
+            moment = time.monotonic()
+            if received >= sent >= sum(intended.values()) - len(intended):
+                break  # nothing is missing, so nothing is under way
+            if (sent, received) != last:
+                last, changed = (sent, received), moment
+            elif moment - changed >= steady:
+                break
+            if moment - began > max(drain / clock_speed, steady):
+                break
+            self._check_cancelled()
+            time.sleep(steady / 5)
+        return now, time.monotonic() - began
+
+    # -- small things --------------------------------------------------------------------------------------------------
+
+    def _counters(self) -> dict[str, Any]:
+        """Totals of every held port, published by the server at this moment, and its global readings."""
+        client, stale = self._connected(), self._snapshot()
+        self._good(client.conn.barrier())
+        limit = time.monotonic() + REPLY
+        while (fresh := self._snapshot()) is stale or not fresh:
+            if time.monotonic() > limit:
+                raise Refusal("lost", f"the server published no counters for {REPLY:g} s")
+            time.sleep(0.001)
+        found: dict[str, Any] = {
+            str(port): {field: int(fresh.get(f"{field}-{port}", 0)) for field in FIELDS} for port in self._held
+        }
+        found["global"] = {key: value for key, value in fresh.items() if key.startswith("m_") and "-" not in key}
+        return found
+
+    def _snapshot(self) -> dict[str, Any]:
+        found: dict[str, Any] = self._client.conn.async_connection.raw_snapshot.get("trex-global", {})
+        return found
+
+    def _halt(self) -> None:
+        """Stop what is sending, whatever the library believes of it."""
+        for number in self._held:
+            port = self._client.ports[number]
+            if port.is_acquired():
+                port.stop(force=True)
+                port.sync()
+
+    def _connected(self) -> Any:
+        if self._client is None or not self._client.is_connected():
+            cause = clean(self._client.conn.get_disconnection_cause() or "") if self._client else "never connected"
+            raise Refusal("lost", f"not connected to the server: {cause}")
+        return self._client
+
+    def _lost(self) -> bool:
+        if self._client is None:
+            return False
+        connection = self._client.conn
+        heard = connection.async_connection.last_data_recv_ts
+        return (
+            not connection.is_connected()
+            or not connection.rpc.is_connected
+            or (heard is not None and time.time() - heard > SILENCE)
+        )
+
+    def _check_cancelled(self) -> None:
+        if self._cancelled.is_set():
+            self._halt()
+            raise Refusal("cancelled", "stopped on request")
+
+    def _good(self, answer: Any) -> None:
+        if not answer:
+            raise Refusal("lost" if self._lost() else "refused", clean(answer))
+
+
+def main() -> int:
+    """Serve until the end; the process's exit status."""
+    # The library prints. The protocol keeps the real standard output, everybody else gets standard error.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    # On a message it does not know, the library's subscriber thread calls os.killpg(os.getppid(), SIGTERM) to take
+    # its shell along. This process leads a session of its own and its parent is Robot: that call must do nothing. The
+    # connection is marked as lost besides, which a trial notices. It also sends SIGINT to itself: ignored likewise.
+    setattr(os, "killpg", lambda *_: None)  # noqa: B010
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    service = Service(answers)
+    session = Session(service.cancelled)
+    signal.signal(signal.SIGTERM, service.end)
+    threading.Thread(target=service.read, daemon=True, name="commands").start()
+    with contextlib.suppress(Refusal):
+        session.load()  # now, so that the first command need not wait; its failure is that command's answer
+    service.serve(session.command)
+    session.close()
+    sys.stderr.flush()
+    os._exit(0)  # the library's threads are not waited for
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,264 @@
+"""Cisco TRex as a :class:`~linerate.generators.base.Generator`: each trial told to the client's process, counts back.
+
+Byte counts: TRex's port counters hold the 4-byte FCS whatever the network card counts (its drivers' statistics are
+"fixed" by 4 bytes per frame where the card leaves it out), and so do the embedded server's: passed on as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import BenchError
+from ...profiles import Profile
+from ...trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance
+from ..base import GeneratorPort, Way
+from ..streams import streams
+from .probe import probe
+from .process import ClientError, ClientProcess
+
+IMPORT_LIMIT = 30.0
+"""Seconds for the client's process to import its library, on a slow and busy machine."""
+
+CALL_LIMIT = 20.0
+"""Seconds for any command but a trial; the client gives each of the server's answers 5."""
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "linerate"
+
+
+@dataclass(frozen=True, slots=True)
+class TrexSettings:
+    """Where the server is and how it is used, as a testbed file says.
+
+    ``server`` a name or address; ``force`` takes ports that somebody else holds; ``clock_speed`` seconds of the bench's
+    clock per second of the wall (1 but for a simulated bench); ``drain`` the longest wait for frames under way after
+    the last was sent, s of the bench's clock (RFC 2544 23: 2 s); it ends once nothing is missing or nothing moves.
+    """
+
+    server: str
+    sync_port: int = 4501
+    async_port: int = 4500
+    ports: tuple[int, ...] = (0, 1)
+    force: bool = False
+    username: str = field(default_factory=_user)
+    client: str = "pypi"
+    clock_speed: float = 1.0
+    drain: float = 2.0
+
+    @property
+    def address(self) -> str:
+        """``server:port``, for messages."""
+        return f"{self.server}:{self.sync_port}"
+
+
+class TrexGenerator:
+    """A connected TRex server whose ports are held. Connects when made; raises BenchError and leaves nothing behind."""
+
+    def __init__(self, settings: TrexSettings, process: ClientProcess | None = None) -> None:
+        """Connect. *process*: one already started, to save its 1 to 2 s of imports; this generator ends it."""
+        self.settings = settings
+        self._ways: tuple[Way, ...] = ()
+        self._versions: dict[str, str] = {}
+        self._closed = False
+        self._process: ClientProcess | None = process
+        try:
+            if settings.client != "pypi":
+                raise BenchError(f"no TRex client '{settings.client}'; right would be 'pypi'")
+            if not settings.ports:
+                raise BenchError("a TRex generator needs at least one port; right would be for example 'ports: [0, 1]'")
+            self._process = process or ClientProcess()  # imports while the server is being asked
+            probe(settings.server, settings.sync_port, settings.async_port)
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        setting = self.settings
+        try:
+            self._versions = self._call(
+                "connect",
+                IMPORT_LIMIT + CALL_LIMIT,
+                server=setting.server,
+                sync_port=setting.sync_port,
+                async_port=setting.async_port,
+                username=setting.username,
+            )
+            self._call("acquire", ports=list(setting.ports), force=setting.force)
+        except ClientError as error:
+            if error.kind == "install":
+                raise BenchError(f"{error}; right would be trex-stl-lib 0.3: pip install trex-stl-lib==0.3") from error
+            if error.kind == "connect" and "subscriber" in str(error):
+                raise BenchError(
+                    f"the TRex server at {setting.address} answers, but publishes nothing at port {setting.async_port}"
+                    f" ({error}); mend 'async_port' in the testbed file"
+                ) from error
+            if error.kind == "taken":
+                raise BenchError(
+                    f"a port of the TRex server at {setting.address} is taken: {error}; have it released there, or set"
+                    " 'force: true' for the generator in the testbed file to take it away"
+                ) from error
+            raise BenchError(f"the TRex server at {setting.address}: {error}") from error
+
+    # -- Generator -----------------------------------------------------------------------------------------------------
+
+    @property
+    def ports(self) -> tuple[GeneratorPort, ...]:
+        """The ports held, as they are now. Raises BenchError."""
+        found = self._ask("ports", ports=list(self.settings.ports))
+        return tuple(
+            GeneratorPort(item["index"], item["mac"], item["speed_bps"], item["link_up"], item["driver"])
+            for item in found
+        )
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Versions of server, client, protocol and the libraries in the client's process."""
+        return dict(self._versions)
+
+    def prepare(self, profile: Profile, ways: tuple[Way, ...]) -> None:
+        """Put the profile's streams on the sending ports, replacing what was there. Raises BenchError."""
+        strangers = {port for way in ways for port in (way.tx_port, way.rx_port)} - set(self.settings.ports)
+        if strangers or not ways:
+            named = ", ".join(str(port) for port in sorted(strangers)) or "none"
+            raise BenchError(f"ports {named} are not among those held: {', '.join(map(str, self.settings.ports))}")
+        self._ways = ()
+        data = {str(way.tx_port): [item.to_json() for item in streams(profile, way)] for way in ways}
+        self._ask("prepare", streams=data)
+        self._ways = ways
+
+    def measure(self, load: Load, duration: float) -> Outcome:
+        """One trial of *duration* s of the bench's clock. Raises BenchError where there is no outcome."""
+        answer = self._ask("trial", self._trial_limit(duration), **self._trial(load, duration))
+        return outcome(answer, load, duration, self._ways, self.settings.clock_speed)
+
+    def capture(self, load: Load, duration: float, limit: int) -> Mapping[int, tuple[bytes, ...]]:
+        """Send, and return up to *limit* frames (without FCS) that each receiving port saw. Raises BenchError.
+
+        TRex captures in its service mode, in software: at a low load only.
+        """
+        answer = self._ask("capture", self._trial_limit(duration), keep=limit, **self._trial(load, duration))
+        return {int(port): tuple(bytes.fromhex(item) for item in items) for port, items in answer["frames"].items()}
+
+    def stop(self) -> None:
+        """Stop all traffic now. Raises BenchError."""
+        self._ask("stop")
+
+    def close(self) -> None:
+        """Stop traffic, release the ports, end the client's process. Harmless when repeated."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.close()
+
+    def __enter__(self) -> TrexGenerator:
+        """Itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    # -- the process ---------------------------------------------------------------------------------------------------
+
+    def _trial(self, load: Load, duration: float) -> dict[str, Any]:
+        if not self._ways:
+            raise BenchError("the generator has no streams yet: prepare a profile before measuring")
+        return {
+            "rates": {str(way.tx_port): load.pps for way in self._ways},
+            "receivers": sorted({way.rx_port for way in self._ways}),
+            "duration": duration,
+            "clock_speed": self.settings.clock_speed,
+            "drain": self.settings.drain,
+        }
+
+    def _trial_limit(self, duration: float) -> float:
+        # the client ends a trial after 1.5 x its duration + 5 s; this is for a client that does not
+        return (1.5 * duration + self.settings.drain) / self.settings.clock_speed + CALL_LIMIT + IMPORT_LIMIT / 2
+
+    def _call(self, command: str, limit: float = CALL_LIMIT, **arguments: Any) -> Any:
+        if self._process is None:
+            raise BenchError("the generator is closed")
+        return self._process.call(command, limit, arguments)
+
+    def _ask(self, command: str, limit: float = CALL_LIMIT, **arguments: Any) -> Any:
+        where = self.settings.address
+        try:
+            return self._call(command, limit, **arguments)
+        except ClientError as error:
+            if error.kind == "lost":
+                raise BenchError(f"the TRex server at {where} no longer answers: {error}") from error
+            if error.kind == "taken":
+                raise BenchError(f"the ports of the TRex server at {where} are no longer ours: {error}") from error
+            raise BenchError(f"the TRex server at {where}, asked to {command}: {error}") from error
+
+
+def outcome(
+    answer: Mapping[str, Any], load: Load, duration: float, ways: tuple[Way, ...], clock_speed: float = 1.0
+) -> Outcome:
+    """The counts of a trial as the client's process answered them, with what they show to be wrong.
+
+    ``elapsed`` is on the bench's clock, taken on the wall: a millisecond of the machine's is *clock_speed* ms of it.
+    """
+    before, after = answer["before"], answer["after"]
+    problems = [Problem(Fault.GENERATOR, text) for text in answer["complaints"]]
+    problems += [Problem(Fault.LINK_DOWN, f"generator port {port}") for port, up in answer["links"].items() if not up]
+
+    def difference(port: int, name: str) -> int:
+        found = int(after[str(port)][name]) - int(before[str(port)][name])
+        if found < 0:
+            problems.append(Problem(Fault.COUNTERS, f"{name} of generator port {port} fell by {-found}"))
+        return max(0, found)
+
+    directions = tuple(
+        DirectionCount(
+            tx_port=way.tx_port,
+            rx_port=way.rx_port,
+            intended=round(load.pps * duration),
+            offered=difference(way.tx_port, "opackets"),
+            forwarded=difference(way.rx_port, "ipackets"),
+            offered_bytes=difference(way.tx_port, "obytes"),
+            forwarded_bytes=difference(way.rx_port, "ibytes"),
+        )
+        for way in ways
+    )
+    for way in ways:
+        if failed := difference(way.tx_port, "oerrors"):
+            problems.append(Problem(Fault.GENERATOR, f"port {way.tx_port} failed to send {failed} frames"))
+        if missed := difference(way.rx_port, "ierrors"):
+            # the frames came back, so they are not the router's loss
+            problems.append(Problem(Fault.GENERATOR, f"port {way.rx_port} failed to take in {missed} frames"))
+    queue_full = _global(after, "m_total_queue_full") - _global(before, "m_total_queue_full")
+    short = sum(item.unsent for item in directions)
+    if queue_full > 0 and short > Tolerance().under * sum(item.intended for item in directions):
+        # a full queue is tried again: at line rate it is no fault as long as all the frames were sent
+        problems.append(Problem(Fault.UNDER_OFFERED, f"transmit queues were full {queue_full:.0f} times"))
+    if not answer["finished"]:
+        problems.append(Problem(Fault.STRETCHED, f"still sending after {answer['elapsed']:.1f} s, stopped"))
+    return Outcome(
+        load=load,
+        duration=duration,
+        elapsed=float(answer["elapsed"]) * clock_speed,
+        started=float(answer["started"]),
+        directions=directions,
+        problems=tuple(problems),
+        readings={
+            "cpu_util": float(answer["cpu_util"]),
+            "rx_cpu_util": float(answer["rx_cpu_util"]),
+            "queue_full": max(0.0, queue_full),
+            "drain": float(answer["drained"]) * clock_speed,
+        },
+    )
+
+
+def _global(counters: Mapping[str, Any], name: str) -> float:
+    with contextlib.suppress(KeyError, TypeError, ValueError):
+        return float(counters["global"][name])
+    return 0.0

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
+"""What the server says of its own accord, and what the library says in its own way, made plain."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+JOB_DONE, ACQUIRED, ERROR, SERVER_STOPPED = 4, 5, 7, 100
+"""Types of ``trex-event`` messages."""
+
+
+def clean(error: object) -> str:
+    """The one sentence in what the library raises or returns. Its errors fail in ``str()`` and are painted."""
+    text = getattr(error, "msg", None)
+    if text is None and hasattr(error, "rc_list"):
+        text = "; ".join(str(item.data) for item in error.rc_list if not item.rc)
+    if text is None:
+        text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(text)).replace("***", "")
+    return " ".join(text.split())
+
+
+class Watch:
+    """What the server said of its own accord since the trial began. Filled by the library's subscriber thread."""
+
+    def __init__(self, session_id: int) -> None:
+        self._session_id = session_id
+        self.changed = threading.Condition()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget the last trial's."""
+        self.done: dict[int, float] = {}
+        self.complaints: list[str] = []
+
+    def wrap(self, original: Callable[[int, Any], None]) -> Callable[[int, Any], None]:
+        """The handler of events that the library is to call instead of *original*."""
+
+        def seen(kind: int, data: Any) -> None:
+            now = time.monotonic()
+            try:
+                original(kind, data)
+            except Exception as error:  # an event that the library cannot digest must not end its thread
+                print(f"event {kind}: {type(error).__name__}: {error}", file=sys.stderr)
+            with self.changed:
+                self._note(kind, data if isinstance(data, dict) else {}, now)
+                self.changed.notify_all()
+
+        return seen
+
+    def _note(self, kind: int, data: Mapping[str, Any], now: float) -> None:
+        port = data.get("port_id")
+        if kind == JOB_DONE and port is not None:
+            self.done[int(port)] = now
+        elif kind == ACQUIRED and data.get("session_id") != self._session_id:
+            self.complaints.append(f"port {port} was taken by '{data.get('who')}'")
+        elif kind == ERROR:
+            self.complaints.append(f"port {port} reports an error")
+        elif kind == SERVER_STOPPED:
+            self.complaints.append(f"the server was shut down ({data.get('cause')})")

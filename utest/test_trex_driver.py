@@ -1,0 +1,213 @@
+"""The TRex driver without a server: what counts mean, and what a person reads where no usable server answers."""
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import pytest
+import zmq
+
+from linerate.errors import BenchError
+from linerate.generators.base import Way
+from linerate.generators.trex import imp_bridge
+from linerate.generators.trex.driver import TrexGenerator, TrexSettings, outcome
+from linerate.generators.trex.probe import probe
+from linerate.generators.trex.process import ClientProcess
+from linerate.generators.trex.watch import Watch, clean
+from linerate.trial import Fault, Load
+
+BOTH = (Way(0, 1), Way(1, 0, swapped=True))
+NOTHING = {"opackets": 0, "ipackets": 0, "obytes": 0, "ibytes": 0, "oerrors": 0, "ierrors": 0}
+MISMATCH = "RPC version mismatch: a newer client version is required\n(API type 'STL':  - server: '5.1', client: '4.1')"
+
+
+def answer(after: dict[str, dict[str, int]], **other: Any) -> dict[str, Any]:
+    """A trial as the client's process reports it; ports not named stood still."""
+    before = {port: {**NOTHING, "opackets": 5, "ipackets": 7} for port in ("0", "1")}
+    counts = {port: {**before[port], **after.get(port, {})} for port in before}
+    quiet = {"links": {"0": True, "1": True}, "complaints": [], "finished": True, "elapsed": 1.01, "drained": 0.02}
+    glob = {"m_total_queue_full": 3.0}
+    return {
+        "started": 1e9,
+        "before": {**before, "global": glob},
+        "after": {**counts, "global": other.pop("glob", glob)},
+        "cpu_util": 12.5,
+        "rx_cpu_util": 0.5,
+        **quiet,
+        **other,
+    }
+
+
+FULL = {"0": {"opackets": 1005, "ipackets": 987}, "1": {"opackets": 1005, "ipackets": 1007}}
+
+
+def test_counts_are_differences_of_totals_per_way() -> None:
+    found = outcome(answer(FULL), Load(1000), 1.0, BOTH)
+    assert [(item.intended, item.offered, item.forwarded) for item in found.directions] == [
+        (1000, 1000, 1000),
+        (1000, 1000, 980),
+    ]
+    assert found.problems == () and found.readings["cpu_util"] == 12.5
+
+
+def test_elapsed_is_on_the_clock_of_the_bench() -> None:
+    found = outcome(answer(FULL), Load(1000), 20.0, BOTH, clock_speed=20)
+    assert found.elapsed == pytest.approx(20.2) and found.readings["drain"] == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"after": {**FULL, "1": {**FULL["1"], "ierrors": 4}}}, Fault.GENERATOR),
+        ({"after": {**FULL, "0": {**FULL["0"], "oerrors": 4}}}, Fault.GENERATOR),
+        ({"after": {**FULL, "1": {"opackets": 1, "ipackets": 1007}}}, Fault.COUNTERS),
+        ({"links": {"0": True, "1": False}}, Fault.LINK_DOWN),
+        ({"complaints": ["port 0 reports an error"]}, Fault.GENERATOR),
+        ({"finished": False}, Fault.STRETCHED),
+    ],
+)
+def test_what_the_generator_saw_go_wrong_is_a_problem(change: dict[str, Any], fault: Fault) -> None:
+    after = change.pop("after", FULL)
+    found = outcome(answer(after, **change), Load(1000), 1.0, BOTH)
+    assert [item.fault for item in found.problems] == [fault]
+
+
+def test_a_full_queue_is_a_problem_only_where_frames_were_not_sent() -> None:
+    full = {"m_total_queue_full": 50.0}
+    sent = outcome(answer(FULL, glob=full), Load(1000), 1.0, BOTH)
+    assert sent.problems == () and sent.readings["queue_full"] == 47
+    short = outcome(answer({**FULL, "0": {**FULL["0"], "opackets": 800}}, glob=full), Load(1000), 1.0, BOTH)
+    assert [item.fault for item in short.problems] == [Fault.UNDER_OFFERED]
+
+
+# -- no usable server --------------------------------------------------------------------------------------------------
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@contextmanager
+def replies(make: Callable[[dict[str, Any]], str]) -> Iterator[tuple[int, int]]:
+    """A REP and a PUB socket on loopback, the former answering whatever *make* says; yields their ports."""
+    context, end = zmq.Context(), threading.Event()
+    rpc, events = context.socket(zmq.REP), context.socket(zmq.PUB)
+    ports = rpc.bind_to_random_port("tcp://127.0.0.1"), events.bind_to_random_port("tcp://127.0.0.1")
+
+    def serve() -> None:
+        while not end.is_set():
+            if rpc.poll(20):
+                rpc.send_string(make(json.loads(rpc.recv())))
+        rpc.close(0)
+        events.close(0)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield ports
+    finally:
+        end.set()
+        thread.join()
+        context.term()
+
+
+def test_no_server_is_said_at_once_with_address_and_remedy() -> None:
+    port = free_port()
+    with pytest.raises(BenchError, match=rf"no TRex server answers at 127.0.0.1:{port}.*refused.*address") as caught:
+        TrexGenerator(TrexSettings("127.0.0.1", port, port))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_newer_server_is_named_with_the_client_it_wants() -> None:
+    with (
+        replies(lambda _: json.dumps({"error": {"code": -32000, "message": "x", "specific_err": MISMATCH}})) as ports,
+        pytest.raises(BenchError, match=r"speaks STL API 5\.1 and wants the client it ships.*trex-stl-lib 0\.3"),
+    ):
+        probe("127.0.0.1", *ports)
+
+
+def test_a_server_of_this_api_is_accepted() -> None:
+    seen = []
+
+    def make(request: dict[str, Any]) -> str:
+        seen.append(request)
+        return json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"api_vers": [{"type": "core", "api_h": "abcdefgh"}]}})
+
+    with replies(make) as ports:
+        probe("127.0.0.1", *ports)
+    assert seen[0]["method"] == "api_sync" and seen[0]["params"]["api_vers"][0]["major"] == 4
+
+
+def test_something_else_that_answers_is_not_called_a_server() -> None:
+    with replies(lambda _: "hello") as ports, pytest.raises(BenchError, match="not a TRex server"):
+        probe("127.0.0.1", *ports)
+
+
+def test_a_closed_port_for_events_is_named() -> None:
+    with replies(lambda _: "{}") as (rpc, _), pytest.raises(BenchError, match="its port for events"):
+        probe("127.0.0.1", rpc, free_port())
+
+
+# -- small things ------------------------------------------------------------------------------------------------------
+
+
+def test_the_stand_in_for_imp_reloads_and_is_only_put_where_none_is() -> None:
+    modules: dict[str, ModuleType] = {"imp": ModuleType("imp")}
+    assert imp_bridge.install(modules) is False
+
+
+def test_errors_of_the_library_become_one_plain_line() -> None:
+    class Painted(Exception):
+        msg = "\x1b[1mPort 0 : *** port is already\n taken by 'alice'\x1b[0m"
+
+        def __str__(self) -> str:
+            raise ValueError("as the library does")
+
+    assert clean(Painted()) == "Port 0 : port is already taken by 'alice'"
+    assert clean(KeyError("x")) == "KeyError: 'x'"
+
+
+def test_events_are_noted_even_where_the_library_fails_on_them() -> None:
+    def fails(kind: int, data: Any) -> None:
+        raise KeyError("name")
+
+    watch = Watch(session_id=7)
+    handler = watch.wrap(fails)
+    handler(4, {"port_id": 1})
+    handler(5, {"port_id": 0, "who": "bob", "session_id": 8, "force": True})
+    handler(5, {"port_id": 0, "who": "me", "session_id": 7, "force": True})
+    handler(99, None)
+    assert set(watch.done) == {1} and watch.complaints == ["port 0 was taken by 'bob'"]
+
+
+@pytest.mark.slow
+def test_the_client_ends_when_its_parent_lets_go_and_answers_nonsense_with_a_sentence() -> None:
+    process = ClientProcess()
+    try:
+        with pytest.raises(BenchError, match="no command 'dance'"):
+            process.call("dance", 30)
+        with pytest.raises(BenchError, match="not connected"):
+            process.call("trial", 30, {"rates": {}, "receivers": [], "duration": 1})
+    finally:
+        process.close()
+    assert not process.alive
+
+
+@pytest.mark.slow
+def test_a_client_that_dies_is_a_sentence_with_its_last_words() -> None:
+    process = ClientProcess()
+    process.kill()
+    with pytest.raises(BenchError, match="the TRex client's process ended"):
+        process.call("ports", 5)
+    process.close()
+
+
+def test_a_client_that_does_not_exist_is_refused_before_anything_starts() -> None:
+    with pytest.raises(BenchError, match="right would be 'pypi'"):
+        TrexGenerator(TrexSettings("127.0.0.1", client="nope"))
