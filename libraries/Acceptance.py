@@ -14,7 +14,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from linerate.errors import Inconclusive, SlaFailure
 from linerate.evidence import allure
 from linerate.evidence.environment import cpu_times, host_facts, package_versions, steal_percent
-from linerate.evidence.plots import trials_plot
+from linerate.evidence.plots import Demand, trials_plot
 from linerate.evidence.records import EnvironmentRecord
 from linerate.evidence.run import new_run_id
 from linerate.evidence.tables import trials_table
@@ -122,17 +122,14 @@ class Acceptance:
         recorder = self._open_recorder()
         recorder.keep_verdict(verdict)
         requirement = verdict.requirement
-        threshold = requirement.threshold_load(bench.link_bps).pps if requirement.threshold.unit in RATE_UNITS else None
+        title = f"{verdict.outcome.value}: {requirement.sentence}"
+        demand = None
+        if requirement.threshold.unit in RATE_UNITS:
+            demand = Demand(requirement.threshold_pps(bench.link_bps), f"≥ {requirement.threshold}")
         if verdict.trials:
-            table = trials_table(verdict.trials, requirement.profile, bench.link_bps, bench.simulated)
-            plot = trials_plot(
-                verdict.trials,
-                requirement.profile,
-                bench.link_bps,
-                requirement.sentence,
-                bench.simulated,
-                threshold_pps=threshold,
-            )
+            shown = (verdict.trials, requirement.profile, bench.link_bps, title, bench.simulated)
+            table = trials_table(*shown)
+            plot = trials_plot(*shown, demand=demand, in_total=requirement.in_total)
             allure.attach_html("Trials", table)
             allure.attach_svg("Offered and forwarded rate", plot)
             logger.info(plot, html=True)

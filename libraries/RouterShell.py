@@ -79,15 +79,14 @@ class RouterShell:
         self._ssh.open_connection(access.host, port=access.port, timeout=f"{CONNECT_LIMIT}s")
         # SSHLibrary trusts every host key; it offers no setting, so its client is told before it connects
         client = self._ssh.current.client
-        known = Path(access.known_hosts).expanduser()
+        known = access.known_hosts_path
         if not known.is_file():
             raise BenchError(f"the known_hosts file '{known}' is missing; make it with: ssh-keyscan -H {access.host}")
         client.load_host_keys(str(known))
         client.set_missing_host_key_policy(paramiko.RejectPolicy())
         try:
-            if access.key:
-                key = str(Path(access.key).expanduser())
-                self._ssh.login_with_public_key(access.user, key, delay="0 seconds")
+            if access.key_path:
+                self._ssh.login_with_public_key(access.user, str(access.key_path), delay="0 seconds")
             else:
                 self._ssh.login(access.user, self._password(access.password_from), delay="0 seconds")
         except paramiko.BadHostKeyException as error:
@@ -98,7 +97,7 @@ class RouterShell:
             ) from None
         except Exception as error:
             self._close()
-            raise _refused(error, where, access.user, str(access.key or ""), known) from None
+            raise _refused(error, where, access.user, str(access.key_path or ""), known) from None
         self._connected = True
 
     @staticmethod
@@ -137,10 +136,11 @@ def _fingerprint(key: paramiko.PKey) -> str:
 
 def _refused(error: Exception, where: str, user: str, key: str, known: Path) -> BenchError:
     text = str(error)
+    host, _, port = where.rpartition(":")
     if "not found in known_hosts" in text:
         return BenchError(
             f"the host key of the router at {where} is not in '{known}'; compare its fingerprint at the router's"
-            f" console and add it, for example with: ssh-keyscan -p {where.rpartition(':')[2]} {where.rpartition(':')[0]}"
+            f" console and add it, for example with: ssh-keyscan -p {port} {host}"
         )
     if "Login with public key failed" in text or "Authentication" in text:
         return BenchError(

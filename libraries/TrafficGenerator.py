@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 from collections.abc import Mapping
 
-from linerate.testbed.bench import Bench
 from robot.api import logger
 from robot.api.deco import keyword, library
 
@@ -14,6 +13,7 @@ from linerate.generators.base import Generator
 from linerate.generators.trex import TrexGenerator, TrexSettings
 from linerate.requirement import Requirement
 from linerate.session import Session
+from linerate.testbed.bench import Bench
 from linerate.trial import Load, Trial
 
 

@@ -6,10 +6,8 @@ The keyword libraries call it step by step, so that every step shows in Robot's 
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
 from .errors import BenchError, ConfigError, SentenceError
 from .generators.base import Generator, Way
@@ -24,7 +22,7 @@ from .project import Project
 from .requirement import Quantity, Requirement, parse
 from .routers import make
 from .routers.base import Router, Shell, Telemetry
-from .routers.efficiency import cycles_per_packet
+from .routers.efficiency import cycles_per_packet, mean_cost
 from .testbed.bench import Bench, open_bench
 from .testbed.settings import Testbed, read_testbed
 from .trial import Load, Outcome, Trial, judge
@@ -86,10 +84,8 @@ class Session:
     @classmethod
     def start(cls, plan: Plan) -> Session:
         """Start what the testbed consists of. Raises BenchError."""
-        bench = open_bench(
-            plan.testbed, plan.platform, plan.project.platforms / f"{plan.platform.platform}.yaml", plan.software_name
-        )
-        return cls(plan, bench)
+        file = plan.project.platforms / f"{plan.platform.platform}.yaml"
+        return cls(plan, open_bench(plan.testbed, plan.platform, plan.software_name, platform_file=file))
 
     @property
     def link_bps(self) -> float:
@@ -117,19 +113,27 @@ class Session:
 
     def connect_router(self, shell: Shell) -> Mapping[str, str]:
         """Speak to the router through *shell*; returns what it says it is."""
-        sides = self.bench.facts.sides
-        self.router = make(self.plan.software.shell, shell, tuple(side.interface for side in sides))
+        facts = self.bench.facts
+        interfaces = tuple(side.interface for side in facts.sides)
+        self.router = make(self.plan.software.shell, shell, interfaces, sudo=facts.router.sudo)
         return self.router.identify()
 
     def configure_router(self) -> None:
         """Addresses, static neighbours and routes, unless the testbed says that it is configured already."""
-        self._router.configure(self.bench.facts.sides)
+        if self.plan.testbed.prepare != "configure":
+            return
+        ports = {port.index: port for port in self._generator.ports}
+        sides = tuple(
+            side if side.peer_mac else replace(side, peer_mac=ports[index].mac)
+            for side, index in zip(self.bench.facts.sides, self.bench.facts.generator.ports, strict=True)
+        )
+        self._router.configure(sides)
 
     # -- traffic -------------------------------------------------------------------------------------------------------
 
     def ways(self, bidirectional: bool) -> tuple[Way, ...]:
         """The directions that a sentence uses."""
-        first, second = self.bench.facts.ports
+        first, second = self.bench.facts.generator.ports
         forward, backward = Way(first, second), Way(second, first, swapped=True)
         return (forward, backward) if bidirectional else (forward,)
 
@@ -160,10 +164,12 @@ class Session:
 
     def warm_up(self, requirement: Requirement) -> Trial | None:
         """A first trial that counts for nothing (caches, frequency scaling). None where the goal has none."""
-        if not self.plan.goal.warm_up:
+        given = self.plan.testbed.warm_up
+        seconds = self.plan.goal.warm_up if given is None else given
+        if not seconds:
             return None
-        outcome = self.measure(self.load_for(requirement), self.plan.goal.warm_up)
-        return judge(0, outcome, self.plan.testbed.tolerance, self.bench.facts.clock_speed)
+        outcome = self.measure(self.load_for(requirement), seconds)
+        return judge(0, outcome, self.plan.testbed.tolerances(), self.bench.facts.clock_speed)
 
     def decide(self, requirement: Requirement, on_trial: Callable[[Trial, Tally], None]) -> Verdict:
         """Run trials until the goal's rule decides. A bench that breaks down makes the verdict INCONCLUSIVE."""
@@ -174,7 +180,7 @@ class Session:
             on_trial(trial, so_far)
 
         goal, load = self.plan.goal, self.load_for(requirement)
-        conditions = Conditions(self.plan.testbed.tolerance, self.bench.facts.clock_speed, keep)
+        conditions = Conditions(self.plan.testbed.tolerances(), self.bench.facts.clock_speed, keep)
         try:
             if requirement.quantity is Quantity.FORWARDING_RATE:
                 return saturate(requirement, load, goal, self.measure, self.link_bps, conditions)
@@ -185,7 +191,7 @@ class Session:
                     goal,
                     self.measure,
                     self._router.clear,
-                    lambda: cycles_per_packet(self.read_router()),
+                    self._cycles,
                     self.link_bps,
                     conditions,
                 )
@@ -211,6 +217,12 @@ class Session:
             raise BenchError("the router restarted: its uptime went backwards; look at its console and run again")
         self._uptime = telemetry.uptime
         return telemetry
+
+    def _cycles(self) -> float:
+        found = mean_cost(cycles_per_packet(self.read_router()))
+        if found is None:
+            raise BenchError("VPP's 'show runtime' shows no packets on any thread; is the traffic reaching the router?")
+        return found.total
 
     @property
     def _generator(self) -> Generator:
@@ -261,13 +273,3 @@ def lost_at_router(before: Telemetry, after: Telemetry) -> dict[str, int]:
         if difference > 0:
             found[cause] = difference
     return found
-
-
-def now() -> float:
-    """Unix time in s."""
-    return time.time()
-
-
-def results_folder(project: Project, given: str | None) -> Path:
-    """Where runs leave their evidence."""
-    return Path(given).resolve() if given else project.results

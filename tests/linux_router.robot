@@ -1,0 +1,62 @@
+*** Settings ***
+Documentation       A Linux kernel router: real frames through a real kernel, between network namespaces of one machine.
+...                 Run it as root: ``robot -v TESTBED:netns tests/linux_router.robot``.
+...                 The rates are modest on purpose: two cores share generator and router, often on a virtual machine.
+...                 What is shown is that the chain counts right and that the kernel keeps its duties, not how fast it is.
+Resource            ../resources/acceptance.resource
+Library             ../libraries/ForwardedFrames.py
+Suite Setup         Open Testbed For    linux_router    software=linux    goal=quick
+Suite Teardown      Close Testbed
+Test Tags           linux    kernel
+
+
+*** Variables ***
+${TESTBED}      netns
+# What generator and router sustain together on two cores of a small virtual machine, without loss.
+${MODEST}       20 kpps
+
+
+*** Test Cases ***
+Small Frames Pass Without Loss
+    [Documentation]    RFC 1812 owes no rate; an idle kernel loses nothing at a few per mille of line rate.
+    [Tags]    64b    unidirectional
+    64b unidirectional ≥ ${MODEST}
+
+Large Frames Pass Without Loss
+    [Tags]    1514b    unidirectional
+    1514b unidirectional ≥ ${MODEST}
+
+Internet Mix Passes Both Ways Without Loss
+    [Tags]    imix    bidirectional
+    imix bidirectional ≥ 10 kpps each way
+
+One Flow Passes Without Loss
+    [Tags]    64b    1-flow    unidirectional
+    1-flow 64b ≥ ${MODEST}
+
+Nothing Is Lost At A Low Rate
+    [Tags]    64b    unidirectional    loss
+    64b unidirectional loses ≤ 0% at 5 kpps
+
+Each Frame Is Forwarded By The Book
+    [Documentation]    RFC 1812 5.3.1: time to live one less, checksum right; link addresses are the next hop's.
+    [Tags]    64b    forwarding
+    ${frames} =    Capture Forwarded Frames    ${BENCH}    64b    1000    bidirectional=${True}
+    Time To Live Should Be    ${frames}    ${63}
+    ${first} =    Run On Router    cat /sys/class/net/${BENCH.bench.facts.sides[0].interface}/address
+    ${second} =    Run On Router    cat /sys/class/net/${BENCH.bench.facts.sides[1].interface}/address
+    Link Addresses Should Be Rewritten    ${BENCH}    ${frames}    ${first}    ${second}
+
+An Absurd Rate Fails
+    [Documentation]    Forwarding at maximum offered load: no kernel on two shared cores brings back 12 million frames a
+    ...    second. The generator cannot send that either, but the router loses at the lower load already, which proves it;
+    ...    where it loses nothing, the bench cannot tell and says so.
+    [Tags]    64b    negative
+    ${error} =    Run Keyword And Expect Error    *    64b 1-flow unidirectional forwards ≥ 12 Mpps
+    Should Match Regexp    ${error}    ^(FAIL|INCONCLUSIVE): 64b 1-flow unidirectional forwards ≥ 12 Mpps: .+
+
+A Generator That Cannot Send The Load Proves Nothing
+    [Documentation]    Line rate of 10GbE is far beyond what one core sends: INCONCLUSIVE unless the router lost frames.
+    [Tags]    64b    negative
+    ${error} =    Run Keyword And Expect Error    *    1514b unidirectional ≥ 100% line rate
+    Should Match Regexp    ${error}    ^(FAIL|INCONCLUSIVE): 1514b unidirectional ≥ 100% line rate: .+

@@ -1,0 +1,92 @@
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated
+
+import pytest
+from pydantic import Field
+
+from linerate.config import Config, load, read
+from linerate.errors import ConfigError
+from linerate.goals import Goal, read_goal
+from linerate.platforms import Platform, read_platform
+from linerate.profiles import Catalogue, ProfileFile
+
+ROOT = Path(__file__).parents[1]
+
+
+class Inner(Config):
+    speed: Annotated[int, Field(ge=1)]
+
+
+class Outer(Config):
+    name: str
+    inner: Inner
+    many: Mapping[str, Inner] = MappingProxyType({})
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "box.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        ("name: a\ninner: {sped: 3}\n", 2, "unknown key 'inner.sped'; did you mean 'speed'?"),
+        ("nmae: a\ninner: {speed: 3}\n", 1, "unknown key 'nmae'; did you mean 'name'?"),
+        ("inner: {speed: 3}\n", 1, "the key 'name' is missing"),
+        ("name: a\ninner:\n  speed: 0\n", 3, "'inner.speed': Input should be greater than or equal to 1 (got 0)"),
+        ("name: a\ninner: {speed: 3}\nmany:\n  x: {spede: 1, speed: 1}\n", 4, "did you mean 'speed'?"),
+        ("name: a\nname: b\n", 2, "'name' stands twice, first on line 1"),
+        ("name: [a\n", 2, "not YAML"),
+        ("- 1\n", 1, "must be a mapping"),
+    ],
+)
+def test_an_error_names_file_line_and_remedy(tmp_path: Path, text: str, line: int, says: str):
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load(path, Outer)
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert says in str(caught.value)
+
+
+def test_yaml_1_1_surprises_are_out(tmp_path: Path):
+    data, _ = read(write(tmp_path, "a: on\nb: 12:30:45\nc: 0x10\nd: 2026-11-21\ne: yes\nf: 1e3\ng: 010\n"))
+    assert data == {"a": "on", "b": "12:30:45", "c": "0x10", "d": "2026-11-21", "e": "yes", "f": 1000.0, "g": "010"}
+
+
+def test_missing_and_empty_files(tmp_path: Path):
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load(tmp_path / "none.yaml", Outer)
+    with pytest.raises(ConfigError, match="is empty"):
+        load(write(tmp_path, ""), Outer)
+
+
+def test_an_unknown_name_lists_what_there_is():
+    with pytest.raises(
+        ConfigError, match=r"no goal 'standrad' here; did you mean 'standard'\? known: quick, rfc2544, standard"
+    ):
+        read_goal(ROOT / "variables" / "goals", "standrad")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "variables" / "platforms").glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_projects_platforms_are_right(path: Path):
+    assert read_platform(path.parent, path.stem).platform == path.stem
+
+
+def test_the_schemas_are_frozen():
+    goal = read_goal(ROOT / "variables" / "goals", "quick")
+    with pytest.raises(ValueError, match="frozen"):
+        goal.goal = "other"  # type: ignore[misc]
+    for model in (Goal, Platform, ProfileFile):
+        assert model.model_config["frozen"] and model.model_config["extra"] == "forbid"
+
+
+def test_the_imix_of_the_bench():
+    imix = Catalogue.read(ROOT / "variables" / "profiles").profile(["imix"])
+    # (28*64 + 16*594 + 4*1518) / 48 by hand
+    assert imix.mean_size == pytest.approx(361.8333333)
+    assert imix.line_rate_pps(10e9) == pytest.approx(3_273_679.6, abs=0.1)
+    assert imix.flows.count == 251
