@@ -1,6 +1,5 @@
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated
 
 import pytest
@@ -22,7 +21,7 @@ class Inner(Config):
 class Outer(Config):
     name: str
     inner: Inner
-    many: Mapping[str, Inner] = MappingProxyType({})
+    many: Mapping[str, Inner] = Field(default_factory=dict)
 
 
 def write(tmp_path: Path, text: str) -> Path:
