@@ -179,13 +179,15 @@ class TestKeeper:
         keeper.close()
 
     def test_killed_keeper_leaves_no_process_and_its_lease_is_cleared(self, lease: leases.Lease) -> None:
-        keeper = KeeperClient.start(plan(lease, process(lease, "a", OBEDIENT), process(lease, "mule", STUBBORN)))
+        keeper = KeeperClient.start(plan(lease, process(lease, "p", PARENT), process(lease, "mule", STUBBORN)))
         pids = [row.pid for row in leases.Lease.read(lease.path).processes]
         assert len(pids) == 2
         os.kill(keeper.pid, signal.SIGKILL)
         assert soon(lambda: all(gone(pid) for pid in pids))
         assert soon(lambda: [death.name for death in keeper.deaths()] == ["keeper"])
+        assert not gone(keeper.facts["p"]["child"])
         assert leases.clear_stale(lease.path.parent)
+        assert gone(keeper.facts["p"]["child"])
         assert not lease.folder.exists()
         keeper.close()
 

@@ -28,7 +28,7 @@ from typing import Any
 
 import psutil
 
-from .leases import Lease, end_all, identify, remove_folder, run_command
+from .leases import MARK, Lease, end_all, identify, remove_folder, run_command
 from .plan import Plan, ProcessPlan, resolve
 
 ORDERLY = 1.5
@@ -201,6 +201,7 @@ class Keeper:
         self._plan = plan
         self._inbox = inbox
         self._children: list[_Child] = []
+        os.environ[MARK] = plan.lease
         self._lease = Lease(
             Path(plan.lease), identify(os.getpid()), teardown=plan.teardown, folders=tuple(plan.folders)
         )

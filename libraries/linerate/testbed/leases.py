@@ -34,6 +34,9 @@ COMMAND_LIMIT = 10.0
 LOCK_LIMIT = 60.0
 """Seconds to wait for another process that clears up."""
 
+MARK = "LINERATE_BENCH"
+"""Environment variable that every process of a bench inherits: the path of its lease."""
+
 _SUFFIX = ".lease"
 _SAFE = (
     re.compile(r"(?:(?:/usr)?/s?bin/)?ip netns (?:del|delete) (?P<netns>lr-[A-Za-z0-9-]{1,40})"),
@@ -170,6 +173,9 @@ def _clear(lease: Lease, runtime: Path) -> list[str]:
     for process in lease.processes:
         if process.alive and kill_tree(process.pid):
             done.append(f"ended process {process.pid}, left by a bench that was killed")
+    # what those had started themselves and nobody wrote down
+    marked = [found for found in psutil.process_iter() if _mark(found) == str(lease.path)]
+    done += [f"ended process {found.pid}, left by a bench that was killed" for found in marked if kill_tree(found.pid)]
     for argv in lease.teardown:
         line = " ".join(argv)
         found = permitted(argv)
@@ -256,6 +262,12 @@ def _empty(netns: str) -> list[str]:
         pids = [int(word) for word in found.stdout.split() if word.isdigit() and int(word) != os.getpid()]
         return [f"ended process {pid} in {netns}, left by a bench that was killed" for pid in pids if kill_tree(pid)]
     return []
+
+
+def _mark(process: psutil.Process) -> str | None:
+    with contextlib.suppress(psutil.Error, OSError):
+        return process.environ().get(MARK)
+    return None
 
 
 def _own(folder: Path) -> Path:

@@ -1,0 +1,1 @@
+"""`python -m linerate …`: what is done with a bench besides testing with it."""

@@ -1,0 +1,135 @@
+"""Opening and closing a bench of any kind: the one entrance to this package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from ..errors import ConfigError
+from ..platforms import Platform
+from ..routers.base import Side
+from .facts import BenchFacts, GeneratorEndpoint, RouterEndpoint
+from .keeper_client import KeeperClient
+from .leases import clear_stale, release, reserve
+from .plan import Facts, Plan
+from .settings import HardwareSettings, SimulatedSettings, Testbed
+
+
+class Blueprint(Protocol):
+    """What is to be started for a bench, and what is known of it then."""
+
+    def plan(self) -> Plan:
+        """For the keeper."""
+        ...
+
+    def facts(self, ready: Facts) -> BenchFacts:
+        """From what the processes said of themselves."""
+        ...
+
+
+class Bench:
+    """An open bench. :meth:`close` it; if its owner is killed instead, it closes by itself within seconds.
+
+    ``cleared``: a sentence for each thing that an earlier, killed bench had left and that was cleared up.
+    """
+
+    def __init__(self, facts: BenchFacts, keeper: KeeperClient | None = None, cleared: tuple[str, ...] = ()) -> None:
+        self.facts = facts
+        self.cleared = cleared
+        self._keeper = keeper
+
+    def problems(self) -> tuple[str, ...]:
+        """Sentences on the bench's processes that have ended since it was opened; empty while all is well."""
+        return tuple(str(death) for death in self._keeper.deaths()) if self._keeper else ()
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """After :meth:`close`: what could not be taken down in the ordinary way."""
+        return self._keeper.failures if self._keeper else ()
+
+    def close(self) -> None:
+        """Stop the bench's processes and remove what was made for it. Harmless when repeated."""
+        if self._keeper:
+            self._keeper.close()
+
+    def __enter__(self) -> Bench:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_bench(
+    testbed: Testbed,
+    platform: Platform,
+    software: str,
+    *,
+    platform_file: Path,
+    rpc_port: int = 0,
+    pub_port: int = 0,
+) -> Bench:
+    """Clear what killed benches left, then start this one and wait until it serves.
+
+    ``platform_file`` is where *platform* was read from; ``rpc_port`` and ``pub_port`` are the embedded server's TCP
+    ports (0: free ones). Raises ConfigError for a software that the platform has not, BenchError, with everything
+    taken down again, when the bench cannot be started.
+    """
+    if software not in platform.software:
+        raise ConfigError(f"no software '{software}' here; known: {', '.join(platform.software)}", platform_file)
+    if isinstance(testbed, HardwareSettings):
+        return Bench(hardware_facts(testbed, platform, software))
+    cleared = tuple(clear_stale())
+    lease = reserve()
+    try:
+        blueprint: Blueprint
+        if isinstance(testbed, SimulatedSettings):
+            from .simulated import SimulatedBench
+
+            blueprint = SimulatedBench(testbed, platform, software, platform_file, lease, rpc_port, pub_port)
+        else:
+            from .netns import NetnsBench
+
+            blueprint = NetnsBench(testbed, platform, software, lease, rpc_port, pub_port)
+        keeper = KeeperClient.start(blueprint.plan())
+    except BaseException:
+        release(lease.path)
+        raise
+    try:
+        return Bench(blueprint.facts(keeper.facts), keeper, cleared)
+    except BaseException:
+        keeper.close()
+        raise
+
+
+def hardware_facts(testbed: HardwareSettings, platform: Platform, software: str) -> BenchFacts:
+    """A bench that is there already: facts from its file."""
+    generator, router = testbed.generator, testbed.router
+    first, second = (
+        Side(interface, side.address, side.peer, side.peer_mac or "", side.network)
+        for interface, side in zip(platform.software[software].interfaces, testbed.sides, strict=False)
+    )
+    return BenchFacts(
+        generator=GeneratorEndpoint(
+            generator.address,
+            generator.sync_port,
+            generator.async_port,
+            generator.ports,
+            generator.client,
+            generator.force,
+        ),
+        router=RouterEndpoint(
+            router.address,
+            router.port,
+            router.user,
+            router.key,
+            router.known_hosts,
+            router.password_from,
+            router.sudo,
+        ),
+        sides=(first, second),
+        link_bps=platform.link_bps,
+        label=f"{platform.description}, {software}, on {testbed.testbed}",
+    )

@@ -1,0 +1,56 @@
+"""What is known of an open bench: where its generator and router answer, and how they are cabled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..routers.base import Side
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorEndpoint:
+    """A TRex server. ``ports``: the two that are used, the first cabled to the first side.
+
+    ``client``: ``pypi`` or a folder with the client that came with the server; ``force``: take ports from others.
+    """
+
+    host: str
+    sync_port: int
+    async_port: int
+    ports: tuple[int, ...] = (0, 1)
+    client: str = "pypi"
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RouterEndpoint:
+    """The router's SSH server. Either ``key_path`` or ``password_from``, the environment variable of the password."""
+
+    host: str
+    port: int
+    user: str
+    key_path: Path | None
+    known_hosts_path: Path
+    password_from: str | None = None
+    sudo: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BenchFacts:
+    """An open bench.
+
+    ``sides``: first and second; a ``peer_mac`` of "" is to be taken from the generator's port once that is known.
+    ``link_bps``: bit/s of each port. ``clock_speed``: seconds of the bench's clock per second of the wall.
+    ``simulated``: no real frames, everything measured is to be marked so. ``label``: for reports, one line.
+    ``runtime``: the folder of this run's keys and logs, gone when the bench is closed; None where nothing was started.
+    """
+
+    generator: GeneratorEndpoint
+    router: RouterEndpoint
+    sides: tuple[Side, Side]
+    link_bps: float
+    label: str
+    clock_speed: float = 1.0
+    simulated: bool = False
+    runtime: Path | None = None

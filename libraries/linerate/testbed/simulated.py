@@ -1,0 +1,99 @@
+"""The simulated bench: the forwarding model behind an embedded TRex server, and the model's shells behind SSH."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ..platforms import Platform
+from ..routers.base import Side
+from .facts import BenchFacts, GeneratorEndpoint, RouterEndpoint
+from .keys import KeyPair, make_key, write_known_hosts
+from .leases import Lease
+from .plan import Facts, Plan, ProcessPlan
+from .settings import SimulatedSettings
+
+HOST = "127.0.0.1"
+USER = "linerate"
+
+
+class SimulatedBench:
+    """What is to be started for one simulated bench, and what is known of it then.
+
+    ``rpc_port`` and ``pub_port``: TCP ports of the TRex server, 0 for free ones.
+    """
+
+    def __init__(
+        self,
+        settings: SimulatedSettings,
+        platform: Platform,
+        software: str,
+        platform_file: Path,
+        lease: Lease,
+        rpc_port: int = 0,
+        pub_port: int = 0,
+    ) -> None:
+        self._settings, self._platform, self._software = settings, platform, software
+        self._file, self._lease = platform_file.resolve(), lease
+        self._rpc_port, self._pub_port = rpc_port, pub_port
+        self._client: KeyPair = make_key(lease.folder / "client_key")
+
+    def plan(self) -> Plan:
+        """Two processes: the server with the model, the SSH server with its shells."""
+        folder, settings = self._lease.folder, self._settings
+        host_key = make_key(folder / "host_key")
+        server = ProcessPlan(
+            name="server",
+            argv=(sys.executable, "-P", "-m", "linerate.embedded.server"),
+            log=str(folder / "server.log"),
+            spec={
+                "backend": "model",
+                "platform_file": str(self._file),
+                "software": self._software,
+                "rx_queues": settings.rx_queues,
+                "seed": settings.seed,
+                "noise": settings.noise,
+                "clock_speed": settings.clock_speed,
+                "host": HOST,
+                "rpc_port": self._rpc_port,
+                "pub_port": self._pub_port,
+            },
+        )
+        shells = ProcessPlan(
+            name="shells",
+            argv=(sys.executable, "-P", "-m", "linerate.embedded.shells"),
+            log=str(folder / "shells.log"),
+            spec={
+                "software": self._platform.software[self._software].shell,
+                "host": HOST,
+                "port": 0,
+                "control_port": "${server.control_port}",
+                "control_token": "${server.control_token}",
+                "user": USER,
+                "authorized_key": self._client.public,
+                "host_key": str(host_key.path),
+                "sudo": True,
+            },
+        )
+        return Plan(lease=str(self._lease.path), processes=(server, shells), folders=self._lease.folders)
+
+    def facts(self, ready: Facts) -> BenchFacts:
+        """What the ready lines tell."""
+        server, shells = ready["server"], ready["shells"]
+        known_hosts = self._lease.folder / "known_hosts"
+        write_known_hosts(known_hosts, HOST, shells["port"], shells["host_key"])
+        interfaces = self._platform.software[self._software].interfaces
+        first, second = (
+            Side(interface, side.address, side.peer, side.peer_mac or port["mac"], side.network)
+            for interface, side, port in zip(interfaces, self._settings.sides, server["ports"], strict=False)
+        )
+        return BenchFacts(
+            generator=GeneratorEndpoint(HOST, server["rpc_port"], server["pub_port"]),
+            router=RouterEndpoint(HOST, shells["port"], USER, self._client.path, known_hosts, sudo=True),
+            sides=(first, second),
+            link_bps=self._platform.link_bps,
+            label=f"{self._platform.description}, {self._software}",
+            clock_speed=self._settings.clock_speed,
+            simulated=True,
+            runtime=self._lease.folder,
+        )
