@@ -1,0 +1,303 @@
+"""The methods of the server: what each call of a TRex client does."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from ... import __version__
+from ..backend import Backend
+from .captures import Captures
+from .params import Params, bad, refused
+from .ports import Port, handle
+from .publisher import Event, Publisher
+from .rpc import Method
+from .statistics import XSTATS, Statistics
+from .streams import factor_of, load_of, parse_stream
+from .transmission import Transmission
+
+CORE = (4, 1)
+"""API of ``api_sync``, spoken by trex-stl-lib 0.3."""
+STL = (5, 1)
+"""API of ``api_sync_v2``, spoken by the client that TRex v3.08 ships."""
+
+
+class Service:
+    """One server over *backend*. *now* is the bench's clock in s."""
+
+    def __init__(self, backend: Backend, publisher: Publisher, now: Callable[[], float]) -> None:
+        self.api_h = handle()
+        self.ports = {description.index: Port(description) for description in backend.ports}
+        self.statistics = Statistics(backend, now)
+        self.captures = Captures(backend, now)
+        self._born = time.monotonic()
+        self.transmission = Transmission(backend, self.ports, publisher, self.statistics, self._uptime)
+        self._backend, self._publisher = backend, publisher
+        self._uptime_text = datetime.now().astimezone().strftime("%b %d %Y @ %H:%M:%S")
+
+    def _uptime(self) -> float:
+        # never zero: a start_at_ts of zero means at once
+        return time.monotonic() - self._born + 1.0
+
+    def methods(self) -> dict[str, Method]:
+        """Every method by its name."""
+        found: dict[str, Method] = {
+            "ping": lambda _: {"ts": self._uptime()},
+            "api_sync": self._api_sync,
+            "api_sync_v2": self._api_sync_v2,
+            "get_version": self._version,
+            "get_system_info": self._system,
+            "get_supported_cmds": lambda _: sorted(found),
+            "publish_now": self._publish_now,
+            "get_async_events": lambda p: {"data": self._publisher.events_of(p.integer("session_id"))},
+            "get_global_stats": lambda _: self.statistics.overall(),
+            "get_port_stats": lambda p: self.statistics.port(self._port(p).index),
+            "get_port_xstats_names": lambda p: self._port(p) and {"xstats_names": list(XSTATS)},
+            "get_port_xstats_values": lambda p: {"xstats_values": self.statistics.xstats(self._port(p).index)},
+            "get_utilization": lambda _: self.statistics.utilisation(),
+            "get_active_pgids": lambda _: {"ids": {"flow_stats": [], "latency": []}},
+            "get_pgid_stats": lambda _: {"flow_stats": None, "latency": {"g": None}, "ver_id": None},
+            "get_tpg_status": self._tpg_status,
+            "get_port_status": self._port_status,
+            "get_owner": lambda p: {"owner": self._port(p).owner},
+            "acquire": self._acquire,
+            "release": self._release,
+            "add_stream": self._add_stream,
+            "remove_stream": self._remove_stream,
+            "remove_all_streams": self._remove_all_streams,
+            "get_stream_list": lambda p: list(self._port(p).streams),
+            "get_stream": self._get_stream,
+            "get_all_streams": self._get_all_streams,
+            "validate": self._validate,
+            "start_traffic": self._start,
+            "update_traffic": self._update,
+            "pause_traffic": self._pause,
+            "resume_traffic": self._resume,
+            "stop_traffic": self._stop,
+            "remove_rx_filters": lambda p: self._owned(p) and {},
+            "set_port_attr": self._set_attributes,
+            "set_rx_feature": self._set_rx_feature,
+            "service": self._service,
+            "set_l2": self._set_l2,
+            "set_l3": self._set_l3,
+            "set_vlan": self._set_vlan,
+            "capture": self.captures.command,
+            "push_pkts": self._push,
+        }
+        return found
+
+    # -- the server
+
+    def _api_sync(self, params: Params) -> dict[str, Any]:
+        answers = []
+        for wanted in params.objects("api_vers"):
+            name, version = wanted.text("type"), (wanted.integer("major"), wanted.integer("minor"))
+            if name != "core":
+                raise refused(f"client has reported an invalid API type '{name:.40}'; right would be 'core'")
+            self._agree("core", CORE, version)
+            answers.append({"type": name, "api_h": self.api_h})
+        return {"api_vers": answers}
+
+    def _api_sync_v2(self, params: Params) -> dict[str, Any]:
+        name, version = params.text("name"), (params.integer("major"), params.integer("minor"))
+        if name != "STL":
+            text = f"server RPC configuration: 'STL', client RPC configuration: '{name:.40}'"
+            raise refused(f"RPC configuration mismatch - {text}")
+        self._agree("STL", STL, version)
+        return {"api_h": self.api_h}
+
+    @staticmethod
+    def _agree(name: str, server: tuple[int, int], client: tuple[int, int]) -> None:
+        versions = f"(API type '{name}':  - server: '{server[0]}.{server[1]}', client: '{client[0]}.{client[1]}')"
+        if client[0] < server[0]:
+            raise refused(f"RPC version mismatch: a newer client version is required\n{versions}")
+        if client > server:
+            raise refused(f"Version mismatch: your client version is too new to be supported by the server\n{versions}")
+
+    def _version(self, _: Params) -> dict[str, str]:
+        return {
+            "version": f"linerate {__version__}",
+            "mode": "STL",
+            "build_date": "",
+            "build_time": "",
+            "built_by": "linerate embedded server",
+        }
+
+    def _system(self, _: Params) -> dict[str, Any]:
+        return {
+            "advanced_per_stream_stats": False,
+            "core_type": "linerate embedded server",
+            "dp_core_count": 1,
+            "dp_core_count_per_port": 1,
+            "hostname": platform.node(),
+            "is_multiqueue_mode": False,
+            "port_count": len(self.ports),
+            "ports": [self.ports[index].information() for index in sorted(self.ports)],
+            "uptime": self._uptime_text,
+        }
+
+    def _publish_now(self, params: Params) -> dict[str, Any]:
+        key, baseline = params.integer("key"), params.boolean("baseline", False)
+        self._publisher.counters(self.statistics.published(), baseline)
+        self._publisher.barrier(key)
+        return {}
+
+    @staticmethod
+    def _tpg_status(_: Params) -> dict[str, Any]:
+        data = {"acquired_ports": [], "num_tags": 0, "num_tpgids": 0, "rx_ports": [], "username": "-"}
+        return {"enabled": False, "data": data}
+
+    # -- ports
+
+    def _port(self, params: Params) -> Port:
+        index = params.integer("port_id")
+        if index not in self.ports:
+            raise refused(f"invalid port id {index} - should be one of: {sorted(self.ports)}")
+        profile = params.text("profile_id", "_")
+        if profile not in ("_", "*"):
+            raise refused(f"profile_id {profile:.40} does not exist: this server has one profile for each port, '_'")
+        return self.ports[index]
+
+    def _owned(self, params: Params) -> Port:
+        handler = params.text("handler")
+        port = self._port(params)
+        port.verify(handler)
+        return port
+
+    def _port_status(self, params: Params) -> dict[str, Any]:
+        port = self._port(params)
+        return port.status(self._backend.link_up(port.index))
+
+    def _acquire(self, params: Params) -> str:
+        port = self._port(params)
+        user, session = params.text("user"), params.integer("session_id")
+        handler, forced = port.acquire(user, session, params.boolean("force"))
+        data = {"port_id": port.index, "who": user, "session_id": session, "force": forced}
+        self._publisher.event(Event.ACQUIRED, data)
+        return handler
+
+    def _release(self, params: Params) -> dict[str, Any]:
+        port = self._owned(params)
+        data = {"port_id": port.index, "who": port.owner, "session_id": port.session}
+        port.release()
+        self._publisher.event(Event.RELEASED, data)
+        return {}
+
+    def _service(self, params: Params) -> dict[str, Any]:
+        port = self._owned(params)
+        port.service = params.boolean("enabled")
+        return {}
+
+    def _set_rx_feature(self, params: Params) -> dict[str, Any]:
+        self._owned(params)
+        kind = params.text("type")
+        if params.boolean("enabled"):
+            raise refused(f"receive feature '{kind:.40}' is not on this server; to look at received frames use capture")
+        return {}
+
+    def _set_attributes(self, params: Params) -> dict[str, Any]:
+        self._owned(params).set_attributes(params.object("attr"))
+        return {}
+
+    def _set_l2(self, params: Params) -> dict[str, Any]:
+        self._owned(params).set_l2(params.text("dst_mac"))
+        return {}
+
+    def _set_l3(self, params: Params) -> dict[str, Any]:
+        addresses = params.text("src_addr"), params.text("dst_addr")
+        self._owned(params).set_l3(*addresses, params.text("resolved_mac", ""))
+        return {}
+
+    def _set_vlan(self, params: Params) -> dict[str, Any]:
+        self._owned(params)
+        if params.integers("vlan"):
+            raise refused("this server adds no VLAN tags to a port; right would be streams whose frames carry the tag")
+        return {}
+
+    @staticmethod
+    def _push(_: Params) -> Any:
+        raise refused("this server sends no single packets (push_pkts); right would be a stream of mode 'single_burst'")
+
+    # -- streams and traffic
+
+    def _add_stream(self, params: Params) -> dict[str, Any]:
+        port = self._owned(params)
+        port.add(parse_stream(params.integer("stream_id", most=2**32 - 1), params.object("stream"), port.description))
+        return {}
+
+    def _remove_stream(self, params: Params) -> dict[str, Any]:
+        self._owned(params).remove(params.integer("stream_id"))
+        return {}
+
+    def _remove_all_streams(self, params: Params) -> dict[str, Any]:
+        self._owned(params).remove_all()
+        return {}
+
+    def _get_stream(self, params: Params) -> dict[str, Any]:
+        port, stream_id = self._port(params), params.integer("stream_id")
+        if stream_id not in port.streams:
+            raise refused(f"stream {stream_id} does not exist")
+        return {"stream": port.streams[stream_id].json}
+
+    def _get_all_streams(self, params: Params) -> dict[str, Any]:
+        streams = {str(key): stream.json for key, stream in self._port(params).streams.items()}
+        return {"profiles": {"_": streams}} if "profile_id" in params else {"streams": streams}
+
+    def _validate(self, params: Params) -> dict[str, Any]:
+        port = self._owned(params)
+        if not port.streams:
+            raise refused("no streams attached to port")
+        load = load_of(port.streams.values())
+        rate: dict[str, float] = {}
+        for word in ("max", "min"):
+            rate |= {f"{word}_pps": load.pps, f"{word}_bps_l2": load.l2_bps, f"{word}_bps_l1": load.l1_bps}
+            rate[f"{word}_line_util"] = 100 * load.l1_bps / port.description.speed_bps
+        return {"rate": rate, "graph": {"expected_duration": -1, "events_count": 0, "events": []}}
+
+    def _start(self, params: Params) -> dict[str, Any]:
+        port = self._owned(params)
+        port.require("start", "STREAMS")
+        force = params.boolean("force", False)
+        duration = params.number("duration")
+        if not force and not self._backend.link_up(port.index):
+            raise refused("Link state is DOWN.")
+        at = params.number("start_at_ts", 0.0, least=0)
+        load = load_of(port.streams.values())
+        factor = factor_of(params.object("mul"), load, port.description.speed_bps, force)
+        traffic = port.traffic(factor, force)
+        self.transmission.start(port, traffic, duration if duration > 0 else None, at)
+        port.factor = factor
+        return {"multiplier": factor, "ts": self._uptime()}
+
+    def _update(self, params: Params) -> dict[str, Any]:
+        port = self._owned(params)
+        port.require("update", "TX")
+        if port.factor is None:
+            raise bad("the port has no rate to update")
+        load = load_of(port.streams.values())
+        force = params.boolean("force", False)
+        factor = factor_of(params.object("mul"), load, port.description.speed_bps, force, port.factor)
+        self.transmission.update(port, port.traffic(factor))
+        port.factor = factor
+        return {"multiplier": factor}
+
+    def _pause(self, params: Params) -> dict[str, Any]:
+        self.transmission.pause(self._owned(params))
+        return {}
+
+    def _resume(self, params: Params) -> dict[str, Any]:
+        self.transmission.resume(self._owned(params))
+        return {}
+
+    def _stop(self, params: Params) -> dict[str, Any]:
+        self.transmission.stop(self._owned(params))
+        return {}
+
+    def close(self) -> None:
+        """Stop traffic and captures; tell clients that the server goes."""
+        self.transmission.close()
+        self.captures.close()
+        self._publisher.event(Event.SERVER_STOPPED, {"cause": "the server was told to end"})

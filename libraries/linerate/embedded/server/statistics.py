@@ -1,0 +1,129 @@
+"""The counters of a backend under the names that TRex gives them, and rates of the last moment derived from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..backend import Backend, PortCounters
+
+INTERVAL = 0.2
+"""Seconds of the bench's clock over which rates are taken."""
+
+XSTATS = (
+    "rx_good_packets",
+    "tx_good_packets",
+    "rx_good_bytes",
+    "tx_good_bytes",
+    "rx_missed_errors",
+    "rx_errors",
+    "tx_errors",
+)
+ZEROES = (
+    "m_cpu_util_raw",
+    "m_bw_per_core",
+    "m_rx_core_pps",
+    "m_tx_cps",
+    "m_tx_expected_cps",
+    "m_tx_expected_pps",
+    "m_tx_expected_bps",
+    "m_rx_drop_bps",
+    "m_active_flows",
+    "m_open_flows",
+    "m_socket_util",
+    "m_total_alloc_error",
+    "m_total_queue_drop",
+    "m_total_clients",
+    "m_total_servers",
+    "m_active_sockets",
+    "m_total_nat_time_out",
+    "m_total_nat_time_out_wait_ack",
+    "m_total_nat_no_fid",
+    "m_total_nat_active",
+    "m_total_nat_syn_wait",
+    "m_total_nat_open",
+    "m_total_nat_learn_error",
+)
+
+
+class Statistics:
+    """Counts of *backend*; *now* is the bench's clock in s."""
+
+    def __init__(self, backend: Backend, now: Callable[[], float]) -> None:
+        self._backend, self._now = backend, now
+        self._before: dict[int, tuple[float, PortCounters]] = {}
+        self._rates: dict[int, tuple[float, float, float, float]] = {}
+
+    def _measure(self, port: int, counters: PortCounters) -> tuple[float, float, float, float]:
+        """Tx frames/s, tx L2 bit/s, rx frames/s, rx L2 bit/s of the last INTERVAL or so."""
+        now = self._now()
+        then, before = self._before.setdefault(port, (now, counters))
+        if (past := now - then) >= INTERVAL:
+            self._before[port] = now, counters
+            self._rates[port] = (
+                (counters.opackets - before.opackets) / past,
+                8 * (counters.obytes - before.obytes) / past,
+                (counters.ipackets - before.ipackets) / past,
+                8 * (counters.ibytes - before.ibytes) / past,
+            )
+        return self._rates.get(port, (0.0, 0.0, 0.0, 0.0))
+
+    def port(self, port: int) -> dict[str, Any]:
+        """The answer to ``get_port_stats``."""
+        found = self._backend.counters(port)
+        tx_pps, tx_bps, rx_pps, rx_bps = self._measure(port, found)
+        return {
+            "opackets": found.opackets,
+            "obytes": found.obytes,
+            "ipackets": found.ipackets,
+            "ibytes": found.ibytes,
+            "ierrors": found.ierrors,
+            "oerrors": found.oerrors,
+            "m_total_tx_bps": tx_bps,
+            "m_total_tx_pps": tx_pps,
+            "m_total_rx_bps": rx_bps,
+            "m_total_rx_pps": rx_pps,
+            "m_cpu_util": self._backend.utilisation().tx_percent,
+        }
+
+    def overall(self) -> dict[str, Any]:
+        """The answer to ``get_global_stats``."""
+        return self._overall({port.index: self.port(port.index) for port in self._backend.ports})
+
+    def published(self) -> dict[str, Any]:
+        """The data of ``trex-global``: all of it, the ports' with ``-N`` after the name."""
+        rows = {port.index: self.port(port.index) for port in self._backend.ports}
+        found = self._overall(rows)
+        found["ts"] = {"value": int(self._now() * 1e9), "freq": 1_000_000_000}
+        for index, row in rows.items():
+            found.update({f"{name}-{index}": value for name, value in row.items()})
+        return found
+
+    def _overall(self, rows: dict[int, dict[str, Any]]) -> dict[str, Any]:
+        used = self._backend.utilisation()
+        found: dict[str, Any] = dict.fromkeys(ZEROES, 0)
+        for way in ("tx", "rx"):
+            found[f"m_{way}_bps"] = sum(row[f"m_total_{way}_bps"] for row in rows.values())
+            found[f"m_{way}_pps"] = sum(row[f"m_total_{way}_pps"] for row in rows.values())
+            letter = "o" if way == "tx" else "i"
+            found[f"m_total_{way}_pkts"] = sum(row[f"{letter}packets"] for row in rows.values())
+            found[f"m_total_{way}_bytes"] = sum(row[f"{letter}bytes"] for row in rows.values())
+        full = sum(self._backend.counters(port.index).queue_full for port in self._backend.ports)
+        return found | {
+            "m_cpu_util": used.tx_percent,
+            "m_rx_cpu_util": used.rx_percent,
+            "m_platform_factor": 1.0,
+            "m_total_queue_full": full,
+        }
+
+    def xstats(self, port: int) -> list[int]:
+        """The values of XSTATS. Bytes without FCS, as the drivers count them."""
+        found = self._backend.counters(port)
+        received, sent = found.ibytes - 4 * found.ipackets, found.obytes - 4 * found.opackets
+        return [found.ipackets, found.opackets, received, sent, 0, found.ierrors, found.oerrors]
+
+    def utilisation(self) -> dict[str, Any]:
+        """The answer to ``get_utilization``: one core, its ports, whole per cents."""
+        percent = round(self._backend.utilisation().tx_percent)
+        ports = [port.index for port in self._backend.ports]
+        return {"cpu": [{"history": [percent] * 20, "ports": [*ports, -1, -1][:2]}], "mbuf_stats": {}}
