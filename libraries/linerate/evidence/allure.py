@@ -1,0 +1,264 @@
+"""Allure results without a flag on the command line: a listener for a Robot library, attachments, run-wide files.
+
+A library is given ``ROBOT_LIBRARY_LISTENER = allure_listener(path)`` in its ``__init__``, in global scope, and every
+suite file must import it. Robot then tells the listener of the importing suites only: a folder's own suite stays unseen
+unless its ``__init__.robot`` imports the library too.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from robot.libraries.BuiltIn import BuiltIn
+from robot.utils import html_format
+
+CATEGORIES: tuple[Mapping[str, Any], ...] = (
+    {
+        "name": "The router does not keep the SLA",
+        "description": "The load was on the wire and the router lost more than the goal allows.",
+        "messageRegex": r"(?:[\s\S]*\n)?(?:\d+\) )?FAIL:[\s\S]*",
+        "matchedStatuses": ["failed", "broken"],
+    },
+    {
+        "name": "Inconclusive: the bench proved nothing",
+        "description": "Neither a pass nor the router's fault. Mend the bench, then repeat.",
+        "messageRegex": r"(?:[\s\S]*\n)?(?:\d+\) )?INCONCLUSIVE:[\s\S]*",
+        "matchedStatuses": ["failed", "broken"],
+    },
+    {
+        "name": "Configuration or bench",
+        "description": "No traffic was judged: a file, an argument or a part of the bench is wrong.",
+        "messageRegex": r"[\s\S]*",
+        "matchedStatuses": ["failed", "broken"],
+    },
+)
+"""The first that fits is meant; the expressions mean the same to Java (Allure 2) and JavaScript (Allure 3)."""
+
+_ROUTERS_FAULT = re.compile(r"^(?:\d+\) )?FAIL:", re.MULTILINE)
+
+
+class AllureListener:
+    """Robot listener (API 2) around ``allure_robotframework``, mended where it is a library's.
+
+    * Nothing is made or registered before the first suite starts: libdoc, editors and dry runs leave no folder.
+    * It stays idle when the user gave ``--listener allure_robotframework`` himself: each test is written once.
+    * It registers with Allure from the outermost suite's start to its end, as Robot does not close a library listener
+      whose library the topmost suite does not import.
+    * Suites above the first importing one are taken from the long name; dots in names do not split them.
+    * A test whose message does not say ``FAIL:`` is *broken*, not *failed*: it is not the router's fault.
+    """
+
+    ROBOT_LISTENER_API_VERSION = 2
+
+    def __init__(self, path: Path | Callable[[], Path]) -> None:
+        self._path = path
+        self._inner: Any = None
+        self._depth = 0
+        self._case: Any = None
+        self._test = ""
+
+    def start_suite(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """Begin with the outermost suite, unless idle."""
+        if self._depth == 0 and not _dry_run() and _listening() is None:
+            # the import creates Allure's plugin manager: not before it is wanted
+            from allure_robotframework import allure_robotframework
+
+            path = self._path() if callable(self._path) else self._path
+            self._inner = allure_robotframework(str(path))
+            self._inner.title_path = _parents(name, attributes)
+        self._depth += 1
+        if self._inner:
+            self._inner.start_suite(name, attributes)
+
+    def end_suite(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """Write the suite's tests; end with the outermost suite."""
+        if self._inner:
+            self._inner.end_suite(name, attributes)
+        self._depth = max(0, self._depth - 1)
+        if self._depth == 0:
+            self.close()
+
+    def start_test(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """Begin a test."""
+        if not self._inner:
+            return
+        self._inner.start_test(name, attributes)
+        with self._inner.lifecycle.update_test_case() as case:
+            case.titlePath = list(self._inner.title_path)
+            self._case = case
+
+    def end_test(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """End a test: its status and its suites as they are meant."""
+        if not self._inner or self._case is None:
+            return
+        self._inner.end_test(name, dict(attributes))
+        case, self._case = self._case, None
+        if attributes["status"] == "FAIL" and not _ROUTERS_FAULT.search(attributes["message"]):
+            case.status = "broken"
+        if case.descriptionHtml:
+            # this one hides the plain description
+            case.descriptionHtml = html_format(attributes["doc"]) + case.descriptionHtml
+        case.labels = [label for label in case.labels if label.name not in ("parentSuite", "suite", "subSuite")]
+        case.labels += _suite_labels(self._inner.title_path)
+
+    def start_keyword(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """Begin a step."""
+        if self._inner:
+            self._inner.start_keyword(name, attributes)
+
+    def end_keyword(self, name: str, attributes: Mapping[str, Any]) -> None:
+        """End a step."""
+        if self._inner:
+            self._inner.end_keyword(name, attributes)
+
+    def log_message(self, message: Mapping[str, Any]) -> None:
+        """Keep a log message for its step, escaped where it is not HTML: Allure shows it as HTML."""
+        if self._inner:
+            plain = message["html"] == "no" and message["level"] != "FAIL"
+            self._inner.log_message(
+                {**message, "message": escape(message["message"], quote=False)} if plain else message
+            )
+
+    def close(self) -> None:
+        """Unregister from Allure. Harmless when repeated."""
+        if self._inner:
+            self._inner.close()
+        self._inner = self._case = None
+        self._depth = 0
+
+
+def allure_listener(path: Path | Callable[[], Path]) -> AllureListener:
+    """The listener that leaves Allure results in *path* (or in what *path* returns when the first suite starts)."""
+    return AllureListener(path)
+
+
+def attach_svg(name: str, svg: str) -> bool:
+    """Attach a picture to the running test. False where nobody listens."""
+    return _attach(name, svg, "SVG")
+
+
+def attach_html(name: str, html: str) -> bool:
+    """Attach a page to the running test (Allure 3 shows scripted ones blank). False where nobody listens."""
+    return _attach(name, html, "HTML")
+
+
+def attach_text(name: str, text: str) -> bool:
+    """Attach plain text to the running test. False where nobody listens."""
+    return _attach(name, text, "TEXT")
+
+
+def attach_json(name: str, data: Any) -> bool:
+    """Attach JSON data to the running test. False where nobody listens."""
+    return _attach(name, json.dumps(data, indent=2, ensure_ascii=False), "JSON")
+
+
+def show_svg(name: str, svg: str) -> bool:
+    """Show a picture in the running test's description, where a reader needs no click. False where nobody listens."""
+    listening = _listening()
+    if listening is None or not _in_test():
+        return False
+    data = base64.b64encode(svg.encode()).decode("ascii")
+    with listening.lifecycle.update_test_case() as case:
+        if case is None:
+            return False
+        picture = f'<img alt="{escape(name)}" src="data:image/svg+xml;base64,{data}" style="max-width:100%">'
+        case.descriptionHtml = (case.descriptionHtml or "") + picture
+    return True
+
+
+def write_environment(path: Path, facts: Mapping[str, object], simulated: bool) -> None:
+    """Write ``environment.properties`` into Allure's folder *path*: a line per fact, and which kind of bench it was."""
+    bench = "SIMULATED (not a measurement)" if simulated else "real"
+    lines = [f"{_key(name)} = {_value(str(value))}\n" for name, value in {"bench": bench, **facts}.items()]
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "environment.properties").write_text("".join(lines), encoding="ascii")
+
+
+def write_categories(path: Path, title: str = "Linerate", simulated: bool = False) -> None:
+    """Write the categories (SLA not kept, inconclusive, configuration) into Allure's folder *path*.
+
+    As ``categories.json`` for Allure 2, and for Allure 3, which does not heed that file, as ``allurerc.json`` to be
+    named on its command line; that one also holds the report's title.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "categories.json").write_text(json.dumps(CATEGORIES, indent=2) + "\n", encoding="utf-8")
+    settings = {
+        "name": f"{title} – SIMULATED, not a measurement" if simulated else title,
+        "hideLabels": ["framework", "language", "host", "thread"],
+        "categories": list(CATEGORIES),
+        "plugins": {"awesome": {"options": {"stepTreeExpansion": "expand_failed_only"}}},
+    }
+    (path / "allurerc.json").write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _dry_run() -> bool:
+    return bool(BuiltIn().dry_run_active)
+
+
+def _in_test() -> bool:
+    return BuiltIn().get_variable_value("${TEST NAME}") is not None
+
+
+def _listening() -> Any:
+    """The Allure listener that is registered now, whoever did it; None where there is none."""
+    from allure_commons import plugin_manager
+    from allure_robotframework.allure_listener import AllureListener as Registered
+
+    return next((plugin for plugin in plugin_manager.get_plugins() if isinstance(plugin, Registered)), None)
+
+
+def _attach(name: str, body: str, kind: str) -> bool:
+    from allure_commons.types import AttachmentType
+    from allure_commons.utils import uuid4
+
+    listening = _listening()
+    if listening is None:
+        return False
+    lifecycle = listening.lifecycle
+    parent = None
+    if _in_test():
+        # to the test itself, not to the keyword that happens to run: there a reader looks first
+        with lifecycle.update_test_case() as case:
+            parent = case.uuid if case else None
+    # outside any test or keyword there is nothing to attach to
+    with contextlib.suppress(KeyError):
+        lifecycle.attach_data(uuid4(), body, name=name, attachment_type=AttachmentType[kind], parent_uuid=parent)
+        return True
+    return False
+
+
+def _parents(name: str, attributes: Mapping[str, Any]) -> list[str]:
+    """The suites above the one that starts, as far as its long name tells: names may hold dots, its id counts them."""
+    depth = str(attributes["id"]).count("-")
+    if depth == 0:
+        return []
+    above = str(attributes["longname"]).removesuffix(f".{name}")
+    names = above.split(".")
+    return names if len(names) == depth else [above]
+
+
+def _suite_labels(path: list[str]) -> list[Any]:
+    from allure_commons.model2 import Label
+
+    if len(path) > 2:
+        return [Label("parentSuite", path[0]), Label("suite", path[1]), Label("subSuite", " / ".join(path[2:]))]
+    return [Label(kind, name) for kind, name in zip(("suite", "subSuite"), path, strict=False)]
+
+
+def _key(text: str) -> str:
+    return re.sub(r"([ :=#!])", r"\\\1", _value(text))
+
+
+def _value(text: str) -> str:
+    """A value of a Java properties file, ASCII only."""
+    escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    units = escaped.encode("utf-16-be")
+    codes = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
+    return "".join(chr(code) if 0x20 <= code < 0x7F else f"\\u{code:04x}" for code in codes)
