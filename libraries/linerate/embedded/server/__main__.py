@@ -29,9 +29,10 @@ def open_backend(specification: Mapping[str, Any]) -> Opened:
         model = ModelBackend.from_specification(specification, clock)
         return model, clock.now, Control(model)
     if kind == "wire":
-        from ..wire import WireBackend
+        from ..wire import WireBackend, WirePort
 
-        return WireBackend(specification["ports"]), time.monotonic, None
+        ports = [WirePort(**{"index": index, **row}) for index, row in enumerate(specification["ports"])]
+        return WireBackend(ports), time.monotonic, None
     raise ValueError(f"'backend' is {kind!r}; right would be 'model' or 'wire'")
 
 

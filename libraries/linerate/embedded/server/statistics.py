@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from typing import Any
 
-from ..backend import Backend, PortCounters
+from ..backend import Backend, PortCounters, Utilisation
 
 INTERVAL = 0.2
 """Seconds of the bench's clock over which rates are taken."""
+USAGE = 0.1
+"""Seconds of wall time between two questions for the generator's CPU."""
 
 XSTATS = (
     "rx_good_packets",
@@ -53,6 +57,7 @@ class Statistics:
         self._backend, self._now = backend, now
         self._before: dict[int, tuple[float, PortCounters]] = {}
         self._rates: dict[int, tuple[float, float, float, float]] = {}
+        self._used = (-math.inf, Utilisation())
 
     def _measure(self, port: int, counters: PortCounters) -> tuple[float, float, float, float]:
         """Tx frames/s, tx L2 bit/s, rx frames/s, rx L2 bit/s of the last INTERVAL or so."""
@@ -68,9 +73,17 @@ class Statistics:
             )
         return self._rates.get(port, (0.0, 0.0, 0.0, 0.0))
 
+    def _usage(self) -> Utilisation:
+        # a backend may measure since it was last asked, which needs some time to mean anything
+        if time.monotonic() - self._used[0] >= USAGE:
+            self._used = time.monotonic(), self._backend.utilisation()
+        return self._used[1]
+
     def port(self, port: int) -> dict[str, Any]:
         """The answer to ``get_port_stats``."""
-        found = self._backend.counters(port)
+        return self._port(port, self._backend.counters(port))
+
+    def _port(self, port: int, found: PortCounters) -> dict[str, Any]:
         tx_pps, tx_bps, rx_pps, rx_bps = self._measure(port, found)
         return {
             "opackets": found.opackets,
@@ -83,38 +96,39 @@ class Statistics:
             "m_total_tx_pps": tx_pps,
             "m_total_rx_bps": rx_bps,
             "m_total_rx_pps": rx_pps,
-            "m_cpu_util": self._backend.utilisation().tx_percent,
+            "m_cpu_util": self._usage().tx_percent,
         }
 
     def overall(self) -> dict[str, Any]:
         """The answer to ``get_global_stats``."""
-        return self._overall({port.index: self.port(port.index) for port in self._backend.ports})
+        return self._both()[0]
 
     def published(self) -> dict[str, Any]:
         """The data of ``trex-global``: all of it, the ports' with ``-N`` after the name."""
-        rows = {port.index: self.port(port.index) for port in self._backend.ports}
-        found = self._overall(rows)
+        found, rows = self._both()
         found["ts"] = {"value": int(self._now() * 1e9), "freq": 1_000_000_000}
         for index, row in rows.items():
             found.update({f"{name}-{index}": value for name, value in row.items()})
         return found
 
-    def _overall(self, rows: dict[int, dict[str, Any]]) -> dict[str, Any]:
-        used = self._backend.utilisation()
+    def _both(self) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
+        """The counts of all ports together, and of each."""
+        counters = {port.index: self._backend.counters(port.index) for port in self._backend.ports}
+        rows = {index: self._port(index, counted) for index, counted in counters.items()}
         found: dict[str, Any] = dict.fromkeys(ZEROES, 0)
-        for way in ("tx", "rx"):
+        for way, letter in (("tx", "o"), ("rx", "i")):
             found[f"m_{way}_bps"] = sum(row[f"m_total_{way}_bps"] for row in rows.values())
             found[f"m_{way}_pps"] = sum(row[f"m_total_{way}_pps"] for row in rows.values())
-            letter = "o" if way == "tx" else "i"
             found[f"m_total_{way}_pkts"] = sum(row[f"{letter}packets"] for row in rows.values())
             found[f"m_total_{way}_bytes"] = sum(row[f"{letter}bytes"] for row in rows.values())
-        full = sum(self._backend.counters(port.index).queue_full for port in self._backend.ports)
-        return found | {
+        used = self._usage()
+        found |= {
             "m_cpu_util": used.tx_percent,
             "m_rx_cpu_util": used.rx_percent,
             "m_platform_factor": 1.0,
-            "m_total_queue_full": full,
+            "m_total_queue_full": sum(counted.queue_full for counted in counters.values()),
         }
+        return found, rows
 
     def xstats(self, port: int) -> list[int]:
         """The values of XSTATS. Bytes without FCS, as the drivers count them."""
@@ -124,6 +138,6 @@ class Statistics:
 
     def utilisation(self) -> dict[str, Any]:
         """The answer to ``get_utilization``: one core, its ports, whole per cents."""
-        percent = round(self._backend.utilisation().tx_percent)
+        percent = round(self._usage().tx_percent)
         ports = [port.index for port in self._backend.ports]
         return {"cpu": [{"history": [percent] * 20, "ports": [*ports, -1, -1][:2]}], "mbuf_stats": {}}
