@@ -104,6 +104,7 @@ def replies(make: Callable[[dict[str, Any]], str]) -> Iterator[tuple[int, int]]:
         while not end.is_set():
             if rpc.poll(20):
                 rpc.send_string(make(json.loads(rpc.recv())))
+                events.send(b"{}")  # what newer servers publish, and what the library does not survive
         rpc.close(0)
         events.close(0)
 
@@ -149,6 +150,17 @@ def test_something_else_that_answers_is_not_called_a_server() -> None:
         probe("127.0.0.1", *ports)
 
 
+@pytest.mark.slow
+def test_a_message_that_crashes_the_library_hurts_nobody() -> None:
+    # its thread would send SIGTERM to this process's group
+    def make(request: dict[str, Any]) -> str:
+        result = {"api_vers": [{"type": "core", "api_h": "abcdefgh"}]} if request["method"] == "api_sync" else {}
+        return json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result})
+
+    with replies(make) as (rpc, events), pytest.raises(BenchError, match=rf"understands at port {events}.*async_port"):
+        TrexGenerator(TrexSettings("127.0.0.1", rpc, events))
+
+
 def test_a_closed_port_for_events_is_named() -> None:
     with replies(lambda _: "{}") as (rpc, _), pytest.raises(BenchError, match="its port for events"):
         probe("127.0.0.1", rpc, free_port())
@@ -169,7 +181,7 @@ def test_errors_of_the_library_become_one_plain_line() -> None:
         def __str__(self) -> str:
             raise ValueError("as the library does")
 
-    assert clean(Painted()) == "Port 0 : port is already taken by 'alice'"
+    assert clean(Painted()) == "Port 0: port is already; taken by 'alice'"
     assert clean(KeyError("x")) == "KeyError: 'x'"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
-"""The process that holds TRex's Python client: the only file that imports ``trex_stl_lib`` (0.3 of PyPI).
+"""The process that holds TRex's Python client, ``trex_stl_lib`` (0.3 of PyPI).
 
 Run as ``python -m linerate.generators.trex.client`` in a session of its own; protocol: :mod:`.service`. It stops its
 traffic and releases its ports before it ends.
@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from linerate.generators.trex import imp_bridge
+from linerate.generators.trex.library import build_stream, load_library
 from linerate.generators.trex.service import Refusal, Service
 from linerate.generators.trex.watch import Watch, clean
 
@@ -34,23 +34,6 @@ STEADY = 0.1
 FIELDS = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
 
 
-def load_library() -> SimpleNamespace:
-    """The parts of trex-stl-lib that are used here. Raises Refusal."""
-    imp_bridge.install()
-    try:
-        import scapy
-        import zmq
-        from trex_stl_lib import trex_stl_packet_builder_scapy as builder
-        from trex_stl_lib import trex_stl_streams as streams
-        from trex_stl_lib.trex_stl_client import STLClient
-        from trex_stl_lib.trex_stl_types import RpcCmdData
-    except Exception as error:
-        raise Refusal("install", f"the TRex client cannot be imported ({type(error).__name__}: {error})") from error
-    return SimpleNamespace(
-        scapy=scapy, zmq=zmq, builder=builder, streams=streams, STLClient=STLClient, RpcCmdData=RpcCmdData
-    )
-
-
 class Session:
     """A connection to one TRex server, as commands. Counters are totals, never rates; times are s of the wall clock."""
 
@@ -59,6 +42,7 @@ class Session:
         self._library: SimpleNamespace | None = None
         self._client: Any = None
         self._held: list[int] = []
+        self._gone = False
         self._watch = Watch(0)
 
     def command(self, name: str) -> Callable[..., Any]:
@@ -70,7 +54,8 @@ class Session:
         def carry_out(**arguments: Any) -> Any:
             try:
                 return getattr(self, name)(**arguments)
-            except Refusal:
+            except Refusal as error:
+                self._gone |= error.kind == "lost"
                 raise
             except Exception as error:
                 if hasattr(error, "msg"):  # every error of the library
@@ -95,7 +80,9 @@ class Session:
         # The library's own handling of silence fails (it adds strings wrongly) and ends its thread; a busy machine
         # may well be silent for 3 s. Silence is judged in _lost().
         client.event_handler.on_async_timeout = lambda _: None
-        client.event_handler.on_async_event = self._watch.wrap(client.event_handler.on_async_event)
+        events = client.event_handler
+        events.on_async_event = self._watch.wrap(events.on_async_event)
+        events.on_async_stats_update = self._watch.hear(events.on_async_stats_update)
         try:
             client.connect()
         except Exception as error:
@@ -138,13 +125,11 @@ class Session:
     def acquire(self, ports: list[int], force: bool = False) -> list[dict[str, Any]]:
         """Take *ports*, stop and forget what ran on them; their descriptions."""
         client = self._connected()
-        before = {item["index"]: item["owner"] for item in self.ports(ports)}
+        self.ports(ports)  # says which of them do not exist
         try:
             client.acquire(ports, force=force, sync_streams=False)
         except Exception as error:
-            holders = ", ".join(f"port {port} by '{owner}'" for port, owner in before.items() if owner)
-            kind = "taken" if "already" in clean(error) else "refused"
-            raise Refusal(kind, f"{clean(error)} (held: {holders})" if holders else clean(error)) from error
+            raise Refusal("taken" if "already" in clean(error) else "refused", clean(error)) from error
         self._held = list(ports)
         client.stop(ports, rx_delay_ms=0)
         client.remove_all_streams(ports)
@@ -154,7 +139,7 @@ class Session:
 
     def release(self) -> dict[str, Any]:
         """Stop the traffic and give the ports back."""
-        if self._client is not None and self._client.is_connected():
+        if self._reachable():
             self._halt()
             owned = [port for port in self._held if self._client.ports[port].is_acquired()]
             if owned:
@@ -165,7 +150,7 @@ class Session:
     def stop(self) -> dict[str, Any]:
         """Stop all traffic."""
         self._cancelled.clear()
-        if self._client is not None and self._client.is_connected():
+        if self._reachable():
             self._halt()
         return {}
 
@@ -184,32 +169,8 @@ class Session:
         client = self._connected()
         client.remove_all_streams(self._held)
         for port, items in streams.items():
-            client.add_streams([self._stream(item) for item in items], ports=[int(port)])
+            client.add_streams([build_stream(self.load(), item) for item in items], ports=[int(port)])
         return {}
-
-    def _stream(self, item: Mapping[str, Any]) -> Any:
-        builder, streams = self.load().builder, self.load().streams
-        commands: list[Any] = []
-        for variable in item["variables"]:
-            # offsets are numbers: the names ("IP.src") rely on a Scapy that the library brought along once
-            commands += [
-                builder.STLVmFlowVar(
-                    name=variable["name"],
-                    min_value=variable["minimum"],
-                    max_value=variable["maximum"],
-                    size=variable["size"],
-                    step=variable["step"],
-                    op="inc",
-                ),
-                builder.STLVmWrFlowVar(fv_name=variable["name"], pkt_offset=variable["offset"]),
-            ]
-        if item["fix_ipv4"] is not None:
-            commands.append(builder.STLVmFixIpv4(offset=item["fix_ipv4"]))
-        # a packet given as bytes also says that the port's own MAC addresses go into it
-        packet = builder.STLPktBuilder(
-            pkt_buffer=bytes.fromhex(item["frame"]), vm=builder.STLScVmRaw(commands) if commands else None
-        )
-        return streams.STLStream(packet=packet, mode=streams.STLTXCont(pps=item["share"]), isg=item["gap"])
 
     def trial(
         self,
@@ -229,7 +190,7 @@ class Session:
         self._check_cancelled()
         self._watch.clear()
         before = self._counters()
-        started = time.time()
+        started, steady = time.time(), time.monotonic()
         began = self._start(sending, duration)
         limit = began + 1.5 * duration / clock_speed + 5
         busiest = self._await_end(sending, limit)
@@ -243,6 +204,7 @@ class Session:
         readings = {key: after["global"].get(key, 0) for key in ("m_rx_cpu_util", "m_cpu_util")}
         return {
             "started": started,
+            "clock_jump": (time.time() - started) - (time.monotonic() - steady),
             "elapsed": ended - began,
             "finished": finished,
             "drained": drained,
@@ -372,7 +334,12 @@ class Session:
                 port.stop(force=True)
                 port.sync()
 
+    def _reachable(self) -> bool:
+        return self._client is not None and not self._gone and bool(self._client.is_connected())
+
     def _connected(self) -> Any:
+        if self._gone:
+            raise Refusal("lost", "the connection was lost before")
         if self._client is None or not self._client.is_connected():
             cause = clean(self._client.conn.get_disconnection_cause() or "") if self._client else "never connected"
             raise Refusal("lost", f"not connected to the server: {cause}")
@@ -382,12 +349,9 @@ class Session:
         if self._client is None:
             return False
         connection = self._client.conn
-        heard = connection.async_connection.last_data_recv_ts
-        return (
-            not connection.is_connected()
-            or not connection.rpc.is_connected
-            or (heard is not None and time.time() - heard > SILENCE)
-        )
+        if not connection.is_connected() or not connection.rpc.is_connected:
+            return True
+        return time.monotonic() - self._watch.heard > SILENCE
 
     def _check_cancelled(self) -> None:
         if self._cancelled.is_set():

@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import getpass
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...errors import BenchError
 from ...profiles import Profile
 from ...trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance
 from ..base import GeneratorPort, Way
+from ..steal import Ticks
 from ..streams import streams
 from .probe import probe
 from .process import ClientError, ClientProcess
@@ -25,6 +26,9 @@ IMPORT_LIMIT = 30.0
 
 CALL_LIMIT = 20.0
 """Seconds for any command but a trial; the client gives each of the server's answers 5."""
+
+CLOCK_JUMP = 0.5
+"""Seconds by which the time of day may part from the steady clock in one trial (a set clock, a suspended machine)."""
 
 
 def _user() -> str:
@@ -98,8 +102,8 @@ class TrexGenerator:
                 raise BenchError(f"{error}; right would be trex-stl-lib 0.3: pip install trex-stl-lib==0.3") from error
             if error.kind == "connect" and "subscriber" in str(error):
                 raise BenchError(
-                    f"the TRex server at {setting.address} answers, but publishes nothing at port {setting.async_port}"
-                    f" ({error}); mend 'async_port' in the testbed file"
+                    f"the TRex server at {setting.address} answers, but publishes nothing that trex-stl-lib 0.3"
+                    f" understands at port {setting.async_port}; mend 'async_port' in the testbed file ({error})"
                 ) from error
             if error.kind == "taken":
                 raise BenchError(
@@ -137,8 +141,10 @@ class TrexGenerator:
 
     def measure(self, load: Load, duration: float) -> Outcome:
         """One trial of *duration* s of the bench's clock. Raises BenchError where there is no outcome."""
+        before = Ticks.read()
         answer = self._ask("trial", self._trial_limit(duration), **self._trial(load, duration))
-        return outcome(answer, load, duration, self._ways, self.settings.clock_speed)
+        found = outcome(answer, load, duration, self._ways, self.settings.clock_speed)
+        return replace(found, readings={**found.readings, "cpu_steal": Ticks.read().steal_since(before)})
 
     def capture(self, load: Load, duration: float, limit: int) -> Mapping[int, tuple[bytes, ...]]:
         """Send, and return up to *limit* frames (without FCS) that each receiving port saw. Raises BenchError.
@@ -240,6 +246,8 @@ def outcome(
     if queue_full > 0 and short > Tolerance().under * sum(item.intended for item in directions):
         # a full queue is tried again: at line rate it is no fault as long as all the frames were sent
         problems.append(Problem(Fault.UNDER_OFFERED, f"transmit queues were full {queue_full:.0f} times"))
+    if abs(float(answer.get("clock_jump", 0))) > CLOCK_JUMP:
+        problems.append(Problem(Fault.CLOCK, f"it moved by {answer['clock_jump']:+.1f} s during the trial"))
     if not answer["finished"]:
         problems.append(Problem(Fault.STRETCHED, f"still sending after {answer['elapsed']:.1f} s, stopped"))
     return Outcome(

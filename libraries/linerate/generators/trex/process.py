@@ -75,7 +75,10 @@ class ClientProcess:
             raise self._dead(command) from error
         until = time.monotonic() + limit
         while True:
-            answer = json.loads(self._line(command, until, limit))
+            try:
+                answer = json.loads(self._line(command, until, limit))
+            except ValueError:
+                continue  # what was left of an answer whose reading was interrupted
             if answer.get("id") != self._number:
                 continue  # the answer to a question whose asker was interrupted
             if "error" in answer:

@@ -13,7 +13,6 @@ import os
 import queue
 import sys
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, TextIO
 
@@ -82,8 +81,7 @@ class Service:
             self._answer(answer)
 
     def _answer(self, answer: dict[str, Any]) -> None:
-        try:
+        # where nobody listens any more, the end of standard input is on its way
+        with contextlib.suppress(BrokenPipeError):
             self._answers.write(json.dumps(answer) + "\n")
             self._answers.flush()
-        except (BrokenPipeError, ValueError):
-            time.sleep(GRACE)  # nobody listens: the end of standard input is on its way

@@ -22,7 +22,8 @@ def clean(error: object) -> str:
     if text is None:
         text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(text)).replace("***", "")
-    return " ".join(text.split())
+    lines = (" ".join(line.split()).replace(" : ", ": ") for line in text.splitlines())
+    return "; ".join(line for line in lines if line)
 
 
 class Watch:
@@ -31,6 +32,7 @@ class Watch:
     def __init__(self, session_id: int) -> None:
         self._session_id = session_id
         self.changed = threading.Condition()
+        self.heard = time.monotonic()
         self.clear()
 
     def clear(self) -> None:
@@ -42,7 +44,7 @@ class Watch:
         """The handler of events that the library is to call instead of *original*."""
 
         def seen(kind: int, data: Any) -> None:
-            now = time.monotonic()
+            self.heard = now = time.monotonic()
             try:
                 original(kind, data)
             except Exception as error:  # an event that the library cannot digest must not end its thread
@@ -52,6 +54,18 @@ class Watch:
                 self.changed.notify_all()
 
         return seen
+
+    def hear(self, original: Callable[[Any, bool], None]) -> Callable[[Any, bool], None]:
+        """The handler of published counters that the library is to call instead of *original*."""
+
+        def heard(data: Any, baseline: bool) -> None:
+            self.heard = time.monotonic()
+            try:
+                original(data, baseline)
+            except Exception as error:
+                print(f"counters: {type(error).__name__}: {error}", file=sys.stderr)
+
+        return heard
 
     def _note(self, kind: int, data: Mapping[str, Any], now: float) -> None:
         port = data.get("port_id")

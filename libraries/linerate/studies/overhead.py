@@ -1,0 +1,156 @@
+"""``python -m linerate study overhead``: what a trial costs beyond its duration, in real time.
+
+Wall time of ``measure`` less the trial's duration, through the whole chain: driver, client's process, ``trex_stl_lib``,
+ZeroMQ, embedded server. Two kinds of trial: one whose frames all come back, and one whose frames are all lost, after
+which the driver waits until the counters stand still.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import selectors
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import zmq
+
+from ..embedded.state import RouterConfiguration, to_json
+from ..errors import BenchError
+from ..generators.base import Way
+from ..generators.steal import Ticks
+from ..generators.trex.driver import TrexGenerator, TrexSettings
+from ..profiles import Catalogue
+from ..project import Project
+from ..trial import Load
+
+BOUND = 0.25
+"""Seconds that the median trial may take beyond its duration."""
+
+LIMIT = 20.0
+"""Seconds for the server to start, and for one answer of its router."""
+
+LIBRARIES = Path(__file__).resolve().parents[2]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the table; 0 if both medians are within BOUND, else 1. Raises LinerateError where it cannot run."""
+    parser = argparse.ArgumentParser(prog="linerate study overhead", description=__doc__)
+    parser.add_argument("--trials", type=int, default=15, help="trials of each kind (default 15)")
+    parser.add_argument("--duration", type=float, default=0.5, help="seconds of each (default 0.5)")
+    parser.add_argument("--pps", type=float, default=10_000.0, help="frames/s (default 10000)")
+    arguments = parser.parse_args(argv)
+    if arguments.trials < 1 or not 0 < arguments.duration <= 60 or not arguments.pps > 0:
+        parser.error("right would be at least 1 trial of more than 0 and at most 60 s, at more than 0 frames/s")
+    project, before = Project.find(), Ticks.read()
+    profile = Catalogue.read(project.profiles).profile(["64b"])
+    lines, worst = [], 0.0
+    with (
+        embedded_server(project.platforms / "netgate6100.yaml", "vpp") as facts,
+        TrexGenerator(TrexSettings("127.0.0.1", facts["rpc_port"], facts["pub_port"])) as generator,
+    ):
+        generator.prepare(profile, (Way(0, 1),))
+        for name, forwards in (("every frame comes back", True), ("every frame is lost", False)):
+            configure(facts, _forwarding(facts["ports"]) if forwards else RouterConfiguration())
+            found = []
+            for _ in range(arguments.trials):
+                begun = time.monotonic()
+                outcome = generator.measure(Load(arguments.pps), arguments.duration)
+                found.append(time.monotonic() - begun - arguments.duration)
+                [direction] = outcome.directions
+                if (direction.forwarded == direction.offered) is not forwards:
+                    raise BenchError(
+                        f"the study's bench is not as it should be: {name}, but {direction.forwarded} of"
+                        f" {direction.offered} came back"
+                    )
+            worst = max(worst, statistics.median(found))
+            lines.append(f"{name:<24}{statistics.median(found):>9.3f}{min(found):>9.3f}{max(found):>9.3f}")
+    print(f"{'s beyond the duration':<24}{'median':>9}{'least':>9}{'most':>9}")
+    print("\n".join(lines))
+    print(
+        f"{arguments.trials} trials of {arguments.duration:g} s each, in real time; CPU steal"
+        f" {Ticks.read().steal_since(before):.1f} %; bound {BOUND:g} s: {'kept' if worst <= BOUND else 'NOT KEPT'}"
+    )
+    return 0 if worst <= BOUND else 1
+
+
+@contextmanager
+def embedded_server(platform_file: Path, software: str, clock_speed: float = 1.0) -> Iterator[dict[str, Any]]:
+    """The embedded server with the forwarding model, as a process; yields what it says of itself. Raises BenchError."""
+    path = os.pathsep.join(filter(None, (str(LIBRARIES), os.environ.get("PYTHONPATH"))))
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "linerate.embedded.server"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path},
+        start_new_session=True,
+    )
+    assert process.stdin is not None and process.stdout is not None  # noqa: S101
+    specification = {
+        "backend": "model",
+        "platform_file": str(platform_file),
+        "software": software,
+        "clock_speed": clock_speed,
+        "host": "127.0.0.1",
+        "rpc_port": 0,
+        "pub_port": 0,
+    }
+    try:
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(specification).encode() + b"\n")
+            process.stdin.flush()
+        yield _facts(process.stdout)
+    finally:
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+
+def _facts(output: IO[bytes]) -> dict[str, Any]:
+    with selectors.DefaultSelector() as selector:
+        selector.register(output, selectors.EVENT_READ)
+        if not selector.select(LIMIT):
+            raise BenchError(f"the embedded server did not start within {LIMIT:g} s")
+    line = output.readline()  # written at once, so the whole line is there
+    facts: dict[str, Any] = json.loads(line) if line else {"error": "it ended without a word"}
+    if "error" in facts:
+        raise BenchError(f"the embedded server did not start: {facts['error']}")
+    return facts
+
+
+def configure(facts: Mapping[str, Any], configuration: RouterConfiguration) -> None:
+    """Give the server's simulated router a configuration, as its shell would. Raises BenchError."""
+    request = {"token": facts["control_token"], "op": "configure", "configuration": to_json(configuration)}
+    with zmq.Context() as context, context.socket(zmq.REQ) as link:
+        link.setsockopt(zmq.LINGER, 0)
+        link.connect(f"tcp://127.0.0.1:{facts['control_port']}")
+        link.send_json(request)
+        if not link.poll(round(LIMIT * 1000)):
+            raise BenchError(f"the simulated router did not answer within {LIMIT:g} s")
+        answer = json.loads(link.recv())
+    if "error" in answer:
+        raise BenchError(f"the simulated router cannot be configured: {answer['error']}")
+
+
+def _forwarding(ports: Sequence[Mapping[str, Any]]) -> RouterConfiguration:
+    """Addresses, neighbours and routes with which the router forwards between the server's two ports."""
+    first, second = ports
+    return RouterConfiguration(
+        up=(first["interface"], second["interface"]),
+        addresses=tuple((port["interface"], f"{port['peer_ipv4']}/24") for port in ports),
+        neighbours=tuple((port["interface"], port["ipv4"], port["mac"]) for port in ports),
+        routes=(("16.0.0.0/8", first["ipv4"]), ("48.0.0.0/8", second["ipv4"])),
+    )

@@ -1,0 +1,226 @@
+"""The TRex driver, its client's process and trex-stl-lib against the embedded server: counts, owners, endings."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from linerate.errors import BenchError
+from linerate.generators.base import Way
+from linerate.generators.trex.driver import TrexGenerator, TrexSettings
+from linerate.profiles import Catalogue
+from linerate.trial import Fault, Load, Tolerance, judge
+
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).resolve().parent
+LIBRARIES = HERE.parent / "libraries"
+CATALOGUE = Catalogue.read(HERE.parent / "variables" / "profiles")
+AHEAD, BACK = Way(0, 1), Way(1, 0, swapped=True)
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(LIBRARIES)}
+
+
+class Bench:
+    """A running server."""
+
+    def __init__(self, **specification: Any) -> None:
+        self.clock_speed = float(specification.get("clock_speed", 1))
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / "trex_cable.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=ENVIRONMENT,
+        )
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(json.dumps(specification) + "\n")
+        self.process.stdin.flush()
+        self.facts = json.loads(self.process.stdout.readline())
+
+    def settings(self, **other: Any) -> TrexSettings:
+        ports = {"sync_port": self.facts["rpc_port"], "async_port": self.facts["pub_port"]}
+        return TrexSettings("127.0.0.1", clock_speed=self.clock_speed, **ports, **other)
+
+    @contextmanager
+    def user(self, name: str, **other: Any) -> Iterator[TrexGenerator]:
+        with contextlib.closing(TrexGenerator(self.settings(username=name, **other))) as generator:
+            yield generator
+
+    def close(self) -> None:
+        assert self.process.stdin and self.process.stdout
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+        self.process.wait(10)
+        self.process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    found = Bench()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def another() -> Iterator[Callable[..., Bench]]:
+    """Makes servers of their own."""
+    benches: list[Bench] = []
+
+    def make(**specification: Any) -> Bench:
+        benches.append(Bench(**specification))
+        return benches[-1]
+
+    yield make
+    for item in benches:
+        item.close()
+
+
+def children() -> set[int]:
+    return {item.pid for item in psutil.Process().children() if item.status() != psutil.STATUS_ZOMBIE}
+
+
+def test_what_is_sent_comes_back_both_ways(bench: Bench) -> None:
+    before = children()
+    with bench.user("alice") as generator:
+        assert [port.index for port in generator.ports] == [0, 1]
+        assert all(port.link_up and port.speed_bps == 10e9 for port in generator.ports)
+        assert generator.versions["client"] == "trex-stl-lib 0.3"
+        generator.prepare(CATALOGUE.profile(["imix"]), (AHEAD, BACK))
+        for _ in range(3):
+            trial = judge(1, generator.measure(Load(48_000), 0.2), Tolerance())
+            assert trial.valid and trial.lost == 0
+            for direction in trial.outcome.directions:
+                assert direction.intended == 9600 and direction.offered == pytest.approx(9600, abs=3)
+                mean = CATALOGUE.profile(["imix"]).mean_size
+                assert direction.offered_bytes == pytest.approx(mean * direction.offered, rel=0.01)
+        generator.prepare(CATALOGUE.profile(["64b", "1-flow"]), (AHEAD,))
+        [direction] = generator.measure(Load(50_000), 0.1).directions
+        assert (direction.tx_port, direction.offered, direction.offered_bytes) == (0, 5000, 5000 * 64)
+    assert children() == before
+
+
+def test_received_frames_are_shown(bench: Bench) -> None:
+    with bench.user("alice") as generator:
+        generator.prepare(CATALOGUE.profile(["64b", "1-flow"]), (AHEAD,))
+        found = generator.capture(Load(1000), 0.05, 3)
+        assert set(found) == {1} and len(found[1]) == 3
+        assert found[1][0][26:34].hex() == "1000000130000001"
+        # and the port forwards again as before
+        assert generator.measure(Load(1000), 0.1).directions[0].forwarded == 100
+
+
+def test_loss_and_the_faults_of_the_bench_are_told_apart(another: Callable[..., Bench]) -> None:
+    with another(loss=0.1, ierrors=5, link_down=1).user("alice") as generator:
+        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
+        found = generator.measure(Load(10_000), 0.2)
+    [direction] = found.directions
+    assert (direction.offered, direction.forwarded) == (2000, 1800)
+    assert {item.fault for item in found.problems} == {Fault.GENERATOR, Fault.LINK_DOWN}
+
+
+def test_a_fast_clock_makes_a_long_trial_short(another: Callable[..., Bench]) -> None:
+    with another(clock_speed=50).user("alice") as generator:
+        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD, BACK))
+        trial = judge(1, generator.measure(Load(1e6), 10.0), Tolerance(), clock_speed=50)
+    assert trial.valid and trial.offered == pytest.approx(20e6, rel=1e-6) and trial.lost == 0
+
+
+def test_ports_have_one_owner_and_the_other_is_named(bench: Bench) -> None:
+    with bench.user("alice") as alice:
+        alice.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
+        with pytest.raises(BenchError, match=r"taken: .*'alice'.*force"):
+            TrexGenerator(bench.settings(username="bob"))
+        assert alice.measure(Load(1000), 0.05).directions[0].offered == 50
+        with bench.user("bob", force=True) as bob:
+            bob.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
+            assert bob.measure(Load(1000), 0.05).directions[0].offered == 50
+            with pytest.raises(BenchError, match="bob"):
+                alice.measure(Load(1000), 0.05)
+
+
+def test_ports_taken_during_a_trial_end_it(bench: Bench) -> None:
+    with bench.user("alice") as alice:
+        alice.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
+        thief: list[AbstractContextManager[TrexGenerator]] = []
+
+        def steal() -> None:
+            thief.append(bench.user("bob", force=True))
+            thief[0].__enter__()
+
+        thread = threading.Thread(target=steal)
+        thread.start()
+        with pytest.raises(BenchError, match=r"no longer ours.*bob"):
+            alice.measure(Load(1000), 20)
+        thread.join()
+        thief[0].__exit__(None, None, None)
+
+
+def test_a_server_that_dies_during_a_trial_is_a_sentence_and_leaves_no_process(another: Callable[..., Bench]) -> None:
+    before, dying = children(), another()
+    with dying.user("alice") as generator:
+        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
+        threading.Timer(0.5, dying.process.kill).start()
+        with pytest.raises(BenchError, match="no longer answers"):
+            generator.measure(Load(1000), 60)
+        with pytest.raises(BenchError):
+            generator.measure(Load(1000), 0.1)
+    assert children() - {dying.process.pid} == before
+
+
+def test_a_port_the_server_does_not_have_is_named(bench: Bench) -> None:
+    with pytest.raises(BenchError, match="no port 7"):
+        TrexGenerator(bench.settings(ports=(0, 7)))
+
+
+SENDER = """
+import sys
+from pathlib import Path
+from linerate.generators.base import Way
+from linerate.generators.trex.driver import TrexGenerator, TrexSettings
+from linerate.profiles import Catalogue
+from linerate.trial import Load
+sync, events, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+with TrexGenerator(TrexSettings("127.0.0.1", sync, events, username="alice")) as generator:
+    generator.prepare(Catalogue.read(folder).profile(["64b"]), (Way(0, 1),))
+    print(generator._process.pid, flush=True)
+    generator.measure(Load(1000), 60)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_however_the_sender_ends_its_traffic_and_its_client_end_too(bench: Bench, number: signal.Signals) -> None:
+    folder = str(HERE.parent / "variables" / "profiles")
+    ports = [str(bench.facts["rpc_port"]), str(bench.facts["pub_port"])]
+    sender = subprocess.Popen(
+        [sys.executable, "-c", SENDER, *ports, folder],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=ENVIRONMENT,
+        start_new_session=True,
+    )
+    assert sender.stdout
+    client = psutil.Process(int(sender.stdout.readline()))
+    time.sleep(0.3)  # the trial runs
+    os.killpg(sender.pid, number)
+    sender.wait(15)
+    sender.stdout.close()
+    until = time.monotonic() + 15
+    while client.is_running() and client.status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < until, "the client's process lingers"
+        time.sleep(0.02)
+    # the ports are free, without force, and nothing is being sent
+    with bench.user("bob") as generator:
+        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
+        assert generator.measure(Load(1000), 0.1).directions[0].offered == 100
