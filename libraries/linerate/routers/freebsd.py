@@ -81,7 +81,7 @@ class FreeBsd:
                 "routes": ("netstat", "-rnW", "-f", "inet"),
             }
         )
-        flags = re.search(r"flags=[0-9a-f]+<([A-Z0-9_,]*)>", said["interface"])
+        flags = re.search(r"flags=[0-9a-f]+<([^>]*)>", said["interface"])
         if not flags:
             raise BenchError(f"'ifconfig {name}' was not understood: '{first_line(said['interface'])}'")
         if "UP" not in flags[1].split(","):

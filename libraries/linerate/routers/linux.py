@@ -65,7 +65,7 @@ class Linux:
                 "route": ("ip", "-4", "route", "show", side.network),
             }
         )
-        flags = re.search(r"<([A-Z0-9_,]*)>", said["link"])
+        flags = re.search(r"<([^>]*)>", said["link"])
         if not flags:
             raise BenchError(f"'ip link show dev {name}' was not understood: '{first_line(said['link'])}'")
         if "UP" not in flags[1].split(","):

@@ -52,7 +52,7 @@ def parse(line: str) -> list[Pipeline]:
         if operator or not rest:
             sign = operator[0] if operator else ";"
             at += len(sign)
-            if not command.words and (sign in ("|", "&&", "||") or commands):
+            if not command.words and (sign in ("|", "&&", "||") or commands or condition != ";"):
                 raise SyntaxIssue(f'Syntax error: "{sign}" unexpected' if rest else END)
             if command.words:
                 commands.append(command)
@@ -74,8 +74,6 @@ def parse(line: str) -> list[Pipeline]:
         else:
             word, at = _word(line, at)
             command.words.append(word)
-    if condition != ";":
-        raise SyntaxIssue(END)
     return pipelines
 
 
