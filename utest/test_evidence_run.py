@@ -1,13 +1,17 @@
 """The run's folder keeps what was measured, whatever happens, and can be read and checked by others."""
 
 import json
+import os
 import shutil
 import subprocess
+import sys
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import jsonschema
 import pytest
 
+import linerate
 from evidence_builders import RUN, requirement_record, trial_record
 from linerate.errors import BenchError, ConfigError
 from linerate.evidence import records
@@ -211,3 +215,33 @@ def test_steal_is_a_share_of_all_cpu_time():
     assert steal_percent({"user": 1.0}, {"user": 2.0}) is None
     now = cpu_times()
     assert steal_percent(now, now) is None
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from evidence_builders import RUN, trial_record
+from linerate.evidence.run import RunFolder
+
+folder = RunFolder.create(Path(sys.argv[1]), RUN)
+for number in range(1, 100_000):
+    folder.add_trial(trial_record(number=number))
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_what_was_written_outlives_kill_9(tmp_path):
+    paths = [str(Path(__file__).parent), str(Path(linerate.__file__).parents[1])]
+    child = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+    with child:
+        said = [child.stdout.readline() for _ in range(25)]
+        child.kill()
+        said += child.stdout.readlines()
+    kept = len(read_run(tmp_path / RUN).trials)
+    assert kept - int(said[-1]) in (0, 1)
