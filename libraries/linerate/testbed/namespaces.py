@@ -1,0 +1,176 @@
+"""The ``netns`` testbed's cabling, as data: two network namespaces, two veth pairs, and how to undo them.
+
+    generator namespace            router namespace
+    port0  100.65.1.2  ==========  eth0  (100.65.1.1/24, towards 16.0.0.0/8)
+    port1  100.65.2.2  ==========  eth1  (100.65.2.1/24, towards 48.0.0.0/8)
+
+No address is set here: the generator's interfaces need none (its frames are made whole, and a kernel without addresses
+answers nothing, so that every frame counted is a frame of the test), the router's are set over SSH like any router's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import ConfigError
+
+Command = tuple[str, ...]
+
+PREFIX = "lr-"
+"""Every namespace of ours begins so: what is stale can be told from what is somebody else's."""
+
+TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,35}")
+
+SBIN = ("/usr/sbin", "/sbin", "/usr/local/sbin")
+"""Where administrators' programs are, which a plain user's PATH may lack."""
+
+_INTERFACE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
+
+
+@dataclass(frozen=True, slots=True)
+class Cable:
+    """One veth pair: port *index* of the generator to an interface of the router. ``network`` lies behind the port."""
+
+    index: int
+    port: str
+    port_mac: str
+    port_ipv4: str
+    router_interface: str
+    router_mac: str
+    router_ipv4: str
+    prefix_length: int
+    network: str
+
+    @property
+    def router_address(self) -> str:
+        """The router's address with its prefix length, as ``100.65.1.1/24``."""
+        return f"{self.router_ipv4}/{self.prefix_length}"
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Namespaces, cables, and the commands (argv lists, as root) that make and remove them.
+
+    ``teardown`` succeeds only for what exists; run all of it and disregard failures.
+    """
+
+    generator: str
+    router: str
+    cables: tuple[Cable, ...]
+    setup: tuple[Command, ...]
+    teardown: tuple[Command, ...]
+
+
+def plan(tag: str, router_interfaces: tuple[str, str] = ("eth0", "eth1")) -> Topology:
+    """The testbed of the run *tag* (letters, digits, hyphens). Raises ConfigError for a name the kernel cannot hold."""
+    if not TAG.fullmatch(tag):
+        raise ConfigError(f"'{tag}' cannot name namespaces; right would be up to 36 letters, digits and hyphens")
+    for name in router_interfaces:
+        if not _INTERFACE.fullmatch(name):
+            raise ConfigError(f"'{name}' is no interface name; right would be up to 15 letters, digits, '.', '_', '-'")
+    if len(set(router_interfaces)) != len(router_interfaces):
+        raise ConfigError(f"both cables would end at the router's interface '{router_interfaces[0]}'; name two")
+    generator, router = f"{PREFIX}{tag}-gen", f"{PREFIX}{tag}-dut"
+    cables = tuple(
+        Cable(
+            index=index,
+            port=f"port{index}",
+            port_mac=f"02:6c:72:00:01:0{index}",
+            port_ipv4=f"100.65.{index + 1}.2",
+            router_interface=name,
+            router_mac=f"02:6c:72:00:02:0{index}",
+            router_ipv4=f"100.65.{index + 1}.1",
+            prefix_length=24,
+            network=network,
+        )
+        for index, (name, network) in enumerate(zip(router_interfaces, ("16.0.0.0/8", "48.0.0.0/8"), strict=True))
+    )
+    setup = [command for name in (generator, router) for command in _namespace(name)]
+    setup += [command for cable in cables for command in _cable(cable, generator, router)]
+    return Topology(generator, router, cables, tuple(setup), _teardown(generator, router))
+
+
+def _namespace(name: str) -> tuple[Command, ...]:
+    # without IPv6 no router solicitation or listener report of the kernel mixes with the frames of the test
+    quiet = ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
+    return (
+        ("ip", "netns", "add", name),
+        ("ip", "netns", "exec", name, "sysctl", "-e", "-q", "-w", *quiet),
+        ("ip", "-n", name, "link", "set", "dev", "lo", "up"),
+    )
+
+
+def _cable(cable: Cable, generator: str, router: str) -> tuple[Command, ...]:
+    near = ("name", cable.port, "address", cable.port_mac, "netns", generator)
+    far = ("name", cable.router_interface, "address", cable.router_mac, "netns", router)
+    return (
+        ("ip", "link", "add", *near, "type", "veth", "peer", *far),
+        ("ip", "-n", generator, "link", "set", "dev", cable.port, "arp", "off", "up"),
+        ("ip", "-n", router, "link", "set", "dev", cable.router_interface, "up"),
+    )
+
+
+def _teardown(*names: str) -> tuple[Command, ...]:
+    # interfaces go with their namespace
+    return tuple(("ip", "netns", "del", name) for name in names)
+
+
+def stale(tag: str = "") -> tuple[Command, ...]:
+    """Commands that remove the namespaces left of *tag*, or of any tag that begins so; of all runs when empty."""
+    return _teardown(*existing(tag))
+
+
+def existing(tag: str = "") -> tuple[str, ...]:
+    """Names of our namespaces whose tag begins with *tag*."""
+    folder = Path("/run/netns")
+    if not folder.is_dir():
+        return ()
+    return tuple(sorted(path.name for path in folder.iterdir() if path.name.startswith(PREFIX + tag)))
+
+
+def find(program: str) -> str | None:
+    """The absolute path of *program*, looked for where administrators' programs are as well."""
+    return shutil.which(program) or shutil.which(program, path=os.pathsep.join(SBIN))
+
+
+def available() -> str | None:
+    """Why the netns testbed cannot work here, with the remedy; None when it can. Leaves nothing behind."""
+    if not sys.platform.startswith("linux"):
+        return f"network namespaces exist on Linux only; this is {sys.platform}"
+    if os.geteuid() != 0:
+        return "making network namespaces needs root; run it with sudo"
+    for program, package in (("ip", "iproute2"), ("sysctl", "procps"), ("sshd", "openssh-server")):
+        if find(program) is None:
+            return f"the program '{program}' is missing; install the package {package}"
+    if find("ssh-keygen") is None:
+        return "the program 'ssh-keygen' is missing; install the package openssh-client"
+    return _forbidden()
+
+
+def _forbidden() -> str | None:
+    probe = f"{PREFIX}probe-{os.getpid()}"
+    attempts: tuple[Command, ...] = (
+        ("ip", "netns", "add", probe),
+        ("ip", "link", "add", "name", "lr0", "netns", probe, "type", "veth", "peer", "name", "lr1", "netns", probe),
+        ("ip", "netns", "exec", probe, "sysctl", "-q", "-w", "net.ipv4.ip_forward=1"),
+    )
+    try:
+        for command in attempts:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+            if done.returncode != 0:
+                said = done.stderr.strip().splitlines() or ["no reason given"]
+                return (
+                    f"'{' '.join(command[:3])}' fails here ({said[-1]}); a container needs CAP_NET_ADMIN and"
+                    " CAP_SYS_ADMIN, for example 'docker run --privileged'"
+                )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"network namespaces cannot be made here: {error}"
+    finally:
+        subprocess.run(("ip", "netns", "del", probe), capture_output=True, timeout=10, check=False)
+    return None

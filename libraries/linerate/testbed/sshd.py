@@ -1,0 +1,150 @@
+"""A real OpenSSH server for the ``netns`` testbed, on loopback, its sessions in the router's namespace.
+
+Keys and configuration are made new for every run in a folder of mode 0700; nothing of the machine's own SSH server is
+read or changed.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shlex
+import socket
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import BenchError
+from .namespaces import Command, find
+
+HOST = "127.0.0.1"
+
+KEYGEN_LIMIT = 20.0
+"""Seconds that making a key may take."""
+
+PRIVILEGE_SEPARATION = "/run/sshd"
+"""The folder that sshd of Debian and its kin demands; a machine that never ran sshd lacks it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SshServer:
+    """How to run the server and how to log in. ``argv`` runs it in the foreground, its log on standard error."""
+
+    argv: Command
+    setup: tuple[Command, ...]
+    host: str
+    port: int
+    user: str
+    client_key: Path
+    known_hosts: Path
+    folder: Path
+
+
+def prepare(folder: Path, namespace: str, port: int | None = None) -> SshServer:
+    """Write keys and configuration into *folder* (mode 0700) for sessions in *namespace*; *port* None: a free one.
+
+    Raises BenchError when OpenSSH is missing or refuses the configuration.
+    """
+    server, keygen, ip = find("sshd"), find("ssh-keygen"), find("ip")
+    if server is None or keygen is None or ip is None:
+        missing = "iproute2" if ip is None else "openssh-server"
+        raise BenchError(f"the netns testbed needs the package {missing}, which is not installed")
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    port = free_port() if port is None else port
+    user = getpass.getuser()
+    host_key, client_key = folder / "host_ed25519", folder / "client_ed25519"
+    for path in (host_key, client_key):
+        path.unlink(missing_ok=True)
+        _run((keygen, "-q", "-t", "ed25519", "-N", "", "-C", "linerate", "-f", str(path)))
+    _write(folder / "authorized_keys", client_key.with_suffix(".pub").read_text(), 0o600)
+    kind, key = host_key.with_suffix(".pub").read_text().split()[:2]
+    _write(folder / "known_hosts", f"[{HOST}]:{port} {kind} {key}\n", 0o600)
+    _write(folder / "session", session_script(ip, namespace), 0o700)
+    config = folder / "sshd_config"
+    _write(config, configuration(folder, port, user, _locked(user)), 0o600)
+    # a bench that knocks without logging in would be locked out for a while by OpenSSH ≥ 9.8
+    if _accepts(server, config, "PerSourcePenalties=no"):
+        _write(config, config.read_text() + "PerSourcePenalties no\n", 0o600)
+    return SshServer(
+        argv=(server, "-D", "-e", "-f", str(config)),
+        setup=(("mkdir", "-p", "-m", "0755", PRIVILEGE_SEPARATION),),
+        host=HOST,
+        port=port,
+        user=user,
+        client_key=client_key,
+        known_hosts=folder / "known_hosts",
+        folder=folder,
+    )
+
+
+def session_script(ip: str, namespace: str) -> str:
+    """The program of every session: the client's command, given to a shell inside *namespace* as one argument."""
+    enter = f"exec {shlex.quote(ip)} netns exec {shlex.quote(namespace)} /bin/sh"
+    return f'#!/bin/sh\nif [ -n "$SSH_ORIGINAL_COMMAND" ]; then\n  {enter} -c "$SSH_ORIGINAL_COMMAND"\nfi\n{enter}\n'
+
+
+def configuration(folder: Path, port: int, user: str, pam: bool) -> str:
+    """``sshd_config(5)``: one user, by key only, nothing but sessions. *pam*: needed for an account that is locked."""
+    quoted = {name: f'"{folder / name}"' for name in ("host_ed25519", "authorized_keys", "session")}
+    lines = (
+        f"ListenAddress {HOST}:{port}",
+        "AddressFamily inet",
+        f"HostKey {quoted['host_ed25519']}",
+        "PidFile none",
+        f"AuthorizedKeysFile {quoted['authorized_keys']}",
+        f"AllowUsers {user}",
+        "PermitRootLogin prohibit-password",
+        "PubkeyAuthentication yes",
+        "PasswordAuthentication no",
+        "KbdInteractiveAuthentication no",
+        f"UsePAM {'yes' if pam else 'no'}",
+        # the folder may lie below one that others can write, like /tmp; it is itself closed to them
+        "StrictModes no",
+        f"ForceCommand {quoted['session']}",
+        "AllowTcpForwarding no",
+        "AllowAgentForwarding no",
+        "X11Forwarding no",
+        "PrintMotd no",
+        "PrintLastLog no",
+        "UseDNS no",
+        "LoginGraceTime 20",
+        "LogLevel ERROR",
+    )
+    return "\n".join(lines) + "\n"
+
+
+def free_port() -> int:
+    """A TCP port of loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        found: int = probe.getsockname()[1]
+        return found
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
+        file.write(text)
+
+
+def _locked(user: str) -> bool:
+    """Whether the account's password is locked: sshd lets such a user in only when PAM decides."""
+    try:
+        rows = [line.split(":") for line in Path("/etc/shadow").read_text().splitlines()]
+    except OSError:
+        return False
+    return any(row[0] == user and row[1].startswith("!") for row in rows if len(row) > 1)
+
+
+def _accepts(server: str, config: Path, option: str) -> bool:
+    command = (server, "-T", "-f", str(config), "-o", option)
+    Path(PRIVILEGE_SEPARATION).mkdir(mode=0o755, exist_ok=True)
+    done = subprocess.run(command, capture_output=True, timeout=KEYGEN_LIMIT, check=False)
+    return done.returncode == 0
+
+
+def _run(command: Command) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=KEYGEN_LIMIT, check=False)
+    if done.returncode != 0:
+        raise BenchError(f"'{command[0]}' failed: {done.stderr.strip() or 'no reason given'}")
