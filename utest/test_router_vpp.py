@@ -244,3 +244,26 @@ def test_unknown_interfaces_are_named() -> None:
 def test_a_shell_with_a_menu_is_named() -> None:
     with pytest.raises(BenchError, match="without a menu"):
         make("vpp", lambda command, limit: Result("Enter an option: ", "", 0, 0.0)).read()
+
+
+def test_a_banner_before_nothing_is_no_complaint() -> None:
+    machine, model = simulated("vpp")
+    whole = shell_of(machine)
+    banner = sample("vpp/ssh/banner_race_show_bogus.txt").split("show:")[0]
+
+    def shell(command: str, limit: float) -> Result:
+        result = whole(command, limit)
+        # one-shot commands and the first of several alike
+        return Result(banner + result.stdout, result.stderr, result.status, 0.0)
+
+    router = make("vpp", shell, ("eth1", "eth2"))
+    router.configure(SIDES)
+    router.clear()
+    assert len(model.state().configuration.routes) == 2
+    assert router.read().uptime == 1234.5
+
+
+def test_a_refusal_of_clear_is_an_error() -> None:
+    answer = Result("clear: unknown input `runtime'\r\n", "", 0, 0.0)
+    with pytest.raises(BenchError, match="unknown input `runtime'"):
+        make("vpp", lambda command, limit: answer).clear()

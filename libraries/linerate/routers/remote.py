@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import shlex
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ..errors import BenchError
 from .base import Shell, Side
@@ -59,7 +59,7 @@ class Remote:
         self._shell, self._limit, self._sudo = shell, limit, sudo
         self._undo: list[tuple[str, Callable[[str], str]]] = []
 
-    def line(self, argv: Collection[str]) -> str:
+    def line(self, argv: Sequence[str]) -> str:
         """*argv* as one quoted shell command."""
         words = list(argv)
         if self._sudo and words[0] not in UNPRIVILEGED:

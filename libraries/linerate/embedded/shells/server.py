@@ -112,6 +112,6 @@ async def _typed(process: asyncssh.SSHServerProcess[str]) -> str | None:
             text: Any = await process.stdin.readline()
         except asyncssh.TerminalSizeChanged:
             continue
-        except asyncssh.BreakReceived:
+        except (asyncssh.BreakReceived, asyncssh.SignalReceived):
             return ""
         return str(text) if text else None
