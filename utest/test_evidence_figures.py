@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evidence_builders import LINK, trial
 from linerate.evidence.plots import Demand, trials_plot
 from linerate.evidence.rates import NamedTraffic, percent, rows
-from linerate.evidence.tables import trials_table, trials_text
+from linerate.evidence.tables import trials_fragment, trials_table, trials_text
 from linerate.profiles import AddressRange, Flows, FrameClass, Profile
 from linerate.trial import Fault, Problem
 
@@ -66,6 +66,14 @@ def test_the_table_is_escaped_and_has_no_script():
     assert not Cells(page).tags & {"script", "link", "img", "iframe"}
     assert "SIMULATED" in page
     assert "SIMULATED" not in trials_table([], SMALL, LINK)
+
+
+def test_inside_another_page_the_table_keeps_its_style_to_itself():
+    text = trials_fragment([trial()], SMALL, LINK)
+    style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
+    selectors = [one.strip() for rule in re.findall(r"([^{}]+)\{", style) for one in rule.split(",")]
+    assert all(selector.startswith(".lr-trials") for selector in selectors)
+    assert not Cells(text).tags & {"html", "body", "head"}
 
 
 def test_a_stretched_trial_is_counted_over_the_time_it_took():

@@ -7,7 +7,6 @@ unless its ``__init__.robot`` imports the library too.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import re
@@ -18,6 +17,8 @@ from typing import Any
 
 from robot.libraries.BuiltIn import BuiltIn
 from robot.utils import html_format
+
+from .plots import svg_image
 
 CATEGORIES: tuple[Mapping[str, Any], ...] = (
     {
@@ -164,19 +165,20 @@ def show_svg(name: str, svg: str) -> bool:
     listening = _listening()
     if listening is None or not _in_test():
         return False
-    data = base64.b64encode(svg.encode()).decode("ascii")
     with listening.lifecycle.update_test_case() as case:
         if case is None:
             return False
-        picture = f'<img alt="{escape(name)}" src="data:image/svg+xml;base64,{data}" style="max-width:100%">'
-        case.descriptionHtml = (case.descriptionHtml or "") + picture
+        case.descriptionHtml = (case.descriptionHtml or "") + svg_image(name, svg)
     return True
 
 
-def write_environment(path: Path, facts: Mapping[str, object], simulated: bool) -> None:
-    """Write ``environment.properties`` into Allure's folder *path*: a line per fact, and which kind of bench it was."""
-    bench = "SIMULATED (not a measurement)" if simulated else "real"
-    lines = [f"{_key(name)} = {_value(str(value))}\n" for name, value in {"bench": bench, **facts}.items()]
+def write_environment(path: Path, facts: Mapping[str, object], simulated: bool | None = None) -> None:
+    """Write ``environment.properties`` into Allure's folder *path*: a line per fact.
+
+    *simulated* puts a line before them that says which kind of bench it was; None leaves that to the facts.
+    """
+    kinds = {None: {}, True: {"bench": "SIMULATED (not a measurement)"}, False: {"bench": "real"}}
+    lines = [f"{_key(name)} = {_value(str(value))}\n" for name, value in {**kinds[simulated], **facts}.items()]
     path.mkdir(parents=True, exist_ok=True)
     (path / "environment.properties").write_text("".join(lines), encoding="ascii")
 

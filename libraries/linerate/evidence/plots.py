@@ -6,10 +6,12 @@ sentence counts both directions in total, they stand on one another; else side b
 
 from __future__ import annotations
 
+import base64
 import io
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from ..trial import Trial
@@ -98,6 +100,12 @@ def trials_plot(
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "linerate", "Title": title})
     return out.getvalue()
+
+
+def svg_image(name: str, svg: str) -> str:
+    """The picture as an ``<img>`` that holds it, for use inside another page: nothing of it can touch that page."""
+    data = base64.b64encode(svg.encode()).decode("ascii")
+    return f'<img alt="{escape(name)}" src="data:image/svg+xml;base64,{data}" style="max-width:100%">'
 
 
 def _highest(shown: Sequence[Row], demand: Demand | None, in_total: bool) -> float:

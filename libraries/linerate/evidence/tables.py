@@ -11,24 +11,25 @@ from .rates import Row, Traffic, name_of, percent, rows, say
 SIMULATED = "SIMULATED – not a measurement"
 
 _STYLE = """
-body { margin: 12px; font: 14px/1.45 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif;
-       color: #1d2733; background: #fff; }
-h1 { font-size: 16px; margin: 0 0 4px; }
-p { margin: 0 0 10px; color: #5a6673; }
-.simulated { display: inline-block; margin: 0 0 8px; padding: 2px 8px; border-radius: 4px; font-weight: 600;
-             color: #8a2b00; background: #ffe9d9; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-th, td { padding: 4px 10px; text-align: right; white-space: nowrap; border-bottom: 1px solid #e3e8ed; }
-th { vertical-align: bottom; font-weight: 600; color: #46525f; border-bottom: 2px solid #b9c3cd; }
-th:last-child { text-align: left; padding-left: 10px; }
-th small { display: block; font-weight: 400; color: #7b8794; }
-td.note { text-align: left; white-space: normal; min-width: 8em; }
-tr.first td { border-top: 1px solid #b9c3cd; }
-tr.warm td { color: #8b96a1; }
-tr.invalid td { background: #f4f0e6; color: #6b5b2e; }
-td.lost { color: #b3261e; font-weight: 600; }
-td.good { color: #1f7a3f; }
+.lr-trials { font: 14px/1.45 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; padding: 12px;
+             color: #1d2733; background: #fff; white-space: normal; }
+.lr-trials h1 { font-size: 16px; margin: 0 0 4px; }
+.lr-trials p { margin: 0 0 10px; color: #5a6673; }
+.lr-trials .simulated { display: inline-block; margin: 0 0 8px; padding: 2px 8px; border-radius: 4px; font-weight: 600;
+                        color: #8a2b00; background: #ffe9d9; }
+.lr-trials .wide { overflow-x: auto; }
+.lr-trials table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+.lr-trials th, .lr-trials td { padding: 4px 10px; text-align: right; white-space: nowrap; border: 0;
+                               border-bottom: 1px solid #e3e8ed; }
+.lr-trials th { vertical-align: bottom; font-weight: 600; color: #46525f; border-bottom: 2px solid #b9c3cd; }
+.lr-trials th:last-child { text-align: left; }
+.lr-trials th small { display: block; font-weight: 400; color: #7b8794; }
+.lr-trials td.note { text-align: left; white-space: normal; min-width: 26em; }
+.lr-trials tr.first td { border-top: 1px solid #b9c3cd; }
+.lr-trials tr.warm td { color: #8b96a1; }
+.lr-trials tr.invalid td { background: #f4f0e6; color: #6b5b2e; }
+.lr-trials td.lost { color: #b3261e; font-weight: 600; }
+.lr-trials td.good { color: #1f7a3f; }
 """
 
 _COLUMNS = (
@@ -55,6 +56,17 @@ def trials_table(
 
     One line per trial and direction; *link_bps* is the link speed of one direction in L1 bit/s.
     """
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title or "Trials")}</title>'
+        "<style>body { margin: 0; background: #fff; }</style></head>\n<body>"
+        f"{trials_fragment(trials, traffic, link_bps, title, simulated)}</body></html>\n"
+    )
+
+
+def trials_fragment(
+    trials: Sequence[Trial], traffic: Traffic, link_bps: float, title: str = "", simulated: bool = False
+) -> str:
+    """The same table for use inside another page, as Robot's log: its style touches nothing else there."""
     head = "".join(f"<th>{name}{f'<small>{unit}</small>' if unit else ''}</th>" for name, unit in _COLUMNS)
     body = []
     previous: Trial | None = None
@@ -65,11 +77,10 @@ def trials_table(
         body.append(f'<tr><td class="note" colspan="{len(_COLUMNS)}">no trial was run</td></tr>')
     marked = f'<div class="simulated">{SIMULATED}</div>' if simulated else ""
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title or "Trials")}</title>'
-        f"<style>{_STYLE}</style></head>\n<body>{marked}<h1>{escape(title or 'Trials')}</h1>"
+        f'<style>{_STYLE}</style><div class="lr-trials">{marked}<h1>{escape(title or "Trials")}</h1>'
         f"<p>{escape(_caption(traffic, link_bps))}</p>\n"
         f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>\n' + "\n".join(body) + "\n"
-        "</tbody></table></div></body></html>\n"
+        "</tbody></table></div></div>"
     )
 
 
@@ -98,6 +109,8 @@ def _caption(traffic: Traffic, link_bps: float) -> str:
 
 def _cells(row: Row) -> list[str]:
     count, rate = row.count, row.forwarded
+    # what is wrong is wrong with the trial: said once, with its first direction
+    again = not row.trial.valid and row.count is not row.trial.outcome.directions[0]
     return [
         name_of(row.trial),
         row.way,
@@ -111,7 +124,7 @@ def _cells(row: Row) -> list[str]:
         _figure(rate.l1_bps / 1e9),
         _figure(rate.percent, 2),
         f"{row.trial.outcome.elapsed:.3f}",
-        " ".join(say(row.trial).split()),
+        "as above" if again else " ".join(say(row.trial).split()),
     ]
 
 
