@@ -12,6 +12,7 @@ import pytest
 
 from linerate.errors import BenchError, ConfigError
 from linerate.platforms import read_platform
+from linerate.studies import serve
 from linerate.testbed import leases
 from linerate.testbed.bench import hardware_facts, open_bench
 from linerate.testbed.keeper_client import environment
@@ -69,7 +70,7 @@ def test_hardware_starts_nothing(runtime: Path) -> None:
         assert bench.facts.sides[0].peer_mac == ""
         assert not bench.facts.simulated
         assert bench.problems() == ()
-    assert list(runtime.iterdir()) == []
+    assert [path.name for path in runtime.iterdir()] == ["lock"]
 
 
 @pytest.mark.slow
@@ -134,3 +135,27 @@ class TestSimulatedBench:
         while list(runtime.glob("*.lease")) and time.monotonic() < until:
             time.sleep(0.02)
         assert [path.name for path in runtime.iterdir()] == ["lock"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--platform", "netgate6100", "--testbed", "lab-example"], "is hardware and serves by itself"),
+        (["--platform", "netgate61000"], "did you mean 'netgate6100'"),
+        (["--platform", "netgate6100", "--software", "bird"], "no software 'bird' here; known: vpp"),
+    ],
+)
+def test_serve_refuses_with_a_sentence(
+    runtime: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str], says: str
+) -> None:
+    monkeypatch.chdir(ROOT)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(ConfigError, match=says):
+        serve.main(argv)
+    assert signal.getsignal(signal.SIGINT) == before
+
+
+def test_serve_knows_no_impossible_speed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        serve.main(["--platform", "netgate6100", "--clock-speed", "0.1"])
+    assert "0.1 is not between 1 and 1000" in capsys.readouterr().err

@@ -79,9 +79,9 @@ def open_bench(
     """
     if software not in platform.software:
         raise ConfigError(f"no software '{software}' here; known: {', '.join(platform.software)}", platform_file)
-    if isinstance(testbed, HardwareSettings):
-        return Bench(hardware_facts(testbed, platform, software))
     cleared = tuple(clear_stale())
+    if isinstance(testbed, HardwareSettings):
+        return Bench(hardware_facts(testbed, platform, software), cleared=cleared)
     lease = reserve()
     try:
         blueprint: Blueprint

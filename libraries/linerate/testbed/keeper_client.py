@@ -115,15 +115,14 @@ class KeeperClient:
             self._process.wait(max(1.0, until - time.monotonic()))
         except subprocess.TimeoutExpired:
             self.failures = (*self.failures, f"the keeper did not end within {limit:g} s and was killed")
-        finally:
-            if self._process.poll() is None:
-                self._process.kill()
-                self._process.wait(5)
-            self._reader.join(1)
-            if self._process.stdout and not self._reader.is_alive():
-                self._process.stdout.close()
-            # if the keeper was killed, or never began, its lease says what is left
-            self.failures = (*self.failures, *release(Path(self._plan.lease)))
+            self._process.kill()
+            self._process.wait(5)
+        # an interrupt passes through here unhandled: the keeper goes on by itself, for its input has ended
+        self._reader.join(1)
+        if self._process.stdout and not self._reader.is_alive():
+            self._process.stdout.close()
+        # if the keeper was killed, or never began, its lease says what is left
+        self.failures = (*self.failures, *release(Path(self._plan.lease)))
 
     def _send(self, line: str) -> None:
         with contextlib.suppress(OSError, ValueError):

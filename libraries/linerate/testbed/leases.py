@@ -161,6 +161,8 @@ def release(path: Path) -> list[str]:
 
     Returns a sentence for each thing done; nothing where the lease is gone already.
     """
+    if not path.exists():
+        return []
     with _locked(path.parent):
         try:
             return _clear(Lease.read(path), path.parent)
