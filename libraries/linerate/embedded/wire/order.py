@@ -54,8 +54,9 @@ class Phase:
 
     def locate(self, indexes: Indexes) -> tuple[Indexes, Indexes]:
         """(stream, frame number within that stream) of each index since the start, shapes as *indexes*."""
-        cycles, places = np.divmod(indexes - self.first, len(self.streams))
-        streams = self.streams[places]
+        since, cycle = indexes - self.first, len(self.streams)
+        cycles, places = since // cycle, since % cycle
+        streams: Indexes = self.streams[places]
         return streams, self.starts[streams] + cycles * self.per_cycle[streams] + self.steps[places]
 
 
