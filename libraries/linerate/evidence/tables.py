@@ -18,13 +18,13 @@ _STYLE = """
 .lr-trials .simulated { display: inline-block; margin: 0 0 8px; padding: 2px 8px; border-radius: 4px; font-weight: 600;
                         color: #8a2b00; background: #ffe9d9; }
 .lr-trials .wide { overflow-x: auto; }
-.lr-trials table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
-.lr-trials th, .lr-trials td { padding: 4px 10px; text-align: right; white-space: nowrap; border: 0;
+.lr-trials table { border-collapse: collapse; font-size: 12.5px; font-variant-numeric: tabular-nums; }
+.lr-trials th, .lr-trials td { padding: 3px 7px; text-align: right; white-space: nowrap; border: 0;
                                border-bottom: 1px solid #e3e8ed; }
 .lr-trials th { vertical-align: bottom; font-weight: 600; color: #46525f; border-bottom: 2px solid #b9c3cd; }
 .lr-trials th:last-child { text-align: left; }
 .lr-trials th small { display: block; font-weight: 400; color: #7b8794; }
-.lr-trials td.note { text-align: left; white-space: normal; min-width: 26em; }
+.lr-trials td.note { text-align: left; white-space: normal; min-width: 20em; }
 .lr-trials tr.first td { border-top: 1px solid #b9c3cd; }
 .lr-trials tr.warm td { color: #8b96a1; }
 .lr-trials tr.invalid td { background: #f4f0e6; color: #6b5b2e; }
