@@ -282,3 +282,13 @@ def test_a_client_that_vanishes_leaves_the_server_working(client: Client) -> Non
     socket.send(json.dumps(client.request("ping")).encode())
     context.destroy(linger=0)
     assert client.call("ping")["ts"] > 0
+
+
+def test_pauses_are_long_enough_for_newer_clients(client: Client) -> None:
+    client.call("api_sync_v2", name="STL", major=5, minor=1)
+    client.barrier()
+    assert client.published(2, '"trex-global"')
+    client.call("get_async_events", session_id=9)
+    begin = time.monotonic()
+    assert client.published(2, '"trex-global"')
+    assert time.monotonic() - begin > 0.5, "they ask for events only after 0.5 s without a message"

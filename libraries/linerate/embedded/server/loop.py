@@ -17,9 +17,6 @@ from .publisher import Publisher
 from .rpc import MAXIMUM, Dispatcher
 from .service import Service
 
-PUBLISH = 0.4
-"""Seconds of wall time between two publications of the counters; clients expect one each 0.5 s."""
-
 
 class PortTaken(Exception):
     """A fixed TCP port is already in use."""
@@ -110,7 +107,7 @@ class Server:
             transmission.tick()
             if time.monotonic() >= publish_at:
                 self._publisher.counters(statistics.published())
-                publish_at = time.monotonic() + PUBLISH
+                publish_at = time.monotonic() + self._publisher.period
 
     def _release(self) -> None:
         self._context.destroy(linger=100)

@@ -20,6 +20,13 @@ LATE = 1.0
 """Seconds for which a barrier is said again to a subscriber that has just arrived."""
 
 
+PERIOD, PERIOD_NEWER = 0.4, 0.7
+"""Seconds of wall time between two publications of the counters. Clients of API 4 expect one each 0.5 s; those of API 5
+ask for events only when nothing was published for 0.5 s, so while one is there the pause must be longer."""
+NEWER_FOR = 5.0
+"""Seconds after its last word for which a client of API 5 counts as being there."""
+
+
 class Event(IntEnum):
     """TRex's event types. The profile's are the twins that API 5 expects before the port's."""
 
@@ -55,6 +62,7 @@ class Publisher:
         self._socket = socket
         self._sessions: dict[int, tuple[deque[dict[str, Any]], list[int]]] = {}
         self._barrier: tuple[float, dict[str, Any]] | None = None
+        self._newer = -NEWER_FOR
 
     def _send(self, message: dict[str, Any]) -> None:
         data = encode(message)
@@ -69,6 +77,15 @@ class Publisher:
             said = self._socket.recv()
             if said[:1] == b"\x01" and self._barrier and time.monotonic() - self._barrier[0] < LATE:
                 self._send(self._barrier[1])
+
+    def newer_client(self) -> None:
+        """A client of API 5 has just spoken."""
+        self._newer = time.monotonic()
+
+    @property
+    def period(self) -> float:
+        """Seconds of wall time until the counters are to be published again."""
+        return PERIOD_NEWER if time.monotonic() - self._newer < NEWER_FOR else PERIOD
 
     def counters(self, data: dict[str, Any], baseline: bool = False) -> None:
         """Publish all counters (``trex-global``)."""
@@ -95,6 +112,7 @@ class Publisher:
 
     def events_of(self, session: int) -> list[dict[str, Any]]:
         """Events since this session last asked; from its first question on."""
+        self.newer_client()
         if session not in self._sessions:
             while len(self._sessions) >= SESSIONS:
                 self._sessions.pop(next(iter(self._sessions)))

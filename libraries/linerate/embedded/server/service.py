@@ -68,6 +68,7 @@ class Service:
             "add_stream": self._add_stream,
             "remove_stream": self._remove_stream,
             "remove_all_streams": self._remove_all_streams,
+            "get_profile_list": lambda p: self._port(p) and ["_"],
             "get_stream_list": lambda p: list(self._port(p).streams),
             "get_stream": self._get_stream,
             "get_all_streams": self._get_all_streams,
@@ -107,6 +108,7 @@ class Service:
             text = f"server RPC configuration: 'STL', client RPC configuration: '{name:.40}'"
             raise refused(f"RPC configuration mismatch - {text}")
         self._agree("STL", STL, version)
+        self._publisher.newer_client()
         return {"api_h": self.api_h}
 
     @staticmethod
@@ -121,9 +123,9 @@ class Service:
         return {
             "version": f"linerate {__version__}",
             "mode": "STL",
-            "build_date": "",
+            "build_date": "embedded",
             "build_time": "",
-            "built_by": "linerate embedded server",
+            "built_by": "linerate",
         }
 
     def _system(self, _: Params) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from .ports import Port
 from .publisher import Event, Publisher
 from .statistics import Statistics
 
-HOLD = 0.010
+HOLD = 0.030
 """Seconds of wall time for which a start waits for another."""
 TICK = 0.004
 """Seconds of wall time between two looks at ports that send."""
