@@ -94,17 +94,23 @@ def free_port() -> int:
 
 
 @contextmanager
-def replies(make: Callable[[dict[str, Any]], str]) -> Iterator[tuple[int, int]]:
-    """A REP and a PUB socket on loopback, the former answering whatever *make* says; yields their ports."""
+def replies(make: Callable[[dict[str, Any]], str], published: str = "{}") -> Iterator[tuple[int, int]]:
+    """A REP socket that answers whatever *make* says and a PUB that says *published* all the time; yields their ports.
+
+    ``{}`` is what newer servers publish. A ``publish_now`` has its barrier.
+    """
     context, end = zmq.Context(), threading.Event()
     rpc, events = context.socket(zmq.REP), context.socket(zmq.PUB)
     ports = rpc.bind_to_random_port("tcp://127.0.0.1"), events.bind_to_random_port("tcp://127.0.0.1")
 
     def serve() -> None:
         while not end.is_set():
-            if rpc.poll(20):
-                rpc.send_string(make(json.loads(rpc.recv())))
-                events.send(b"{}")  # what newer servers publish, and what the library does not survive
+            events.send_string(published)
+            if rpc.poll(2):
+                request = json.loads(rpc.recv())
+                if request["method"] == "publish_now":
+                    events.send_json({"name": "trex-barrier", "type": request["params"]["key"], "data": {}})
+                rpc.send_string(make(request))
         rpc.close(0)
         events.close(0)
 
@@ -159,6 +165,19 @@ def test_a_message_that_crashes_the_library_hurts_nobody() -> None:
 
     with replies(make) as (rpc, events), pytest.raises(BenchError, match=rf"understands at port {events}.*async_port"):
         TrexGenerator(TrexSettings("127.0.0.1", rpc, events))
+
+
+@pytest.mark.slow
+def test_a_barrier_of_another_client_does_not_crash_the_library() -> None:
+    def make(request: dict[str, Any]) -> str:
+        if request["method"] == "get_version":
+            return json.dumps({"jsonrpc": "2.0", "id": 1, "error": {"code": -32000, "message": "so far, so good"}})
+        result = {"api_vers": [{"type": "core", "api_h": "abcdefgh"}]} if request["method"] == "api_sync" else {}
+        return json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result})
+
+    stranger = json.dumps({"name": "trex-barrier", "type": 1, "data": {}})
+    with replies(make, stranger) as ports, pytest.raises(BenchError, match="so far, so good"):
+        TrexGenerator(TrexSettings("127.0.0.1", *ports))
 
 
 def test_a_closed_port_for_events_is_named() -> None:

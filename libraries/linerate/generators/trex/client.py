@@ -80,6 +80,8 @@ class Session:
         # The library's own handling of silence fails (it adds strings wrongly) and ends its thread; a busy machine
         # may well be silent for 3 s. Silence is judged in _lost().
         client.event_handler.on_async_timeout = lambda _: None
+        # Its thread crashes on a barrier, such as another client's, that comes before its own first question.
+        client.conn.async_connection.async_barrier = {"key": None, "ack": False}
         events = client.event_handler
         events.on_async_event = self._watch.wrap(events.on_async_event)
         events.on_async_stats_update = self._watch.hear(events.on_async_stats_update)
