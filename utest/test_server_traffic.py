@@ -292,3 +292,23 @@ def test_pauses_are_long_enough_for_newer_clients(client: Client) -> None:
     begin = time.monotonic()
     assert client.published(2, '"trex-global"')
     assert time.monotonic() - begin > 0.5, "they ask for events only after 0.5 s without a message"
+
+
+def test_a_late_subscriber_is_told_its_own_barrier_and_no_others(client: Client) -> None:
+    def subscriber() -> zmq.Socket[bytes]:
+        found = client.context.socket(zmq.SUB)
+        found.setsockopt(zmq.SUBSCRIBE, b"")
+        found.connect(client.sub.getsockopt_string(zmq.LAST_ENDPOINT))
+        return found
+
+    client.barrier()
+    client.call("api_sync", api_vers=[{"type": "core", "major": 4, "minor": 1}])
+    stranger = subscriber()
+    heard = b""
+    while stranger.poll(250):
+        heard += stranger.recv()
+    assert b"trex-barrier" not in heard
+    client.call("publish_now", key=77)
+    late = subscriber()
+    assert late.poll(2000)
+    assert b'"trex-barrier","type":77' in late.recv()

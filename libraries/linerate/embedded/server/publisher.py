@@ -78,6 +78,13 @@ class Publisher:
             if said[:1] == b"\x01" and self._barrier and time.monotonic() - self._barrier[0] < LATE:
                 self._send(self._barrier[1])
 
+    def arrival(self) -> None:
+        """A client has just said hello: barriers before this moment are other clients'.
+
+        The 0.3 client dies of a barrier that it sees before it has asked for its own.
+        """
+        self._barrier = None
+
     def newer_client(self) -> None:
         """A client of API 5 has just spoken."""
         self._newer = time.monotonic()

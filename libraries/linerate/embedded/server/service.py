@@ -94,6 +94,7 @@ class Service:
 
     def _api_sync(self, params: Params) -> dict[str, Any]:
         answers = []
+        self._publisher.arrival()
         for wanted in params.objects("api_vers"):
             name, version = wanted.text("type"), (wanted.integer("major"), wanted.integer("minor"))
             if name != "core":
