@@ -14,10 +14,10 @@ from robot.libraries.BuiltIn import BuiltIn
 from linerate.errors import Inconclusive, SlaFailure
 from linerate.evidence import allure
 from linerate.evidence.environment import cpu_times, host_facts, package_versions, steal_percent
-from linerate.evidence.plots import Demand, trials_plot
+from linerate.evidence.plots import Demand, svg_image, trials_plot
 from linerate.evidence.records import EnvironmentRecord
 from linerate.evidence.run import new_run_id
-from linerate.evidence.tables import trials_table
+from linerate.evidence.tables import trials_fragment, trials_table
 from linerate.recorder import Recorder
 from linerate.requirement import RATE_UNITS, Requirement
 from linerate.session import Session, lost_at_router
@@ -78,8 +78,8 @@ class Acceptance:
             BuiltIn().set_suite_metadata(name, value, append=False, top=False)
         if facts.simulated:
             BuiltIn().set_suite_metadata("Bench", words["Bench"], append=False, top=True)
-        allure.write_environment(self._allure, words)
-        allure.write_categories(self._allure)
+        allure.write_environment(self._allure, words, facts.simulated)
+        allure.write_categories(self._allure, words["Platform"], facts.simulated)
 
     @keyword
     def read_requirement(self, bench: Session, sentence: str) -> Requirement:
@@ -128,14 +128,14 @@ class Acceptance:
             demand = Demand(requirement.threshold_pps(bench.link_bps), f"≥ {requirement.threshold}")
         if verdict.trials:
             shown = (verdict.trials, requirement.profile, bench.link_bps, title, bench.simulated)
-            table = trials_table(*shown)
             plot = trials_plot(*shown, demand=demand, in_total=requirement.in_total)
-            allure.attach_html("Trials", table)
-            allure.attach_svg("Offered and forwarded rate", plot)
-            logger.info(plot, html=True)
-            logger.info(table, html=True)
+            picture = "Offered and forwarded rate"
+            allure.attach_html("Trials", trials_table(*shown))
+            allure.attach_svg(picture, plot)
+            allure.show_svg(picture, plot)
+            logger.info(svg_image(picture, plot), html=True)
+            logger.info(trials_fragment(*shown), html=True)
         allure.attach_text("Verdict", verdict.message)
-        logger.console(f"    {verdict.message}")
 
     @keyword
     def verdict_should_be_pass(self, verdict: Verdict) -> None:

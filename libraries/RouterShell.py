@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from pathlib import Path
 
@@ -98,6 +99,8 @@ class RouterShell:
         except Exception as error:
             self._close()
             raise _refused(error, where, access.user, str(access.key_path or ""), known) from None
+        # a command is a few small packets; without this each waits for the other side's acknowledgement
+        client.get_transport().sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connected = True
 
     @staticmethod

@@ -10,7 +10,7 @@ from robot.api.deco import keyword, library
 
 from linerate.errors import BenchError
 from linerate.generators.base import Generator
-from linerate.generators.trex import TrexGenerator, TrexSettings
+from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.requirement import Requirement
 from linerate.session import Session
 from linerate.testbed.bench import Bench

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import robot_run
 
+import robot_run
 from linerate.platforms import read_platform
 from linerate.testbed.bench import Bench, open_bench
 from linerate.testbed.settings import read_testbed

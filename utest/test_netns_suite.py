@@ -1,0 +1,33 @@
+"""The whole chain with real frames: Robot, TRex client, ZeroMQ, server, AF_PACKET, kernel router, sshd."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import robot_run
+
+from linerate.testbed import namespaces
+
+REASON = namespaces.available()
+
+pytestmark = [pytest.mark.netns, pytest.mark.skipif(REASON is not None, reason=str(REASON))]
+
+
+def test_the_linux_router_suite(tmp_path: Path):
+    before = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    suite = robot_run.ROOT / "tests" / "linux_router.robot"
+    found = robot_run.run(tmp_path, suite, "-v", "TESTBED:netns", limit=300)
+    assert found.status == 0, found.console
+    (folder,) = (path for path in (tmp_path / "results").iterdir())
+    verdicts = [json.loads(line)["verdict"] for line in (folder / "requirements.jsonl").read_text().splitlines()]
+    assert verdicts.count("PASS") == 5
+    assert "FAIL" in verdicts
+    assert "INCONCLUSIVE" in verdicts
+    assert json.loads((folder / "environment.json").read_text())["simulated"] is False
+    assert "SIMULATED" not in found.console
+    assert robot_run.processes_of(tmp_path) == []
+    after = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    assert sorted(before.split()) == sorted(after.split())
