@@ -95,8 +95,15 @@ class Member:
 
     @property
     def busy(self) -> bool:
-        """Whether a trial was begun that has not ended."""
-        return self._alive and self.status[0] < self.number
+        """Whether a trial was begun that has not ended; False as well when the process has died."""
+        if not self._alive or self.status[0] >= self.number:
+            return False
+        # nothing is owed now: what can be read is the end of the pipe
+        if b"\n" not in self._read and select.select([self._answers], [], [], 0)[0]:
+            piece = os.read(self._answers, 65536)
+            self._alive = bool(piece)
+            self._read += piece
+        return self._alive
 
     def close(self) -> None:
         """Close the pipes, which ends the process."""
