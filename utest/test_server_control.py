@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zmq
 
 from linerate.embedded.server.control import Control
 from linerate.embedded.server.loop import PortTaken, Server
@@ -150,6 +151,27 @@ def test_a_backend_that_does_not_exist() -> None:
     with process("from linerate.embedded.server.__main__ import main; main()", {"backend": "x"}) as ran:
         assert "right would be 'model' or 'wire'" in first_line(ran)["error"]
         assert ran.wait(3) == 1
+
+
+@pytest.mark.slow
+def test_the_model_is_served_with_its_control() -> None:
+    specification = {
+        "backend": "model",
+        "platform_file": str(ROOT / "variables" / "platforms" / "netgate6100.yaml"),
+        "software": "vpp",
+        "clock_speed": 20.0,
+    }
+    with process("from linerate.embedded.server.__main__ import main; main()", specification) as ran:
+        said = first_line(ran)
+        assert [port["speed_bps"] for port in said["ports"]] == [10e9, 10e9]
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        asking = context.socket(zmq.REQ)
+        asking.connect(f"tcp://127.0.0.1:{said['control_port']}")
+        asking.send_json({"token": said["control_token"], "op": "state"})
+        assert asking.poll(2000)
+        state = state_from_json(asking.recv_json()["ok"])
+        context.destroy(linger=0)
+        assert [row.name for row in state.interfaces] == ["TenGigabitEthernet3/0/0", "TenGigabitEthernet3/0/1"]
 
 
 def test_a_server_that_cannot_listen_leaves_nothing_open() -> None:
