@@ -28,9 +28,12 @@ from ..errors import BenchError
 from ..generators.base import Way
 from ..generators.steal import Ticks
 from ..generators.trex.driver import TrexGenerator, TrexSettings
+from ..platforms import read_platform
 from ..profiles import Catalogue
 from ..project import Project
 from ..trial import Load
+
+PLATFORM, SOFTWARE = "netgate6100", "vpp"
 
 BOUND = 0.25
 """Seconds that the median trial may take beyond its duration."""
@@ -51,15 +54,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.trials < 1 or not 0 < arguments.duration <= 60 or not arguments.pps > 0:
         parser.error("right would be at least 1 trial of more than 0 and at most 60 s, at more than 0 frames/s")
     project, before = Project.find(), Ticks.read()
+    interfaces = read_platform(project.platforms, PLATFORM).software[SOFTWARE].interfaces
     profile = Catalogue.read(project.profiles).profile(["64b"])
     lines, worst = [], 0.0
     with (
-        embedded_server(project.platforms / "netgate6100.yaml", "vpp") as facts,
+        embedded_server(project.platforms / f"{PLATFORM}.yaml", SOFTWARE) as facts,
         TrexGenerator(TrexSettings("127.0.0.1", facts["rpc_port"], facts["pub_port"])) as generator,
     ):
         generator.prepare(profile, (Way(0, 1),))
         for name, forwards in (("every frame comes back", True), ("every frame is lost", False)):
-            configure(facts, _forwarding(facts["ports"]) if forwards else RouterConfiguration())
+            configure(facts, _forwarding(facts["ports"], interfaces) if forwards else RouterConfiguration())
             found = []
             for _ in range(arguments.trials):
                 begun = time.monotonic()
@@ -145,12 +149,12 @@ def configure(facts: Mapping[str, Any], configuration: RouterConfiguration) -> N
         raise BenchError(f"the simulated router cannot be configured: {answer['error']}")
 
 
-def _forwarding(ports: Sequence[Mapping[str, Any]]) -> RouterConfiguration:
+def _forwarding(ports: Sequence[Mapping[str, Any]], interfaces: Sequence[str]) -> RouterConfiguration:
     """Addresses, neighbours and routes with which the router forwards between the server's two ports."""
-    first, second = ports
+    cabled = list(zip(interfaces, ports, strict=False))
     return RouterConfiguration(
-        up=(first["interface"], second["interface"]),
-        addresses=tuple((port["interface"], f"{port['peer_ipv4']}/24") for port in ports),
-        neighbours=tuple((port["interface"], port["ipv4"], port["mac"]) for port in ports),
-        routes=(("16.0.0.0/8", first["ipv4"]), ("48.0.0.0/8", second["ipv4"])),
+        up=tuple(name for name, _ in cabled),
+        addresses=tuple((name, f"{port['peer_ipv4']}/24") for name, port in cabled),
+        neighbours=tuple((name, port["ipv4"], port["mac"]) for name, port in cabled),
+        routes=(("16.0.0.0/8", ports[0]["ipv4"]), ("48.0.0.0/8", ports[1]["ipv4"])),
     )
