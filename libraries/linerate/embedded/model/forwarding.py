@@ -1,0 +1,242 @@
+"""From offered to forwarded rates: pure functions. Rates in frames/s, sizes in bytes with FCS, cycles of the clock."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from ...units import FCS, l1_bits, l2_bits
+from ..backend import StreamTraffic
+from .flows import Flow, spread
+from .rss import Toeplitz, queue_of
+from .schema import RouterModel, Rss
+
+Route = Callable[[Flow | None], int | None]
+"""The port that a flow leaves by, None where the router has no way for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The *share* of a stream's frames that takes one receive queue and one way out (None: no way)."""
+
+    queue: int
+    exit: int | None
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One stream: it enters by *port* at *pps* frames/s of *size* bytes, in *parts*."""
+
+    port: int
+    pps: float
+    size: int
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """Shares of a stream's frames, each of what is left by those before: missed by the NIC, unroutable, dropped at tx.
+
+    ``forwarded``: share of the frames offered that leave.
+    """
+
+    missed: float
+    no_route: float
+    tx_dropped: float
+    exits: Mapping[int, float]
+
+    @property
+    def forwarded(self) -> float:
+        """Share of the offered frames that leave the router."""
+        return sum(self.exits.values())
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLoad:
+    """A core: frames/s handled, those per exit (None: no way out), vector size, cycles per frame, busy share 0..1."""
+
+    pps: float
+    exits: Mapping[int | None, float]
+    vector: float
+    cycles: float
+    busy: float
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarding:
+    """What becomes of all streams, in the order given, and what the workers do. ``contention``: cycles per frame."""
+
+    fates: tuple[Fate, ...] = ()
+    workers: tuple[WorkerLoad, ...] = field(default_factory=tuple)
+    contention: float = 0.0
+
+    @property
+    def loss(self) -> float:
+        """The largest share of a stream's frames that the NIC missed or tx dropped."""
+        return max((fate.missed + (1 - fate.missed) * fate.tx_dropped for fate in self.fates), default=0.0)
+
+
+def worker_of(model: RouterModel, port: int, queue: int) -> int:
+    """The worker that *queue* of *port* is placed on."""
+    first = port * model.rx_queues if model.software.placement == "continuing" else 0
+    return (first + queue) % model.workers
+
+
+def placement(model: RouterModel, ports: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """Per worker its (port, queue) pairs."""
+    found: list[list[tuple[int, int]]] = [[] for _ in range(model.workers)]
+    for port in range(ports):
+        for queue in range(model.rx_queues):
+            found[worker_of(model, port, queue)].append((port, queue))
+    return tuple(tuple(row) for row in found)
+
+
+@lru_cache(maxsize=8)
+def _hasher(rss: Rss) -> Toeplitz:
+    return Toeplitz(rss.key_bytes)
+
+
+def parts_of(model: RouterModel, stream: StreamTraffic, route: Route) -> tuple[Part, ...]:
+    """How *stream* spreads over receive queues and ways out. Frames that are no IPv4 come in by queue 0."""
+    rss = model.software.rss
+    hasher, taken = _hasher(rss), 8 if rss.fields == "2-tuple" else 12
+    found: defaultdict[tuple[int, int | None], float] = defaultdict(float)
+    for flow, share in spread(stream).items():
+        value = hasher.hash(flow.hashed[:taken]) if flow else 0
+        found[queue_of(value, model.nic.reta, model.rx_queues), route(flow)] += share
+    return tuple(Part(queue, way, share) for (queue, way), share in found.items())
+
+
+def cost_per_frame(model: RouterModel, size: float, vector: float) -> float:
+    """Cycles that a frame of *size* bytes costs in a vector of *vector*, without contention."""
+    cost = model.software.cost
+    return cost.packet + cost.input + cost.byte * (size - FCS) + cost.call / vector
+
+
+def vector_size(model: RouterModel, pps: float, cycles: float) -> float:
+    """Frames per vector of a worker that handles *pps*, whose frames cost *cycles* each beside the cost per call.
+
+    A round takes a fixed time plus that of its frames, and brings what arrived in the round before:
+    v = 1 + pps * gather / (1 - pps * cycles / clock), at most the maximum.
+    """
+    settings = model.software.vectors
+    if settings is None:
+        return 1.0
+    free = 1 - pps * cycles / model.clock_hz
+    if free <= 0:
+        return float(settings.maximum)
+    return min(float(settings.maximum), 1 + pps * settings.gather_us * 1e-6 / free)
+
+
+def forward(model: RouterModel, loads: Sequence[Load]) -> Forwarding:
+    """What becomes of *loads*. Contention depends on what is forwarded, which depends on contention: one fixed point.
+
+    The rates fall as contention grows, so the fixed point is unique and found by bisection.
+    """
+    entering = _entering(model, loads)
+    low, high = 0.0, _contention(model, loads, entering, [1.0] * model.workers)
+    served = _served(model, loads, entering, high)
+    if high > 0:
+        # where even the highest contention costs no frame, it is the one that happens
+        for _ in range(0 if min(served) >= 1 else 60):
+            middle = (low + high) / 2
+            if _contention(model, loads, entering, _served(model, loads, entering, middle)) > middle:
+                low = middle
+            else:
+                high = middle
+        served = _served(model, loads, entering, high)
+    return _result(model, loads, entering, served, high)
+
+
+def _entering(model: RouterModel, loads: Sequence[Load]) -> list[float]:
+    """Per stream the share of its frames that NIC and bus let in."""
+    per_port: defaultdict[int, float] = defaultdict(float)
+    for load in loads:
+        per_port[load.port] += load.pps
+    port_limit = model.nic.port_mpps * 1e6 if model.nic.port_mpps else None
+    shares = [min(1.0, port_limit / per_port[load.port]) if port_limit and load.pps else 1.0 for load in loads]
+    bus = sum(load.pps * share * l2_bits(load.size) for load, share in zip(loads, shares, strict=True))
+    if model.nic.bus_gbps and bus > model.nic.bus_gbps * 1e9:
+        shares = [share * model.nic.bus_gbps * 1e9 / bus for share in shares]
+    return shares
+
+
+def _served(model: RouterModel, loads: Sequence[Load], entering: Sequence[float], contention: float) -> list[float]:
+    """Per worker the share of its frames that it can handle: it takes from its queues in proportion."""
+    wanted = [0.0] * model.workers
+    for load, enters in zip(loads, entering, strict=True):
+        cycles = cost_per_frame(model, load.size, model.maximum_vector) + contention
+        for part in load.parts:
+            wanted[worker_of(model, load.port, part.queue)] += load.pps * enters * part.share * cycles
+    return [min(1.0, model.clock_hz / cycles) if cycles else 1.0 for cycles in wanted]
+
+
+def _contention(model: RouterModel, loads: Sequence[Load], entering: Sequence[float], served: Sequence[float]) -> float:
+    cost = model.software.cost
+    mpps: defaultdict[int, float] = defaultdict(float)
+    for load, enters in zip(loads, entering, strict=True):
+        handled = sum(part.share * served[worker_of(model, load.port, part.queue)] for part in load.parts)
+        mpps[load.port] += load.pps * enters * handled / 1e6
+    # what flows both ways at once: twice the lesser of a pair of directions
+    first, second = (*sorted(mpps.values(), reverse=True), 0.0, 0.0)[:2]
+    duplex = 2 * min(first, second)
+    return cost.shared * sum(mpps.values()) + cost.duplex * duplex**2
+
+
+def _result(
+    model: RouterModel,
+    loads: Sequence[Load],
+    entering: Sequence[float],
+    served: Sequence[float],
+    contention: float,
+) -> Forwarding:
+    leaving: defaultdict[int, float] = defaultdict(float)
+    rows: list[tuple[float, dict[int | None, float]]] = []
+    pps = [0.0] * model.workers
+    variable = [0.0] * model.workers
+    exits: list[defaultdict[int | None, float]] = [defaultdict(float) for _ in range(model.workers)]
+    for load, enters in zip(loads, entering, strict=True):
+        ways: defaultdict[int | None, float] = defaultdict(float)
+        whole = enters >= 1
+        for part in load.parts:
+            worker = worker_of(model, load.port, part.queue)
+            share = part.share * enters * served[worker]
+            whole = whole and served[worker] >= 1
+            ways[part.exit] += share
+            pps[worker] += load.pps * share
+            variable[worker] += load.pps * share * (cost_per_frame(model, load.size, float("inf")) + contention)
+            exits[worker][part.exit] += load.pps * share
+        for way, share in ways.items():
+            if way is not None:
+                leaving[way] += load.pps * share * l1_bits(load.size)
+        # exactly none missed where nothing limits: shares that sum to almost 1 would lose a frame in a billion
+        rows.append((0.0 if whole else max(0.0, 1 - sum(ways.values())), dict(ways)))
+    fits = {way: min(1.0, model.link_bps / rate) if rate > model.link_bps * (1 + 1e-9) else 1.0
+            for way, rate in leaving.items()}  # fmt: skip
+    fates = tuple(_fate(missed, ways, fits) for missed, ways in rows)
+    workers = tuple(
+        _worker(model, pps[n], variable[n] / pps[n] if pps[n] else 0.0, exits[n]) for n in range(model.workers)
+    )
+    return Forwarding(fates, workers, contention)
+
+
+def _fate(missed: float, ways: Mapping[int | None, float], fits: Mapping[int, float]) -> Fate:
+    handled = sum(ways.values())
+    lost = ways.get(None, 0.0)
+    routed = {way: share for way, share in ways.items() if way is not None}
+    out = {way: share * fits[way] for way, share in routed.items()}
+    whole = all(fits[way] >= 1 for way in out)
+    routed_sum = sum(routed.values())
+    no_route = 1.0 if not out else lost / handled if handled and lost else 0.0
+    dropped = 0.0 if whole or not routed_sum else max(0.0, 1 - sum(out.values()) / routed_sum)
+    return Fate(missed, no_route, dropped, out)
+
+
+def _worker(model: RouterModel, pps: float, cycles: float, exits: Mapping[int | None, float]) -> WorkerLoad:
+    vector = vector_size(model, pps, cycles)
+    cycles += model.software.cost.call / vector
+    busy = min(1.0, pps * cycles / model.clock_hz)
+    return WorkerLoad(pps, dict(exits), vector, cycles if pps else 0.0, busy)

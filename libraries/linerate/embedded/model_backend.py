@@ -1,0 +1,367 @@
+"""A router that exists only as a forwarding model, behind the embedded TRex server: rates between events, whole counts.
+
+Nothing happens between calls: each call first brings the counts up to the clock's reading, event by event.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..errors import BenchError
+from ..platforms import Platform
+from ..units import FCS, l1_bits
+from .backend import CapturedFrame, PortCounters, PortDescription, StreamTraffic, Utilisation
+from .model.counting import Counts, Sending
+from .model.flows import IPV4, Flow, as_forwarded, flow_of, frame_of
+from .model.forwarding import Fate, Forwarding, Load, Part, forward, parts_of
+from .model.routing import Fib
+from .model.schema import RouterModel, load_platform, router_model
+from .model.telemetry import Telemetry
+from .state import InterfaceState, RouterConfiguration, RouterState
+
+DRIVER = "linerate_model"
+
+_ALMOST = 1 + 1e-9
+"""A rate asked that is above the ceiling by less than this is at the ceiling."""
+
+
+class Now(Protocol):
+    """A clock: see :class:`..clock.Clock`."""
+
+    def now(self) -> float:
+        """Seconds, never going back."""
+        ...
+
+
+@dataclass(slots=True)
+class _Port:
+    """A generator port, the router's interface cabled to it, and their counts."""
+
+    name: str
+    mac: str
+    router_mac: str
+    sent: PortCounters
+    interface: InterfaceState
+    capture_limit: int = 0
+    captured: tuple[CapturedFrame, ...] = ()
+
+
+class ModelBackend:
+    """A :class:`.backend.Backend` and, for the shells, a modelled router.
+
+    *clock* in s; *noise*: relative standard deviation of the cycles per frame, drawn anew from *seed*'s sequence for
+    each start; *path*: the platform's file, for messages. Raises ConfigError for a platform that cannot be modelled.
+    """
+
+    def __init__(
+        self,
+        platform: Platform,
+        software: str,
+        clock: Now,
+        rx_queues: int | None = None,
+        noise: float = 0.0,
+        seed: int = 0,
+        path: Path | None = None,
+    ) -> None:
+        self._exact = self._model = router_model(platform, software, rx_queues, path)
+        self._platform, self._software, self._clock = platform, software, clock
+        self._noise, self._random = noise, random.Random(seed)  # noqa: S311
+        self._ports = [
+            _Port(name, mac, router, PortCounters(), InterfaceState(name, router, platform.link_bps, link_up=True))
+            for name, mac, router in (
+                (name, f"02:00:00:00:00:{index + 1:02x}", f"02:00:00:00:01:{index + 1:02x}")
+                for index, name in enumerate(platform.software[software].interfaces)
+            )
+        ]
+        self._numbers = {port.name: index for index, port in enumerate(self._ports)}
+        self._sending: list[Sending] = []
+        self._paused: dict[int, list[Sending]] = {}
+        self._configuration = RouterConfiguration()
+        self._fib = Fib(self._configuration)
+        self._parts: dict[tuple[Any, ...], tuple[Part, ...]] = {}
+        self._forwarding = Forwarding()
+        self._telemetry = Telemetry(self._model)
+        self._last = self._cleared = self._begin = clock.now()
+
+    @classmethod
+    def from_specification(cls, specification: Mapping[str, Any], clock: Now) -> ModelBackend:
+        """What the embedded server is told: ``platform_file``, ``software``, ``rx_queues``, ``noise``, ``seed``."""
+        path = Path(specification["platform_file"])
+        return cls(
+            load_platform(path),
+            str(specification["software"]),
+            clock,
+            specification.get("rx_queues"),
+            float(specification.get("noise") or 0.0),
+            int(specification.get("seed") or 0),
+            path,
+        )
+
+    @property
+    def model(self) -> RouterModel:
+        """The parameters, without noise."""
+        return self._exact
+
+    # -- the generator's side
+
+    @property
+    def ports(self) -> tuple[PortDescription, ...]:
+        """The ports, index 0 first."""
+        speed = self._exact.link_bps
+        return tuple(
+            PortDescription(index, port.mac, port.router_mac, speed, DRIVER, interface=f"model{index}")
+            for index, port in enumerate(self._ports)
+        )
+
+    def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
+        """Begin sending on each port of *traffic* at the same moment, for *duration* s (None: until stopped).
+
+        Streams of a port begin together: gaps before the first frame (``isg_usec``) are not modelled.
+        """
+        now = self._advance()
+        for index, streams in traffic.items():
+            self._port(index)
+            for stream in streams:
+                self._check(stream)
+        self._model = self._noisy()
+        lasts = math.inf if duration is None else duration
+        for index, streams in traffic.items():
+            self._drop(index)
+            self._sending += [Sending(index, stream, self._parts_of(stream), now, lasts) for stream in streams]
+        self._settle(now)
+
+    def update(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
+        """New rates for a port that is sending."""
+        now = self._advance()
+        new = {stream.stream_id: stream for stream in streams}
+        for sending in (*self._sending, *self._paused.get(port, ())):
+            if sending.port == port and sending.traffic.stream_id in new:
+                sending.traffic = replace(sending.traffic, pps=new[sending.traffic.stream_id].pps)
+        self._settle(now)
+
+    def pause(self, port: int) -> None:
+        """Stop sending, keeping what is left of the duration."""
+        now = self._advance()
+        mine = [sending for sending in self._sending if sending.port == port]
+        for sending in mine:
+            sending.hold(now)
+        self._drop(port)
+        self._paused[port] = mine
+        self._settle(now)
+
+    def resume(self, port: int) -> None:
+        """Go on after :meth:`pause`."""
+        now = self._advance()
+        for sending in self._paused.pop(port, ()):
+            sending.resume(now)
+            self._sending.append(sending)
+        self._settle(now)
+
+    def stop(self, port: int) -> None:
+        """Stop sending at once. Harmless on an idle port."""
+        now = self._advance()
+        self._drop(port)
+        self._settle(now)
+
+    def sending(self, port: int) -> bool:
+        """Whether the port still sends; False once its duration or its bursts are over."""
+        self._advance()
+        return any(sending.port == port for sending in self._sending)
+
+    def counters(self, port: int) -> PortCounters:
+        """Counts up to this moment. ``queue_full``: frames asked for beyond what the generator can send."""
+        self._advance()
+        return self._port(port).sent
+
+    def link_up(self, port: int) -> bool:
+        """Whether the port has carrier: always."""
+        return self._port(port).interface.link_up
+
+    def capture(self, port: int, limit: int) -> None:
+        """Keep the next *limit* frames that the port receives (0 ends capturing and forgets them)."""
+        self._advance()
+        found = self._port(port)
+        found.capture_limit, found.captured = limit, ()
+
+    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
+        """Frames kept since :meth:`capture`, as the router sent them."""
+        self._advance()
+        return self._port(port).captured
+
+    def utilisation(self) -> Utilisation:
+        """How near the busiest port is to what the generator can send, in per cent."""
+        self._advance()
+        limit = self._exact.ceiling * self._exact.link_bps
+        rates = [0.0] * len(self._ports)
+        for sending in self._sending:
+            rates[sending.port] += sending.pps * l1_bits(sending.size)
+        return Utilisation(tx_percent=100 * max(rates, default=0.0) / limit)
+
+    def close(self) -> None:
+        """Stop everything."""
+        for port in range(len(self._ports)):
+            self.stop(port)
+
+    # -- the router's side
+
+    def state(self) -> RouterState:
+        """The router now."""
+        now = self._advance()
+        software = self._platform.software[self._software]
+        return RouterState(
+            software=software.shell,
+            version=software.version,
+            hostname=self._platform.platform,
+            uptime=now - self._begin,
+            since_clear=now - self._cleared,
+            clock_hz=self._exact.clock_hz,
+            interfaces=tuple(port.interface for port in self._ports),
+            threads=self._telemetry.threads(software.interfaces, software.shell),
+            configuration=self._configuration,
+        )
+
+    def configure(self, configuration: RouterConfiguration) -> None:
+        """Take over a whole configuration. Raises ValueError with a sentence."""
+        now = self._advance()
+        named = [*configuration.up, *(row[0] for row in (*configuration.addresses, *configuration.neighbours))]
+        for name in named:
+            if name not in self._numbers:
+                raise ValueError(f"no interface '{name}'; known: {', '.join(self._numbers)}")
+        self._fib = Fib(configuration)
+        self._configuration = configuration
+        self._parts.clear()
+        for sending in (*self._sending, *(row for rows in self._paused.values() for row in rows)):
+            sending.parts = self._parts_of(sending.traffic)
+        self._settle(now)
+
+    def clear(self) -> None:
+        """``clear runtime``: nodes and busy times begin anew, interfaces' counts do not."""
+        self._cleared = self._advance()
+        self._telemetry.clear()
+
+    # -- time
+
+    def _advance(self) -> float:
+        """Bring all counts up to now, through every end of a stream before it."""
+        now = max(self._last, self._clock.now())
+        while (event := min((sending.over for sending in self._sending), default=math.inf)) <= now:
+            self._count(max(event, self._last))
+            self._sending = [sending for sending in self._sending if sending.over > event]
+            self._settle(max(event, self._last))
+        self._count(now)
+        return now
+
+    def _count(self, now: float) -> None:
+        self._telemetry.add(self._forwarding, now - self._last)
+        self._last = now
+        for sending in self._sending:
+            unsent, first = sending.unsent, sending.counts.offered
+            new = sending.advance(now)
+            if new.offered or sending.unsent > unsent:
+                self._book(sending, new, sending.unsent - unsent)
+                self._keep(sending, first, new, now)
+
+    def _book(self, sending: Sending, new: Counts, unsent: int) -> None:
+        size, port = sending.size, self._ports[sending.port]
+        port.sent = replace(
+            port.sent,
+            opackets=port.sent.opackets + new.offered,
+            obytes=port.sent.obytes + new.offered * size,
+            queue_full=port.sent.queue_full + unsent,
+        )
+        taken, interface = new.offered - new.missed, port.interface
+        port.interface = replace(
+            interface,
+            rx_packets=interface.rx_packets + taken,
+            rx_bytes=interface.rx_bytes + taken * (size - FCS),
+            rx_missed=interface.rx_missed + new.missed,
+            no_route=interface.no_route + new.no_route,
+            tx_dropped=interface.tx_dropped + new.tx_dropped,
+        )
+        for way, frames in new.exits:
+            out = self._ports[way]
+            out.interface = replace(
+                out.interface,
+                tx_packets=out.interface.tx_packets + frames,
+                tx_bytes=out.interface.tx_bytes + frames * (size - FCS),
+            )
+            out.sent = replace(out.sent, ipackets=out.sent.ipackets + frames, ibytes=out.sent.ibytes + frames * size)
+
+    def _keep(self, sending: Sending, first: int, new: Counts, now: float) -> None:
+        for way, frames in new.exits:
+            port = self._ports[way]
+            room = min(port.capture_limit - len(port.captured), frames)
+            if room <= 0:
+                continue
+            kept: list[CapturedFrame] = []
+            # where frames were lost, those that got through lie spread among them
+            for number in range(min(new.offered, 4 * room)):
+                frame = frame_of(sending.traffic, first + number)
+                flow = flow_of(frame)
+                found = self._fib.lookup(flow.destination) if flow else None
+                if found and self._numbers[found.interface] == way and frame[IPV4 + 8] > 1 and len(kept) < room:
+                    data = as_forwarded(frame, port.router_mac, found.mac)
+                    kept.append(CapturedFrame(way, data, now))
+            port.captured = (*port.captured, *kept)
+
+    def _settle(self, now: float) -> None:
+        """Compute anew what is sent and what becomes of it."""
+        limit = self._exact.ceiling * self._exact.link_bps
+        asked = [0.0] * len(self._ports)
+        for sending in self._sending:
+            asked[sending.port] += sending.traffic.pps * l1_bits(sending.size)
+        for sending in self._sending:
+            scale = limit / asked[sending.port] if asked[sending.port] > limit * _ALMOST else 1.0
+            sending.rate(now, sending.traffic.pps, sending.traffic.pps * scale)
+        up = {self._numbers[name] for name in self._configuration.up}
+        entering = [sending for sending in self._sending if sending.port in up]
+        self._forwarding = forward(self._model, [Load(row.port, row.pps, row.size, row.parts) for row in entering])
+        for sending, fate in zip(entering, self._forwarding.fates, strict=True):
+            sending.fate(fate)
+        for sending in self._sending:
+            if sending.port not in up:
+                sending.fate(Fate(1.0, 0.0, 0.0, {}))
+
+    # -- small things
+
+    def _drop(self, port: int) -> None:
+        self._paused.pop(port, None)
+        self._sending = [sending for sending in self._sending if sending.port != port]
+
+    def _port(self, index: int) -> _Port:
+        if not 0 <= index < len(self._ports):
+            raise BenchError(f"no port {index}; the model has the ports 0 to {len(self._ports) - 1}")
+        return self._ports[index]
+
+    def _check(self, stream: StreamTraffic) -> None:
+        for variable in stream.variables:
+            if variable.offset < 0 or variable.offset + variable.size > len(stream.frame):
+                raise BenchError(
+                    f"stream {stream.stream_id} writes {variable.size} bytes at offset {variable.offset},"
+                    f" beyond its frame of {len(stream.frame)} bytes"
+                )
+
+    def _route(self, flow: Flow | None) -> int | None:
+        found = self._fib.lookup(flow.destination) if flow else None
+        return self._numbers[found.interface] if found else None
+
+    def _parts_of(self, stream: StreamTraffic) -> tuple[Part, ...]:
+        key = (stream.frame[:64], stream.variables)
+        if key not in self._parts:
+            if len(self._parts) > 256:
+                self._parts.clear()
+            self._parts[key] = parts_of(self._exact, stream, self._route)
+        return self._parts[key]
+
+    def _noisy(self) -> RouterModel:
+        if not self._noise:
+            return self._exact
+        factor, cost = max(0.1, self._random.gauss(1.0, self._noise)), self._exact.software.cost
+        changed = {name: getattr(cost, name) * factor for name in ("packet", "byte", "input", "call")}
+        software = self._exact.software.model_copy(update={"cost": cost.model_copy(update=changed)})
+        return replace(self._exact, software=software)

@@ -1,0 +1,79 @@
+"""A modelled Netgate 6100, configured as the articles do, on a clock that tests turn by hand."""
+
+from __future__ import annotations
+
+import ipaddress
+from functools import cache
+from pathlib import Path
+
+from linerate.embedded.backend import FieldVariable, StreamTraffic
+from linerate.embedded.model_backend import ModelBackend
+from linerate.embedded.state import RouterConfiguration
+from linerate.generators.base import Way
+from linerate.generators.streams import streams
+from linerate.platforms import Platform, read_platform
+from linerate.profiles import Catalogue
+from linerate.project import Project
+
+PROJECT = Project(Path(__file__).resolve().parents[1])
+PLATFORM_FILE = PROJECT.platforms / "netgate6100.yaml"
+LINE = 10e9
+
+
+class HandClock:
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def now(self) -> float:
+        return self.time
+
+
+@cache
+def platform() -> Platform:
+    return read_platform(PROJECT.platforms, "netgate6100")
+
+
+@cache
+def catalogue() -> Catalogue:
+    return Catalogue.read(PROJECT.profiles)
+
+
+def configuration(backend: ModelBackend) -> RouterConfiguration:
+    first, second = (interface.name for interface in backend.state().interfaces)
+    return RouterConfiguration(
+        up=(first, second),
+        addresses=((first, "100.65.1.1/24"), (second, "100.65.2.1/24")),
+        neighbours=(
+            (first, "100.65.1.2", backend.ports[0].mac),
+            (second, "100.65.2.2", backend.ports[1].mac),
+        ),
+        routes=(("16.0.0.0/8", "100.65.1.2"), ("48.0.0.0/8", "100.65.2.2")),
+    )
+
+
+def bench(
+    software: str = "vpp", rx_queues: int | None = None, noise: float = 0.0, seed: int = 0
+) -> tuple[ModelBackend, HandClock]:
+    clock = HandClock()
+    backend = ModelBackend(platform(), software, clock, rx_queues, noise, seed)
+    backend.configure(configuration(backend))
+    return backend, clock
+
+
+def traffic(words: str, pps: float, swapped: bool = False) -> tuple[StreamTraffic, ...]:
+    profile = catalogue().profile(words.split())
+    way = Way(1, 0, swapped=True) if swapped else Way(0, 1)
+    return tuple(
+        StreamTraffic(
+            number,
+            bytes.fromhex(stream.frame),
+            pps * stream.share,
+            tuple(FieldVariable(v.offset, v.size, v.minimum, v.maximum, v.minimum, v.step) for v in stream.variables),
+            fix_ipv4_checksum=stream.fix_ipv4,
+        )
+        for number, stream in enumerate(streams(profile, way))
+    )
+
+
+def address(text: str) -> bytes:
+    return ipaddress.IPv4Address(text).packed

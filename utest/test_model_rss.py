@@ -1,0 +1,36 @@
+"""The Toeplitz hash against Microsoft's published verification vectors."""
+
+from __future__ import annotations
+
+import pytest
+
+from linerate.embedded.model.rss import Toeplitz, queue_of
+from linerate.embedded.model.schema import Rss
+from model_bench import address
+
+# source, its port, destination, its port, hash with ports, hash without; Microsoft, "Verifying the RSS Hash Calculation"
+VECTORS = [
+    ("66.9.149.187", 2794, "161.142.100.80", 1766, 0x51CCC178, 0x323E8FC2),
+    ("199.92.111.2", 14230, "65.69.140.83", 4739, 0xC626B0EA, 0xD718262A),
+    ("24.19.198.95", 12898, "12.22.207.184", 38024, 0x5C2B394A, 0xD2D0A5DE),
+    ("38.27.205.30", 48228, "209.142.163.6", 2217, 0xAFC7327F, 0x82989176),
+    ("153.39.163.191", 44251, "202.188.127.2", 1303, 0x10E828A2, 0x5D1809C5),
+]
+
+
+@pytest.mark.parametrize(("source", "sport", "destination", "dport", "four", "two"), VECTORS)
+def test_verification_vectors(source: str, sport: int, destination: str, dport: int, four: int, two: int) -> None:
+    hasher = Toeplitz(Rss(key="microsoft").key_bytes)
+    addresses = address(source) + address(destination)
+    assert hasher.hash(addresses + sport.to_bytes(2, "big") + dport.to_bytes(2, "big")) == four
+    assert hasher.hash(addresses) == two
+
+
+def test_every_queue_of_the_table_is_used() -> None:
+    assert {queue_of(value, 512, 3) for value in range(512)} == {0, 1, 2}
+    assert queue_of(512, 512, 3) == 0
+
+
+def test_a_key_that_is_none_is_refused_with_what_is_right() -> None:
+    with pytest.raises(ValueError, match="microsoft or 80 hexadecimal digits"):
+        Rss(key="micro")
