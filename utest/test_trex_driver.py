@@ -29,7 +29,13 @@ def answer(after: dict[str, dict[str, int]], **other: Any) -> dict[str, Any]:
     """A trial as the client's process reports it; ports not named stood still."""
     before = {port: {**NOTHING, "opackets": 5, "ipackets": 7} for port in ("0", "1")}
     counts = {port: {**before[port], **after.get(port, {})} for port in before}
-    quiet = {"links": {"0": True, "1": True}, "complaints": [], "finished": True, "elapsed": 1.01, "drained": 0.02}
+    quiet = {
+        "links": {"0": True, "1": True},
+        "complaints": [],
+        "finished": True,
+        "elapsed": [1.01, 1.03],
+        "drained": 0.02,
+    }
     glob = {"m_total_queue_full": 3.0}
     return {
         "started": 1e9,
@@ -52,6 +58,11 @@ def test_counts_are_differences_of_totals_per_way() -> None:
         (1000, 1000, 980),
     ]
     assert found.problems == () and found.readings["cpu_util"] == 12.5
+
+
+def test_a_duration_that_is_possible_is_taken_as_elapsed() -> None:
+    assert outcome(answer(FULL, elapsed=[0.97, 1.01]), Load(1000), 1.0, BOTH).elapsed == 1
+    assert outcome(answer(FULL, elapsed=[0.5, 0.6]), Load(1000), 1.0, BOTH).elapsed == 0.6
 
 
 def test_elapsed_is_on_the_clock_of_the_bench() -> None:

@@ -151,10 +151,12 @@ def configure(facts: Mapping[str, Any], configuration: RouterConfiguration) -> N
 
 def _forwarding(ports: Sequence[Mapping[str, Any]], interfaces: Sequence[str]) -> RouterConfiguration:
     """Addresses, neighbours and routes with which the router forwards between the server's two ports."""
-    cabled = list(zip(interfaces, ports, strict=False))
+    cabled = [
+        (name, number, port["mac"]) for number, (name, port) in enumerate(zip(interfaces, ports, strict=False), 1)
+    ]
     return RouterConfiguration(
-        up=tuple(name for name, _ in cabled),
-        addresses=tuple((name, f"{port['peer_ipv4']}/24") for name, port in cabled),
-        neighbours=tuple((name, port["ipv4"], port["mac"]) for name, port in cabled),
-        routes=(("16.0.0.0/8", ports[0]["ipv4"]), ("48.0.0.0/8", ports[1]["ipv4"])),
+        up=tuple(name for name, _, _ in cabled),
+        addresses=tuple((name, f"100.65.{number}.1/24") for name, number, _ in cabled),
+        neighbours=tuple((name, f"100.65.{number}.2", mac) for name, number, mac in cabled),
+        routes=(("16.0.0.0/8", "100.65.1.2"), ("48.0.0.0/8", "100.65.2.2")),
     )

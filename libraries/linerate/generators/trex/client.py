@@ -185,14 +185,15 @@ class Session:
         """Send *rates* (frames/s per port number) for *duration* s of the bench's clock, drain, count.
 
         *drain*: the longest wait for frames under way, s of the bench's clock. Answers counters before and after per
-        port, global readings, ``elapsed`` (wall s from the start's answer to the last port's end), ``finished`` and
-        what the server complained of.
+        port, global readings, ``elapsed`` (wall s of sending, at least and at most), ``finished`` and what
+        the server complained of.
         """
         client, sending = self._connected(), {int(port): float(rate) for port, rate in rates.items()}
         self._check_cancelled()
         self._watch.clear()
         before = self._counters()
         started, steady = time.time(), time.monotonic()
+        asked = time.monotonic()
         began = self._start(sending, duration)
         limit = began + 1.5 * duration / clock_speed + 5
         busiest = self._await_end(sending, limit)
@@ -207,7 +208,7 @@ class Session:
         return {
             "started": started,
             "clock_jump": (time.time() - started) - (time.monotonic() - steady),
-            "elapsed": ended - began,
+            "elapsed": [ended - began, ended - asked],
             "finished": finished,
             "drained": drained,
             "before": before,

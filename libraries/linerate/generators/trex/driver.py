@@ -211,9 +211,12 @@ def outcome(
 ) -> Outcome:
     """The counts of a trial as the client's process answered them, with what they show to be wrong.
 
-    ``elapsed`` is on the bench's clock, taken on the wall: a millisecond of the machine's is *clock_speed* ms of it.
+    ``elapsed`` is on the bench's clock, but taken on the wall: sending began somewhere between the start's request and
+    its answer. Where *duration* lies within what is possible, it is taken; else what is nearest.
     """
     before, after = answer["before"], answer["after"]
+    least, most = (float(value) * clock_speed for value in answer["elapsed"])
+    elapsed = min(max(duration, least), most)
     problems = [Problem(Fault.GENERATOR, text) for text in answer["complaints"]]
     problems += [Problem(Fault.LINK_DOWN, f"generator port {port}") for port, up in answer["links"].items() if not up]
 
@@ -249,11 +252,11 @@ def outcome(
     if abs(float(answer.get("clock_jump", 0))) > CLOCK_JUMP:
         problems.append(Problem(Fault.CLOCK, f"it moved by {answer['clock_jump']:+.1f} s during the trial"))
     if not answer["finished"]:
-        problems.append(Problem(Fault.STRETCHED, f"still sending after {answer['elapsed']:.1f} s, stopped"))
+        problems.append(Problem(Fault.STRETCHED, f"still sending after {elapsed:.1f} s, stopped"))
     return Outcome(
         load=load,
         duration=duration,
-        elapsed=float(answer["elapsed"]) * clock_speed,
+        elapsed=elapsed,
         started=float(answer["started"]),
         directions=directions,
         problems=tuple(problems),
