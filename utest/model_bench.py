@@ -1,4 +1,4 @@
-"""A modelled Netgate 6100, configured as the articles do, on a clock that tests turn by hand."""
+"""A modelled Netgate 6100, configured for its two networks, on a clock that tests turn by hand."""
 
 from __future__ import annotations
 

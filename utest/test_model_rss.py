@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from linerate.embedded.backend import FieldVariable, StreamTraffic
+from linerate.embedded.model.flows import spread
 from linerate.embedded.model.rss import Toeplitz, queue_of
 from linerate.embedded.model.schema import Rss
-from model_bench import address
+from model_bench import address, traffic
 
-# source, its port, destination, its port, hash with ports, hash without; Microsoft, "Verifying the RSS Hash Calculation"
+# source, port, destination, port, hash with ports, hash without; Microsoft, "Verifying the RSS Hash Calculation"
 VECTORS = [
     ("66.9.149.187", 2794, "161.142.100.80", 1766, 0x51CCC178, 0x323E8FC2),
     ("199.92.111.2", 14230, "65.69.140.83", 4739, 0xC626B0EA, 0xD718262A),
@@ -34,3 +36,23 @@ def test_every_queue_of_the_table_is_used() -> None:
 def test_a_key_that_is_none_is_refused_with_what_is_right() -> None:
     with pytest.raises(ValueError, match="microsoft or 80 hexadecimal digits"):
         Rss(key="micro")
+
+
+def test_random_addresses_spread_evenly_over_many_flows_and_queues() -> None:
+    frame = traffic("64b", 1.0)[0].frame
+    wide = FieldVariable(26, 4, 0x10000000, 0x10FFFFFF, 0x10000000, operation="random")
+    found = spread(StreamTraffic(1, frame, 1.0, (wide,)))
+    assert sum(found.values()) == pytest.approx(1)
+    assert len(found) > 4000
+    hasher = Toeplitz(Rss(key="microsoft").key_bytes)
+    shares = [0.0] * 4
+    for flow, share in found.items():
+        assert flow
+        shares[queue_of(hasher.hash(flow.hashed), 512, 4)] += share
+    assert shares == pytest.approx([0.25] * 4, abs=0.03)
+
+
+def test_the_251_flows_of_the_bench_profile_are_found() -> None:
+    found = spread(traffic("64b", 1.0)[0])
+    assert len(found) == 251
+    assert {flow.destination for flow in found if flow} == set(range(0x30000004, 0x300000FF))

@@ -17,7 +17,7 @@ from ..platforms import Platform
 from ..units import FCS, l1_bits
 from .backend import CapturedFrame, PortCounters, PortDescription, StreamTraffic, Utilisation
 from .model.counting import Counts, Sending
-from .model.flows import IPV4, Flow, as_forwarded, flow_of, frame_of
+from .model.flows import HEADERS, IPV4, Flow, as_forwarded, flow_of, frame_of
 from .model.forwarding import Fate, Forwarding, Load, Part, forward, parts_of
 from .model.routing import Fib
 from .model.schema import RouterModel, load_platform, router_model
@@ -351,7 +351,7 @@ class ModelBackend:
         return self._numbers[found.interface] if found else None
 
     def _parts_of(self, stream: StreamTraffic) -> tuple[Part, ...]:
-        key = (stream.frame[:64], stream.variables)
+        key = (stream.frame[:HEADERS], stream.variables)
         if key not in self._parts:
             if len(self._parts) > 256:
                 self._parts.clear()

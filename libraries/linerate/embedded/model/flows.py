@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import random
 import struct
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..backend import FieldVariable, StreamTraffic
 
@@ -15,6 +14,12 @@ IPV4 = 14
 
 MOST = 4096
 """The most frames that are looked at to learn a stream's flows; longer periods are sampled evenly."""
+
+
+HEADERS = 96
+"""Bytes at a frame's beginning that decide its flow: Ethernet, IPv4 with all its options, ports."""
+
+_64 = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +34,17 @@ def value_of(variable: FieldVariable, number: int) -> int:
     """What frame *number* of the stream holds in *variable*."""
     span = variable.maximum - variable.minimum + 1
     if variable.operation == "random":
-        return variable.minimum + random.Random(number * 1_000_003 + variable.offset).randrange(span)  # noqa: S311
+        return variable.minimum + _scramble(number + (variable.offset << 40)) % span
     step = -variable.step if variable.operation == "dec" else variable.step
     return variable.minimum + (variable.initial - variable.minimum + number * step) % span
+
+
+def _scramble(number: int) -> int:
+    """64 bits that look random and are always the same for *number* (the finaliser of SplitMix64)."""
+    number = (number + 0x9E3779B97F4A7C15) & _64
+    number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9 & _64
+    number = (number ^ number >> 27) * 0x94D049BB133111EB & _64
+    return number ^ number >> 31
 
 
 def frame_of(stream: StreamTraffic, number: int) -> bytes:
@@ -67,14 +80,16 @@ def flow_of(frame: bytes) -> Flow | None:
 
 def spread(stream: StreamTraffic) -> dict[Flow | None, float]:
     """The distinct flows of *stream*, each with its share of the frames (together 1)."""
+    deciding = tuple(item for item in stream.variables if item.offset + item.size <= HEADERS)
+    headers = replace(stream, frame=stream.frame[:HEADERS], variables=deciding, fix_ipv4_checksum=None)
     period = 1
-    for variable in stream.variables:
+    for variable in deciding:
         span = variable.maximum - variable.minimum + 1
         once = MOST if variable.operation == "random" else span // math.gcd(span, variable.step)
         period = math.lcm(period, once)
     # a prime stride: sampling shall not beat with the steps of the variables
     looked, stride = (period, 1) if period <= MOST else (MOST, 7919)
-    found = Counter(flow_of(frame_of(stream, number * stride)) for number in range(looked))
+    found = Counter(flow_of(frame_of(headers, number * stride)) for number in range(looked))
     return {flow: count / looked for flow, count in found.items()}
 
 
