@@ -72,7 +72,7 @@ def _testbed() -> Iterator[tuple[Topology, Path]]:
     topology = plan(lease.path.stem)
     lease = replace(lease, teardown=topology.teardown)
     lease.write()
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         for command in topology.setup:
             _run(command)
@@ -80,6 +80,10 @@ def _testbed() -> Iterator[tuple[Topology, Path]]:
     finally:
         signal.signal(signal.SIGTERM, before)
         release(lease.path)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def _backend(topology: Topology) -> WireBackend:
@@ -143,9 +147,13 @@ class _Study:
         for name, found in rates.items():
             figures = (statistics.median(found), min(found), max(found))
             print(f"  {name:<20}" + "".join(f"{figure / 1e6:8.3f}" for figure in figures))
-        best = max(statistics.median(found) for name, found in rates.items() if name.startswith("trafgen"))
-        ratio = statistics.median(rates["wire backend"]) / best
-        kept = [_line(f"ratio to the faster trafgen {ratio:.2f}", f"at least {SHARE:g}", ratio >= SHARE)]
+        rival = max(rates, key=lambda name: statistics.median(rates[name]) if name.startswith("trafgen") else 0.0)
+        best = statistics.median(rates[rival])
+        # round by round: what else the machine does comes and goes, and is alike for neighbours in time
+        ratio = statistics.median(
+            ours / theirs for ours, theirs in zip(rates["wire backend"], rates[rival], strict=True)
+        )
+        kept = [_line(f"ratio to '{rival}', median of the rounds: {ratio:.2f}", f"at least {SHARE:g}", ratio >= SHARE)]
         kept += self._holds(best / 2)
         kept += self._counts()
         steal = Ticks.read().steal_since(before)
@@ -165,13 +173,16 @@ class _Study:
     def _rate(self) -> float:
         """Frames/s that leave port 0, from its counter after SETTLE s and *seconds* later."""
         time.sleep(SETTLE)
-        begin, first = time.monotonic(), self._kernel(0).tx
+        # over netlink: starting 'ip' takes milliseconds, at a moment that nobody knows
+        begin, first = time.monotonic(), self._backend.reading(0).tx_packets
         time.sleep(self._seconds)
-        end, last = time.monotonic(), self._kernel(0).tx
+        end, last = time.monotonic(), self._backend.reading(0).tx_packets
         return (last - first) / (end - begin)
 
     def _run_trafgen(self, *options: str) -> float:
-        command = ("ip", "netns", "exec", self._topology.generator, self._trafgen)
+        # bounded in time: it would send for ever if this process were killed
+        bound = ("timeout", "-s", "KILL", str(SETTLE + self._seconds + LIMIT))
+        command = (*bound, "ip", "netns", "exec", self._topology.generator, self._trafgen)
         # else it would raise socket memory limits of the whole machine; its short form -A is refused by 0.6.8
         fixed = ("--dev", self._cable.port, "--conf", str(self._config), "--no-sock-mem", *options)
         process = subprocess.Popen(

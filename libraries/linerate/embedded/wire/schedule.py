@@ -10,7 +10,7 @@ from .order import Phase
 BURST = 512
 """The most frames sent at once: below the kernel's usual receive backlog of 1000 (net.core.netdev_max_backlog)."""
 
-SPRINT = 1.25
+SPRINT = 2.0
 """A sender that was held up makes good at no more than this multiple of its rate."""
 
 
