@@ -82,6 +82,14 @@ class Acceptance:
         allure.write_categories(self._allure, words["Platform"], facts.simulated)
 
     @keyword
+    def note_versions(self, bench: Session) -> None:
+        """Keep what generator and router say of themselves in the run's environment, and show it."""
+        versions = bench.versions()
+        self._open_recorder().keep_versions(versions)
+        for name, value in versions.items():
+            logger.info(f"{name}: {value}")
+
+    @keyword
     def read_requirement(self, bench: Session, sentence: str) -> Requirement:
         """Understand the SLA *sentence* and check it against the ports. Sends nothing.
 

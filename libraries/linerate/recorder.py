@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +27,11 @@ class Recorder:
         self._started = 0.0
         self._test = ""
         self._trials: list[int] = []
+
+    def keep_versions(self, versions: Mapping[str, str]) -> None:
+        """Write the versions of everything that takes part into the environment's record."""
+        self.environment = replace(self.environment, versions=dict(versions))
+        self.folder.write_environment(self.environment)
 
     def begin(self, test: str) -> None:
         """A sentence of *test* is about to be judged."""

@@ -80,6 +80,7 @@ class Session:
     router: Router | None = None
     _prepared: tuple[Profile, bool] | None = field(default=None, repr=False)
     _uptime: float = 0.0
+    _versions: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def start(cls, plan: Plan) -> Session:
@@ -116,7 +117,14 @@ class Session:
         facts = self.bench.facts
         interfaces = tuple(side.interface for side in facts.sides)
         self.router = make(self.plan.software.shell, shell, interfaces, sudo=facts.router.sudo)
-        return self.router.identify()
+        self._versions = self.router.identify()
+        return self._versions
+
+    def versions(self) -> dict[str, str]:
+        """What generator and router say of themselves, as ``{"generator.server": "v3.08", "router.system": …}``."""
+        generator = self.generator.versions if self.generator else {}
+        found = {f"generator.{name}": value for name, value in generator.items()}
+        return found | {f"router.{name}": value for name, value in self._versions.items()}
 
     def configure_router(self) -> None:
         """Addresses, static neighbours and routes, unless the testbed says that it is configured already."""

@@ -1,1 +1,1 @@
-"""A bench without hardware: a TRex-compatible server with two backends, and router shells. Only ``testbed`` starts it."""
+"""A bench without hardware: a TRex-compatible server (two backends) and router shells. Only ``testbed`` starts it."""
