@@ -226,8 +226,8 @@ class Session:
         self._uptime = telemetry.uptime
         return telemetry
 
-    def _cycles(self) -> float:
-        found = mean_cost(cycles_per_packet(self.read_router()))
+    def _cycles(self, traffic: float) -> float:
+        found = mean_cost(cycles_per_packet(self.read_router(), traffic))
         if found is None:
             raise BenchError("VPP's 'show runtime' shows no packets on any thread; is the traffic reaching the router?")
         return found.total

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from statistics import fmean
 
 from ..goals import Goal
 from ..requirement import Requirement
-from ..trial import Load, Measure, Outcome, Trial
+from ..trial import Fault, Load, Measure, Outcome, Trial
+from ..units import si
 from ..verdict import Evidence, Ruling, Verdict
 from .reasons import bench_reason, rate_figures
 from .sequential import Conditions, until_decided
 
-ReadCycles = Callable[[], float]
-"""Cycles per packet since the last clear, from the router."""
+ReadCycles = Callable[[float], float]
+"""Cycles per packet since the last clear, from the router, told for how many seconds of that frames came."""
 
 
 def cost(
@@ -35,21 +37,27 @@ def cost(
     def reading(asked: Load, duration: float) -> Outcome:
         clear()
         outcome = measure(asked, duration)
-        cycles.append(read_cycles())
+        # the time before the first frame and after the last is the bench's, not the packets'
+        cycles.append(read_cycles(duration))
         return outcome
 
     def weigh(trial: Trial) -> Evidence:
-        # at a load it names, less than that load says nothing: a packet costs more when there are fewer of them
-        if not trial.blames_router or (requirement.load is not None and not trial.valid):
+        # at a load it names, less than that load says nothing: a packet costs more when there are fewer of them;
+        # and how long frames came must be known, to leave out the polling before and after
+        stretched = any(problem.fault is Fault.STRETCHED for problem in trial.problems)
+        if stretched or not trial.blames_router or (requirement.load is not None and not trial.valid):
             return Evidence.NONE
         return Evidence.GOOD if cycles[trial.number - 1] <= requirement.threshold.number else Evidence.BAD
 
     ruling, trials = until_decided(reading, load, goal, weigh, conditions)
-    mean = sum(cycles) / len(cycles)
+    scope = " each way" if requirement.bidirectional else ""
+    telling = [cycles[trial.number - 1] for trial in trials if weigh(trial) is not Evidence.NONE] or cycles
+    mean = fmean(telling)
     figures = rate_figures(requirement, trials, link_bps) | {"cycles_per_packet": mean}
     reason = (
         bench_reason(trials)
         if ruling is Ruling.INCONCLUSIVE
-        else f"{mean:.4g} cycles per packet (trials from {min(cycles):.4g} to {max(cycles):.4g})"
+        else f"{mean:.4g} cycles per packet (trials from {min(telling):.4g} to {max(telling):.4g}) at"
+        f" {si(figures['forwarded_pps'], 'pps')} forwarded{scope}, {si(figures['offered_pps'], 'pps')} offered"
     )
     return Verdict(requirement, goal, ruling, reason, trials, link_bps, figures)

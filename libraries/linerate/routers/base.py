@@ -66,13 +66,17 @@ class NodeRuntime:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """A reading. ``uptime`` s; ``drops`` by cause; ``runtime`` for VPP only; ``raw`` the commands' text."""
+    """A reading. ``uptime`` s; ``drops`` by cause; ``raw`` the commands' text.
+
+    For VPP only: ``runtime`` and ``since_clear``, s that it covers (0: not known).
+    """
 
     uptime: float
     interfaces: Mapping[str, InterfaceCounters]
     drops: Mapping[str, int] = field(default_factory=dict)
     runtime: tuple[NodeRuntime, ...] = ()
     raw: Mapping[str, str] = field(default_factory=dict)
+    since_clear: float = 0.0
 
 
 class Router(Protocol):

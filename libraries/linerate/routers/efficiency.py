@@ -30,7 +30,7 @@ def is_input(node: NodeRuntime) -> bool:
     return node.state.startswith(("polling", "interrupt"))
 
 
-def cycles_per_packet(telemetry: Telemetry) -> tuple[PacketCost, ...]:
+def cycles_per_packet(telemetry: Telemetry, traffic: float | None = None) -> tuple[PacketCost, ...]:
     """Cost per packet of each thread that saw packets, from ``show runtime``.
 
     ``work = sum(clocks_i * vectors_i) / packets`` over the nodes *i* with vectors other than input nodes, ``polling``
@@ -38,7 +38,13 @@ def cycles_per_packet(telemetry: Telemetry) -> tuple[PacketCost, ...]:
     another thread hands frames over. Where every packet visits every node this is the plain sum of the Clocks column
     (how the published Netgate 6100 figures count); the weights keep it right when two directions share a thread and
     each half of the packets has an output node of its own.
+
+    *traffic*: s during which frames came, where the reading covers more than that. A polling thread spends as many
+    cycles each second with frames as without, so the rest of the time is taken off its polling, in proportion.
     """
+    idle = 0.0
+    if traffic is not None and telemetry.since_clear > traffic:
+        idle = 1 - traffic / telemetry.since_clear
     found = []
     for thread in dict.fromkeys(node.thread for node in telemetry.runtime):
         nodes = [node for node in telemetry.runtime if node.thread == thread and node.vectors > 0]
@@ -46,6 +52,8 @@ def cycles_per_packet(telemetry: Telemetry) -> tuple[PacketCost, ...]:
             packets = sum(node.vectors for node in nodes if is_input(node)) or max(node.vectors for node in nodes)
             work = sum(node.clocks * node.vectors for node in nodes if not is_input(node))
             polling = sum(node.clocks * node.vectors for node in nodes if is_input(node))
+            if any(node.state.startswith("polling") for node in nodes):
+                polling = max(0.0, polling - idle * (work + polling))
             found.append(PacketCost(thread, packets, work / packets, polling / packets))
     return tuple(found)
 

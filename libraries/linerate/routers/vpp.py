@@ -109,12 +109,14 @@ class Vpp:
         for name in self._interfaces:
             if name not in interfaces:
                 raise BenchError(f"VPP has no interface '{name}'; it has {', '.join(sorted(interfaces))}")
+        blocks = parse_runtime(said["vppctl show runtime"])
         return Telemetry(
             uptime=parse_clock(said["vppctl show clock"]),
             interfaces=interfaces,
             drops=parse_errors(said["vppctl show errors"]),
-            runtime=tuple(node for block in parse_runtime(said["vppctl show runtime"]) for node in block.nodes),
+            runtime=tuple(node for block in blocks for node in block.nodes),
             raw=said,
+            since_clear=max(blocks, key=lambda block: block.rate_in).seconds,
         )
 
 

@@ -42,6 +42,13 @@ class ThreadRuntime:
     rate_drop: float
     nodes: tuple[NodeRuntime, ...] = ()
 
+    @property
+    def seconds(self) -> float:
+        """``time`` with more digits where frames came in: VPP's rate has five, and was divided by the exact time."""
+        taken = sum(node.vectors for node in self.nodes if node.state.startswith(("polling", "interrupt")))
+        exact = taken / self.rate_in if self.rate_in else self.time
+        return exact if abs(exact - self.time) <= 0.06 else self.time
+
 
 def uncover(text: str) -> str:
     """*text* of a one-shot ``vppctl`` without line-end noise, escapes, and a banner or prompt glued before it."""
