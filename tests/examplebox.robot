@@ -1,0 +1,32 @@
+*** Settings ***
+Documentation       A made-up box with VPP: the walk-through of docs/adding-a-platform.md.
+Resource            ../resources/acceptance.resource
+Suite Setup         Open Testbed For    examplebox    software=vpp
+Suite Teardown      Close Testbed
+Test Tags           examplebox    vpp
+
+
+*** Variables ***
+${TESTBED}      examplebox
+
+
+*** Test Cases ***
+Internet Mix Fills The Line Both Ways
+    [Documentation]    What a customer's line carries.
+    [Tags]    imix    bidirectional
+    imix bidirectional ≥ 95% line rate each way
+
+One Core Forwards Eight Million Packets
+    [Documentation]    One flow is one core: the worst that traffic can do to it.
+    [Tags]    64b    1-flow    unidirectional    saturation
+    64b 1-flow unidirectional forwards ≥ 8 Mpps
+
+Nothing Is Lost At Half Load
+    [Documentation]    Smallest frames at half of line rate leave the box all its reserve.
+    [Tags]    64b    bidirectional    loss
+    64b bidirectional loses ≤ 0% at 50% line rate each way
+
+A Packet Is Cheap
+    [Documentation]    Cycles of a core per packet, at the most that the generator can send.
+    [Tags]    64b    1-flow    unidirectional    cost
+    64b 1-flow unidirectional costs ≤ 320 cycles/packet
