@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 import pytest
-import robot_run
 
+import robot_run
 from linerate.testbed import leases, namespaces
 
 pytestmark = pytest.mark.slow

@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import robot_run
 
+import robot_run
 from linerate.testbed import namespaces
 
 REASON = namespaces.available()

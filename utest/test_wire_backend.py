@@ -20,7 +20,7 @@ from linerate.errors import BenchError
 from linerate.testbed.namespaces import Cable, Topology, available, existing, plan
 
 REASON = available()
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(REASON is not None, reason=REASON or "")]
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.skipif(REASON is not None, reason=REASON or "")]
 
 
 def run(*command: str) -> str:
