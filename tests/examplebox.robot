@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation       A made-up box with VPP: the walk-through of docs/adding-a-platform.md.
 Resource            ../resources/acceptance.resource
-Suite Setup         Open Testbed For    examplebox    software=vpp
+Suite Setup         Open Testbed For    examplebox    software=vpp    testbed=${TESTBED}
 Suite Teardown      Close Testbed
 Test Tags           examplebox    vpp
 
