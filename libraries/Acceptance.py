@@ -20,7 +20,7 @@ from linerate.evidence.run import new_run_id
 from linerate.evidence.tables import trials_fragment, trials_table
 from linerate.recorder import Recorder
 from linerate.requirement import RATE_UNITS, Requirement
-from linerate.session import Session, lost_at_router
+from linerate.session import Session
 from linerate.trial import Trial
 from linerate.units import si
 from linerate.verdict import Ruling, Tally, Verdict
@@ -35,6 +35,7 @@ class Acceptance:
     """
 
     def __init__(self, results: str) -> None:
+        """*results*: the folder in which each run gets a folder of its own."""
         self._results = Path(results).resolve()
         self._run_id = new_run_id(datetime.now(UTC))
         self._suites = 0
@@ -103,26 +104,36 @@ class Acceptance:
         return requirement
 
     @keyword
+    def begin_evidence(self) -> None:
+        """Begin the record of a sentence: what follows belongs to it until `Keep Evidence`."""
+        self._open_recorder().begin(str(BuiltIn().get_variable_value("${TEST NAME}")))
+
+    @keyword
+    def warm_up(self, bench: Session, requirement: Requirement) -> None:
+        """Send the sentence's load for the goal's warm-up time. It is kept as trial 0, and not judged."""
+        trial = bench.warm_up(requirement)
+        if trial is not None:
+            self._open_recorder().keep_trial(requirement, trial, bench.link_bps)
+            logger.info(f"warm-up: offered {trial.offered} frames, lost {trial.lost}")
+
+    @keyword
     def run_trials_until_decided(self, bench: Session, requirement: Requirement) -> Verdict:
-        """Offer the sentence's load in trials until the goal's rule decides.
+        """Offer the sentence's load in trials until the goal's rule decides, between two readings of the router.
 
         Each trial is on the disk before the next begins.
         """
         recorder = self._open_recorder()
-        recorder.begin(str(BuiltIn().get_variable_value("${TEST NAME}")))
-        before = bench.read_router()
-        recorder.keep_telemetry("before", before)
 
         def on_trial(trial: Trial, so_far: Tally) -> None:
             recorder.keep_trial(requirement, trial, bench.link_bps)
             logger.info(_trial_words(trial, so_far))
 
-        verdict = bench.decide(requirement, on_trial)
-        if verdict.outcome is Ruling.INCONCLUSIVE:
-            return verdict
-        after = bench.read_router()
-        recorder.keep_telemetry("after", after)
-        return verdict.with_router(lost_at_router(before, after))
+        return bench.judge(requirement, on_trial, recorder.keep_telemetry)
+
+    @keyword
+    def inconclusive_verdict(self, bench: Session, requirement: Requirement, reason: str) -> Verdict:
+        """The verdict that the bench could not tell, because of *reason*."""
+        return bench.inconclusive(requirement, reason)
 
     @keyword
     def keep_evidence(self, bench: Session, verdict: Verdict) -> None:
@@ -153,7 +164,7 @@ class Acceptance:
         if verdict.outcome is Ruling.INCONCLUSIVE:
             raise Inconclusive(verdict.message)
         logger.info(verdict.message)
-        BuiltIn().set_test_message(verdict.message)
+        BuiltIn().set_test_message(verdict.message, append=True, separator="\n")
 
     @keyword
     def close_evidence(self) -> None:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from robot.api.deco import keyword, library
 
+from linerate.errors import BenchError
+from linerate.profiles import AddressRange, Profile
 from linerate.session import Session
 
 ETHERNET = 14
+IPV4 = bytes.fromhex("0800")
+IPV4_HEADER = 20
+IPV4_ADDRESSES = ETHERNET + 12
 IPV4_TTL = ETHERNET + 8
 IPV4_CHECKSUM = ETHERNET + 10
 
 
 @library(scope="GLOBAL", version="0.1")
 class ForwardedFrames:
-    """What a router owes each frame it forwards (RFC 1812 5.3.1 and 4.2.2.5; new link-layer addresses)."""
+    """What a router owes each frame it forwards (RFC 1812 5.3.1 and 4.2.2.5; new link-layer addresses).
+
+    The keywords judge what `Capture Forwarded Frames` returns. A wrong frame fails with ``FAIL:``; a port without any
+    frame is the bench's trouble, and fails without it.
+    """
 
     @keyword
     def time_to_live_should_be(self, frames: Mapping[int, tuple[bytes, ...]], expected: int) -> None:
@@ -24,7 +33,7 @@ class ForwardedFrames:
         for port, frame in _each(frames):
             if frame[IPV4_TTL] != expected:
                 raise AssertionError(f"FAIL: port {port}: time to live {frame[IPV4_TTL]}, should be {expected}")
-            if _sum16(frame[ETHERNET : ETHERNET + 20]) != 0xFFFF:
+            if _sum16(frame[ETHERNET : ETHERNET + IPV4_HEADER]) != 0xFFFF:
                 raise AssertionError(f"FAIL: port {port}: the IPv4 header checksum is wrong: {frame[:34].hex(' ')}")
 
     @keyword
@@ -43,11 +52,34 @@ class ForwardedFrames:
                 raise AssertionError(f"FAIL: port {port}: sent by {sender}, should be one of the router's: {right}")
 
 
+def frames_of(profile: Profile, frames: Iterable[bytes]) -> tuple[bytes, ...]:
+    """Those of *frames* that are *profile*'s: IPv4 with its addresses, of either direction.
+
+    Neighbour discovery, routing protocols and whatever else the router says of its own accord are left out.
+    """
+    ranges = [_numbers(profile.flows.source), _numbers(profile.flows.destination)]
+    found = []
+    for frame in frames:
+        if len(frame) < ETHERNET + IPV4_HEADER or frame[12:14] != IPV4:
+            continue
+        source, destination = struct.unpack_from("!II", frame, IPV4_ADDRESSES)
+        if (source in ranges[0] and destination in ranges[1]) or (source in ranges[1] and destination in ranges[0]):
+            found.append(frame)
+    return tuple(found)
+
+
+def _numbers(addresses: AddressRange) -> range:
+    return range(addresses.at(0), addresses.at(0) + addresses.count)
+
+
 def _each(frames: Mapping[int, tuple[bytes, ...]]) -> list[tuple[int, bytes]]:
-    found = [(port, frame) for port, seen in frames.items() for frame in seen]
-    if not found:
-        raise AssertionError("FAIL: no frame was captured")
-    return found
+    """Every frame with its port. Raises BenchError where a port has none: what was not seen cannot be judged."""
+    if not frames:
+        raise BenchError("no frame was captured; take what 'Capture Forwarded Frames' returns")
+    for port, seen in frames.items():
+        if not seen:
+            raise BenchError(f"no frame was captured at the generator's port {port}; there is nothing to judge")
+    return [(port, frame) for port, seen in frames.items() for frame in seen]
 
 
 def _mac(data: bytes) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 from robot.api import TestSuite, logger
 from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
-from robot.running.model import Keyword
 
+import SuiteSentences
 from linerate.errors import ConfigError, SentenceError
 from linerate.project import Project
-from linerate.requirement import is_sentence
 from linerate.session import Plan, Session
 
 
@@ -19,7 +19,10 @@ from linerate.session import Plan, Session
 class TestBench:
     """Reads what a bench consists of, checks every sentence of the suite against it, and starts and ends it."""
 
+    __test__ = False  # its name starts as pytest's classes do
+
     def __init__(self, project: str) -> None:
+        """*project* is the folder that holds ``variables/``, or one below it. Nothing is read or started yet."""
         self._root = Path(project)
         self._open: list[Session] = []
 
@@ -38,27 +41,44 @@ class TestBench:
     def check_sentences_of_suite(self, plan: Plan) -> None:
         """Understand every sentence of the running suite before any traffic is sent.
 
-        Fails naming file and line of each sentence that is not understood or asks more than the ports can carry.
+        Looked at are tests, the suite file's own keywords, set-ups, tear-downs, templates, the bodies of IF, FOR and
+        TRY, and what `Run Keyword` and its like call; not what `Run Keyword And Expect Error`, `… Ignore Error` and
+        `… Return Status` call, nor sentences with a variable that only the run sets. In ``__init__.robot`` it is every
+        file of the folder.
+
+        Fails naming file and line of each sentence that is not understood, asks more than the ports can carry, or is
+        no sentence to Robot because it compares nothing or has two spaces inside.
         """
-        built_in = BuiltIn()
-        source = built_in.get_variable_value("${SUITE SOURCE}")
+        suite = TestSuite.from_file_system(BuiltIn().get_variable_value("${SUITE SOURCE}"))
+        own = SuiteSentences.own_keywords(suite)
         wrong = []
-        for step in _steps(TestSuite.from_file_system(source)):
-            if not is_sentence(step.name or ""):
+        for step in SuiteSentences.steps(suite):
+            if SuiteSentences.plain(step.name) in own:
                 continue
-            try:
-                sentence = str(built_in.replace_variables(step.name))
-            except RobotNotRunningError:
-                raise
-            except Exception:  # a variable that only exists later, such as a loop's: judged when its turn comes
-                logger.debug(f"not checked before the run: {step.name}")
-                continue
-            try:
-                plan.requirement(sentence)
-            except SentenceError as error:
-                wrong.append(f"{source}:{step.lineno}: {error}")
+            problem = SuiteSentences.malformed(step, plan.catalogue, _is_keyword) or _misunderstood(step, plan)
+            if problem:
+                wrong.append(f"{step.where}: {problem}")
         if wrong:
             raise ConfigError("; ".join(wrong))
+
+    @keyword
+    def bench_should_be_open(self, bench: Session | None) -> None:
+        """Fail with the line that the suite lacks, where no testbed was opened."""
+        if bench is None:
+            source = BuiltIn().get_variable_value("${SUITE SOURCE}")
+            raise ConfigError(
+                "no testbed is open; the suite's settings need 'Suite Setup    Open Testbed For    <platform>' and"
+                " 'Suite Teardown    Close Testbed', as the suites in tests/ have",
+                source,
+            )
+
+    @keyword
+    def router_interface(self, bench: Session, side: int) -> str:
+        """The router's name for its interface on *side* (0 or 1: towards the generator's first or second port)."""
+        sides = bench.bench.facts.sides
+        if not 0 <= side < len(sides):
+            raise ConfigError(f"the router has no side {side}; right would be 0 to {len(sides) - 1}")
+        return sides[side].interface
 
     @keyword
     def start_bench(self, plan: Plan) -> Session:
@@ -81,21 +101,33 @@ class TestBench:
                 self._open.remove(bench)
 
     def close(self) -> None:
-        """Robot calls this at the end: whatever a suite left open is closed."""
-        while self._open:
-            self._open.pop().close()
+        """Robot calls this at the end: whatever a suite left open is closed, each even where one before it fails."""
+        with ExitStack() as stack:
+            while self._open:
+                stack.callback(self._open.pop(0).close)
 
 
-def _steps(suite: TestSuite) -> list[Keyword]:
-    found: list[Keyword] = []
+def _misunderstood(step: SuiteSentences.Step, plan: Plan) -> str | None:
+    text = SuiteSentences.sentence(step)
+    if text is None or step.needs_the_run():
+        return None
+    try:
+        sentence = str(BuiltIn().replace_variables(text))
+    except RobotNotRunningError:
+        raise
+    except Exception:  # a variable that only exists later: judged when its turn comes
+        logger.debug(f"not checked before the run: {text}")
+        return None
+    try:
+        plan.requirement(sentence)
+    except SentenceError as error:
+        return str(error)
+    return None
 
-    def walk(body: object) -> None:
-        for item in body:  # type: ignore[attr-defined]
-            if isinstance(item, Keyword):
-                found.append(item)
-            elif hasattr(item, "body"):
-                walk(item.body)
 
-    for test in suite.all_tests:
-        walk(test.body)
-    return found
+def _is_keyword(name: str) -> bool:
+    try:
+        BuiltIn().keyword_should_exist(name)
+    except AssertionError:
+        return False
+    return True

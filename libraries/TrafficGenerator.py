@@ -8,13 +8,17 @@ from collections.abc import Mapping
 from robot.api import logger
 from robot.api.deco import keyword, library
 
+from ForwardedFrames import frames_of
 from linerate.errors import BenchError
 from linerate.generators.base import Generator
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.requirement import Requirement
 from linerate.session import Session
 from linerate.testbed.bench import Bench
-from linerate.trial import Load, Trial
+from linerate.trial import Load
+
+STRAY = 32
+"""Frames of the router's own (neighbour discovery and the like) that a capture has room for beside the profile's."""
 
 
 @library(scope="GLOBAL", version="0.1")
@@ -40,9 +44,13 @@ class TrafficGenerator:
         logger.info(f"{profile.name}: mean frame {profile.mean_size:g} bytes with FCS, {profile.flows.count} flows")
 
     @keyword
-    def warm_up(self, bench: Session, requirement: Requirement) -> Trial | None:
-        """Send the sentence's load for the goal's warm-up time; what happens then is not judged."""
-        return bench.warm_up(requirement)
+    def check_reachability(self, bench: Session) -> None:
+        """Send slow traffic each way for a second; some of it must come back, whatever the router's speed.
+
+        Fails with one sentence where a way carries nothing (cables, addresses, routes, neighbours): that is the bench's
+        fault and must never read as loss.
+        """
+        bench.check_reachability()
 
     @keyword
     def capture_forwarded_frames(
@@ -50,12 +58,20 @@ class TrafficGenerator:
     ) -> Mapping[int, tuple[bytes, ...]]:
         """Send *traffic* (``64b``, ``imix``, …) at *pps* frames/s for a second and return frames that came back.
 
-        Returns a mapping of generator port to frames (bytes without FCS), at most *limit* each.
+        Returns a mapping of generator port to frames (bytes without FCS), at most *limit* each: IPv4 frames with the
+        addresses of *traffic* only, not what the router says of its own accord. Fails where a port that should receive
+        saw none of them.
         """
         profile = bench.plan.catalogue.profile(traffic.split())
-        frames = bench.capture(profile, bidirectional, Load(pps), limit)
-        if not any(frames.values()):
-            raise BenchError(f"no frame came back of {pps:g} frames/s of {traffic}; is the router configured?")
+        seen = bench.capture(profile, bidirectional, Load(pps), limit + STRAY)
+        expected = {way.rx_port for way in bench.ways(bidirectional)}
+        frames = {port: frames_of(profile, seen.get(port, ()))[:limit] for port in sorted(expected)}
+        missing = [str(port) for port, found in frames.items() if not found]
+        if missing:
+            raise BenchError(
+                f"no frame of {traffic} came back at the generator's port {' and '.join(missing)}, of {pps:g} frames/s"
+                f" sent; is the router configured for it?"
+            )
         return frames
 
     @keyword

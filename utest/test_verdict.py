@@ -137,9 +137,9 @@ def test_fail_message():
     assert verdict.outcome is Ruling.FAIL
     assert verdict.message == (
         "FAIL: 64b bidirectional ≥ 95% line rate in total: lost 15.1 % at 14.14 Mpps offered (goal: 0 %); forwarded"
-        " 12 Mpps (8.064 Gbit/s L1, 6.144 Gbit/s L2, 80.64 % line rate in total); 4 s of trials lost frames, 0 s did"
-        " not; goal 'quick': trials of 1 s, duration sum 10 s, loss ratio 0,"
-        " exceed ratio 0.3"
+        " 12 Mpps (8.064 Gbit/s L1, 6.144 Gbit/s L2, 80.64 % line rate in total), -15.1 % against the"
+        " threshold; 4 s of trials lost more than the goal allows, 0 s did not; goal 'quick': trials of 1 s, duration"
+        " sum 10 s, loss ratio 0, exceed ratio 0.3"
     )
 
 
@@ -161,11 +161,63 @@ def test_forwarding_rate():
     assert run("64b 1-flow forwards ≥ 5 Mpps", router(4.99e6)).outcome is Ruling.FAIL
     slow = run("64b 1-flow forwards ≥ 5 Mpps", router(6e6, ceiling=4e6))
     assert slow.outcome is Ruling.INCONCLUSIVE
-    assert "the generator offered 4 Mpps, less than the 5 Mpps asked" in slow.message
+    assert (
+        "the generator offered 4 Mpps (forwarded: 4 Mpps), less than the 5 Mpps that are to come back" in slow.message
+    )
+
+
+def sequence(*outcomes: Outcome):
+    """Answers trial by trial, the last one for ever."""
+    left = list(outcomes)
+    return lambda load, duration: left.pop(0) if len(left) > 1 else left[0]
+
+
+def test_a_slow_generator_and_a_lost_frame_are_no_fail_of_a_forwarding_rate():
+    found = run("64b 1-flow forwards ≥ 12 Mpps", router(2_999_999, ceiling=3e6))
+    assert found.outcome is Ruling.INCONCLUSIVE
+
+
+def test_half_the_load_in_twice_the_time_is_no_pass():
+    slow = Outcome(Load(1000), 1.0, 2.0, 0.0, (DirectionCount(0, 1, 1000, 1000, 1000),))
+    found = run("64b unidirectional ≥ 1 kpps", sequence(slow))
+    assert found.outcome is Ruling.INCONCLUSIVE
+    assert "2.00 s instead of 1 s" in found.message
+    assert run("64b unidirectional forwards ≥ 800 pps", sequence(slow)).outcome is Ruling.INCONCLUSIVE
+
+
+def test_on_a_simulated_clock_the_wall_says_nothing():
+    slow = Outcome(Load(1000), 1.0, 2.0, 0.0, (DirectionCount(0, 1, 1000, 1000, 1000),))
+    assert judge(1, slow, Tolerance(), clock_speed=50).valid
+    uncertain = Outcome(Load(1000), 1.0, 1.1, 0.0, slow.directions, readings={"elapsed_uncertainty": 0.1})
+    assert judge(1, uncertain, Tolerance()).valid
+
+
+def test_what_the_bench_spoilt_is_in_no_figure_of_the_router():
+    flapped = outcome(load=1e6, loss=1.0, faults=(Fault.LINK_DOWN,))
+    passed = run("64b unidirectional ≥ 1 Mpps", sequence(flapped, outcome(load=1e6)))
+    assert passed.message.startswith("PASS: 64b unidirectional ≥ 1 Mpps: lost 0 of 7000000 frames at 1 Mpps")
+    assert passed.figures["worst_loss_ratio"] == 0
+    failed = run("64b unidirectional ≥ 1 Mpps", sequence(flapped, outcome(load=1e6, loss=0.001)))
+    assert "lost 0.1 % at 1 Mpps offered (goal: 0 %)" in failed.message
+
+
+def test_a_pass_with_loss_says_why_it_is_one():
+    found = run("64b unidirectional ≥ 1 Mpps", sequence(outcome(load=1e6, loss=0.01), outcome(load=1e6)))
+    assert "lost 10000 of 8000000 frames" in found.message
+    assert "in 1 of 8 trials (1 s; the goal allows 3 s), at most 1 %" in found.message
+
+
+def test_a_busy_generator_is_named_in_a_failure():
+    count = DirectionCount(0, 1, 1000, 1000, 900)
+    busy = Outcome(Load(1000), 1, 1, 0, (count,), readings={"cpu_util": 97})
+    found = run("64b unidirectional ≥ 1 kpps", sequence(busy))
+    assert "the generator's CPU was 97 % busy, which may be a cause" in found.message
 
 
 def test_only_the_rfc2544_goal_may_be_called_so():
     assert run("64b unidirectional ≥ 5 Mpps", router(6e6), "rfc2544").is_rfc2544_throughput
+    assert not run("imix unidirectional ≥ 1 Mpps", router(6e6), "rfc2544").is_rfc2544_throughput
+    assert not run("64b unidirectional ≥ 5 Mpps", router(4e6), "rfc2544").is_rfc2544_throughput
     assert not run("64b unidirectional ≥ 5 Mpps", router(6e6), "standard").is_rfc2544_throughput
 
 

@@ -94,7 +94,7 @@ class Recorder:
                 extra={
                     "figures": dict(verdict.figures),
                     "router_drops": dict(verdict.router_drops or {}),
-                    "rfc2544_throughput": verdict.is_rfc2544_throughput,
+                    "rfc2544_throughput": verdict.is_rfc2544_throughput and not self.environment.simulated,
                 },
             )
         )

@@ -6,10 +6,11 @@ The keyword libraries call it step by step, so that every step shows in Robot's 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from .errors import BenchError, ConfigError, SentenceError
+from .errors import BenchError, ConfigError, LinerateError, SentenceError
 from .generators.base import Generator, Way
 from .goals import Goal, read_goal
 from .methods.cost import cost
@@ -27,6 +28,19 @@ from .testbed.bench import Bench, open_bench
 from .testbed.settings import Testbed, read_testbed
 from .trial import Load, Outcome, Trial, judge
 from .verdict import Ruling, Tally, Verdict
+
+PROBE_PPS = 1000.0
+"""Frames/s each way that must come back before anything is judged."""
+
+BOOT_TOLERANCE = 5.0
+"""Seconds by which the computed moment of booting may move: a router tells its uptime in whole seconds, late."""
+
+BREAKDOWNS = (LinerateError, OSError, LookupError, ValueError, TypeError, ArithmeticError, RuntimeError)
+"""What makes a verdict INCONCLUSIVE. Not Exception: Robot stops a run by raising one of its own."""
+
+
+class RouterRestarted(BenchError):
+    """The router booted anew between two readings."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +93,7 @@ class Session:
     generator: Generator | None = None
     router: Router | None = None
     _prepared: tuple[Profile, bool] | None = field(default=None, repr=False)
-    _uptime: float = 0.0
+    _booted: float | None = None
     _versions: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -171,7 +185,7 @@ class Session:
         return self._generator.measure(load, duration)
 
     def warm_up(self, requirement: Requirement) -> Trial | None:
-        """A first trial that counts for nothing (caches, frequency scaling). None where the goal has none."""
+        """A first trial that is not judged (caches, frequency scaling). None where the goal has none."""
         given = self.plan.testbed.warm_up
         seconds = self.plan.goal.warm_up if given is None else given
         if not seconds:
@@ -206,9 +220,60 @@ class Session:
             if requirement.quantity is Quantity.LOSS:
                 goal = goal.allowing(requirement.threshold.number / 100)
             return verify(requirement, load, goal, self.measure, self.link_bps, conditions)
+        except BREAKDOWNS as error:
+            words = str(error) if isinstance(error, LinerateError) else f"{type(error).__name__}: {error}"
+            return self.inconclusive(
+                requirement, f"the bench broke down after {len(seen)} trials: {words}", tuple(seen)
+            )
+
+    def judge(
+        self,
+        requirement: Requirement,
+        on_trial: Callable[[Trial, Tally], None],
+        on_telemetry: Callable[[str, Telemetry], None],
+    ) -> Verdict:
+        """:meth:`decide` between two readings of the router's counters.
+
+        A router that restarted meanwhile makes it INCONCLUSIVE. One that cannot be read afterwards does not take back
+        what the trials proved.
+        """
+        try:
+            before = self.read_router()
         except BenchError as error:
-            reason = f"the bench broke down after {len(seen)} trials: {error}"
-            return Verdict(requirement, goal, Ruling.INCONCLUSIVE, reason, tuple(seen), self.link_bps, {})
+            return self.inconclusive(requirement, f"the router could not be read before the trials: {error}")
+        on_telemetry("before", before)
+        verdict = self.decide(requirement, on_trial)
+        try:
+            after = self.read_router()
+        except RouterRestarted as error:
+            return self.inconclusive(requirement, str(error), verdict.trials)
+        except BenchError as error:
+            return replace(verdict, reason=f"{verdict.reason}; the router could not be read afterwards: {error}")
+        on_telemetry("after", after)
+        interfaces = {side.interface for side in self.bench.facts.sides}
+        return verdict.with_router(lost_at_router(before, after, interfaces))
+
+    def inconclusive(self, requirement: Requirement, reason: str, trials: tuple[Trial, ...] = ()) -> Verdict:
+        """The verdict that the bench could not tell, and why."""
+        return Verdict(requirement, self.plan.goal, Ruling.INCONCLUSIVE, reason, trials, self.link_bps, {})
+
+    def check_reachability(self) -> None:
+        """A second of slow traffic each way, before anything is judged. Raises BenchError where a way carries none.
+
+        Swapped cables, a wrong next hop or an unconfigured router are the bench's: they must never read as loss.
+        """
+        profile = self.plan.catalogue.profile(["64b"])
+        self.put_traffic(profile, bidirectional=True)
+        outcome = self.measure(Load(PROBE_PPS), 1.0)
+        for way in outcome.directions:
+            if not way.offered:
+                raise BenchError(f"the generator's port {way.tx_port} sends nothing; look at the TRex server's console")
+            if not way.forwarded:
+                raise BenchError(
+                    f"none of {way.offered} frames sent from the generator's port {way.tx_port} came back at port"
+                    f" {way.rx_port}; check the cables, the router's addresses, routes and neighbours, and the"
+                    f" destination MAC of TRex's port"
+                )
 
     def capture(self, profile: Profile, bidirectional: bool, load: Load, limit: int) -> Mapping[int, tuple[bytes, ...]]:
         """A short trial whose received frames are looked at: port -> frames without FCS."""
@@ -218,12 +283,16 @@ class Session:
     # -- the router ----------------------------------------------------------------------------------------------------
 
     def read_router(self) -> Telemetry:
-        """Counters now; raises BenchError where the router has restarted since the last reading."""
+        """Counters now. Raises RouterRestarted where the moment it booted is not what it was, BenchError else."""
         telemetry = self._router.read()
-        if telemetry.uptime + 1 < self._uptime:
-            self._uptime = telemetry.uptime
-            raise BenchError("the router restarted: its uptime went backwards; look at its console and run again")
-        self._uptime = telemetry.uptime
+        speed = self.bench.facts.clock_speed
+        booted = time.monotonic() * speed - telemetry.uptime
+        before, self._booted = self._booted, booted
+        if before is not None and booted - before > BOOT_TOLERANCE * speed:
+            raise RouterRestarted(
+                f"the router restarted: it says that it is up for {telemetry.uptime:.0f} s; look at its console and run"
+                " again"
+            )
         return telemetry
 
     def _cycles(self, traffic: float) -> float:
@@ -265,12 +334,16 @@ class Session:
             stack.callback(self.release_generator)
 
 
-def lost_at_router(before: Telemetry, after: Telemetry) -> dict[str, int]:
-    """What the router's own counters say it dropped between two readings, by cause, without the zeros."""
+def lost_at_router(before: Telemetry, after: Telemetry, interfaces: Collection[str]) -> dict[str, int]:
+    """What the router's own counters say it dropped between two readings, by cause, without the zeros.
+
+    Only *interfaces* (those under test) and what the router counts as a whole.
+    """
     found: dict[str, int] = {}
-    for name, now in after.interfaces.items():
+    for name in interfaces:
+        now = after.interfaces.get(name)
         then = before.interfaces.get(name)
-        if then is None:
+        if now is None or then is None:
             continue
         for what in ("rx_drops", "rx_errors", "tx_drops", "tx_errors"):
             difference = getattr(now, what) - getattr(then, what)

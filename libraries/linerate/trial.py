@@ -111,21 +111,33 @@ Measure = Callable[[Load, float], Outcome]
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far a trial may be from what was asked before it is invalid. Ratios of the intended count; times in s."""
+    """How far a trial may be from what was asked before it is invalid.
+
+    ``under``, ``over``: ratios of the intended count; ``late``: ratio of the trial's duration.
+    """
 
     under: float = 0.005
     over: float = 0.005
-    late: float = 1.0
-    late_ratio: float = 0.02
+    late: float = 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """An outcome with what is wrong with it. ``number`` counts from 1 within a requirement; warm-up trials are 0."""
+    """An outcome with what is wrong with it. ``number`` counts from 1 within a requirement; warm-up trials are 0.
+
+    ``sent_for``: s that frames were really sent, by the bench's clock; rates are counts divided by it. None: not known
+    better than the duration asked for.
+    """
 
     number: int
     outcome: Outcome
     problems: tuple[Problem, ...]
+    sent_for: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that frames were sent: at least the duration asked for."""
+        return max(self.outcome.duration, self.sent_for or 0.0)
 
     @property
     def offered(self) -> int:
@@ -180,8 +192,10 @@ def judge(number: int, outcome: Outcome, tolerance: Tolerance, clock_speed: floa
             found.append(Problem(Fault.OVER_OFFERED, f"{way}: {sent} frames instead of {asked}"))
         if direction.surplus:
             found.append(Problem(Fault.SURPLUS, f"{way}: {direction.forwarded} received, {sent} sent"))
-    # a wall-clock allowance is worth clock_speed times as much on the bench's own clock
-    late = outcome.elapsed - outcome.duration
-    if late > tolerance.late * clock_speed + tolerance.late_ratio * outcome.duration:
-        found.append(Problem(Fault.STRETCHED, f"{outcome.elapsed:.2f} s instead of {outcome.duration:g} s"))
-    return Trial(number, outcome, tuple(found))
+    # a simulated clock sends for exactly the duration, and the wall says nothing of it
+    sent_for = outcome.duration
+    if clock_speed == 1.0:
+        sent_for = max(outcome.duration, outcome.elapsed - outcome.readings.get("elapsed_uncertainty", 0.0))
+    if sent_for > outcome.duration * (1 + tolerance.late):
+        found.append(Problem(Fault.STRETCHED, f"{sent_for:.2f} s instead of {outcome.duration:g} s"))
+    return Trial(number, outcome, tuple(found), sent_for)

@@ -8,7 +8,6 @@ from typing import Protocol
 
 from ..trial import DirectionCount, Trial
 from ..units import Rate
-from ..verdict import transmission_seconds
 
 
 class Traffic(Protocol):
@@ -57,7 +56,7 @@ def rows(trials: Sequence[Trial], traffic: Traffic, link_bps: float) -> tuple[Ro
 
     found = []
     for trial in trials:
-        seconds = transmission_seconds(trial)
+        seconds = trial.seconds
         for count in trial.outcome.directions:
             found.append(
                 Row(

@@ -84,6 +84,7 @@ class TrialRecord:
             "clock_speed": self.clock_speed,
             "number": self.trial.number,
             "valid": self.trial.valid,
+            "sent_for": self.trial.sent_for,
             "load_pps": outcome.load.pps,
             "duration": outcome.duration,
             "elapsed": _finite(outcome.elapsed),
@@ -119,7 +120,7 @@ class TrialRecord:
             mean_size=take.number("mean_size"),
             link_bps=take.number("link_bps"),
             clock_speed=take.number("clock_speed"),
-            trial=Trial(take("number", int), outcome, problems),
+            trial=Trial(take("number", int), outcome, problems, take("sent_for", float, int, type(None))),
         )
 
 

@@ -42,12 +42,16 @@ def cost(
         return outcome
 
     def weigh(trial: Trial) -> Evidence:
-        # at a load it names, less than that load says nothing: a packet costs more when there are fewer of them;
-        # and how long frames came must be known, to leave out the polling before and after
+        # how long frames came must be known, to leave out the polling before and after
         stretched = any(problem.fault is Fault.STRETCHED for problem in trial.problems)
-        if stretched or not trial.blames_router or (requirement.load is not None and not trial.valid):
+        if stretched or not trial.blames_router:
             return Evidence.NONE
-        return Evidence.GOOD if cycles[trial.number - 1] <= requirement.threshold.number else Evidence.BAD
+        cheap = cycles[trial.number - 1] <= requirement.threshold.number
+        # a packet costs more when there are fewer of them: dear at less than the load proves nothing, cheap does,
+        # but not where the sentence names the load
+        if not trial.valid and (requirement.load is not None or not cheap):
+            return Evidence.NONE
+        return Evidence.GOOD if cheap else Evidence.BAD
 
     ruling, trials = until_decided(reading, load, goal, weigh, conditions)
     scope = " each way" if requirement.bidirectional else ""

@@ -27,10 +27,10 @@ def saturate(
     threshold = requirement.threshold_pps(link_bps)
     if ruling is Ruling.INCONCLUSIVE:
         reason = bench_reason(trials)
-        if not any(trial.lost for trial in trials):
+        if max(offered) < threshold:
             reason = (
-                f"the generator offered {si(max(offered), 'pps')}, less than the {si(threshold, 'pps')} asked, and"
-                f" nothing of it was lost; use a faster generator"
+                f"the generator offered {si(max(offered), 'pps')} (forwarded: {si(max(rates), 'pps')}), less than the"
+                f" {si(threshold, 'pps')} that are to come back; use a faster generator"
             )
     else:
         mean = figures["forwarded_pps"]

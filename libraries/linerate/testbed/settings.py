@@ -77,15 +77,14 @@ class ToleranceSettings(Config):
 
     under: Ratio | None = None
     over: Ratio | None = None
-    late: Annotated[float, Field(ge=0, le=60)] | None = None
-    late_ratio: Ratio | None = None
+    late: Ratio | None = None
 
 
 class CommonSettings(Config):
     """What every testbed says.
 
-    ``prepare``: whether addresses, neighbours and routes are put on the router (``configure``, undone afterwards),
-    only looked at (``check``) or left alone (``none``). ``maximum_load_percent``: the generator's ceiling in per cent
+    ``prepare``: whether addresses, neighbours and routes are put on the router (``configure``, undone afterwards) or
+    are there already (``none``). ``maximum_load_percent``: the generator's ceiling in per cent
     of line rate, the load of "forwards … at maximum offered load". ``warm_up`` in s; None leaves it to the goal.
     """
 
@@ -95,7 +94,7 @@ class CommonSettings(Config):
         SideSettings(address="100.65.1.1/24", peer="100.65.1.2", network="16.0.0.0/8"),
         SideSettings(address="100.65.2.1/24", peer="100.65.2.2", network="48.0.0.0/8"),
     )
-    prepare: Literal["configure", "check", "none"] = "configure"
+    prepare: Literal["configure", "none"] = "configure"
     maximum_load_percent: Annotated[float, Field(gt=0, le=100)] = 97.0
     tolerance: ToleranceSettings = ToleranceSettings()
     warm_up: Annotated[float, Field(ge=0, le=600)] | None = None
