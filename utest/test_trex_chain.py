@@ -121,12 +121,40 @@ def test_received_frames_are_shown(bench: Bench) -> None:
 
 
 def test_loss_and_the_faults_of_the_bench_are_told_apart(another: Callable[..., Bench]) -> None:
-    with another(loss=0.1, ierrors=5, link_down=1).user("alice") as generator:
+    with another(loss=0.1, ierrors=5, link_down=1).user("alice", drain=0.1) as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
         found = generator.measure(Load(10_000), 0.2)
     [direction] = found.directions
     assert (direction.offered, direction.forwarded) == (2000, 1800)
-    assert {item.fault for item in found.problems} == {Fault.GENERATOR, Fault.LINK_DOWN}
+    # five frames missed at the generator do not explain two hundred
+    assert {item.fault for item in found.problems} == {Fault.LINK_DOWN} and found.readings["ierrors"] == 5
+
+
+def test_frames_that_come_late_are_waited_for_and_only_then(another: Callable[..., Bench]) -> None:
+    with another(late=0.6).user("alice") as generator:
+        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
+        late = generator.measure(Load(1000), 0.2)
+    assert late.directions[0].lost == 0 and 0.4 < late.readings["drain"] < 2
+    with another(late=0.6).user("alice", drain=0.2) as generator:
+        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
+        assert generator.measure(Load(1000), 0.2).directions[0].lost > 0
+
+
+def test_a_link_that_is_down_within_a_trial_only_is_a_fault(another: Callable[..., Bench]) -> None:
+    with another(flap=1).user("alice") as generator:
+        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
+        flapped = generator.measure(Load(1000), 1.0)
+        assert all(port.link_up for port in generator.ports)
+    assert flapped.directions[0].lost == 0
+    assert [(item.fault, item.detail) for item in flapped.problems] == [(Fault.LINK_DOWN, "generator port 1")]
+
+
+def test_a_second_that_took_two_is_seen(another: Callable[..., Bench]) -> None:
+    with another(stretch=2).user("alice") as generator:
+        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
+        found = generator.measure(Load(1000), 1.0)
+    assert found.elapsed - found.readings["elapsed_uncertainty"] > 1.5
+    assert found.directions[0].offered == found.directions[0].intended and found.problems == ()
 
 
 def test_a_fast_clock_makes_a_long_trial_short(another: Callable[..., Bench]) -> None:
@@ -193,7 +221,7 @@ from linerate.trial import Load
 sync, events, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
 with TrexGenerator(TrexSettings("127.0.0.1", sync, events, username="alice")) as generator:
     generator.prepare(Catalogue.read(folder).profile(["64b"]), (Way(0, 1),))
-    print(generator._process.pid, flush=True)
+    print(generator.client_pid, flush=True)
     generator.measure(Load(1000), 60)
 """
 

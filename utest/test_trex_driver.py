@@ -17,7 +17,7 @@ from linerate.generators.trex import imp_bridge
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings, outcome
 from linerate.generators.trex.probe import probe
 from linerate.generators.trex.process import ClientProcess
-from linerate.generators.trex.watch import Watch, clean
+from linerate.generators.trex.watch import Watch, busiest_load, clean
 from linerate.trial import Fault, Load
 
 BOTH = (Way(0, 1), Way(1, 0, swapped=True))
@@ -33,7 +33,7 @@ def answer(after: dict[str, dict[str, int]], **other: Any) -> dict[str, Any]:
         "links": {"0": True, "1": True},
         "complaints": [],
         "finished": True,
-        "elapsed": [1.01, 1.03],
+        "elapsed": [1.01, 1.05],
         "drained": 0.02,
     }
     glob = {"m_total_queue_full": 3.0}
@@ -60,20 +60,27 @@ def test_counts_are_differences_of_totals_per_way() -> None:
     assert found.problems == () and found.readings["cpu_util"] == 12.5
 
 
-def test_a_duration_that_is_possible_is_taken_as_elapsed() -> None:
-    assert outcome(answer(FULL, elapsed=[0.97, 1.01]), Load(1000), 1.0, BOTH).elapsed == 1
-    assert outcome(answer(FULL, elapsed=[0.5, 0.6]), Load(1000), 1.0, BOTH).elapsed == 0.6
+@pytest.mark.parametrize(
+    ("range_", "elapsed", "uncertainty"),
+    [((0.97, 1.01), 1.0, 0.03), ((0.5, 0.6), 0.55, 0.05), ((1.98, 2.02), 2.0, 0.02), ((0.1, 2.0), 1.0, 1.0)],
+)
+def test_elapsed_tells_how_exact_it_is(range_: tuple[float, float], elapsed: float, uncertainty: float) -> None:
+    # a duration that is possible is taken; one that is not stays visible: elapsed - uncertainty is surely reached
+    found = outcome(answer(FULL, elapsed=list(range_)), Load(1000), 1.0, BOTH)
+    assert found.elapsed == pytest.approx(elapsed)
+    assert found.readings["elapsed_uncertainty"] == pytest.approx(uncertainty)
 
 
 def test_elapsed_is_on_the_clock_of_the_bench() -> None:
     found = outcome(answer(FULL), Load(1000), 20.0, BOTH, clock_speed=20)
-    assert found.elapsed == pytest.approx(20.2) and found.readings["drain"] == pytest.approx(0.4)
+    assert found.elapsed == pytest.approx(20.6) and found.readings["drain"] == pytest.approx(0.4)
+    assert found.readings["elapsed_uncertainty"] == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"after": {**FULL, "1": {**FULL["1"], "ierrors": 4}}}, Fault.GENERATOR),
+        ({"after": {**FULL, "0": {**FULL["0"], "ierrors": 20}}}, Fault.GENERATOR),
         ({"after": {**FULL, "0": {**FULL["0"], "oerrors": 4}}}, Fault.GENERATOR),
         ({"after": {**FULL, "1": {"opackets": 1, "ipackets": 1007}}}, Fault.COUNTERS),
         ({"links": {"0": True, "1": False}}, Fault.LINK_DOWN),
@@ -87,12 +94,30 @@ def test_what_the_generator_saw_go_wrong_is_a_problem(change: dict[str, Any], fa
     assert [item.fault for item in found.problems] == [fault]
 
 
-def test_a_full_queue_is_a_problem_only_where_frames_were_not_sent() -> None:
-    full = {"m_total_queue_full": 50.0}
-    sent = outcome(answer(FULL, glob=full), Load(1000), 1.0, BOTH)
-    assert sent.problems == () and sent.readings["queue_full"] == 47
-    short = outcome(answer({**FULL, "0": {**FULL["0"], "opackets": 800}}, glob=full), Load(1000), 1.0, BOTH)
-    assert [item.fault for item in short.problems] == [Fault.UNDER_OFFERED]
+@pytest.mark.parametrize("sent", [1005, 800])
+def test_a_full_queue_is_a_reading_that_others_judge(sent: int) -> None:
+    after = {**FULL, "0": {**FULL["0"], "opackets": sent}}
+    found = outcome(answer(after, glob={"m_total_queue_full": 50.0}), Load(1000), 1.0, BOTH)
+    assert found.problems == () and found.readings["queue_full"] == 47
+
+
+@pytest.mark.parametrize(
+    ("errors", "acquitted"),
+    [
+        ({"0": 19}, False),  # of 20 frames lost on the way to port 0: one is the router's
+        ({"0": 20}, True),
+        ({"1": 500}, False),  # at a port that lost nothing
+        ({"0": 20, "1": 3}, True),
+    ],
+)
+def test_errors_at_the_generator_acquit_the_router_only_of_what_they_explain(
+    errors: dict[str, int], acquitted: bool
+) -> None:
+    after = {port: {**counts, "ierrors": errors.get(port, 0)} for port, counts in FULL.items()}
+    found = outcome(answer(after), Load(1000), 1.0, BOTH)
+    assert found.readings["ierrors"] == sum(errors.values())
+    assert [item.fault for item in found.problems] == [Fault.GENERATOR] * acquitted
+    assert all("errors or missed" in item.detail and "20 at port 0" in item.detail for item in found.problems)
 
 
 # -- no usable server --------------------------------------------------------------------------------------------------
@@ -234,6 +259,27 @@ def test_events_are_noted_even_where_the_library_fails_on_them() -> None:
     assert set(watch.done) == {1} and watch.complaints == ["port 0 was taken by 'bob'"]
 
 
+def test_a_link_that_was_down_for_a_moment_is_remembered_and_links_are_asked_for_in_doubt() -> None:
+    watch = Watch(session_id=7)
+    handler = watch.wrap(lambda kind, data: None)
+    assert not watch.doubtful
+    handler(8, {"port_id": 0, "attr": {"link": {"up": True}, "promiscuous": {"enabled": True}}})
+    assert watch.doubtful and watch.down == set()
+    handler(8, {"port_id": 1, "attr": {"link": {"up": False}}})
+    handler(8, {"port_id": 1, "attr": {"link": {"up": True}}})
+    for strange in ({"port_id": 0}, {"port_id": 0, "attr": None}, {"port_id": 0, "attr": {"link": "up"}}):
+        handler(8, strange)
+    assert watch.down == {1} and watch.complaints == []
+    watch.clear()
+    assert watch.down == set() and not watch.doubtful
+
+
+def test_the_load_is_the_busiest_figure_of_the_whole_and_of_the_sending_ports() -> None:
+    published = {"m_cpu_util": 20.0, "m_cpu_util_raw": 30, "m_cpu_util-0": 40.0, "m_cpu_util-1": 90.0}
+    assert busiest_load(published, [0]) == 40 and busiest_load(published, [0, 1]) == 90
+    assert busiest_load({"m_cpu_util_raw": 30}, [0]) == 30 and busiest_load({}, [0]) == 0
+
+
 @pytest.mark.slow
 def test_the_client_ends_when_its_parent_lets_go_and_answers_nonsense_with_a_sentence() -> None:
     process = ClientProcess()
@@ -241,7 +287,7 @@ def test_the_client_ends_when_its_parent_lets_go_and_answers_nonsense_with_a_sen
         with pytest.raises(BenchError, match="no command 'dance'"):
             process.call("dance", 30)
         with pytest.raises(BenchError, match="not connected"):
-            process.call("trial", 30, {"rates": {}, "receivers": [], "duration": 1})
+            process.call("trial", 30, {"rates": {}, "ways": [], "duration": 1})
     finally:
         process.close()
     assert not process.alive
@@ -257,5 +303,5 @@ def test_a_client_that_dies_is_a_sentence_with_its_last_words() -> None:
 
 
 def test_a_client_that_does_not_exist_is_refused_before_anything_starts() -> None:
-    with pytest.raises(BenchError, match="right would be 'pypi'"):
-        TrexGenerator(TrexSettings("127.0.0.1", client="nope"))
+    with pytest.raises(BenchError, match=r"/opt/trex' .*not supported by this version.*'client: pypi'"):
+        TrexGenerator(TrexSettings("127.0.0.1", client="/opt/trex"))

@@ -1,11 +1,13 @@
 """A process for tests: the embedded TRex server over a cable between its two ports, whose faults are as asked for.
 
 Specification: ``loss`` 0..1 of the frames; ``ierrors`` per trial at the receiving port; ``link_down`` a port;
-``clock_speed``.
+``flap`` a port whose link is down in the middle half of what it receives; ``late`` s by which frames come late;
+``stretch`` how many times longer than asked sending takes; ``clock_speed``.
 """
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from linerate.embedded.backend import CapturedFrame, PortCounters, PortDescription, StreamTraffic, Utilisation
@@ -21,6 +23,9 @@ class Cable:
         self.loss = float(specification.get("loss", 0))
         self.missed = int(specification.get("ierrors", 0))
         self.down = specification.get("link_down")
+        self.flap = specification.get("flap")
+        self.late = float(specification.get("late", 0))
+        self.stretch = float(specification.get("stretch", 1))
         self.ports = tuple(
             PortDescription(index, f"02:00:00:00:0{index}:01", f"02:00:00:00:0{index}:02", 10e9, "cable")
             for index in (0, 1)
@@ -32,8 +37,10 @@ class Cable:
         return time.monotonic() * self.speed
 
     def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
+        taken = None if duration is None else duration * self.stretch
         for port, streams in traffic.items():
-            self.jobs[port].append((self.now(), duration, streams))
+            slowed = tuple(replace(stream, pps=stream.pps / self.stretch) for stream in streams)
+            self.jobs[port].append((self.now(), taken, slowed))
 
     def update(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
         raise ValueError("not needed here")
@@ -54,10 +61,11 @@ class Cable:
         begun, duration, _ = self.jobs[port][-1]
         return duration is None or self.now() < begun + duration
 
-    def sent(self, port: int) -> tuple[int, int]:
+    def sent(self, port: int, ago: float = 0.0) -> tuple[int, int]:
+        now = self.now() - ago
         frames = octets = 0
         for begun, duration, streams in self.jobs[port]:
-            passed = self.now() - begun if duration is None else min(self.now() - begun, duration)
+            passed = max(0.0, now - begun if duration is None else min(now - begun, duration))
             for stream in streams:
                 count = round(stream.pps * passed)
                 frames, octets = frames + count, octets + count * (len(stream.frame) + 4)
@@ -65,7 +73,7 @@ class Cable:
 
     def counters(self, port: int) -> PortCounters:
         out, out_bytes = self.sent(port)
-        came, came_bytes = self.sent(1 - port)
+        came, came_bytes = self.sent(1 - port, self.late)
         return PortCounters(
             opackets=out,
             ipackets=round(came * (1 - self.loss)),
@@ -75,6 +83,9 @@ class Cable:
         )
 
     def link_up(self, port: int) -> bool:
+        if port == self.flap and self.jobs[1 - port]:
+            begun, duration, _ = self.jobs[1 - port][-1]
+            return not 0.25 < (self.now() - begun) / (duration or 1) < 0.75
         return port != self.down
 
     def capture(self, port: int, limit: int) -> None:

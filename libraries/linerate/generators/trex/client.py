@@ -18,9 +18,10 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
+from linerate.generators.trex.drain import drained
 from linerate.generators.trex.library import build_stream, load_library
 from linerate.generators.trex.service import Refusal, Service
-from linerate.generators.trex.watch import Watch, clean
+from linerate.generators.trex.watch import Watch, busiest_load, clean
 
 REPLY = 5.0
 """Seconds that one answer of the server may take; the library's own limit is 10."""
@@ -28,8 +29,12 @@ REPLY = 5.0
 SILENCE = 5.0
 """Seconds without any message of the server (it publishes every 0.5 s) after which it counts as lost."""
 
-STEADY = 0.1
-"""Seconds of the bench's clock for which counters must stand still before the drain counts as over."""
+END_DELAY = 0.015
+"""Seconds that may pass from the last frame to the server's message of it, besides the message's own way: TRex's main
+loop looks every 10 ms, the embedded server every 4 ms."""
+
+LOOK = 0.5
+"""Seconds between two looks at the links during a trial (TRex itself looks every 0.5 s)."""
 
 FIELDS = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
 
@@ -44,6 +49,7 @@ class Session:
         self._held: list[int] = []
         self._gone = False
         self._watch = Watch(0)
+        self._trip = 0.0  # s that the last question for counters took, there and back
 
     def command(self, name: str) -> Callable[..., Any]:
         """The command called *name*. Raises Refusal."""
@@ -177,56 +183,62 @@ class Session:
     def trial(
         self,
         rates: Mapping[str, float],
-        receivers: list[int],
+        ways: list[tuple[int, int]],
         duration: float,
         clock_speed: float = 1.0,
         drain: float = 2.0,
     ) -> dict[str, Any]:
         """Send *rates* (frames/s per port number) for *duration* s of the bench's clock, drain, count.
 
-        *drain*: the longest wait for frames under way, s of the bench's clock. Answers counters before and after per
-        port, global readings, ``elapsed`` (wall s of sending, at least and at most), ``finished`` and what
-        the server complained of.
+        *ways*: sending and receiving port of each way; *drain*: see :func:`.drain.drained`. Answers counters before
+        and after per port, global readings, ``elapsed`` (wall s of sending, at least and at most), ``finished``,
+        ``links`` (per port: up whenever it was looked at) and what the server complained of. ``cpu_util``: the busiest
+        that the generator as a whole or a sending port was while sending, in per cent.
         """
         client, sending = self._connected(), {int(port): float(rate) for port, rate in rates.items()}
-        self._check_cancelled()
+        involved = sorted({*sending, *(port for way in ways for port in way)})
         self._watch.clear()
         before = self._counters()
-        started, steady = time.time(), time.monotonic()
-        asked = time.monotonic()
+        trip, idle = self._trip, self._snapshot()
+        started, asked = time.time(), time.monotonic()
         began = self._start(sending, duration)
         limit = began + 1.5 * duration / clock_speed + 5
-        busiest = self._await_end(sending, limit)
+        busiest = self._await_end(sending, involved, limit, idle)
         finished = all(port in self._watch.done for port in sending)
         if not finished:
             client.stop(list(sending), rx_delay_ms=0)
         ended = max(self._watch.done.values()) if finished else time.monotonic()
+        first = self._counters()
+        # sending began between the start's request and its answer, and ended before its message came
+        latency = END_DELAY + max(trip, self._trip)
+        if busiest is None:  # nothing was published while sending: a trial this short shows in what comes next
+            busiest = busiest_load(self._snapshot(), sending)
         intended = {port: round(rate * duration) for port, rate in sending.items()}
-        after, drained = self._drained(before, intended, receivers, clock_speed, drain)
-        links = {str(item["index"]): item["link_up"] for item in self.ports(sorted({*sending, *receivers}))}
-        readings = {key: after["global"].get(key, 0) for key in ("m_rx_cpu_util", "m_cpu_util")}
+        after, waited = drained(first, self._counters, before, ways, intended, drain, clock_speed)
+        down = {item["index"] for item in self.ports(involved) if not item["link_up"]} | self._watch.down
         return {
             "started": started,
-            "clock_jump": (time.time() - started) - (time.monotonic() - steady),
-            "elapsed": [ended - began, ended - asked],
+            "clock_jump": (time.time() - started) - (time.monotonic() - asked),
+            "elapsed": [max(0.0, ended - latency - began), ended - asked],
             "finished": finished,
-            "drained": drained,
+            "drained": waited,
             "before": before,
             "after": after,
-            "links": links,
+            "links": {str(port): port not in down for port in involved},
             "complaints": list(self._watch.complaints),
-            "cpu_util": max(busiest, float(readings["m_cpu_util"])),
-            "rx_cpu_util": float(readings["m_rx_cpu_util"]),
+            "cpu_util": busiest,
+            "rx_cpu_util": float(first["global"].get("m_rx_cpu_util", 0)),
         }
 
-    def capture(self, receivers: list[int], keep: int, **trial: Any) -> dict[str, Any]:
+    def capture(self, ways: list[tuple[int, int]], keep: int, **trial: Any) -> dict[str, Any]:
         """A trial during which up to *keep* frames of each receiving port are kept, as hexadecimal digits."""
         client, frames = self._connected(), {}
+        receivers = sorted({port for _, port in ways})
         client.set_service_mode(receivers, True)
         try:
             # one capture per port, lest one port's frames crowd out the other's
             kept = {port: client.start_capture(rx_ports=[port], limit=keep)["id"] for port in receivers}
-            answer = self.trial(receivers=receivers, **trial)
+            answer = self.trial(ways=ways, **trial)
             for port, number in kept.items():
                 found: list[dict[str, Any]] = []
                 client.stop_capture(number, output=found)
@@ -265,60 +277,53 @@ class Session:
             raise Refusal("lost" if self._lost() else "refused", clean(answer))
         return moment
 
-    def _await_end(self, sending: Mapping[int, float], limit: float) -> float:
-        """Wait until all ports are done or *limit* is over; the generator's highest CPU load in per cent."""
-        busiest = 0.0
-        while not all(port in self._watch.done for port in sending) and time.monotonic() < limit:
+    def _await_end(
+        self, sending: Mapping[int, float], involved: list[int], limit: float, idle: Mapping[str, Any]
+    ) -> float | None:
+        """Wait until all ports are done or *limit* is over; note links that are down.
+
+        The generator's highest CPU load in per cent of what was published since *idle*; None where nothing was.
+        """
+        busiest, look = None, time.monotonic()
+        while True:
+            if (published := self._snapshot()) is not idle:
+                busiest = max(busiest or 0.0, busiest_load(published, sending))
+            if all(port in self._watch.done for port in sending) or time.monotonic() >= limit:
+                return busiest
             self._check_cancelled()
             if self._lost():
                 raise Refusal("lost", "; ".join(self._watch.complaints) or "the server fell silent")
             if any("taken" in item for item in self._watch.complaints):
                 raise Refusal("taken", "; ".join(self._watch.complaints))
+            if time.monotonic() >= look or self._watch.doubtful:
+                self._watch.doubtful = False
+                self._look_at_links(involved)
+                look = time.monotonic() + LOOK
             with self._watch.changed:
                 if not all(port in self._watch.done for port in sending):
                     self._watch.changed.wait(0.05)
-            busiest = max(busiest, float(self._snapshot().get("m_cpu_util", 0)))
-        return busiest
 
-    def _drained(
-        self,
-        before: Mapping[str, Any],
-        intended: Mapping[int, int],
-        receivers: list[int],
-        clock_speed: float,
-        drain: float,
-    ) -> tuple[dict[str, Any], float]:
-        """Counters once nothing is under way any more, and how long that took."""
-        began = changed = time.monotonic()
-        steady, last = max(STEADY / clock_speed, 0.005), None
-        while True:
-            now = self._counters()
-            sent = sum(now[str(port)]["opackets"] - before[str(port)]["opackets"] for port in intended)
-            received = sum(now[str(port)]["ipackets"] - before[str(port)]["ipackets"] for port in receivers)
-            moment = time.monotonic()
-            if received >= sent >= sum(intended.values()) - len(intended):
-                break  # nothing is missing, so nothing is under way
-            if (sent, received) != last:
-                last, changed = (sent, received), moment
-            elif moment - changed >= steady:
-                break
-            if moment - began > max(drain / clock_speed, steady):
-                break
-            self._check_cancelled()
-            time.sleep(steady / 5)
-        return now, time.monotonic() - began
+    def _look_at_links(self, ports: list[int]) -> None:
+        for number in ports:
+            # not the library's sync(): it would set the port's state, whose end may be reported meanwhile
+            answer = self._client.ports[number].transmit("get_port_status", {"port_id": number})
+            self._good(answer)
+            if not answer.data()["attr"]["link"]["up"]:
+                self._watch.down.add(number)
 
     # -- small things --------------------------------------------------------------------------------------------------
 
     def _counters(self) -> dict[str, Any]:
         """Totals of every held port, published by the server at this moment, and its global readings."""
-        client, stale = self._connected(), self._snapshot()
+        self._check_cancelled()
+        client, stale, asked = self._connected(), self._snapshot(), time.monotonic()
         self._good(client.conn.barrier())
         limit = time.monotonic() + REPLY
         while (fresh := self._snapshot()) is stale or not fresh:
             if time.monotonic() > limit:
                 raise Refusal("lost", f"the server published no counters for {REPLY:g} s")
             time.sleep(0.001)
+        self._trip = time.monotonic() - asked
         found: dict[str, Any] = {
             str(port): {field: int(fresh.get(f"{field}-{port}", 0)) for field in FIELDS} for port in self._held
         }

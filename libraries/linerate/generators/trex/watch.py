@@ -7,10 +7,10 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-JOB_DONE, ACQUIRED, ERROR, SERVER_STOPPED = 4, 5, 7, 100
+JOB_DONE, ACQUIRED, ERROR, ATTRIBUTES, SERVER_STOPPED = 4, 5, 7, 8, 100
 """Types of ``trex-event`` messages."""
 
 
@@ -26,6 +26,12 @@ def clean(error: object) -> str:
     return "; ".join(line for line in lines if line)
 
 
+def busiest_load(published: Mapping[str, Any], sending: Iterable[int]) -> float:
+    """The highest CPU load in published counters, in per cent: of all cores (smoothed, and last), of a port's cores."""
+    names = ["m_cpu_util", "m_cpu_util_raw", *(f"m_cpu_util-{port}" for port in sending)]
+    return max(float(published.get(name, 0)) for name in names)
+
+
 class Watch:
     """What the server said of its own accord since the trial began. Filled by the library's subscriber thread."""
 
@@ -39,6 +45,10 @@ class Watch:
         """Forget the last trial's."""
         self.done: dict[int, float] = {}
         self.complaints: list[str] = []
+        self.down: set[int] = set()
+        """Ports whose link was seen down."""
+        self.doubtful = False
+        """Something about a port has changed, so that its link is to be asked for."""
 
     def wrap(self, original: Callable[[int, Any], None]) -> Callable[[int, Any], None]:
         """The handler of events that the library is to call instead of *original*."""
@@ -75,5 +85,16 @@ class Watch:
             self.complaints.append(f"port {port} was taken by '{data.get('who')}'")
         elif kind == ERROR:
             self.complaints.append(f"port {port} reports an error")
+        elif kind == ATTRIBUTES and port is not None:
+            # of any attribute; it holds the port's link at that moment
+            if _link(data) is False:
+                self.down.add(int(port))
+            self.doubtful = True
         elif kind == SERVER_STOPPED:
             self.complaints.append(f"the server was shut down ({data.get('cause')})")
+
+
+def _link(data: Mapping[str, Any]) -> object:
+    """The link in the data of an ATTRIBUTES event: True, False, or None where it does not tell."""
+    link = data["attr"].get("link") if isinstance(data.get("attr"), dict) else None
+    return link.get("up") if isinstance(link, dict) else None
