@@ -79,7 +79,7 @@ class Acceptance:
             BuiltIn().set_suite_metadata(name, value, append=False, top=False)
         if facts.simulated:
             BuiltIn().set_suite_metadata("Bench", words["Bench"], append=False, top=True)
-        allure.write_environment(self._allure, words, facts.simulated)
+        allure.write_environment(self._allure, words)
         allure.write_categories(self._allure, words["Platform"], facts.simulated)
 
     @keyword
