@@ -17,7 +17,7 @@ from ..platforms import Platform
 from ..units import FCS, l1_bits
 from .backend import CapturedFrame, PortCounters, PortDescription, StreamTraffic, Utilisation
 from .model.counting import Counts, Sending
-from .model.flows import HEADERS, IPV4, Flow, as_forwarded, flow_of, frame_of
+from .model.flows import HEADERS, Flow, as_forwarded, flow_of, frame_of, ttl_offset
 from .model.forwarding import Fate, Forwarding, Load, Part, forward, parts_of
 from .model.routing import Fib
 from .model.schema import RouterModel, load_platform, router_model
@@ -304,7 +304,7 @@ class ModelBackend:
                 frame = frame_of(sending.traffic, first + number)
                 flow = flow_of(frame)
                 found = self._fib.lookup(flow.destination) if flow else None
-                if found and self._numbers[found.interface] == way and frame[IPV4 + 8] > 1 and len(kept) < room:
+                if found and self._numbers[found.interface] == way and frame[ttl_offset(flow)] > 1 and len(kept) < room:
                     data = as_forwarded(frame, port.router_mac, found.mac)
                     kept.append(CapturedFrame(way, data, now))
             port.captured = (*port.captured, *kept)

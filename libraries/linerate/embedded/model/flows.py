@@ -12,27 +12,41 @@ from ..backend import FieldVariable, StreamTraffic
 IPV4 = 14
 """Offset of the IPv4 header in an untagged frame."""
 
+VLAN = (b"\x81\x00", b"\x88\xa8", b"\x91\x00")
+"""EtherTypes of VLAN tags: IEEE 802.1Q, 802.1ad, and the one used for stacked tags before that."""
+
+MPLS = (b"\x88\x47", b"\x88\x48")
+"""EtherTypes of labelled frames (RFC 3032)."""
+
 MOST = 4096
 """The most frames that are looked at to learn a stream's flows; longer periods are sampled evenly."""
 
 
 HEADERS = 96
-"""Bytes at a frame's beginning that decide its flow: Ethernet, IPv4 with all its options, ports."""
+"""Bytes at a frame's beginning that decide its flow: Ethernet, tags, labels, IPv4 or IPv6, ports."""
 
 _64 = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Frames with the same addresses and ports: ``hashed`` as RSS sees them, ``destination`` as a number."""
+    """Frames with the same tags, labels, addresses and ports.
+
+    ``hashed`` as RSS sees addresses and ports; ``destination`` address as a number; ``version`` 4 or 6; ``tags`` (VLAN
+    identifiers) and ``labels`` (MPLS), outermost first; ``ip``: offset of the IP header in the frame.
+    """
 
     hashed: bytes
     destination: int
+    version: int = 4
+    tags: tuple[int, ...] = ()
+    labels: tuple[int, ...] = ()
+    ip: int = IPV4
 
 
 def value_of(variable: FieldVariable, number: int) -> int:
-    """What frame *number* of the stream holds in *variable*."""
-    span = variable.maximum - variable.minimum + 1
+    """The number that *variable* has in frame *number* of the stream."""
+    span, number = variable.maximum - variable.minimum + 1, variable.turn(number)
     if variable.operation == "random":
         return variable.minimum + _scramble(number + (variable.offset << 40)) % span
     step = -variable.step if variable.operation == "dec" else variable.step
@@ -51,8 +65,9 @@ def frame_of(stream: StreamTraffic, number: int) -> bytes:
     """The bytes of frame *number*, without FCS."""
     frame = bytearray(stream.frame)
     for variable in stream.variables:
-        value = value_of(variable, number) % (1 << 8 * variable.size)
-        frame[variable.offset : variable.offset + variable.size] = value.to_bytes(variable.size, "big")
+        place = slice(variable.offset, variable.offset + variable.size)
+        value = variable.bits(value_of(variable, number), int.from_bytes(frame[place], "big"))
+        frame[place] = value.to_bytes(variable.size, "big")
     if stream.fix_ipv4_checksum is not None:
         fix_checksum(frame, stream.fix_ipv4_checksum)
     return bytes(frame)
@@ -69,13 +84,33 @@ def fix_checksum(frame: bytearray, offset: int) -> None:
 
 
 def flow_of(frame: bytes) -> Flow | None:
-    """The flow of an IPv4 frame; None for anything else. Ports count where they are: UDP and TCP, first fragment."""
-    if len(frame) < IPV4 + 20 or frame[12:14] != b"\x08\x00" or frame[IPV4] >> 4 != 4:
+    """The flow of an IP frame, tagged and labelled or not; None for anything else.
+
+    Ports count where they are: UDP and TCP, first fragment.
+    """
+    at, tags, labels = 12, [], []
+    while frame[at : at + 2] in VLAN and at + 4 <= len(frame):
+        tags.append(int.from_bytes(frame[at + 2 : at + 4], "big") & 0x0FFF)
+        at += 4
+    kind, ip = frame[at : at + 2], at + 2
+    if kind in MPLS:
+        last = False
+        while not last and ip + 4 <= len(frame):
+            entry = int.from_bytes(frame[ip : ip + 4], "big")
+            labels.append(entry >> 12)
+            last, ip = bool(entry & 0x100), ip + 4
+        # what follows the last label says itself what it is (RFC 4928)
+        kind = {4: b"\x08\x00", 6: b"\x86\xdd"}.get(frame[ip] >> 4 if last and ip < len(frame) else 0, b"")
+    if kind == b"\x08\x00" and len(frame) >= ip + 20 and frame[ip] >> 4 == 4:
+        addresses, ports = frame[ip + 12 : ip + 20], ip + 4 * (frame[ip] & 0x0F)
+        whole, protocol, version = not struct.unpack_from("!H", frame, ip + 6)[0] & 0x3FFF, frame[ip + 9], 4
+    elif kind == b"\x86\xdd" and len(frame) >= ip + 40 and frame[ip] >> 4 == 6:
+        addresses, ports, whole, protocol, version = frame[ip + 8 : ip + 40], ip + 40, True, frame[ip + 6], 6
+    else:
         return None
-    addresses, ports = frame[IPV4 + 12 : IPV4 + 20], IPV4 + 4 * (frame[IPV4] & 0x0F)
-    fragment = struct.unpack_from("!H", frame, IPV4 + 6)[0] & 0x3FFF
-    l4 = frame[ports : ports + 4] if frame[IPV4 + 9] in (6, 17) and not fragment else b""
-    return Flow(addresses + l4, int.from_bytes(addresses[4:], "big"))
+    l4 = frame[ports : ports + 4] if protocol in (6, 17) and whole else b""
+    destination = int.from_bytes(addresses[len(addresses) // 2 :], "big")
+    return Flow(addresses + l4, destination, version, tuple(tags), tuple(labels), ip)
 
 
 def spread(stream: StreamTraffic) -> dict[Flow | None, float]:
@@ -84,9 +119,7 @@ def spread(stream: StreamTraffic) -> dict[Flow | None, float]:
     headers = replace(stream, frame=stream.frame[:HEADERS], variables=deciding, fix_ipv4_checksum=None)
     period = 1
     for variable in deciding:
-        span = variable.maximum - variable.minimum + 1
-        once = MOST if variable.operation == "random" else span // math.gcd(span, variable.step)
-        period = math.lcm(period, once)
+        period = math.lcm(period, variable.period(MOST))
     # a prime stride: sampling shall not beat with the steps of the variables
     looked, stride = (period, 1) if period <= MOST else (MOST, 7919)
     found = Counter(flow_of(frame_of(headers, number * stride)) for number in range(looked))
@@ -94,12 +127,26 @@ def spread(stream: StreamTraffic) -> dict[Flow | None, float]:
 
 
 def as_forwarded(frame: bytes, source_mac: str, destination_mac: str) -> bytes:
-    """*frame* as a router sends it on (RFC 1812 5.2.1.2): new MAC addresses, TTL one less, its checksum right."""
-    new = bytearray(frame)
+    """*frame* as a router sends it on (RFC 1812 5.2.1.2): new MAC addresses, TTL one less, its checksum right.
+
+    A labelled frame's TTL is that of its outermost label (RFC 3443). Tags and labels stay as they are.
+    """
+    new, flow = bytearray(frame), flow_of(frame)
     new[0:6], new[6:12] = mac_bytes(destination_mac), mac_bytes(source_mac)
-    new[IPV4 + 8] -= 1
-    fix_checksum(new, IPV4)
+    where = ttl_offset(flow)
+    new[where] -= 1
+    if flow and not flow.labels and flow.version == 4:
+        fix_checksum(new, flow.ip)
     return bytes(new)
+
+
+def ttl_offset(flow: Flow | None) -> int:
+    """Where the TTL (IPv6: hop limit) is that the router looks at."""
+    if flow is None:
+        return IPV4 + 8
+    if flow.labels:
+        return flow.ip - 4 * len(flow.labels) + 3
+    return flow.ip + (8 if flow.version == 4 else 7)
 
 
 def mac_bytes(text: str) -> bytes:

@@ -6,9 +6,11 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import inf
 
-from ...units import FCS, l1_bits, l2_bits
+from ...units import FCS, l1_bits
 from ..backend import StreamTraffic
+from .card import Arrival, admitted, effective, waiting
 from .flows import Flow, spread
 from .rss import Toeplitz, queue_of
 from .schema import RouterModel, Rss
@@ -19,11 +21,15 @@ Route = Callable[[Flow | None], int | None]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The *share* of a stream's frames that takes one receive queue and one way out (None: no way)."""
+    """The *share* of a stream's frames that takes one receive queue and one way out (None: no way).
+
+    ``cycles``: what their headers cost more than untagged IPv4.
+    """
 
     queue: int
     exit: int | None
     share: float
+    cycles: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +62,17 @@ class Fate:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLoad:
-    """A core: frames/s handled, those per exit (None: no way out), vector size, cycles per frame, busy share 0..1."""
+    """A core: frames/s handled, those per exit (None: no way out), vector size, cycles per frame, busy share 0..1.
+
+    ``sent``: frames/s per exit that found room in the sending ring.
+    """
 
     pps: float
     exits: Mapping[int | None, float]
     vector: float
     cycles: float
     busy: float
+    sent: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +110,34 @@ def _hasher(rss: Rss) -> Toeplitz:
 
 
 def parts_of(model: RouterModel, stream: StreamTraffic, route: Route) -> tuple[Part, ...]:
-    """How *stream* spreads over receive queues and ways out. Frames that are no IPv4 come in by queue 0."""
-    rss = model.software.rss
-    hasher, taken = _hasher(rss), 8 if rss.fields == "2-tuple" else 12
-    found: defaultdict[tuple[int, int | None], float] = defaultdict(float)
+    """How *stream* spreads over receive queues and ways out. Frames that are no IP come in by queue 0."""
+    hasher = _hasher(model.software.rss)
+    found: defaultdict[tuple[int, int | None, float], float] = defaultdict(float)
     for flow, share in spread(stream).items():
-        value = hasher.hash(flow.hashed[:taken]) if flow else 0
-        found[queue_of(value, model.nic.reta, model.rx_queues), route(flow)] += share
-    return tuple(Part(queue, way, share) for (queue, way), share in found.items())
+        value = hasher.hash(_hashed(model.software.rss, flow)) if flow else 0
+        found[queue_of(value, model.nic.reta, model.rx_queues), route(flow), header_cycles(model, flow)] += share
+    return tuple(Part(queue, way, share, cycles) for (queue, way, cycles), share in found.items())
+
+
+def _hashed(rss: Rss, flow: Flow) -> bytes:
+    if flow.labels and rss.mpls == "none":
+        return b""
+    addresses = 8 if flow.version == 4 else 32
+    return flow.hashed[:addresses] if rss.fields == "2-tuple" else flow.hashed
+
+
+def header_cycles(model: RouterModel, flow: Flow | None) -> float:
+    """Cycles that the headers of *flow* cost more than those of an untagged IPv4 frame."""
+    cost = model.software.cost
+    if flow is None:
+        return 0.0
+    return cost.layer * len(flow.tags) + (cost.ipv6 * cost.packet if flow.version == 6 and not flow.labels else 0.0)
 
 
 def cost_per_frame(model: RouterModel, size: float, vector: float) -> float:
     """Cycles that a frame of *size* bytes costs in a vector of *vector*, without contention."""
     cost = model.software.cost
-    return cost.packet + cost.input + cost.byte * (size - FCS) + cost.call / vector
+    return cost.packet + cost.input + cost.layer * cost.layers + cost.byte * (size - FCS) + cost.call / vector
 
 
 def vector_size(model: RouterModel, pps: float, cycles: float) -> float:
@@ -151,76 +175,94 @@ def forward(model: RouterModel, loads: Sequence[Load]) -> Forwarding:
     return _result(model, loads, entering, served, high)
 
 
-def _entering(model: RouterModel, loads: Sequence[Load]) -> list[float]:
-    """Per stream the share of its frames that NIC and bus let in."""
-    per_port: defaultdict[int, float] = defaultdict(float)
-    for load in loads:
-        per_port[load.port] += load.pps
-    port_limit = model.nic.port_mpps * 1e6 if model.nic.port_mpps else None
-    shares = [min(1.0, port_limit / per_port[load.port]) if port_limit and load.pps else 1.0 for load in loads]
-    bus = sum(load.pps * share * l2_bits(load.size) for load, share in zip(loads, shares, strict=True))
-    if model.nic.bus_gbps and bus > model.nic.bus_gbps * 1e9:
-        shares = [share * model.nic.bus_gbps * 1e9 / bus for share in shares]
-    return shares
+Entering = Mapping[tuple[int, int], float]
+"""Per (port, queue) the share of its frames that the card lets in."""
 
 
-def _served(model: RouterModel, loads: Sequence[Load], entering: Sequence[float], contention: float) -> list[float]:
+def _entering(model: RouterModel, loads: Sequence[Load]) -> Entering:
+    arrivals = [
+        Arrival(load.port, part.queue, load.pps * part.share, load.size) for load in loads for part in load.parts
+    ]
+    return admitted(model.nic, arrivals)
+
+
+def _served(model: RouterModel, loads: Sequence[Load], entering: Entering, contention: float) -> list[float]:
     """Per worker the share of its frames that it can handle: it takes from its queues in proportion."""
     wanted = [0.0] * model.workers
-    for load, enters in zip(loads, entering, strict=True):
+    for load in loads:
         cycles = cost_per_frame(model, load.size, model.maximum_vector) + contention
         for part in load.parts:
-            wanted[worker_of(model, load.port, part.queue)] += load.pps * enters * part.share * cycles
+            enters = load.pps * part.share * entering[load.port, part.queue]
+            wanted[worker_of(model, load.port, part.queue)] += enters * (cycles + part.cycles)
     return [min(1.0, model.clock_hz / cycles) if cycles else 1.0 for cycles in wanted]
 
 
-def _contention(model: RouterModel, loads: Sequence[Load], entering: Sequence[float], served: Sequence[float]) -> float:
+def _contention(model: RouterModel, loads: Sequence[Load], entering: Entering, served: Sequence[float]) -> float:
     cost = model.software.cost
     mpps: defaultdict[int, float] = defaultdict(float)
-    for load, enters in zip(loads, entering, strict=True):
-        handled = sum(part.share * served[worker_of(model, load.port, part.queue)] for part in load.parts)
-        mpps[load.port] += load.pps * enters * handled / 1e6
+    workers = [0.0] * model.workers
+    for load in loads:
+        for part in load.parts:
+            worker = worker_of(model, load.port, part.queue)
+            handled = load.pps * part.share * entering[load.port, part.queue] * served[worker]
+            mpps[load.port] += handled / 1e6
+            workers[worker] += handled
     # what flows both ways at once: twice the lesser of a pair of directions
     first, second = (*sorted(mpps.values(), reverse=True), 0.0, 0.0)[:2]
     duplex = 2 * min(first, second)
-    return cost.shared * sum(mpps.values()) + cost.duplex * duplex**2
+    return cost.shared * sum(mpps.values()) + cost.duplex * duplex**2 + _lock(model, workers)
+
+
+def _lock(model: RouterModel, workers: Sequence[float]) -> float:
+    """Cycles per frame at the locks, holding and waiting. *workers*: frames/s of each core."""
+    cost, users = model.software.cost, effective(workers)
+    held = cost.lock * cost.locks * (1 + cost.spin * (users - 1))
+    return waiting(held, held * sum(workers) / model.clock_hz, users)
 
 
 def _result(
     model: RouterModel,
     loads: Sequence[Load],
-    entering: Sequence[float],
+    entering: Entering,
     served: Sequence[float],
     contention: float,
 ) -> Forwarding:
     leaving: defaultdict[int, float] = defaultdict(float)
+    frames: defaultdict[int, float] = defaultdict(float)
     rows: list[tuple[float, dict[int | None, float]]] = []
     pps = [0.0] * model.workers
     variable = [0.0] * model.workers
     exits: list[defaultdict[int | None, float]] = [defaultdict(float) for _ in range(model.workers)]
-    for load, enters in zip(loads, entering, strict=True):
+    for load in loads:
         ways: defaultdict[int | None, float] = defaultdict(float)
-        whole = enters >= 1
+        whole = True
+        cycles = cost_per_frame(model, load.size, float("inf")) + contention
         for part in load.parts:
-            worker = worker_of(model, load.port, part.queue)
+            worker, enters = worker_of(model, load.port, part.queue), entering[load.port, part.queue]
             share = part.share * enters * served[worker]
-            whole = whole and served[worker] >= 1
+            whole = whole and enters >= 1 and served[worker] >= 1
             ways[part.exit] += share
             pps[worker] += load.pps * share
-            variable[worker] += load.pps * share * (cost_per_frame(model, load.size, float("inf")) + contention)
+            variable[worker] += load.pps * share * (cycles + part.cycles)
             exits[worker][part.exit] += load.pps * share
         for way, share in ways.items():
             if way is not None:
                 leaving[way] += load.pps * share * l1_bits(load.size)
+                frames[way] += load.pps * share
         # exactly none missed where nothing limits: shares that sum to almost 1 would lose a frame in a billion
         rows.append((0.0 if whole else max(0.0, 1 - sum(ways.values())), dict(ways)))
-    fits = {way: min(1.0, model.link_bps / rate) if rate > model.link_bps * (1 + 1e-9) else 1.0
+    fits = {way: min(_fit(model.link_bps, rate), _fit((model.nic.tx_mpps or inf) * 1e6, frames[way]))
             for way, rate in leaving.items()}  # fmt: skip
     fates = tuple(_fate(missed, ways, fits) for missed, ways in rows)
     workers = tuple(
-        _worker(model, pps[n], variable[n] / pps[n] if pps[n] else 0.0, exits[n]) for n in range(model.workers)
+        _worker(model, pps[n], variable[n] / pps[n] if pps[n] else 0.0, exits[n], fits) for n in range(model.workers)
     )
     return Forwarding(fates, workers, contention)
+
+
+def _fit(limit: float, rate: float) -> float:
+    """The share of *rate* that fits into *limit*; exactly 1 where rounding alone is too much."""
+    return limit / rate if rate > limit * (1 + 1e-9) else 1.0
 
 
 def _fate(missed: float, ways: Mapping[int | None, float], fits: Mapping[int, float]) -> Fate:
@@ -235,8 +277,11 @@ def _fate(missed: float, ways: Mapping[int | None, float], fits: Mapping[int, fl
     return Fate(missed, no_route, dropped, out)
 
 
-def _worker(model: RouterModel, pps: float, cycles: float, exits: Mapping[int | None, float]) -> WorkerLoad:
+def _worker(
+    model: RouterModel, pps: float, cycles: float, exits: Mapping[int | None, float], fits: Mapping[int, float]
+) -> WorkerLoad:
     vector = vector_size(model, pps, cycles)
     cycles += model.software.cost.call / vector
     busy = min(1.0, pps * cycles / model.clock_hz)
-    return WorkerLoad(pps, dict(exits), vector, cycles if pps else 0.0, busy)
+    sent = {way: rate * fits[way] for way, rate in exits.items() if way is not None}
+    return WorkerLoad(pps, dict(exits), vector, cycles if pps else 0.0, busy, sent)

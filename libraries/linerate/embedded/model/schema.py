@@ -28,10 +28,14 @@ Positive = Annotated[float, Field(gt=0)]
 
 
 class Rss(Config):
-    """Receive side scaling. ``fields``: what is hashed of UDP over IPv4; ``key``: a name or 40 bytes in hexadecimal."""
+    """Receive side scaling. ``fields``: what is hashed of UDP over IP; ``key``: a name or 40 bytes in hexadecimal.
+
+    ``mpls``: whether the card looks for the IP packet behind MPLS labels, or takes all labelled frames as one flow.
+    """
 
     fields: Literal["2-tuple", "4-tuple"] = "4-tuple"
     key: str = "microsoft"
+    mpls: Literal["inner", "none"] = "none"
 
     @field_validator("key")
     @classmethod
@@ -54,6 +58,10 @@ class Cost(Config):
     round of the graph, shared by the frames of a vector. ``shared``: more per frame for each Mpps of the router, where
     cores wait for each other (locks, buffers). ``duplex``: more per frame for each (Mpps)² that is carried both ways
     at once, where reads and writes of memory contend.
+
+    ``lock``: cycles that a core holds a lock which only one may hold, taken ``locks`` times per frame; each further
+    core makes that longer by the share ``spin``. ``layer``: per virtual interface that a frame passes: one for each
+    VLAN tag, and ``layers`` for every frame (a bridge). ``ipv6``: what share more of ``packet`` IPv6 costs.
     """
 
     packet: Positive
@@ -62,6 +70,12 @@ class Cost(Config):
     call: NotNegative = 0.0
     shared: NotNegative = 0.0
     duplex: NotNegative = 0.0
+    lock: NotNegative = 0.0
+    locks: Annotated[int, Field(ge=0)] = 0
+    spin: NotNegative = 0.0
+    layer: NotNegative = 0.0
+    layers: Annotated[int, Field(ge=0)] = 0
+    ipv6: NotNegative = 0.0
 
 
 class Vectors(Config):
@@ -75,24 +89,49 @@ class Vectors(Config):
     poll: Positive = 200.0
 
 
+class Pcie(Config):
+    """The bus between card and memory. ``gbps`` each way, Gbit/s after line coding; ``duplex``: the share of it that is
+    lost when both ports receive and send at once.
+
+    A frame takes its bytes, ``header`` bytes for each piece of at most ``payload`` bytes, and ``descriptors`` bytes of
+    descriptors, completions and requests, which are the driver's.
+    """
+
+    gbps: Positive
+    payload: Annotated[int, Field(ge=64, le=4096)] = 256
+    header: NotNegative = 24.0
+    descriptors: NotNegative = 0.0
+    duplex: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+
+class Nic(Config):
+    """``reta``: entries of the redirection table. ``ring``: frames that wait in a receive queue before one is lost.
+
+    ``queue_ns``: ns of the card's own for each frame of a receive queue. Limits (None: none below line rate):
+    ``port_mpps`` that a port receives and ``tx_mpps`` that it sends, Mpps (more finds no free slot in the sending
+    ring); ``bus_gbps`` that all ports together receive, Gbit/s of frames; ``pcie``.
+    """
+
+    reta: Annotated[int, Field(ge=1, le=4096)] = 128
+    ring: Annotated[int, Field(ge=1, le=65536)] = 1024
+    queue_ns: NotNegative = 0.0
+    port_mpps: Positive | None = None
+    tx_mpps: Positive | None = None
+    bus_gbps: Positive | None = None
+    pcie: Pcie | None = None
+
+
 class SoftwareModel(Config):
-    """One software. ``placement``: queues are dealt to cores in turn, on from port to port, or anew for each port."""
+    """One software. ``placement``: queues are dealt to cores in turn, on from port to port, or anew for each port.
+
+    ``nic``: the card as this software drives it, instead of the platform's.
+    """
 
     placement: Literal["continuing", "per port"]
     cost: Cost
     rss: Rss = Rss()
     vectors: Vectors | None = None
-
-
-class Nic(Config):
-    """``reta``: entries of the redirection table. Limits (None: none below line rate) of frames received.
-
-    ``port_mpps`` of a port in Mpps; ``bus_gbps`` of all ports together, Gbit/s of frames.
-    """
-
-    reta: Annotated[int, Field(ge=1, le=4096)] = 128
-    port_mpps: Positive | None = None
-    bus_gbps: Positive | None = None
+    nic: Nic | None = None
 
 
 class ModelFile(Config):
@@ -147,15 +186,16 @@ def router_model(
     queues = rx_queues or chosen.rx_queues or workers
     if workers > model.cores:
         raise ConfigError(f"'{software}' has {workers} workers but 'model.cores' is {model.cores}", file)
-    if queues > model.nic.reta:
-        raise ConfigError(f"{queues} receive queues; the NIC's table ('model.nic.reta') has {model.nic.reta}", file)
+    nic = model.software[software].nic or model.nic
+    if queues > nic.reta:
+        raise ConfigError(f"{queues} receive queues; the NIC's table ('reta' of 'nic') has {nic.reta}", file)
     return RouterModel(
         model.clock_mhz * 1e6,
         workers,
         queues,
         model.generator_ceiling,
         platform.link_bps,
-        model.nic,
+        nic,
         model.software[software],
     )
 
