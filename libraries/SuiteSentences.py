@@ -30,8 +30,6 @@ CALLS_FIRST = {
 }
 """Keywords that call another, and the argument that names it. Those that expect a failure are left out on purpose."""
 
-DIRECTIONS = ("unidirectional", "bidirectional")
-
 
 @dataclass(frozen=True)
 class Step:
@@ -78,10 +76,8 @@ def sentence(step: Step) -> str | None:
 def malformed(step: Step, catalogue: Catalogue, is_keyword: Callable[[str], bool]) -> str | None:
     """Why *step* looks like a sentence to a person but is none to Robot. None: it does not, or it is one."""
     words = step.name.split()
-    if not is_sentence(step.name):
-        speaks = bool(words) and (catalogue.is_word(words[0]) or any(word in DIRECTIONS for word in words))
-        if not speaks or is_keyword(step.name):
-            return None
+    if not is_sentence(step.name) and (not words or not catalogue.is_word(words[0]) or is_keyword(step.name)):
+        return None
     if step.arguments:
         if any(_variables(step.name)):  # a template whose arguments are too many or too few: Robot says it better
             return None

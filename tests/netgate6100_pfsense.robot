@@ -1,5 +1,6 @@
 *** Settings ***
-Documentation       Netgate 6100 with pfSense Plus 21.05 (FreeBSD 12.2), packet filter off: forwarding SLA of its two 10GbE SFP+ ports.
+Documentation       Netgate 6100 with pfSense Plus 21.05 (FreeBSD 12.2), packet filter off: forwarding SLA of its
+...                 two 10GbE SFP+ ports.
 ...                 Source of the figures named in each test: the public review of this box, "Review: Netgate 6100"
 ...                 (ipng.ch, November 2021), column pfSense.
 Resource            ../resources/acceptance.resource
