@@ -5,9 +5,10 @@ The server owns the protocol, the ports' owners, the streams and the clock's eve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,8 @@ class PortDescription:
 class FieldVariable:
     """One variable of a stream's field engine and where it is written: plain data, already resolved.
 
-    Frame *n* of the stream holds ``initial + n * step`` (wrapping within ``minimum``…``maximum``), big-endian in
-    ``size`` bytes at ``offset`` of the frame.
+    Frame *n* of the stream holds ``initial + k * step`` (wrapping within ``minimum``…``maximum``), big-endian in
+    ``size`` bytes at ``offset`` of the frame, where k is :meth:`turn` of *n*.
     """
 
     offset: int
@@ -40,6 +41,36 @@ class FieldVariable:
     step: int = 1
     operation: str = "inc"
     """``inc``, ``dec`` or ``random``."""
+    every: int = 1
+    """Frames that hold the same value before the next one comes."""
+    limit: int = 0
+    """Frames after which it begins anew; 0: never."""
+    mask: int = 0
+    """The bits that are written, the others stay as they are in the frame; 0: all."""
+    shift: int = 0
+    """Bits to shift left (negative: right) before writing."""
+    values: tuple[int, ...] = ()
+    """What is written in place of the numbers ``minimum`` = 0 … ``maximum`` = len(values) - 1; empty: the number."""
+
+    def turn(self, number: int) -> int:
+        """How often the variable has moved on before frame *number*."""
+        return (number % self.limit if self.limit else number) // self.every
+
+    def period(self, random: int) -> int:
+        """Frames after which it repeats; *random* is taken for the turns of a random one."""
+        span = self.maximum - self.minimum + 1
+        turns = (random if span > 1 else 1) if self.operation == "random" else span // math.gcd(span, self.step)
+        found = turns * self.every
+        return self.limit if self.limit and self.limit % found else found
+
+    def bits(self, value: int, before: int) -> int:
+        """What is in the frame once *value* was written over *before*, both of ``size`` bytes."""
+        if self.values:
+            value = self.values[value]
+        value = value << self.shift if self.shift >= 0 else value >> -self.shift
+        everything = (1 << 8 * self.size) - 1
+        mask = self.mask or everything
+        return before & ~mask & everything | value & mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +78,10 @@ class StreamTraffic:
     """One stream being sent: ``frame`` is the first frame's bytes without FCS, ``pps`` its final rate in frames/s.
 
     ``count`` is None for a continuous stream, else how many frames it sends in all. ``fix_ipv4_checksum``: offset of
-    the IPv4 header whose checksum is to be right after the variables were written, or None.
+    the IPv4 header whose checksum is to be right after the variables were written, or None. ``isg_usec``: how long
+    after the start it begins, in µs. ``flow_stats``: {"stream_id": packet group, "rule_type": "stats" or "latency"}.
+
+    Several of one port may have the same ``stream_id``: bursts of one stream, or its frames of different lengths.
     """
 
     stream_id: int
@@ -90,6 +124,56 @@ class Utilisation:
     tx_percent: float = 0.0
     rx_percent: float = 0.0
     extra: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FlowCounters:
+    """Frames and L2 bytes (with FCS) of a packet group since the backend began, by port: {port: (frames, bytes)}."""
+
+    sent: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    received: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyCounters:
+    """Latency of a packet group since the backend began, in µs. ``histogram``: {from this many µs on: frames}.
+
+    Its keys are TRex's: 0, 10, 20 … 90, 100, 200 … ``lost``: frames missing in the sequence.
+    """
+
+    average: float = 0.0
+    jitter: float = 0.0
+    total_min: float = 0.0
+    total_max: float = 0.0
+    last_max: float = 0.0
+    histogram: Mapping[int, int] = field(default_factory=dict)
+    lost: int = 0
+
+
+@runtime_checkable
+class StreamCounters(Protocol):
+    """What a backend has that counts the frames of packet groups, where they arrive and how late."""
+
+    def flow_counters(self, group: int) -> FlowCounters:
+        """Counts up to this moment; all zero for a group that was never sent."""
+        ...
+
+    def latency_counters(self, group: int) -> LatencyCounters:
+        """Latencies up to this moment."""
+        ...
+
+    def forget(self, group: int) -> None:
+        """Begin to count this group anew."""
+        ...
+
+
+@runtime_checkable
+class Neighbour(Protocol):
+    """What a backend has that sends no real frames: who would answer an ARP request."""
+
+    def answers(self, port: int, address: str) -> bool | None:
+        """Whether the device that *port* is cabled to has this IPv4 address; None: it has none at all yet."""
+        ...
 
 
 class Backend(Protocol):

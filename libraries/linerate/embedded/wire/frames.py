@@ -28,7 +28,7 @@ class Stream:
         self._variables = traffic.variables
         self._header = traffic.fix_ipv4_checksum
         self.length = len(traffic.frame)
-        self.period = math.lcm(*(_period(variable) for variable in self._variables)) if self._variables else 1
+        self.period = math.lcm(*(variable.period(RANDOM_PERIOD) for variable in self._variables))
         for variable in self._variables:
             if variable.offset < 0 or variable.offset + variable.size > self.length:
                 raise BenchError(
@@ -44,7 +44,7 @@ class Stream:
         """The frames of these numbers, shape (len(numbers), length)."""
         rows: Bytes = np.repeat(self._frame[np.newaxis, :], len(numbers), axis=0)
         for variable in self._variables:
-            found = values(variable, numbers)
+            found = _written(variable, values(variable, numbers), self._frame)
             for place in range(variable.size):
                 shift = np.uint64(8 * (variable.size - 1 - place))
                 rows[:, variable.offset + place] = (found >> shift).astype(np.uint8)
@@ -53,16 +53,19 @@ class Stream:
         return rows
 
 
-def _period(variable: FieldVariable) -> int:
-    span = variable.maximum - variable.minimum + 1
-    if variable.operation == "random":
-        return RANDOM_PERIOD if span > 1 else 1
-    return span // math.gcd(span, variable.step)
+def _written(variable: FieldVariable, found: NDArray[np.uint64], frame: Bytes) -> NDArray[np.uint64]:
+    """What is in the frames once these numbers were written to the bytes of *frame*."""
+    if not (variable.values or variable.mask or variable.shift):
+        return found
+    before = int.from_bytes(frame[variable.offset : variable.offset + variable.size].tobytes(), "big")
+    distinct, places = np.unique(found, return_inverse=True)
+    return np.array([variable.bits(int(value), before) for value in distinct], np.uint64)[places]
 
 
 def values(variable: FieldVariable, numbers: Indexes) -> NDArray[np.uint64]:
-    """What *variable* holds in the frames of these *numbers*: ``initial ± number * step``, wrapped to its range."""
+    """The number of *variable* in the frames of these *numbers*: ``initial ± turn * step``, wrapped to its range."""
     span = variable.maximum - variable.minimum + 1
+    numbers = (numbers % variable.limit if variable.limit else numbers) // variable.every
     if variable.operation == "random":
         mixed = _mix((numbers % RANDOM_PERIOD).astype(np.uint64) + np.uint64(variable.offset << 16))
         found = mixed % np.uint64(span) if span < 1 << 64 else mixed
@@ -70,7 +73,7 @@ def values(variable: FieldVariable, numbers: Indexes) -> NDArray[np.uint64]:
     step = variable.step if variable.operation == "inc" else -variable.step
     begin = (variable.initial - variable.minimum) % span
     if span <= 1 << 31:
-        inside = (begin + (numbers % _period(variable)) * (step % span)) % span
+        inside = (begin + (numbers % (span // math.gcd(span, variable.step))) * (step % span)) % span
         return inside.astype(np.uint64) + np.uint64(variable.minimum)
     # products would overflow 64 bits: Python's integers are slow here but right
     wide = [variable.minimum + (begin + int(number) * step) % span for number in numbers]

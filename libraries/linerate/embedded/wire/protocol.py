@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Mapping
+from dataclasses import astuple
 from typing import Any
 
 from ..backend import FieldVariable, StreamTraffic
@@ -19,10 +20,7 @@ def stream_to_json(stream: StreamTraffic) -> dict[str, Any]:
         "stream_id": stream.stream_id,
         "frame": base64.b64encode(stream.frame).decode(),
         "pps": stream.pps,
-        "variables": [
-            [row.offset, row.size, row.minimum, row.maximum, row.initial, row.step, row.operation]
-            for row in stream.variables
-        ],
+        "variables": [astuple(row) for row in stream.variables],
         "count": stream.count,
         "fix_ipv4_checksum": stream.fix_ipv4_checksum,
         "isg_usec": stream.isg_usec,
@@ -32,5 +30,5 @@ def stream_to_json(stream: StreamTraffic) -> dict[str, Any]:
 def stream_from_json(data: Mapping[str, Any]) -> StreamTraffic:
     """The inverse of :func:`stream_to_json`."""
     plain = {**data, "frame": base64.b64decode(data["frame"])}
-    plain["variables"] = tuple(FieldVariable(*row) for row in data["variables"])
+    plain["variables"] = tuple(FieldVariable(*row[:-1], values=tuple(row[-1])) for row in data["variables"])
     return StreamTraffic(**plain)
