@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linerate.embedded.backend import PortDescription
+from linerate.embedded.server.legs import legs_of
+from linerate.embedded.server.load import factor_of, load_of
 from linerate.embedded.server.params import Params, RpcError
-from linerate.embedded.server.streams import Stream, factor_of, load_of, parse_stream
+from linerate.embedded.server.streams import Stream, parse_stream
 from linerate.units import l1_bits, l2_bits
 from server_support import MACS, PEERS, stream
 
@@ -49,7 +51,7 @@ def rate(kind: str, value: float) -> dict[str, Any]:
 def test_short_frames_are_padded_as_trex_does() -> None:
     found = parsed(frame=b"\x11" * 14)
     assert found.frame == b"\x11" * 14 + b"\0" * 46
-    assert found.size == 64
+    assert found.mean_size == 64
 
 
 @pytest.mark.parametrize("length", [13, 9239])
@@ -69,7 +71,7 @@ def test_rates_in_every_unit_are_the_same() -> None:
     [(0, MACS[0], PEERS[0]), (1, None, PEERS[0]), (2, MACS[0], None), (3, None, None), (4, MACS[0], PEERS[0])],
 )
 def test_macs_come_from_the_port_unless_the_flags_say_packet(flags: int, source: str, destination: str) -> None:
-    frame = parsed(flags=flags).traffic(1.0, MACS[0], PEERS[0]).frame
+    frame = parsed(flags=flags).addressed(MACS[0], PEERS[0])
 
     def expected(mac: str | None) -> bytes:
         return bytes.fromhex(mac.replace(":", "")) if mac else b"\xaa" * 6
@@ -86,9 +88,9 @@ def test_dummy_and_disabled_streams_send_nothing() -> None:
 
 def test_field_engine_is_resolved() -> None:
     found = parsed(**vm(variable(), write(add_value=10), {"type": "fix_checksum_ipv4", "pkt_offset": 14}))
-    (only,) = found.variables
+    (only,) = found.program.variables
     assert (only.offset, only.size, only.minimum, only.maximum, only.initial, only.step) == (30, 2, 15, 19, 15, 1)
-    assert found.fix_ipv4_checksum == 14
+    assert found.program.fix_ipv4_checksum == 14
 
 
 @given(st.integers(0, 250), st.integers(0, 250), st.integers(1, 255), st.sampled_from(["inc", "dec"]))
@@ -96,7 +98,7 @@ def test_ranges_are_widened_to_whole_steps_or_refused(low: int, more: int, step:
     high = min(255, low + more)
     given_ = variable(size=1, op=operation, init_value=low, min_value=low, max_value=high, step=step)
     try:
-        (found,) = parsed(**vm(given_, write())).variables
+        (found,) = parsed(**vm(given_, write())).program.variables
     except RpcError as error:
         assert "not a multiple" in str(error)
         return
@@ -108,13 +110,16 @@ def test_ranges_are_widened_to_whole_steps_or_refused(low: int, more: int, step:
 @pytest.mark.parametrize(
     ("instructions", "word"),
     [
-        ([{"type": "tuple_flow_var", "name": "t"}], "tuple_flow_var"),
+        ([{"type": "fix_checksum_icmpv6", "l2_len": 14, "l3_len": 40}], "fix_checksum_icmpv6"),
+        ([{"type": "fix_checksum_hw", "l2_len": 14, "l3_len": 20, "l4_type": 3}], "l4_type 3"),
+        ([variable(max_value=70, min_value=61, init_value=61), {"type": "trim_pkt_size", "name": "a"}], "61 to 70"),
         ([write()], "declares"),
         ([variable(), write(pkt_offset=59)], "beyond"),
         ([variable(size=3)], "size 3"),
         ([variable(init_value=4)], "init_value"),
         ([variable(max_value=70000)], "max_value"),
-        ([variable(value_list=[1, 2])], "value_list"),
+        ([variable(value_list=[1, 70000])], "value_list"),
+        ([variable(next_var="b"), variable(name="c")], "right would be that one"),
         ([variable(next_var="b")], "next_var"),
         ([variable(), write(is_big_endian=False)], "little-endian"),
         ([variable(), write(add_value=-6)], "add_value"),
@@ -127,16 +132,24 @@ def test_what_the_field_engine_cannot_do_is_refused_in_a_sentence(instructions: 
 
 
 def test_streams_that_would_not_be_sent_as_asked_are_refused() -> None:
-    assert "multi_burst" in refusal(kind="multi_burst")
-    assert "chain" in refusal(next_stream_id=2)
-    assert "flow statistics" in refusal(flow_stats={"enabled": True, "stream_id": 5, "rule_type": "stats"})
+    assert "cannot point" in refusal(next_stream_id=2)
+    assert "bad stream type" in refusal(kind="other")
     assert "base64" in refusal(packet={"binary": "§", "meta": ""})
+    counted = {"enabled": True, "stream_id": 5, "rule_type": "stats"}
+    assert "tpg" in refusal(flow_stats=counted | {"rule_type": "tpg"})
+    assert "1588" in refusal(flow_stats=counted | {"ieee_1588": True})
+    with pytest.raises(RpcError, match="flow statistics"):
+        parse_stream(1, Params(stream(flow_stats=counted)), PORT, counts=False)
+
+
+def burst(**mode: Any) -> dict[str, Any]:
+    return {"mode": {"type": "single_burst", "total_pkts": 7, "rate": {"type": "pps", "value": 10}} | mode}
 
 
 def test_bursts() -> None:
-    mode = {"type": "single_burst", "total_pkts": 7, "rate": {"type": "pps", "value": 10}}
-    assert parsed(mode=mode).count == 7
-    assert "total_pkts" in refusal(mode=mode | {"total_pkts": 0})
+    (leg,) = legs_of([parsed(**burst())], 2.0, None)
+    assert (leg.begin, leg.count, leg.pps) == (0.0, 7, 20)
+    assert "total_pkts" in refusal(**burst(total_pkts=0))
 
 
 @given(
@@ -145,17 +158,20 @@ def test_bursts() -> None:
     st.floats(1e-3, 100),
 )
 def test_an_absolute_multiplier_reaches_its_rate(rows: list[tuple[float, int]], kind: str, value: float) -> None:
-    streams = [parsed(pps=pps, frame=bytes(size)) for pps, size in rows]
+    streams = [
+        parse_stream(number, Params(stream(pps=pps, frame=bytes(size))), PORT)
+        for number, (pps, size) in enumerate(rows)
+    ]
     load = load_of(streams)
     factor = factor_of(Params({"type": kind, "value": value, "op": "abs"}), load, SPEED, force=True)
     reached = {
         "pps": factor * load.pps,
-        "bps": factor * load.l2_bps,
-        "bpsl1": factor * load.l1_bps,
-        "percentage": 100 * factor * load.l1_bps / SPEED,
+        "bps": load.at(factor).l2_bps,
+        "bpsl1": load.at(factor).l1_bps,
+        "percentage": 100 * load.at(factor).l1_bps / SPEED,
     }
     assert reached[kind] == pytest.approx(value)
-    assert sum(row.traffic(factor, *MACS).pps for row in streams) == pytest.approx(factor * load.pps)
+    assert sum(row.rate(factor) for row in streams) == pytest.approx(factor * load.pps)
 
 
 def factor(kind: str, value: float, op: str = "abs", force: bool = False, current: float | None = None) -> float:

@@ -15,7 +15,17 @@ from typing import Any, Protocol
 from ..errors import BenchError
 from ..platforms import Platform
 from ..units import FCS, l1_bits
-from .backend import CapturedFrame, PortCounters, PortDescription, StreamTraffic, Utilisation
+from .backend import (
+    CapturedFrame,
+    FlowCounters,
+    LatencyCounters,
+    PortCounters,
+    PortDescription,
+    StreamTraffic,
+    Utilisation,
+)
+from .delays import delay_of
+from .groups import Groups
 from .model.counting import Counts, Sending
 from .model.flows import HEADERS, Flow, as_forwarded, flow_of, frame_of, ttl_offset
 from .model.forwarding import Fate, Forwarding, Load, Part, forward, parts_of
@@ -80,7 +90,10 @@ class ModelBackend:
         ]
         self._numbers = {port.name: index for index, port in enumerate(self._ports)}
         self._sending: list[Sending] = []
+        self._later: list[tuple[float, Sending]] = []
+        self._groups = Groups()
         self._paused: dict[int, list[Sending]] = {}
+        self._held: dict[int, list[tuple[float, Sending]]] = {}
         self._configuration = RouterConfiguration()
         self._fib = Fib(self._configuration)
         self._parts: dict[tuple[Any, ...], tuple[Part, ...]] = {}
@@ -119,10 +132,7 @@ class ModelBackend:
         )
 
     def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
-        """Begin sending on each port of *traffic* at the same moment, for *duration* s (None: until stopped).
-
-        Streams of a port begin together: gaps before the first frame (``isg_usec``) are not modelled.
-        """
+        """Begin sending on each port of *traffic* at the same moment, for *duration* s (None: until stopped)."""
         now = self._advance()
         for index, streams in traffic.items():
             self._port(index)
@@ -132,14 +142,19 @@ class ModelBackend:
         lasts = math.inf if duration is None else duration
         for index, streams in traffic.items():
             self._drop(index)
-            self._sending += [Sending(index, stream, self._parts_of(stream), now, lasts) for stream in streams]
+            for stream in streams:
+                gap = stream.isg_usec / 1e6
+                if gap < lasts:
+                    sending = Sending(index, stream, self._parts_of(stream), now + gap, lasts - gap)
+                    self._later.append((now + gap, sending))
+        self._begin_due(now)
         self._settle(now)
 
     def update(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
         """New rates for a port that is sending."""
         now = self._advance()
         new = {stream.stream_id: stream for stream in streams}
-        for sending in (*self._sending, *self._paused.get(port, ())):
+        for sending in self._all():
             if sending.port == port and sending.traffic.stream_id in new:
                 sending.traffic = replace(sending.traffic, pps=new[sending.traffic.stream_id].pps)
         self._settle(now)
@@ -150,8 +165,9 @@ class ModelBackend:
         mine = [sending for sending in self._sending if sending.port == port]
         for sending in mine:
             sending.hold(now)
+        held = [(begin - now, sending) for begin, sending in self._later if sending.port == port]
         self._drop(port)
-        self._paused[port] = mine
+        self._paused[port], self._held[port] = mine, held
         self._settle(now)
 
     def resume(self, port: int) -> None:
@@ -160,6 +176,10 @@ class ModelBackend:
         for sending in self._paused.pop(port, ()):
             sending.resume(now)
             self._sending.append(sending)
+        self._later = sorted(
+            [*self._later, *((now + rest, sending) for rest, sending in self._held.pop(port, ()))],
+            key=lambda row: row[0],
+        )
         self._settle(now)
 
     def stop(self, port: int) -> None:
@@ -171,7 +191,7 @@ class ModelBackend:
     def sending(self, port: int) -> bool:
         """Whether the port still sends; False once its duration or its bursts are over."""
         self._advance()
-        return any(sending.port == port for sending in self._sending)
+        return any(sending.port == port for sending in (*self._sending, *(row for _, row in self._later)))
 
     def counters(self, port: int) -> PortCounters:
         """Counts up to this moment. ``queue_full``: frames asked for beyond what the generator can send."""
@@ -201,6 +221,29 @@ class ModelBackend:
         for sending in self._sending:
             rates[sending.port] += sending.pps * l1_bits(sending.size)
         return Utilisation(tx_percent=100 * max(rates, default=0.0) / limit)
+
+    def flow_counters(self, group: int) -> FlowCounters:
+        """Frames and bytes of a packet group."""
+        self._advance()
+        return self._groups.flow_counters(group)
+
+    def latency_counters(self, group: int) -> LatencyCounters:
+        """Latency of a packet group."""
+        self._advance()
+        return self._groups.latency_counters(group)
+
+    def forget(self, group: int) -> None:
+        """Begin to count a packet group anew."""
+        self._advance()
+        self._groups.forget(group)
+
+    def answers(self, port: int, address: str) -> bool | None:
+        """Whether the router's interface at *port* is up and has this IPv4 address; None: it has none yet."""
+        own = [row for name, row in self._configuration.addresses if name == self._port(port).name]
+        if not own:
+            return None
+        up = self._port(port).name in self._configuration.up
+        return up and address in (row.partition("/")[0] for row in own)
 
     def close(self) -> None:
         """Stop everything."""
@@ -235,7 +278,7 @@ class ModelBackend:
         self._fib = Fib(configuration)
         self._configuration = configuration
         self._parts.clear()
-        for sending in (*self._sending, *(row for rows in self._paused.values() for row in rows)):
+        for sending in self._all():
             sending.parts = self._parts_of(sending.traffic)
         self._settle(now)
 
@@ -249,12 +292,30 @@ class ModelBackend:
     def _advance(self) -> float:
         """Bring all counts up to now, through every end of a stream before it."""
         now = max(self._last, self._clock.now())
-        while (event := min((sending.over for sending in self._sending), default=math.inf)) <= now:
+        while (event := self._next_event()) <= now:
             self._count(max(event, self._last))
             self._sending = [sending for sending in self._sending if sending.over > event]
+            self._begin_due(event)
             self._settle(max(event, self._last))
         self._count(now)
         return now
+
+    def _next_event(self) -> float:
+        end = min((sending.over for sending in self._sending), default=math.inf)
+        return min(end, self._later[0][0]) if self._later else end
+
+    def _begin_due(self, now: float) -> None:
+        self._later.sort(key=lambda row: row[0])
+        due = sum(begin <= now for begin, _ in self._later)
+        for begin, sending in self._later[:due]:
+            sending.resume(begin)
+            self._sending.append(sending)
+        del self._later[:due]
+
+    def _all(self) -> list[Sending]:
+        paused = [row for rows in self._paused.values() for row in rows]
+        later = [*self._later, *(row for rows in self._held.values() for row in rows)]
+        return [*self._sending, *paused, *(sending for _, sending in later)]
 
     def _count(self, now: float) -> None:
         self._telemetry.add(self._forwarding, now - self._last)
@@ -268,6 +329,9 @@ class ModelBackend:
 
     def _book(self, sending: Sending, new: Counts, unsent: int) -> None:
         size, port = sending.size, self._ports[sending.port]
+        if sending.traffic.flow_stats:
+            delay = delay_of(self._model, self._forwarding, sending)
+            self._groups.book(self._last, sending.port, sending.traffic, size, new.offered, dict(new.exits), delay)
         port.sent = replace(
             port.sent,
             opackets=port.sent.opackets + new.offered,
@@ -331,6 +395,8 @@ class ModelBackend:
 
     def _drop(self, port: int) -> None:
         self._paused.pop(port, None)
+        self._held.pop(port, None)
+        self._later = [row for row in self._later if row[1].port != port]
         self._sending = [sending for sending in self._sending if sending.port != port]
 
     def _port(self, index: int) -> _Port:

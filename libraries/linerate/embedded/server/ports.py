@@ -5,9 +5,11 @@ from __future__ import annotations
 import ipaddress
 import secrets
 import string
+from dataclasses import replace
 from typing import Any
 
 from ..backend import PortDescription, StreamTraffic
+from .legs import MOST, legs_of, traffic_of
 from .params import Params, bad, refused
 from .streams import Stream, mac_bytes
 
@@ -33,6 +35,7 @@ class Port:
         self.streams: dict[int, Stream] = {}
         self.state = "IDLE"
         self.factor: float | None = None
+        self.sent: tuple[StreamTraffic, ...] = ()
         self.highest_stream = 0
         self.promiscuous = False
         self.multicast = False
@@ -110,13 +113,28 @@ class Port:
         self.highest_stream = 0
         self.idle()
 
-    def traffic(self, factor: float, force: bool = True) -> tuple[StreamTraffic, ...]:
-        """All streams that send, at *factor*. Unless *force*, raises RpcError when a destination MAC is missing."""
+    def traffic(self, factor: float, duration: float | None = None, force: bool = True) -> tuple[StreamTraffic, ...]:
+        """All that is sent within *duration* s, at *factor*. Raises RpcError when streams cannot be sent together.
+
+        Unless *force*, also when a destination MAC is missing.
+        """
         sending = [stream for stream in self.streams.values() if stream.sends]
         if not force and not self.has_destination and any(not stream.destination_from_packet for stream in sending):
             text = f"Port {self.index} dest MAC is invalid and there are streams without explicit dest MAC."
             raise refused(text)
-        return tuple(stream.traffic(factor, self.source_mac, self.destination_mac) for stream in sending)
+        legs = legs_of(self.streams.values(), factor, duration)
+        found = tuple(row for leg in legs for row in traffic_of(leg, self.source_mac, self.destination_mac))
+        if len(found) > MOST:
+            raise refused(
+                f"the streams of port {self.index} have {len(found)} bursts and lengths of frames together;"
+                f" right would be at most {MOST}"
+            )
+        return found
+
+    def multiplied(self, traffic: tuple[StreamTraffic, ...], factor: float) -> tuple[StreamTraffic, ...]:
+        """*traffic* of this port with all rates times *factor*, but for those that no multiplier changes."""
+        fixed = {stream.stream_id for stream in self.streams.values() if stream.fixed_rate}
+        return tuple(row if row.stream_id in fixed else replace(row, pps=row.pps * factor) for row in traffic)
 
     # -- addresses
 

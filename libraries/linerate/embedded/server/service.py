@@ -9,20 +9,24 @@ from datetime import datetime
 from typing import Any
 
 from ... import __version__
-from ..backend import Backend
+from ..backend import Backend, StreamCounters
 from .captures import Captures
-from .params import Params, bad, refused
+from .legs import check_chain
+from .load import factor_of, load_of
+from .params import Params, RpcError, bad, refused
 from .ports import Port, handle
 from .publisher import Event, Publisher
 from .rpc import Method
 from .statistics import XSTATS, Statistics
-from .streams import factor_of, load_of, parse_stream
+from .streams import parse_stream
 from .transmission import Transmission
 
 CORE = (4, 1)
 """API of ``api_sync``, spoken by trex-stl-lib 0.3."""
 STL = (5, 1)
 """API of ``api_sync_v2``, spoken by the client that TRex v3.08 ships."""
+EVENTS = 100
+"""Changes of rate that ``validate`` tells."""
 
 
 class Service:
@@ -228,7 +232,13 @@ class Service:
 
     def _add_stream(self, params: Params) -> dict[str, Any]:
         port = self._owned(params)
-        port.add(parse_stream(params.integer("stream_id", most=2**32 - 1), params.object("stream"), port.description))
+        try:
+            number, given = params.integer("stream_id", most=2**32 - 1), params.object("stream")
+            stream = parse_stream(number, given, port.description, isinstance(self._backend, StreamCounters))
+        except RpcError as error:
+            # as TRex does: here a bad field, too, is a failed execution
+            raise refused(str(error)) from None
+        port.add(stream)
         return {}
 
     def _remove_stream(self, params: Params) -> dict[str, Any]:
@@ -253,12 +263,24 @@ class Service:
         port = self._owned(params)
         if not port.streams:
             raise refused("no streams attached to port")
-        load = load_of(port.streams.values())
+        traffic = load_of(port.streams.values())
+        check_chain(port.streams.values())
         rate: dict[str, float] = {}
-        for word in ("max", "min"):
+        for word, load in (("max", traffic.at(1.0)), ("min", traffic.fixed)):
             rate |= {f"{word}_pps": load.pps, f"{word}_bps_l2": load.l2_bps, f"{word}_bps_l1": load.l1_bps}
             rate[f"{word}_line_util"] = 100 * load.l1_bps / port.description.speed_bps
-        return {"rate": rate, "graph": {"expected_duration": -1, "events_count": 0, "events": []}}
+        events = [
+            {
+                "time_usec": change.at,
+                "stream_id": change.stream_id,
+                "diff_pps": change.rate.pps,
+                "diff_bps_l2": change.rate.l2_bps,
+                "diff_bps_l1": change.rate.l1_bps,
+            }
+            for change in traffic.changes[:EVENTS]
+        ]
+        graph = {"expected_duration": int(traffic.duration), "events_count": len(traffic.changes), "events": events}
+        return {"rate": rate, "graph": graph}
 
     def _start(self, params: Params) -> dict[str, Any]:
         port = self._owned(params)
@@ -270,9 +292,10 @@ class Service:
         at = params.number("start_at_ts", 0.0, least=0)
         load = load_of(port.streams.values())
         factor = factor_of(params.object("mul"), load, port.description.speed_bps, force)
-        traffic = port.traffic(factor, force)
-        self.transmission.start(port, traffic, duration if duration > 0 else None, at)
-        port.factor = factor
+        lasts = duration if duration > 0 else None
+        traffic = port.traffic(factor, lasts, force)
+        self.transmission.start(port, traffic, lasts, at)
+        port.factor, port.sent = factor, traffic
         return {"multiplier": factor, "ts": self._uptime()}
 
     def _update(self, params: Params) -> dict[str, Any]:
@@ -283,8 +306,9 @@ class Service:
         load = load_of(port.streams.values())
         force = params.boolean("force", False)
         factor = factor_of(params.object("mul"), load, port.description.speed_bps, force, port.factor)
-        self.transmission.update(port, port.traffic(factor))
-        port.factor = factor
+        traffic = port.multiplied(port.sent, factor / port.factor)
+        self.transmission.update(port, traffic)
+        port.factor, port.sent = factor, traffic
         return {"multiplier": factor}
 
     def _pause(self, params: Params) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Mapping
-from dataclasses import astuple
+from dataclasses import asdict
 from typing import Any
 
 from ..backend import FieldVariable, StreamTraffic
@@ -20,7 +20,7 @@ def stream_to_json(stream: StreamTraffic) -> dict[str, Any]:
         "stream_id": stream.stream_id,
         "frame": base64.b64encode(stream.frame).decode(),
         "pps": stream.pps,
-        "variables": [astuple(row) for row in stream.variables],
+        "variables": [asdict(row) for row in stream.variables],
         "count": stream.count,
         "fix_ipv4_checksum": stream.fix_ipv4_checksum,
         "isg_usec": stream.isg_usec,
@@ -30,5 +30,5 @@ def stream_to_json(stream: StreamTraffic) -> dict[str, Any]:
 def stream_from_json(data: Mapping[str, Any]) -> StreamTraffic:
     """The inverse of :func:`stream_to_json`."""
     plain = {**data, "frame": base64.b64decode(data["frame"])}
-    plain["variables"] = tuple(FieldVariable(*row[:-1], values=tuple(row[-1])) for row in data["variables"])
+    plain["variables"] = tuple(FieldVariable(**{**row, "values": tuple(row["values"])}) for row in data["variables"])
     return StreamTraffic(**plain)
