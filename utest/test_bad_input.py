@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import robot_run
+from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.platforms import read_platform
 from linerate.testbed.bench import Bench, open_bench
 from linerate.testbed.settings import read_testbed
@@ -177,3 +180,58 @@ def test_as_hardware_it_works_when_nothing_is_wrong(tmp_path: Path, lab: Bench):
     suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
     found = robot_run.run(tmp_path, suite, *as_hardware(tmp_path, lab))
     assert found.status == 0, found.console + found.message
+
+
+def test_a_router_that_carries_nothing_is_the_benchs_fault(tmp_path: Path, lab: Bench):
+    path = robot_run.project(tmp_path) / "variables" / "testbeds" / "simulated.yaml"
+    path.write_text(path.read_text() + "prepare: none\n", encoding="utf-8")
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
+    found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{tmp_path / 'project'}")
+    refused(found, "none of 1000 frames sent from the generator's port 0 came back at port 1", "check the cables")
+
+
+def test_another_user_holds_a_port(tmp_path: Path, lab: Bench):
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
+    options = as_hardware(tmp_path, lab)
+    facts = lab.facts.generator
+    settings = TrexSettings(facts.host, facts.sync_port, facts.async_port, username="alice", clock_speed=50)
+    with TrexGenerator(settings):
+        found = robot_run.run(tmp_path, suite, *options)
+    refused(found, "is taken", "alice", "'force: true'")
+
+
+def test_a_tcp_port_that_is_taken(tmp_path: Path):
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = str(holder.getsockname()[1])
+        found = subprocess.run(
+            [sys.executable, "-m", "linerate", "serve", "--platform", "netgate6100", "--rpc-port", port],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**robot_run.environment(tmp_path), "PYTHONPATH": str(robot_run.ROOT / "libraries")},
+            cwd=robot_run.ROOT,
+        )
+    assert found.returncode == 2
+    assert f"port {port} on 127.0.0.1 is already taken" in found.stderr
+    assert "Traceback" not in found.stderr
+    assert robot_run.processes_of(tmp_path) == []
+
+
+def test_a_router_that_cannot_be_read_is_inconclusive_and_recorded(tmp_path: Path):
+    """The bench breaks down in the middle of a sentence: the test says so, and the record is there."""
+    suite = robot_run.write_suite(
+        tmp_path,
+        "64b 1-flow ≥ 1 Mpps",
+        "Evaluate    $BENCH.bench.close()",
+        "64b 1-flow ≥ 1 Mpps",
+    )
+    found = robot_run.run(tmp_path, suite, "-v", "GOAL:quick")
+    assert found.status == 1
+    assert "INCONCLUSIVE: 64b 1-flow ≥ 1 Mpps: " in found.message
+    (path,) = (tmp_path / "results").glob("*/requirements.jsonl")
+    verdicts = [json.loads(line)["verdict"] for line in path.read_text().splitlines()]
+    assert verdicts == ["PASS", "INCONCLUSIVE"]
+    assert robot_run.processes_of(tmp_path) == []
