@@ -83,11 +83,11 @@ class Acceptance:
         allure.write_categories(self._allure, words["Platform"], facts.simulated)
 
     @keyword
-    def note_versions(self, bench: Session) -> None:
-        """Keep what generator and router say of themselves in the run's environment, and show it."""
-        versions = bench.versions()
-        self._open_recorder().keep_versions(versions)
-        for name, value in versions.items():
+    def note_parts(self, bench: Session) -> None:
+        """Keep what generator and router say of themselves, and the router's configuration, and show it."""
+        versions, configuration = bench.versions(), bench.configuration()
+        self._open_recorder().keep_parts(versions, configuration)
+        for name, value in {**versions, **configuration}.items():
             logger.info(f"{name}: {value}")
 
     @keyword

@@ -28,9 +28,10 @@ class Recorder:
         self._test = ""
         self._trials: list[int] = []
 
-    def keep_versions(self, versions: Mapping[str, str]) -> None:
-        """Write the versions of everything that takes part into the environment's record."""
-        self.environment = replace(self.environment, versions=dict(versions))
+    def keep_parts(self, versions: Mapping[str, str], configuration: Mapping[str, object]) -> None:
+        """Write versions of what takes part, and the router's configuration, into the environment's record."""
+        extra = {**self.environment.extra, "router_configuration": dict(configuration)}
+        self.environment = replace(self.environment, versions=dict(versions), extra=extra)
         self.folder.write_environment(self.environment)
 
     def begin(self, test: str) -> None:

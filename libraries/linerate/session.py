@@ -140,6 +140,12 @@ class Session:
         found = {f"generator.{name}": value for name, value in generator.items()}
         return found | {f"router.{name}": value for name, value in self._versions.items()}
 
+    def configuration(self) -> dict[str, object]:
+        """How the router stands: its sides as configured or expected, and what else was changed on it."""
+        sides = [f"{side.interface}: {side.address}, {side.network} via {side.peer}" for side in self.bench.facts.sides]
+        notes = list(self.router.notes) if self.router else []
+        return {"prepare": self.plan.testbed.prepare, "sides": sides, "notes": notes}
+
     def configure_router(self) -> None:
         """Addresses, static neighbours and routes, unless the testbed says that it is configured already."""
         if self.plan.testbed.prepare != "configure":

@@ -90,6 +90,11 @@ class Router(Protocol):
         """Addresses, static neighbours and routes of the sides. Remembers what it changed, for :meth:`restore`."""
         ...
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What :meth:`configure` changed beyond addresses, neighbours and routes, in words: evidence."""
+        ...
+
     def restore(self) -> None:
         """Undo what :meth:`configure` changed, last first. Harmless when repeated."""
         ...
