@@ -92,6 +92,8 @@ class StreamTraffic:
     fix_ipv4_checksum: int | None = None
     flow_stats: Mapping[str, Any] | None = None
     isg_usec: float = 0.0
+    phase: float = 0.0
+    """Part of a frame (-0.5 … 0.5) that it is ahead of its rate: so that parts of a stream add up to whole frames."""
 
 
 @dataclass(frozen=True, slots=True)

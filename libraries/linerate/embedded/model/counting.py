@@ -104,7 +104,7 @@ class Sending:
         """Count up to *now*, at most to the end; returns what came newly."""
         # at the end the duration itself counts, not a difference of two readings of a clock
         elapsed = self._lasts if now >= self._origin + self._lasts else max(0.0, now - self._origin)
-        offered = self._at_origin + round(self.pps * elapsed)
+        offered = self._at_origin + max(0, round(self.pps * elapsed + self.traffic.phase))
         unsent = self._unsent_at_origin + round(self.asked * elapsed) - round(self.pps * elapsed)
         if self.traffic.count is not None and offered >= self.traffic.count - (now >= self.over):
             offered = self.traffic.count

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..backend import Backend, CapturedFrame
+from .filters import Filter, filter_of
 from .params import Params, refused
 
+ANSWERED = 50e-6
+"""Seconds after which a modelled router answers."""
 LIMIT = 100_000
 """Most frames one capture may keep."""
 
@@ -20,6 +23,9 @@ class _Capture:
     ports: tuple[int, ...]
     limit: int
     started: float
+    text: str
+    fits: Filter
+    answers: list[CapturedFrame] = field(default_factory=list)
     stopped: tuple[CapturedFrame, ...] | None = None
     fetched: int = 0
 
@@ -54,8 +60,8 @@ class Captures:
     def _start(self, params: Params) -> dict[str, Any]:
         if params.integers("tx"):
             raise refused("this server captures received frames only; right would be 'tx': []")
-        if params.text("filter", ""):
-            raise refused("this server knows no capture filters; right would be an empty filter")
+        text = params.text("filter", "")
+        fits = filter_of(text)
         if params.choice("mode", ("fixed", "cyclic"), "fixed") != "fixed":
             raise refused("this server keeps the first frames of a capture only; right would be mode 'fixed'")
         ports, limit = tuple(dict.fromkeys(params.integers("rx"))), params.integer("limit", least=1, most=LIMIT)
@@ -66,7 +72,7 @@ class Captures:
         if busy.intersection(ports):
             raise refused(f"port {min(busy.intersection(ports))} already takes part in a capture; stop that first")
         self._count += 1
-        capture = _Capture(self._count, ports, limit, self._now())
+        capture = _Capture(self._count, ports, limit, self._now(), text, fits)
         for port in ports:
             self._backend.capture(port, limit)
         self._captures[capture.number] = capture
@@ -75,10 +81,17 @@ class Captures:
     def _frames(self, capture: _Capture) -> tuple[CapturedFrame, ...]:
         if capture.stopped is not None:
             return capture.stopped
-        found = [frame for port in capture.ports for frame in self._backend.captured(port)]
+        seen = [frame for port in capture.ports for frame in self._backend.captured(port)]
+        found = [*(frame for frame in seen if capture.fits(frame.data)), *capture.answers]
         # frames of several ports in the order of their time; those already fetched stay in front
         found.sort(key=lambda frame: frame.timestamp)
         return tuple(found[: capture.limit])
+
+    def arrived(self, port: int, data: bytes) -> None:
+        """A frame without FCS was received by *port* that the backend does not know of."""
+        for capture in self._captures.values():
+            if capture.stopped is None and port in capture.ports and capture.fits(data):
+                capture.answers.append(CapturedFrame(port, data, self._now() + ANSWERED))
 
     def _stop(self, capture: _Capture) -> None:
         if capture.stopped is None:
@@ -114,7 +127,7 @@ class Captures:
             "bytes": sum(len(frame.data) for frame in frames),
             "limit": capture.limit,
             "snaplen": 0,
-            "filter": {"bpf": "", "rx": list(capture.ports), "tx": []},
+            "filter": {"bpf": capture.text, "rx": list(capture.ports), "tx": []},
         }
 
     def close(self) -> None:

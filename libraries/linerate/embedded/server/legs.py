@@ -141,6 +141,7 @@ def traffic_of(leg: Leg, source: str, destination: str) -> tuple[StreamTraffic, 
                 fix_ipv4_checksum=program.fix_ipv4_checksum,
                 flow_stats=group,
                 isg_usec=leg.begin * 1e6,
+                phase=0.5 - (place + 0.5) / pieces,
             )
         )
     return tuple(found)

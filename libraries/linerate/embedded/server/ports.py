@@ -88,30 +88,37 @@ class Port:
 
     # -- streams
 
-    def add(self, stream: Stream) -> None:
-        """Add a stream. Raises RpcError when the port sends, or has this stream, or has too many."""
+    def admit(self, stream: Stream) -> None:
+        """Raise RpcError when *stream* cannot be added: the port sends, or has this stream, or has too many."""
         self.require("add_stream", "IDLE", "STREAMS")
         if stream.stream_id in self.streams:
             raise refused(f"stream {stream.stream_id} already exists")
         if len(self.streams) >= STREAM_LIMIT:
             raise refused(f"Reached limit of {STREAM_LIMIT} streams at the port.")
+
+    def add(self, stream: Stream) -> None:
+        """Add a stream that was admitted."""
         self.streams[stream.stream_id] = stream
         self.highest_stream = max(self.highest_stream, stream.stream_id)
         self.state = "STREAMS"
 
-    def remove(self, stream_id: int) -> None:
-        """Remove a stream. Raises RpcError when there is none of that id."""
+    def remove(self, stream_id: int) -> Stream:
+        """Remove a stream and return it. Raises RpcError when there is none of that id."""
         self.require("remove_stream", "STREAMS", "IDLE")
-        if self.streams.pop(stream_id, None) is None:
+        found = self.streams.pop(stream_id, None)
+        if found is None:
             raise refused(f"stream {stream_id} does not exist")
         self.idle()
+        return found
 
-    def remove_all(self) -> None:
-        """Remove all streams."""
+    def remove_all(self) -> list[Stream]:
+        """Remove all streams and return them."""
         self.require("remove_all_streams", "IDLE", "STREAMS")
+        found = list(self.streams.values())
         self.streams.clear()
         self.highest_stream = 0
         self.idle()
+        return found
 
     def traffic(self, factor: float, duration: float | None = None, force: bool = True) -> tuple[StreamTraffic, ...]:
         """All that is sent within *duration* s, at *factor*. Raises RpcError when streams cannot be sent together.
@@ -232,8 +239,8 @@ class Port:
             "state_profile": {"_": self.state},
         }
 
-    def information(self) -> dict[str, Any]:
-        """Its entry in ``get_system_info``."""
+    def information(self, counts: bool) -> dict[str, Any]:
+        """Its entry in ``get_system_info``. *counts*: whether packet groups are counted."""
         return {
             "index": self.index,
             "hw_mac": self.description.mac,
@@ -244,7 +251,9 @@ class Port:
             "cores": [0],
             "supp_speeds": [],
             "stack": "legacy",
-            "rx": {"caps": [], "counters": 0},
+            "rx": {"caps": ["flow_stats", "latency", "rx_bytes"], "counters": 1023}
+            if counts
+            else {"caps": [], "counters": 0},
             "is_fc_supported": False,
             "is_ieee1588_supported": False,
             "is_led_supported": False,

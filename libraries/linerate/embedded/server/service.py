@@ -9,13 +9,15 @@ from datetime import datetime
 from typing import Any
 
 from ... import __version__
-from ..backend import Backend, StreamCounters
+from ..backend import Backend
 from .captures import Captures
+from .flow_stats import FlowStats
 from .legs import check_chain
 from .load import factor_of, load_of
 from .params import Params, RpcError, bad, refused
 from .ports import Port, handle
 from .publisher import Event, Publisher
+from .pushing import Pushing
 from .rpc import Method
 from .statistics import XSTATS, Statistics
 from .streams import parse_stream
@@ -37,6 +39,8 @@ class Service:
         self.ports = {description.index: Port(description) for description in backend.ports}
         self.statistics = Statistics(backend, now)
         self.captures = Captures(backend, now)
+        self.flows = FlowStats(backend, now)
+        self.pushing = Pushing(backend, self.captures, now)
         self._born = time.monotonic()
         self.transmission = Transmission(backend, self.ports, publisher, self.statistics, self._uptime)
         self._backend, self._publisher = backend, publisher
@@ -62,8 +66,8 @@ class Service:
             "get_port_xstats_names": lambda p: self._port(p) and {"xstats_names": list(XSTATS)},
             "get_port_xstats_values": lambda p: {"xstats_values": self.statistics.xstats(self._port(p).index)},
             "get_utilization": lambda _: self.statistics.utilisation(),
-            "get_active_pgids": lambda _: {"ids": {"flow_stats": [], "latency": []}},
-            "get_pgid_stats": lambda _: {"flow_stats": None, "latency": {"g": None}, "ver_id": None},
+            "get_active_pgids": lambda _: self.flows.active(),
+            "get_pgid_stats": lambda p: self.flows.values(p.integers("pgids")),
             "get_tpg_status": self._tpg_status,
             "get_port_status": self._port_status,
             "get_owner": lambda p: {"owner": self._port(p).owner},
@@ -90,7 +94,7 @@ class Service:
             "set_l3": self._set_l3,
             "set_vlan": self._set_vlan,
             "capture": self.captures.command,
-            "push_pkts": self._push,
+            "push_pkts": lambda p: self.pushing.push(self._port(p), p),
         }
         return found
 
@@ -135,14 +139,14 @@ class Service:
 
     def _system(self, _: Params) -> dict[str, Any]:
         return {
-            "advanced_per_stream_stats": False,
+            "advanced_per_stream_stats": True,
             "core_type": "linerate embedded server",
             "dp_core_count": 1,
             "dp_core_count_per_port": 1,
             "hostname": platform.node(),
             "is_multiqueue_mode": False,
             "port_count": len(self.ports),
-            "ports": [self.ports[index].information() for index in sorted(self.ports)],
+            "ports": [self.ports[index].information(self.flows.counts) for index in sorted(self.ports)],
             "uptime": self._uptime_text,
         }
 
@@ -224,29 +228,30 @@ class Service:
             raise refused("this server adds no VLAN tags to a port; right would be streams whose frames carry the tag")
         return {}
 
-    @staticmethod
-    def _push(_: Params) -> Any:
-        raise refused("this server sends no single packets (push_pkts); right would be a stream of mode 'single_burst'")
-
     # -- streams and traffic
 
     def _add_stream(self, params: Params) -> dict[str, Any]:
         port = self._owned(params)
         try:
             number, given = params.integer("stream_id", most=2**32 - 1), params.object("stream")
-            stream = parse_stream(number, given, port.description, isinstance(self._backend, StreamCounters))
+            stream = parse_stream(number, given, port.description, self.flows.counts)
         except RpcError as error:
             # as TRex does: here a bad field, too, is a failed execution
             raise refused(str(error)) from None
+        port.admit(stream)
+        self.flows.add(port.index, stream)
         port.add(stream)
         return {}
 
     def _remove_stream(self, params: Params) -> dict[str, Any]:
-        self._owned(params).remove(params.integer("stream_id"))
+        port = self._owned(params)
+        self.flows.remove(port.index, port.remove(params.integer("stream_id")))
         return {}
 
     def _remove_all_streams(self, params: Params) -> dict[str, Any]:
-        self._owned(params).remove_all()
+        port = self._owned(params)
+        for stream in port.remove_all():
+            self.flows.remove(port.index, stream)
         return {}
 
     def _get_stream(self, params: Params) -> dict[str, Any]:

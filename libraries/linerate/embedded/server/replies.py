@@ -1,0 +1,62 @@
+"""What a router that exists only as a model answers to single frames: ARP requests (RFC 826) and echoes (RFC 792)."""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+from collections.abc import Callable
+
+from .filters import TYPES, headers_of
+from .streams import mac_bytes
+
+BROADCAST = b"\xff" * 6
+
+
+def reply_to(frame: bytes, mac: str, owns: Callable[[str], bool]) -> bytes | None:
+    """The answer of a device with *mac* to *frame*, without FCS, or None. *owns*: whether it has an IPv4 address."""
+    own = mac_bytes(mac)
+    if len(frame) < 14 or frame[:6] not in (own, BROADCAST):
+        return None
+    found = headers_of(frame)
+    link = frame[6:12] + own + frame[12 : found.l3]
+    body = frame[found.l3 :]
+    if found.kind == TYPES["arp"]:
+        return _arp(link, body, own, owns)
+    if found.protocol == 1 and found.l4 is not None:
+        return _echo(link, body, 4 * (body[0] & 15), owns)
+    return None
+
+
+def _arp(link: bytes, body: bytes, own: bytes, owns: Callable[[str], bool]) -> bytes | None:
+    # Ethernet, IPv4, lengths 6 and 4, a request
+    if len(body) < 28 or body[:8] != bytes.fromhex("0001080006040001"):
+        return None
+    wanted = body[24:28]
+    if not owns(str(ipaddress.IPv4Address(wanted))):
+        return None
+    return link + bytes.fromhex("0001080006040002") + own + wanted + body[8:18]
+
+
+def _echo(link: bytes, body: bytes, length: int, owns: Callable[[str], bool]) -> bytes | None:
+    total = int.from_bytes(body[2:4], "big")
+    if length < 20 or not length + 8 <= total <= len(body) or body[length] != 8:
+        return None
+    if not owns(str(ipaddress.IPv4Address(body[16:20]))):
+        return None
+    header = bytearray(body[:length])
+    header[8], header[10:12] = 64, b"\0\0"
+    header[12:16], header[16:20] = body[16:20], body[12:16]
+    header[10:12] = _checksum(header)
+    message = bytearray(body[length:total])
+    message[0], message[2:4] = 0, b"\0\0"
+    message[2:4] = _checksum(message)
+    return link + bytes(header) + bytes(message)
+
+
+def _checksum(data: bytes | bytearray) -> bytes:
+    """The checksum of RFC 1071."""
+    data = bytes(data) + b"\0" * (len(data) % 2)
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return struct.pack("!H", ~total & 0xFFFF)
