@@ -34,7 +34,7 @@ def test_every_queue_of_the_table_is_used() -> None:
 
 
 def test_a_key_that_is_none_is_refused_with_what_is_right() -> None:
-    with pytest.raises(ValueError, match="microsoft or 80 hexadecimal digits"):
+    with pytest.raises(ValueError, match="mlx5 or 80 hexadecimal digits"):
         Rss(key="micro")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...units import FCS, l2_bits
-from .schema import Nic, Pcie
+from .schema import Nic
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,12 @@ def waiting(service: float, load: float, users: float) -> float:
     return min(worst, service / free) if free > 0 else worst
 
 
-def bus_seconds(pcie: Pcie, size: float, both: float) -> float:
+def bus_seconds(nic: Nic, size: float, both: float) -> float:
     """s that a frame of *size* bytes (with FCS) takes of the bus. *both*: how far it is carried both ways, 0..1."""
-    data = size - FCS
-    total = data + pcie.header * math.ceil(data / pcie.payload) + pcie.descriptors
+    if nic.pcie is None:
+        return 0.0
+    data, pcie = size - FCS, nic.pcie
+    total = data + pcie.header * math.ceil(data / pcie.payload) + nic.descriptors
     return 8 * total / (pcie.gbps * 1e9 * (1 - pcie.duplex * both))
 
 
@@ -75,26 +77,23 @@ def admitted(nic: Nic, arrivals: Sequence[Arrival]) -> dict[tuple[int, int], flo
 def _through_bus(
     nic: Nic, arrivals: Sequence[Arrival], per_queue: Mapping[tuple[int, int], float], both: float
 ) -> dict[tuple[int, int], float]:
-    """Queues take turns with their own work and with the bus. The bus's load slows each queue and so limits itself."""
+    """A queue's frames wait for the bus; how long depends on its load, which depends on what the queues get through."""
     if not nic.queue_ns and not nic.pcie:
         return dict.fromkeys(per_queue, 1.0)
     on_bus: defaultdict[tuple[int, int], float] = defaultdict(float)
     for row in arrivals:
-        on_bus[row.port, row.queue] += row.pps * (bus_seconds(nic.pcie, row.size, both) if nic.pcie else 0.0)
-    users = effective(list(per_queue.values()))
+        on_bus[row.port, row.queue] += row.pps * bus_seconds(nic, row.size, both)
+    turn = nic.pcie.turn_ns * 1e-9 if nic.pcie else 0.0
 
     def taken(load: float) -> dict[tuple[int, int], float]:
-        found = {}
-        for key, pps in per_queue.items():
-            own = pps * nic.queue_ns * 1e-9
-            busy = own + waiting(on_bus[key], load, users)
-            found[key] = min(1.0, 1 / busy) if busy > 0 else 1.0
-        return found
+        # s per frame: the queue's own, and until it has the bus
+        each = nic.queue_ns * 1e-9 + turn * load / (1 - load) if load < 1 else math.inf
+        return {key: min(1.0, 1 / (pps * each)) if pps * each > 0 else 1.0 for key, pps in per_queue.items()}
 
     def load_of(shares: Mapping[tuple[int, int], float]) -> float:
         return sum(share * on_bus[key] for key, share in shares.items())
 
-    low, high = 0.0, load_of(taken(0.0))
+    low, high = 0.0, min(load_of(taken(0.0)), 1.0)
     for _ in range(60 if load_of(taken(high)) < high else 0):
         middle = (low + high) / 2
         if load_of(taken(middle)) > middle:

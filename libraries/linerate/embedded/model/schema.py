@@ -20,6 +20,8 @@ from ...platforms import Platform
 KEYS = {
     # Microsoft's verification key (Windows RSS documentation), also the default of DPDK's ixgbe driver
     "microsoft": "6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa",
+    # the default of DPDK's mlx5 driver
+    "mlx5": "2cc681d15bdbf4f7fca28319db1a3e946b9e38d92c9c03d1ad9944a7d9563d59063c25f3fc1fdc2a",
 }
 """RSS keys that have a name, in hexadecimal digits."""
 
@@ -81,40 +83,44 @@ class Cost(Config):
 class Vectors(Config):
     """How frames gather into vectors. ``maximum`` frames; ``gather_us``: us of a round that do not depend on load.
 
-    ``poll``: cycles of a look at an empty queue.
+    ``poll``: cycles of a look at an empty queue, ``loop``: of the main loop around it, which no node is charged for.
     """
 
     maximum: Annotated[int, Field(ge=1)] = 256
     gather_us: NotNegative = 0.0
     poll: Positive = 200.0
+    loop: NotNegative = 0.0
 
 
 class Pcie(Config):
     """The bus between card and memory. ``gbps`` each way, Gbit/s after line coding; ``duplex``: the share of it that is
     lost when both ports receive and send at once.
 
-    A frame takes its bytes, ``header`` bytes for each piece of at most ``payload`` bytes, and ``descriptors`` bytes of
-    descriptors, completions and requests, which are the driver's.
+    ``turn_ns``: what a queue waits for its turn when the bus is half loaded, ns per frame; load/(1 - load) times that.
+    A frame takes its bytes, ``header`` bytes for each piece of at most ``payload`` bytes, and what the driver needs of
+    descriptors (:class:`Nic`).
     """
 
     gbps: Positive
     payload: Annotated[int, Field(ge=64, le=4096)] = 256
     header: NotNegative = 24.0
-    descriptors: NotNegative = 0.0
+    turn_ns: NotNegative = 0.0
     duplex: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
 
 class Nic(Config):
     """``reta``: entries of the redirection table. ``ring``: frames that wait in a receive queue before one is lost.
 
-    ``queue_ns``: ns of the card's own for each frame of a receive queue. Limits (None: none below line rate):
-    ``port_mpps`` that a port receives and ``tx_mpps`` that it sends, Mpps (more finds no free slot in the sending
-    ring); ``bus_gbps`` that all ports together receive, Gbit/s of frames; ``pcie``.
+    ``queue_ns``: ns of the card's own for each frame of a receive queue. ``descriptors``: bytes per frame of
+    descriptors, completions and requests on ``pcie``. Limits (None: none below line rate): ``port_mpps`` that a port
+    receives and ``tx_mpps`` that it sends, Mpps (more finds no free slot in the sending ring); ``bus_gbps`` that all
+    ports together receive, Gbit/s of frames; ``pcie``.
     """
 
     reta: Annotated[int, Field(ge=1, le=4096)] = 128
     ring: Annotated[int, Field(ge=1, le=65536)] = 1024
     queue_ns: NotNegative = 0.0
+    descriptors: NotNegative = 0.0
     port_mpps: Positive | None = None
     tx_mpps: Positive | None = None
     bus_gbps: Positive | None = None
@@ -124,7 +130,7 @@ class Nic(Config):
 class SoftwareModel(Config):
     """One software. ``placement``: queues are dealt to cores in turn, on from port to port, or anew for each port.
 
-    ``nic``: the card as this software drives it, instead of the platform's.
+    ``nic``: what is different of the platform's card as this software drives it.
     """
 
     placement: Literal["continuing", "per port"]
@@ -186,7 +192,9 @@ def router_model(
     queues = rx_queues or chosen.rx_queues or workers
     if workers > model.cores:
         raise ConfigError(f"'{software}' has {workers} workers but 'model.cores' is {model.cores}", file)
-    nic = model.software[software].nic or model.nic
+    own = model.software[software].nic
+    changed = {name: getattr(own, name) for name in own.model_fields_set} if own else {}
+    nic = model.nic.model_copy(update=changed)
     if queues > nic.reta:
         raise ConfigError(f"{queues} receive queues; the NIC's table ('reta' of 'nic') has {nic.reta}", file)
     return RouterModel(

@@ -30,6 +30,7 @@ class _Core:
     busy: float = 0.0
     exits: defaultdict[int | None, float] = field(default_factory=lambda: defaultdict(float))
     calls_of: defaultdict[int | None, float] = field(default_factory=lambda: defaultdict(float))
+    sent: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
 
 
 class Telemetry:
@@ -56,6 +57,8 @@ class Telemetry:
             for way, pps in load.exits.items():
                 core.exits[way] += pps * seconds
                 core.calls_of[way] += pps / load.vector * seconds
+            for out, pps in load.sent.items():
+                core.sent[out] += pps * seconds
 
     def threads(self, interfaces: Sequence[str], kind: str) -> tuple[ThreadState, ...]:
         """The workers' threads for software of *kind* (``vpp``, ``linux``, ``freebsd``)."""
@@ -76,19 +79,22 @@ class Telemetry:
         graph = max(0.0, core.cycles - own_input)
         # a polling worker never rests: what the graph leaves, looks at empty queues
         idle = max(0.0, clock * self._seconds - core.cycles)
-        polls = round(core.calls + idle / vectors.poll)
-        nodes = [NodeState("dpdk-input", "polling", polls, frames, 0, own_input + idle)]
+        looks = idle / (vectors.poll + vectors.loop)
+        polls = round(core.calls + looks)
+        nodes = [NodeState("dpdk-input", "polling", polls, frames, 0, own_input + looks * vectors.poll)]
         if not frames:
             return tuple(nodes)
         for name, share in GRAPH.items():
             if not name.startswith("-"):
                 nodes.append(NodeState(name, "active", max(1, round(core.calls)), frames, 0, share * graph))
                 continue
-            for way, sent in core.exits.items():
-                if way is not None and round(sent):
+            for way, handed in core.exits.items():
+                if way is not None and round(handed):
                     calls = max(1, round(core.calls_of[way]))
-                    clocks = share * graph * sent / core.frames
-                    nodes.append(NodeState(interfaces[way] + name, "active", calls, round(sent), 0, clocks))
+                    clocks = share * graph * handed / core.frames
+                    # what finds no free slot in the sending ring is dropped in the last node
+                    vectors_of = round(core.sent[way] if name == "-tx" else handed)
+                    nodes.append(NodeState(interfaces[way] + name, "active", calls, vectors_of, 0, clocks))
         unrouted = core.exits[None]
         if round(unrouted):
             calls = max(1, round(core.calls_of[None]))
