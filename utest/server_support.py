@@ -15,6 +15,8 @@ import zmq
 
 from linerate.embedded.backend import (
     CapturedFrame,
+    FlowCounters,
+    LatencyCounters,
     PortCounters,
     PortDescription,
     StreamTraffic,
@@ -38,6 +40,8 @@ class FakeBackend:
         self.running: dict[int, tuple[float, float, float | None]] = {}
         self.closed = False
         self.limits = [0, 0]
+        self.paused: dict[int, tuple[float, float, float | None]] = {}
+        self.groups: dict[int, int] = {}
         self.fails = False
 
     def now(self) -> float:
@@ -83,10 +87,10 @@ class FakeBackend:
 
     def pause(self, port: int) -> None:
         self._settle(port)
-        self.paused = self.running.pop(port)
+        self.paused[port] = self.running.pop(port)
 
     def resume(self, port: int) -> None:
-        self.running[port] = (self.now(), *self.paused[1:])
+        self.running[port] = (self.now(), *self.paused.pop(port)[1:])
 
     def stop(self, port: int) -> None:
         self._settle(port)
@@ -110,6 +114,21 @@ class FakeBackend:
 
     def captured(self, port: int) -> tuple[CapturedFrame, ...]:
         return tuple(CapturedFrame(port, bytes([n]) * 60, float(n)) for n in range(min(3, self.limits[port])))
+
+    def flow_counters(self, group: int) -> FlowCounters:
+        """Each question finds ten frames more, sent by port 0 and received by port 1."""
+        self.groups[group] = self.groups.get(group, 0) + 10
+        frames = self.groups[group]
+        return FlowCounters({0: (frames, 64 * frames)}, {1: (frames, 64 * frames)})
+
+    def latency_counters(self, group: int) -> LatencyCounters:
+        return LatencyCounters(20.5, 2.0, 12.0, 90.0, 45.0, {10: 7, 90: 1}, lost=2)
+
+    def forget(self, group: int) -> None:
+        self.groups.pop(group, None)
+
+    def answers(self, port: int, address: str) -> bool | None:
+        return address == self.ports[port].peer_ipv4
 
     def utilisation(self) -> Utilisation:
         return Utilisation(12.5, 3.0)

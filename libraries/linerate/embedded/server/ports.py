@@ -236,7 +236,6 @@ class Port:
             "service": self.service,
             "service_filtered": False,
             "state": self.state,
-            "state_profile": {"_": self.state},
         }
 
     def information(self, counts: bool) -> dict[str, Any]:

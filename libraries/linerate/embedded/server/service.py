@@ -180,7 +180,10 @@ class Service:
 
     def _port_status(self, params: Params) -> dict[str, Any]:
         port = self._port(params)
-        return port.status(self._backend.link_up(port.index))
+        found = port.status(self._backend.link_up(port.index))
+        if params.text("profile_id", "_") == "*":
+            found["state_profile"] = {"_": port.state}
+        return found
 
     def _acquire(self, params: Params) -> str:
         port = self._port(params)

@@ -23,18 +23,16 @@ XSTATS = (
     "rx_errors",
     "tx_errors",
 )
-ZEROES = (
-    "m_cpu_util_raw",
-    "m_bw_per_core",
-    "m_rx_core_pps",
-    "m_tx_cps",
-    "m_tx_expected_cps",
-    "m_tx_expected_pps",
-    "m_tx_expected_bps",
-    "m_rx_drop_bps",
+RATES_OF_NOTHING = (
     "m_active_flows",
     "m_open_flows",
     "m_socket_util",
+    "m_tx_cps",
+    "m_tx_expected_bps",
+    "m_tx_expected_cps",
+    "m_tx_expected_pps",
+)
+COUNTS_OF_NOTHING = (
     "m_total_alloc_error",
     "m_total_queue_drop",
     "m_total_clients",
@@ -107,6 +105,8 @@ class Statistics:
         """The data of ``trex-global``: all of it, the ports' with ``-N`` after the name."""
         found, rows = self._both()
         found["ts"] = {"value": int(self._now() * 1e9), "freq": 1_000_000_000}
+        # flows by template: none in this mode
+        found |= {"template": [0] * 32, "unknown": 0}
         for index, row in rows.items():
             found.update({f"{name}-{index}": value for name, value in row.items()})
         return found
@@ -115,7 +115,7 @@ class Statistics:
         """The counts of all ports together, and of each."""
         counters = {port.index: self._backend.counters(port.index) for port in self._backend.ports}
         rows = {index: self._port(index, counted) for index, counted in counters.items()}
-        found: dict[str, Any] = dict.fromkeys(ZEROES, 0)
+        found: dict[str, Any] = dict.fromkeys(RATES_OF_NOTHING, 0.0) | dict.fromkeys(COUNTS_OF_NOTHING, 0)
         for way, letter in (("tx", "o"), ("rx", "i")):
             found[f"m_{way}_bps"] = sum(row[f"m_total_{way}_bps"] for row in rows.values())
             found[f"m_{way}_pps"] = sum(row[f"m_total_{way}_pps"] for row in rows.values())
@@ -124,7 +124,12 @@ class Statistics:
         used = self._usage()
         found |= {
             "m_cpu_util": used.tx_percent,
+            "m_cpu_util_raw": used.tx_percent,
+            # Gbit/s that a core would carry if it were busy all the time
+            "m_bw_per_core": found["m_tx_bps"] / 1e9 / (used.tx_percent / 100) if used.tx_percent > 0 else 0.0,
             "m_rx_cpu_util": used.rx_percent,
+            "m_rx_core_pps": found["m_rx_pps"],
+            "m_rx_drop_bps": max(0.0, found["m_tx_bps"] - found["m_rx_bps"]),
             "m_platform_factor": 1.0,
             "m_total_queue_full": sum(counted.queue_full for counted in counters.values()),
         }
