@@ -69,7 +69,7 @@ def frames_of(profile: Profile, frames: Iterable[bytes]) -> tuple[bytes, ...]:
 
 
 def _numbers(addresses: AddressRange) -> range:
-    return range(addresses.at(0), addresses.at(0) + addresses.count)
+    return range(addresses.at(0), addresses.at(addresses.count - 1) + 1, addresses.step)
 
 
 def _each(frames: Mapping[int, tuple[bytes, ...]]) -> list[tuple[int, bytes]]:

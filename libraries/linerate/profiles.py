@@ -1,7 +1,7 @@
-"""Traffic profiles as data: which frames, in which ratio, how many flows. ``variables/profiles/*.yaml``, one schema.
+"""Traffic profiles: which frames, in which ratio, with which headers, how many flows; and the words that name them.
 
 A profile knows nothing of a generator. It is written the way the sentences name it: ``64b``, ``imix``,
-``64b 1-flow``, ``1514b var1``.
+``64b 1-flow``, ``128b qinq tcp``, ``genome:aaaaddg 10k-flows``. The words are data: ``variables/profiles/*.yaml``.
 """
 
 from __future__ import annotations
@@ -9,67 +9,127 @@ from __future__ import annotations
 import ipaddress
 import math
 import re
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, field_validator
-
-from .config import Config, load
+from .config import load
 from .errors import ConfigError, SentenceError
+from .profile_files import (
+    FlowCountFile,
+    FlowsFile,
+    GenomeFile,
+    HeadersFile,
+    MixFile,
+    ProfileFile,
+    SizesFile,
+)
 from .units import FCS, Layer, bits, line_rate_pps
 
-HEADERS = 14 + 20 + 8
-"""Bytes of Ethernet, IPv4 and UDP headers: the least a frame of these profiles holds, without FCS."""
+ETHERNET, TAG, LABEL, IP, TRANSPORT = 14, 4, 4, {4: 20, 6: 40}, {"udp": 8, "tcp": 20}
+"""Bytes of the headers."""
+
+ETHERTYPES = {"802.1Q": 0x8100, "802.1ad": 0x88A8}
 
 
 @dataclass(frozen=True, slots=True)
 class FrameClass:
-    """Frames of one size. ``size`` bytes with FCS; ``weight`` frames per round of the mix."""
+    """Frames of one size. ``size`` bytes with FCS; ``weight`` frames per round of the mix.
+
+    ``data``: the frame itself without FCS, where it comes from a capture.
+    """
 
     size: int
     weight: int = 1
+    data: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class AddressRange:
-    """IPv4 addresses ``first`` … ``last``, stepping by one, starting anew after the last."""
+    """IPv4 addresses ``first`` … ``last``, a whole number of steps apart, starting anew after the last."""
 
     first: str
     last: str
+    step: int = 1
 
     @property
     def count(self) -> int:
         """How many addresses."""
-        return int(ipaddress.IPv4Address(self.last)) - int(ipaddress.IPv4Address(self.first)) + 1
+        return (int(ipaddress.IPv4Address(self.last)) - int(ipaddress.IPv4Address(self.first))) // self.step + 1
 
     def at(self, index: int) -> int:
         """The address of frame *index* as a number."""
-        return int(ipaddress.IPv4Address(self.first)) + index % self.count
+        return int(ipaddress.IPv4Address(self.first)) + index % self.count * self.step
 
 
 @dataclass(frozen=True, slots=True)
 class Flows:
-    """Addresses and UDP ports of the first direction; the second direction swaps source and destination addresses.
+    """Addresses and ports of the first direction; the second direction swaps source and destination addresses.
 
     Where both ranges vary they step together, as the two field-engine variables of TRex's bench profile do.
+    ``captured``: the number of flows in a capture's frames, which have their own addresses, inside these ranges.
     """
 
     source: AddressRange
     destination: AddressRange
     source_port: int = 1025
     destination_port: int = 12
+    captured: int = 0
 
     @property
     def count(self) -> int:
         """Number of distinct flows."""
+        if self.captured:
+            return self.captured
         a, b = self.source.count, self.destination.count
         return max(a, b) if min(a, b) == 1 or a == b else math.lcm(a, b)
 
     def reversed(self) -> Flows:
         """The same flows for the second direction: addresses swapped, ports kept (as the bench profile does)."""
-        return Flows(self.destination, self.source, self.source_port, self.destination_port)
+        return Flows(self.destination, self.source, self.source_port, self.destination_port, self.captured)
+
+
+@dataclass(frozen=True, slots=True)
+class Headers:
+    """What stands before the payload. ``tags``: (EtherType, VLAN) outermost first; ``labels`` (MPLS) outermost first.
+
+    ``labels_back``: those of the second direction, whose frames the router sends another way. ``prefix``: the IPv6
+    addresses are these 96 bits before the IPv4 ones; empty: IPv4.
+    """
+
+    tags: tuple[tuple[int, int], ...] = ()
+    labels: tuple[int, ...] = ()
+    labels_back: tuple[int, ...] = ()
+    prefix: str = ""
+    transport: Literal["udp", "tcp"] = "udp"
+
+    @property
+    def version(self) -> Literal[4, 6]:
+        """Of the IP header."""
+        return 6 if self.prefix else 4
+
+    @property
+    def ip(self) -> int:
+        """Offset of the IP header."""
+        return ETHERNET + TAG * len(self.tags) + LABEL * len(self.labels)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all headers: the least a frame holds, without FCS."""
+        return self.ip + IP[self.version] + TRANSPORT[self.transport]
+
+    def reversed(self) -> Headers:
+        """The headers of the second direction."""
+        return Headers(self.tags, self.labels_back, self.labels, self.prefix, self.transport)
+
+    def __str__(self) -> str:
+        tagged = [f"{len(self.tags)} VLAN tag{'s' * (len(self.tags) > 1)}"] if self.tags else []
+        labelled = [f"{len(self.labels)} MPLS label{'s' * (len(self.labels) > 1)}"] if self.labels else []
+        parts = ["Ethernet", *tagged, *labelled, f"IPv{self.version}", self.transport.upper()]
+        return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 @dataclass(frozen=True)
@@ -79,7 +139,7 @@ class Profile:
     name: str
     frames: tuple[FrameClass, ...]
     flows: Flows
-    source: str = ""
+    headers: Headers = field(default_factory=Headers)
 
     @cached_property
     def mean_size(self) -> float:
@@ -106,143 +166,203 @@ class Profile:
         return self.flows.count == 1
 
 
-# -- the files ---------------------------------------------------------------------------------------------------------
-
-
-class _Range(Config):
-    first: str
-    last: str
-
-    @field_validator("first", "last")
-    @classmethod
-    def _address(cls, value: str) -> str:
-        return str(ipaddress.IPv4Address(value))
-
-
-class FlowsFile(Config):
-    """``kind: flows``: what one word of a sentence (``1-flow``, ``var1``) says about addresses."""
-
-    kind: Literal["flows"]
-    name: str
-    source: _Range
-    destination: _Range
-    source_port: Annotated[int, Field(ge=1, le=65535)] = 1025
-    destination_port: Annotated[int, Field(ge=1, le=65535)] = 12
-    default: bool = False
-    about: str
-
-
-class _Frame(Config):
-    size: Annotated[int, Field(ge=64, le=9216)]
-    weight: Annotated[int, Field(ge=1)]
-
-
-class MixFile(Config):
-    """``kind: mix``: frame sizes (with FCS) in a ratio."""
-
-    kind: Literal["mix"]
-    name: str
-    frames: Annotated[tuple[_Frame, ...], Field(min_length=1)]
-    about: str
-
-
-class SizesFile(Config):
-    """``kind: sizes``: which ``Nb`` there are, and those named otherwise than by their size with FCS."""
-
-    kind: Literal["sizes"]
-    smallest: Annotated[int, Field(ge=64)]
-    largest: Annotated[int, Field(le=9216)]
-    named_without_fcs: tuple[int, ...] = ()
-    about: str
-
-
-class ProfileFile(Config):
-    """One file of ``variables/profiles``: a list of entries of the three kinds."""
-
-    entries: tuple[Annotated[FlowsFile | MixFile | SizesFile, Field(discriminator="kind")], ...]
-
-
 _SIZE = re.compile(r"^(\d+)b$")
+_FLOWS = re.compile(r"^(\d+)([kM]?)-flows$")
+_FACTOR = {"": 1, "k": 10**3, "M": 10**6}
+_GENOME = "genome:"
 
 
 @dataclass(frozen=True)
 class Catalogue:
     """All traffic words that sentences may use."""
 
-    flows: dict[str, FlowsFile]
-    mixes: dict[str, MixFile]
+    flows: Mapping[str, FlowsFile]
+    mixes: Mapping[str, MixFile]
     sizes: SizesFile
+    headers: Mapping[str, HeadersFile] = field(default_factory=dict)
+    captures: Mapping[str, Path] = field(default_factory=dict)
+    genome: GenomeFile | None = None
+    counts: FlowCountFile | None = None
 
     @classmethod
     def read(cls, folder: Path) -> Catalogue:
         """Read every ``*.yaml`` of *folder*. Raises ConfigError."""
         flows: dict[str, FlowsFile] = {}
-        mixes: dict[str, MixFile] = {}
-        sizes: SizesFile | None = None
+        mixes: dict[str, tuple[MixFile, Path]] = {}
+        headers: dict[str, HeadersFile] = {}
+        captures: dict[str, Path] = {}
+        single: dict[str, SizesFile | GenomeFile | FlowCountFile] = {}
         for path in sorted(folder.glob("*.yaml")):
             for entry in load(path, ProfileFile).entries:
-                if isinstance(entry, SizesFile):
-                    if sizes:
-                        raise ConfigError("a second 'kind: sizes'; there is one for all profiles", path)
-                    sizes = entry
+                if isinstance(entry, SizesFile | GenomeFile | FlowCountFile):
+                    if entry.kind in single:
+                        raise ConfigError(f"a second 'kind: {entry.kind}'; there is one for all profiles", path)
+                    single[entry.kind] = entry
                     continue
-                if entry.name in flows or entry.name in mixes:
+                if any(entry.name in known for known in (flows, mixes, headers, captures)):
                     raise ConfigError(f"the traffic word '{entry.name}' is defined twice", path)
                 if isinstance(entry, FlowsFile):
                     flows[entry.name] = entry
+                elif isinstance(entry, MixFile):
+                    mixes[entry.name] = entry, path
+                elif isinstance(entry, HeadersFile):
+                    headers[entry.name] = entry
                 else:
-                    mixes[entry.name] = entry
-        if sizes is None or sum(item.default for item in flows.values()) != 1:
+                    captures[entry.name] = path.parent / entry.file
+        sizes, genome, counts = (single.get(kind) for kind in ("sizes", "genome", "flow-count"))
+        if not isinstance(sizes, SizesFile) or sum(item.default for item in flows.values()) != 1:
             raise ConfigError("needs one 'kind: sizes' and exactly one 'kind: flows' with 'default: true'", folder)
-        return cls(flows, mixes, sizes)
+        found = cls(
+            flows,
+            {name: mix for name, (mix, _) in mixes.items()},
+            sizes,
+            headers,
+            captures,
+            genome if isinstance(genome, GenomeFile) else None,
+            counts if isinstance(counts, FlowCountFile) else None,
+        )
+        for name, (_, path) in mixes.items():
+            try:
+                found.frames(name)
+            except SentenceError as error:
+                raise ConfigError(f"the mix '{name}': {error}", path) from None
+        return found
 
     def words(self) -> list[str]:
         """What a sentence may say of traffic, for messages."""
-        return ["64b", "1514b", "<bytes>b", *self.mixes, *self.flows]
+        return [
+            *("64b", "1514b", "<bytes>b", *self.mixes, *self.captures),
+            *([_GENOME + "<letters>"] if self.genome else []),
+            *self.flows,
+            *(["<N>-flows"] if self.counts else []),
+            *self.headers,
+        ]
 
     def is_word(self, word: str) -> bool:
         """Whether *word* speaks of traffic."""
-        return bool(_SIZE.match(word)) or word in self.mixes or word in self.flows
+        return self._says_frames(word) or self._says_flows(word) or word in self.headers
+
+    def _says_frames(self, word: str) -> bool:
+        genome = self.genome is not None and word.startswith(_GENOME)
+        return bool(_SIZE.match(word)) or word in self.mixes or word in self.captures or genome
+
+    def _says_flows(self, word: str) -> bool:
+        return word in self.flows or (self.counts is not None and bool(_FLOWS.match(word)))
 
     def profile(self, words: list[str]) -> Profile:
-        """The profile that *words* name, in any order. Raises SentenceError."""
-        frames: tuple[FrameClass, ...] | None = None
-        flows: FlowsFile | None = None
-        sized = flowed = ""
+        """The profile that *words* name, in any order. Raises SentenceError, and ConfigError for a wrong capture."""
         for word in words:
-            if word in self.flows:
-                if flows:
-                    raise SentenceError(f"'{flowed}' and '{word}' both say which flows; keep one")
-                flows, flowed = self.flows[word], word
-                continue
-            if frames:
-                raise SentenceError(f"'{sized}' and '{word}' both say which frames; keep one")
-            sized = word
-            if word in self.mixes:
-                frames = tuple(FrameClass(frame.size, frame.weight) for frame in self.mixes[word].frames)
-            else:
-                frames = (FrameClass(self._size(word)),)
-        if frames is None:
-            raise SentenceError(f"no frame size; right would be one of {', '.join(['64b', '1514b', *self.mixes])}")
-        chosen = flows or next(item for item in self.flows.values() if item.default)
-        name = sized + (f" {flowed}" if flowed else "")
-        return Profile(
-            name,
-            frames,
-            Flows(
-                AddressRange(chosen.source.first, chosen.source.last),
-                AddressRange(chosen.destination.first, chosen.destination.last),
-                chosen.source_port,
-                chosen.destination_port,
-            ),
-        )
+            if not self.is_word(word):
+                raise SentenceError(f"'{word}' is not a traffic word; known: {', '.join(self.words())}")
+        sized = _only("which frames", [word for word in words if self._says_frames(word)])
+        flowed = _only("which flows", [word for word in words if self._says_flows(word)])
+        wrapped = [word for word in words if word in self.headers]
+        if not sized:
+            known = ["64b", "1514b", *self.mixes, *self.captures]
+            raise SentenceError(f"no frame size; right would be one of {', '.join(known)}")
+        name = " ".join((sized, *(word for word in words if word != sized)))
+        if sized in self.captures:
+            if flowed or wrapped:
+                own = f"'{sized}' brings its own headers and addresses"
+                raise SentenceError(f"{own}; right would be without '{' '.join([*wrapped, flowed]).strip()}'")
+            return _captured(name, self.captures[sized])
+        frames, headers = self.frames(sized), self._headers(wrapped)
+        least, smallest = headers.size + FCS, min(frame.size for frame in frames)
+        if smallest < least:
+            said = f"the {smallest}-byte frames of '{sized}'" if len(frames) > 1 else f"a frame of {smallest} bytes"
+            beside = " ".join(wrapped)
+            right = f"'{least}b {beside}' or more" if len(frames) == 1 else f"frames of {least} bytes or more"
+            held = f"the headers of {headers} and the FCS, {least} bytes"
+            raise SentenceError(f"'{name}': {said} cannot hold {held}; right would be {right}")
+        return Profile(name, frames, self._flows(flowed), headers)
+
+    def frames(self, word: str) -> tuple[FrameClass, ...]:
+        """The frames that a size, a mix or a genome names. Raises SentenceError."""
+        if word in self.mixes:
+            mix = self.mixes[word]
+            if mix.genome:
+                return self._genome(mix.genome, mix.custom)
+            return tuple(FrameClass(frame.size, frame.weight) for frame in mix.frames)
+        if word.startswith(_GENOME):
+            return self._genome(word.removeprefix(_GENOME), {})
+        return (FrameClass(self._size(word)),)
 
     def _size(self, word: str) -> int:
         found = _SIZE.match(word)
         if not found:
-            raise SentenceError(f"'{word}' is not a traffic word; known: {', '.join(self.words())}")
+            raise SentenceError(f"'{word}' is not a frame size; right would be for example '64b'")
         named = int(found[1])
         size = named + FCS if named in self.sizes.named_without_fcs else named
         if not self.sizes.smallest <= size <= self.sizes.largest:
             raise SentenceError(f"'{word}': frames are {self.sizes.smallest} to {self.sizes.largest} bytes with FCS")
         return size
+
+    def _genome(self, letters: str, custom: Mapping[str, int]) -> tuple[FrameClass, ...]:
+        """Each size as often as its letter occurs, in the order of their first letters (RFC 6985 4)."""
+        if self.genome is None:
+            raise SentenceError("a genome needs a 'kind: genome' among the profiles, which says what its letters mean")
+        known = {**self.genome.letters, **custom}
+        allowed = {letter: size for letter, size in known.items() if size <= self.sizes.largest}
+        right = ", ".join(f"{letter}={size}" for letter, size in allowed.items())
+        if not 0 < len(letters) <= self.genome.longest:
+            raise SentenceError(f"a genome has 1 to {self.genome.longest} letters; right would be of {right}")
+        for letter in letters:
+            if letter not in known:
+                also = "; capital letters are sizes of one's own, for a 'kind: mix'" if letter.isupper() else ""
+                raise SentenceError(f"'{letter}' is no letter of the genome{also}; right would be {right}")
+            if letter not in allowed:
+                most = f"more than the {self.sizes.largest} that frames have at most here"
+                raise SentenceError(f"'{letter}' means {known[letter]} bytes, {most}; right would be {right}")
+        counted = Counter(known[letter] for letter in letters)
+        return tuple(FrameClass(size, weight) for size, weight in counted.items())
+
+    def _flows(self, word: str) -> Flows:
+        found = _FLOWS.match(word)
+        if word not in self.flows and found and self.counts:
+            ports = self.counts.source_port, self.counts.destination_port
+            number = int(found[1]) * _FACTOR[found[2]]
+            if not 2 <= number <= self.counts.most:
+                raise SentenceError(f"'{word}': right would be '1-flow', or 2 to {self.counts.most} flows")
+            first, only = ipaddress.IPv4Address(self.counts.source), self.counts.destination
+            return Flows(AddressRange(str(first), str(first + number - 1)), AddressRange(only, only), *ports)
+        chosen = self.flows[word] if word else next(item for item in self.flows.values() if item.default)
+        return Flows(
+            AddressRange(chosen.source.first, chosen.source.last, chosen.source.step),
+            AddressRange(chosen.destination.first, chosen.destination.last, chosen.destination.step),
+            chosen.source_port,
+            chosen.destination_port,
+        )
+
+    def _headers(self, words: list[str]) -> Headers:
+        said = [self.headers[word] for word in words]
+        tagged = _only("which VLAN tags", [item.name for item in said if item.tags])
+        labelled = _only("which MPLS labels", [item.name for item in said if item.labels])
+        prefixed = _only("which IPv6 addresses", [item.name for item in said if item.prefix])
+        carried = _only("which transport", [item.name for item in said if item.transport])
+        return Headers(
+            tuple((ETHERTYPES[tag.protocol], tag.vlan) for tag in self.headers[tagged].tags) if tagged else (),
+            self.headers[labelled].labels if labelled else (),
+            self.headers[labelled].labels_back if labelled else (),
+            self.headers[prefixed].prefix if prefixed else "",
+            "tcp" if carried else "udp",
+        )
+
+
+def _only(what: str, words: list[str]) -> str:
+    """The one of *words*, empty where there is none. Raises SentenceError."""
+    if len(words) > 1:
+        raise SentenceError(f"'{words[0]}' and '{words[1]}' both say {what}; keep one")
+    return words[0] if words else ""
+
+
+def _captured(name: str, path: Path) -> Profile:
+    # the capture library is needed by those alone who have captures
+    from .profile_capture import read_capture
+
+    capture = read_capture(path)
+    frames = tuple(FrameClass(len(data) + FCS, weight, data) for data, weight in capture.frames)
+    source, destination = (
+        AddressRange(str(ipaddress.IPv4Address(first)), str(ipaddress.IPv4Address(last)))
+        for first, last in (capture.sources, capture.destinations)
+    )
+    return Profile(name, frames, Flows(source, destination, captured=capture.flows))

@@ -1,6 +1,7 @@
 """A profile and a direction as stream data: the frames' bytes, their shares of the rate and what varies in them.
 
-Plain data, so that a generator's own process can be told it as JSON. Ethernet II, IPv4 (RFC 791) and UDP (RFC 768).
+Plain data, so that a generator's own process can be told it as JSON. Ethernet II, tags (IEEE 802.1Q, 802.1ad), labels
+(RFC 3032), IPv4 (RFC 791), IPv6 (RFC 8200), UDP (RFC 768) and TCP (RFC 9293).
 """
 
 from __future__ import annotations
@@ -10,20 +11,22 @@ import struct
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..profiles import HEADERS, AddressRange, Flows, Profile
+from ..ip_header import way_back
+from ..profiles import ETHERNET, IP, AddressRange, Flows, FrameClass, Headers, Profile
 from ..units import FCS
 from .base import Way
 
-IPV4 = 14
-"""Offset of the IPv4 header in the frame."""
+IPV4 = ETHERNET
+"""Offset of the IPv4 header in a frame without tags and labels."""
 
-SOURCE, DESTINATION = IPV4 + 12, IPV4 + 16
-"""Offsets of the IPv4 addresses in the frame."""
+VARYING = {4: (12, 16), 6: (20, 36)}
+"""Offsets in the IP header of the four bytes of source and destination address that vary."""
 
 GAP = 0.1
 """Microseconds by which each further size of a mix begins later, as in TRex's own mixes, so that they do not burst."""
 
-_ETHERTYPE_IPV4, _PROTOCOL_UDP, _TTL = 0x0800, 17, 64
+_ETHERTYPES, _MPLS, _PROTOCOLS, _TTL = {4: 0x0800, 6: 0x86DD}, 0x8847, {"udp": 17, "tcp": 6}, 64
+_TCP_ACK, _TCP_WINDOW = 0x10, 0xFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,43 +61,84 @@ class Stream:
 
 
 def streams(profile: Profile, way: Way) -> tuple[Stream, ...]:
-    """The streams that the sending port of *way* needs for *profile*, one per frame size."""
+    """The streams that the sending port of *way* needs for *profile*, one per frame size or captured frame."""
     flows = profile.flows.reversed() if way.swapped else profile.flows
-    variables = tuple(
-        Variable(name, offset, addresses.at(0), addresses.at(addresses.count - 1))
-        for name, offset, addresses in (("src", SOURCE, flows.source), ("dst", DESTINATION, flows.destination))
-        if addresses.count > 1
-    )
+    headers = profile.headers.reversed() if way.swapped else profile.headers
+    variables = _variables(flows, headers)
+
+    def stream(item: FrameClass, share: float, gap: float) -> Stream:
+        if item.data:
+            return Stream((way_back(item.data) if way.swapped else item.data).hex(), share, gap)
+        fixed = headers.ip if variables and headers.version == 4 else None
+        return Stream(frame_bytes(item.size, flows, headers).hex(), share, gap, variables, fixed)
+
+    return tuple(stream(item, share, round(GAP * index, 6)) for index, (item, share) in enumerate(profile.shares()))
+
+
+def _variables(flows: Flows, headers: Headers) -> tuple[Variable, ...]:
+    source, destination = (headers.ip + offset for offset in VARYING[headers.version])
     return tuple(
-        Stream(
-            frame=frame_bytes(item.size, flows).hex(),
-            share=share,
-            gap=round(GAP * index, 6),
-            variables=variables,
-            fix_ipv4=IPV4 if variables else None,
-        )
-        for index, (item, share) in enumerate(profile.shares())
+        # the range is a whole number of steps: that is how field engines count
+        Variable(name, offset, item.at(0), item.at(item.count - 1) + item.step - 1, step=item.step)
+        for name, offset, item in (("src", source, flows.source), ("dst", destination, flows.destination))
+        if item.count > 1 and not flows.captured
     )
 
 
-def frame_bytes(size: int, flows: Flows) -> bytes:
+def frame_bytes(size: int, flows: Flows, headers: Headers | None = None) -> bytes:
     """The first frame of *size* bytes (FCS counted, but not contained). Raises ValueError where headers do not fit."""
-    length = size - FCS
-    if length < HEADERS:
-        raise ValueError(f"a frame of {size} bytes cannot hold Ethernet, IPv4 and UDP headers and the FCS")
-    payload = b"x" * (length - HEADERS)
-    # a UDP checksum of zero says "none" (RFC 768), so it stays true while the addresses vary
-    udp = struct.pack("!HHHH", flows.source_port, flows.destination_port, 8 + len(payload), 0)
-    ethernet = bytes(12) + struct.pack("!H", _ETHERTYPE_IPV4)
-    return ethernet + _ipv4_header(len(udp) + len(payload), flows.source, flows.destination) + udp + payload
+    headers = headers or Headers()
+    payload = size - FCS - headers.size
+    if payload < 0:
+        raise ValueError(f"a frame of {size} bytes cannot hold the headers of {headers} and the FCS")
+    addresses = _address(flows.source, headers) + _address(flows.destination, headers)
+    segment = _segment(flows, headers, addresses, b"x" * payload)
+    packet = _ip_header(len(segment), headers, addresses) + segment
+    return bytes(12) + _before_ip(headers) + packet
 
 
-def _ipv4_header(payload: int, source: AddressRange, destination: AddressRange) -> bytes:
+def _address(item: AddressRange, headers: Headers) -> bytes:
+    prefix = ipaddress.IPv6Address(headers.prefix).packed[:12] if headers.prefix else b""
+    return prefix + struct.pack("!I", item.at(0))
+
+
+def _before_ip(headers: Headers) -> bytes:
+    """What follows the MAC addresses: tags, EtherType, labels."""
+    tags = b"".join(struct.pack("!HH", ethertype, vlan) for ethertype, vlan in headers.tags)
+    if not headers.labels:
+        return tags + struct.pack("!H", _ETHERTYPES[headers.version])
+    last = len(headers.labels) - 1
+    entries = (label << 12 | (index == last) << 8 | _TTL for index, label in enumerate(headers.labels))
+    return tags + struct.pack(f"!H{last + 1}I", _MPLS, *entries)
+
+
+def _ip_header(payload: int, headers: Headers, addresses: bytes) -> bytes:
+    protocol = _PROTOCOLS[headers.transport]
+    if headers.version == 6:
+        return struct.pack("!IHBB", 6 << 28, payload, protocol, _TTL) + addresses
+
     def header(checksum: int) -> bytes:
-        start = struct.pack("!BBHHHBBH", 0x45, 0, 20 + payload, 1, 0, _TTL, _PROTOCOL_UDP, checksum)
-        return start + b"".join(ipaddress.IPv4Address(item.at(0)).packed for item in (source, destination))
+        return struct.pack("!BBHHHBBH", 0x45, 0, IP[4] + payload, 1, 0, _TTL, protocol, checksum) + addresses
 
     return header(ipv4_checksum(header(0)))
+
+
+def _segment(flows: Flows, headers: Headers, addresses: bytes, payload: bytes) -> bytes:
+    """UDP or TCP. Where it must have a checksum it is the first frame's: routers do not look at it (RFC 1812)."""
+    ports = struct.pack("!HH", flows.source_port, flows.destination_port)
+    length = headers.size - headers.ip - IP[headers.version] + len(payload)
+
+    def segment(checksum: int) -> bytes:
+        if headers.transport == "udp":
+            return ports + struct.pack("!HH", length, checksum) + payload
+        return ports + struct.pack("!IIBBHHH", 1, 1, 5 << 4, _TCP_ACK, _TCP_WINDOW, checksum, 0) + payload
+
+    if headers.transport == "udp" and headers.version == 4:
+        # a UDP checksum of zero says "none" (RFC 768), so it stays true while the addresses vary
+        return segment(0)
+    pseudo = addresses + struct.pack("!II", length, _PROTOCOLS[headers.transport])
+    summed = pseudo + segment(0)
+    return segment(ipv4_checksum(summed + bytes(len(summed) % 2)) or 0xFFFF)
 
 
 def ipv4_checksum(header: bytes) -> int:
