@@ -11,6 +11,7 @@ from linerate.embedded.model_backend import ModelBackend
 from linerate.embedded.state import RouterConfiguration
 from linerate.generators.base import Way
 from linerate.generators.streams import streams
+from linerate.noise import Noise
 from linerate.platforms import Platform, read_platform
 from linerate.profiles import Catalogue
 from linerate.project import Project
@@ -52,7 +53,7 @@ def configuration(backend: ModelBackend) -> RouterConfiguration:
 
 
 def bench(
-    software: str = "vpp", rx_queues: int | None = None, noise: float = 0.0, seed: int = 0
+    software: str = "vpp", rx_queues: int | None = None, noise: Noise | None = None, seed: int = 0
 ) -> tuple[ModelBackend, HandClock]:
     clock = HandClock()
     backend = ModelBackend(platform(), software, clock, rx_queues, noise, seed)

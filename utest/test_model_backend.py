@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from linerate.embedded.clock import Clock
 from linerate.embedded.model_backend import ModelBackend
 from linerate.generators.streams import IPV4, ipv4_checksum
+from linerate.noise import Noise
 from model_bench import bench, configuration, traffic
 
 
@@ -204,7 +205,7 @@ def test_vpp_threads_tell_cycles_that_add_up_to_the_clock() -> None:
 
 def test_noise_repeats_with_its_seed() -> None:
     def forwarded(seed: int) -> int:
-        backend, clock = bench("linux", noise=0.05, seed=seed)
+        backend, clock = bench("linux", noise=Noise(capacity=0.05), seed=seed)
         backend.start({0: traffic("64b", 14e6)}, 1.0)
         clock.time = 2.0
         return backend.counters(1).ipackets

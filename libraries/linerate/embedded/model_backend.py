@@ -6,13 +6,13 @@ Nothing happens between calls: each call first brings the counts up to the clock
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import BenchError
+from ..noise import Noise
 from ..platforms import Platform
 from ..units import FCS, l1_bits
 from .backend import (
@@ -26,6 +26,7 @@ from .backend import (
 )
 from .delays import delay_of
 from .groups import Groups
+from .model.chance import Chance
 from .model.counting import Counts, Sending
 from .model.flows import HEADERS, Flow, as_forwarded, flow_of, frame_of, ttl_offset
 from .model.forwarding import Fate, Forwarding, Load, Part, forward, parts_of
@@ -64,8 +65,8 @@ class _Port:
 class ModelBackend:
     """A :class:`.backend.Backend` and, for the shells, a modelled router.
 
-    *clock* in s; *noise*: relative standard deviation of the cycles per frame, drawn anew from *seed*'s sequence for
-    each start; *path*: the platform's file, for messages. Raises ConfigError for a platform that cannot be modelled.
+    *clock* in s; *noise* is drawn from *seed*; *path*: the platform's file, for messages. Raises ConfigError for a
+    platform that cannot be modelled.
     """
 
     def __init__(
@@ -74,13 +75,13 @@ class ModelBackend:
         software: str,
         clock: Now,
         rx_queues: int | None = None,
-        noise: float = 0.0,
+        noise: Noise | None = None,
         seed: int = 0,
         path: Path | None = None,
     ) -> None:
         self._exact = self._model = router_model(platform, software, rx_queues, path)
         self._platform, self._software, self._clock = platform, software, clock
-        self._noise, self._random = noise, random.Random(seed)  # noqa: S311
+        self._chance, self._offered = Chance(noise or Noise(), seed), 0.0
         self._ports = [
             _Port(name, mac, router, PortCounters(), InterfaceState(name, router, platform.link_bps, link_up=True))
             for name, mac, router in (
@@ -110,7 +111,7 @@ class ModelBackend:
             str(specification["software"]),
             clock,
             specification.get("rx_queues"),
-            float(specification.get("noise") or 0.0),
+            Noise.model_validate(specification.get("noise") or {}),
             int(specification.get("seed") or 0),
             path,
         )
@@ -138,7 +139,8 @@ class ModelBackend:
             self._port(index)
             for stream in streams:
                 self._check(stream)
-        self._model = self._noisy()
+        if not (self._sending or self._later):
+            self._chance.new_trial()
         lasts = math.inf if duration is None else duration
         for index, streams in traffic.items():
             self._drop(index)
@@ -277,6 +279,7 @@ class ModelBackend:
                 raise ValueError(f"no interface '{name}'; known: {', '.join(self._numbers)}")
         self._fib = Fib(configuration)
         self._configuration = configuration
+        self._chance.cold()
         self._parts.clear()
         for sending in self._all():
             sending.parts = self._parts_of(sending.traffic)
@@ -302,7 +305,8 @@ class ModelBackend:
 
     def _next_event(self) -> float:
         end = min((sending.over for sending in self._sending), default=math.inf)
-        return min(end, self._later[0][0]) if self._later else end
+        begin = self._later[0][0] if self._later else math.inf
+        return min(end, begin, self._last + self._chance.next_change(self._offered))
 
     def _begin_due(self, now: float) -> None:
         self._later.sort(key=lambda row: row[0])
@@ -319,6 +323,7 @@ class ModelBackend:
 
     def _count(self, now: float) -> None:
         self._telemetry.add(self._forwarding, now - self._last)
+        self._chance.passed(now - self._last, self._offered)
         self._last = now
         for sending in self._sending:
             unsent, first = sending.unsent, sending.counts.offered
@@ -384,11 +389,14 @@ class ModelBackend:
             sending.rate(now, sending.traffic.pps, sending.traffic.pps * scale)
         up = {self._numbers[name] for name in self._configuration.up}
         entering = [sending for sending in self._sending if sending.port in up]
+        self._offered, self._model = sum(row.pps for row in entering), self._chance.apply(self._exact)
+        if self._chance.in_burst:
+            entering = []
         self._forwarding = forward(self._model, [Load(row.port, row.pps, row.size, row.parts) for row in entering])
         for sending, fate in zip(entering, self._forwarding.fates, strict=True):
             sending.fate(fate)
         for sending in self._sending:
-            if sending.port not in up:
+            if sending not in entering:
                 sending.fate(Fate(1.0, 0.0, 0.0, {}))
 
     # -- small things
@@ -423,11 +431,3 @@ class ModelBackend:
                 self._parts.clear()
             self._parts[key] = parts_of(self._exact, stream, self._route)
         return self._parts[key]
-
-    def _noisy(self) -> RouterModel:
-        if not self._noise:
-            return self._exact
-        factor, cost = max(0.1, self._random.gauss(1.0, self._noise)), self._exact.software.cost
-        changed = {name: getattr(cost, name) * factor for name in ("packet", "byte", "input", "call")}
-        software = self._exact.software.model_copy(update={"cost": cost.model_copy(update=changed)})
-        return replace(self._exact, software=software)

@@ -14,6 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ..config import Config, read, validate
 from ..errors import ConfigError
+from ..noise import Noise
 from ..platforms import named_file
 from ..trial import Tolerance
 from ..units import parse_link_speed
@@ -119,13 +120,14 @@ class CommonSettings(Config):
 class SimulatedSettings(CommonSettings):
     """A forwarding model behind an embedded TRex server. ``clock_speed``: seconds of its clock per second of the wall.
 
-    ``noise``: relative standard deviation of the model's rates; ``rx_queues`` per port: default the platform's.
+    ``noise``: what differs from trial to trial (:class:`..noise.Noise`), drawn from ``seed``; None: nothing does.
+    ``rx_queues`` per port: default the platform's.
     """
 
     kind: Literal["simulated"]
     clock_speed: Annotated[float, Field(ge=1, le=1000)] = 20.0
     seed: Annotated[int, Field(ge=0)] = 0
-    noise: Annotated[float, Field(ge=0, lt=1)] | None = None
+    noise: Noise | None = None
     rx_queues: Annotated[int, Field(ge=1, le=64)] | None = None
 
 

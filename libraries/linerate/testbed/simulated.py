@@ -52,7 +52,7 @@ class SimulatedBench:
                 "software": self._software,
                 "rx_queues": settings.rx_queues,
                 "seed": settings.seed,
-                "noise": settings.noise,
+                "noise": settings.noise.model_dump() if settings.noise else None,
                 "clock_speed": settings.clock_speed,
                 "host": HOST,
                 "rpc_port": self._rpc_port,
