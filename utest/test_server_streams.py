@@ -122,7 +122,6 @@ def test_ranges_are_widened_to_whole_steps_or_refused(low: int, more: int, step:
         ([variable(next_var="b"), variable(name="c")], "right would be that one"),
         ([variable(next_var="b")], "next_var"),
         ([variable(), write(is_big_endian=False)], "little-endian"),
-        ([variable(), write(add_value=-6)], "add_value"),
         ([variable(op="random"), write(), write(pkt_offset=40)], "twice"),
         ([{"type": "fix_checksum_ipv4", "pkt_offset": 50}], "offset 50"),
     ],

@@ -163,7 +163,7 @@ class _Reader:
         variable = self._known(instruction)
         add = instruction.integer("add_value", 0, least=-(2**63), most=2**63 - 1)
         offset = self._place(instruction, variable.size)
-        self._append(instruction, replace(_added(variable, add, 256**variable.size), offset=offset), add)
+        self._append(instruction, replace(_added(variable, add), offset=offset), add)
 
     def _write_mask(self, instruction: Params) -> None:
         variable = self._known(instruction)
@@ -173,7 +173,7 @@ class _Reader:
                 "write_mask_flow_var: right would be a pkt_cast_size of 1, 2 or 4 and a variable of up to 4 bytes"
             )
         add = instruction.integer("add_value", 0, least=-(2**31), most=2**31 - 1)
-        variable = _added(variable, add, 2**32)
+        variable = _added(variable, add)
         mask, shift = instruction.integer("mask", most=2**32 - 1), instruction.integer("shift", 0, least=-31, most=31)
         mask &= 256**size - 1
         if mask:
@@ -257,16 +257,12 @@ def _limited(instruction: Params) -> FieldVariable:
     return FieldVariable(0, size, low, high, low, 1, "random", limit=instruction.integer("limit", least=1))
 
 
-def _added(variable: FieldVariable, add: int, end: int) -> FieldVariable:
-    """*variable* with *add* added to what is written. Raises RpcError when that leaves 0 … *end* - 1."""
-    values = variable.values or (variable.minimum, variable.maximum)
-    low, high = min(values), max(values)
-    if low + add < 0 or high + add >= end:
-        raise refused(f"write_flow_var with add_value {add} leaves the range of its {variable.size} bytes")
+def _added(variable: FieldVariable, add: int) -> FieldVariable:
+    """*variable* with *add* added to what is written; what leaves its bytes is cut off there."""
     if variable.values:
         return replace(variable, values=tuple(value + add for value in variable.values))
-    shifted = {name: getattr(variable, name) + add for name in ("minimum", "maximum", "initial")}
-    return replace(variable, **shifted)
+    low, high, first = (value + add for value in (variable.minimum, variable.maximum, variable.initial))
+    return replace(variable, minimum=low, maximum=high, initial=first)
 
 
 def _lengths(variable: FieldVariable) -> tuple[int, ...]:

@@ -90,9 +90,8 @@ class Server:
             poller.register(socket, zmq.POLLIN)
         poller.register(self._stop_read, zmq.POLLIN)
         transmission, statistics = self.service.transmission, self.service.statistics
-        publish_at = time.monotonic()
         while True:
-            wait = publish_at - time.monotonic()
+            wait = self._publisher.due - time.monotonic()
             if (due := transmission.wait()) is not None:
                 wait = min(wait, due)
             ready = dict(poller.poll(math.ceil(max(0.0, wait) * 1000)))
@@ -105,9 +104,8 @@ class Server:
             if self._control and self._control_socket in ready:
                 self._control_socket.send(self._control.handle(self._control_socket.recv()))
             transmission.tick()
-            if time.monotonic() >= publish_at:
+            if time.monotonic() >= self._publisher.due:
                 self._publisher.counters(statistics.published())
-                publish_at = time.monotonic() + self._publisher.period
 
     def _release(self) -> None:
         self._context.destroy(linger=100)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from dataclasses import dataclass
 from enum import IntEnum
+from itertools import islice
 from typing import Any
 
 import zmq
@@ -20,9 +22,10 @@ LATE = 1.0
 """Seconds for which a barrier is said again to a subscriber that has just arrived."""
 
 
-PERIOD, PERIOD_NEWER = 0.4, 0.7
+PERIOD, QUIET, LONGEST = 0.4, 0.6, 2.0
 """Seconds of wall time between two publications of the counters. Clients of API 4 expect one each 0.5 s; those of API 5
-ask for events only when nothing was published for 0.5 s, so while one is there the pause must be longer."""
+ask for events only when nothing was published for 0.5 s: while one is there the counters wait until all has been quiet
+for QUIET, at the longest LONGEST."""
 NEWER_FOR = 5.0
 """Seconds after its last word for which a client of API 5 counts as being there."""
 
@@ -55,16 +58,29 @@ TWIN = {
 }
 
 
+@dataclass(slots=True)
+class _Session:
+    """What a client of API 5 has seen: all events before ``following``; ``number`` is the next one's ``seq``."""
+
+    following: int
+    number: int = 0
+
+
 class Publisher:
     """Publishes on *socket*, an XPUB, so that it learns of new subscribers."""
 
     def __init__(self, socket: zmq.Socket[bytes]) -> None:
         self._socket = socket
-        self._sessions: dict[int, tuple[deque[dict[str, Any]], list[int]]] = {}
+        self._events: deque[dict[str, Any]] = deque(maxlen=KEPT)
+        self._count = 0
+        self._sessions: dict[int, _Session] = {}
+        self._greeted: deque[int] = deque(maxlen=SESSIONS)
         self._barrier: tuple[float, dict[str, Any]] | None = None
         self._newer = -NEWER_FOR
+        self._said = self._counted = -LONGEST
 
     def _send(self, message: dict[str, Any]) -> None:
+        self._said = time.monotonic()
         data = encode(message)
         self._socket.send(zip_message(data) if len(data) > ZIP_ABOVE else data, zmq.NOBLOCK)
 
@@ -85,17 +101,32 @@ class Publisher:
         """
         self._barrier = None
 
-    def newer_client(self) -> None:
-        """A client of API 5 has just spoken."""
+    def greeted(self) -> None:
+        """A client of API 5 has just said hello: its first question shall find all events from here on."""
+        self._greeted.append(self._count)
         self._newer = time.monotonic()
 
     @property
-    def period(self) -> float:
-        """Seconds of wall time until the counters are to be published again."""
-        return PERIOD_NEWER if time.monotonic() - self._newer < NEWER_FOR else PERIOD
+    def due(self) -> float:
+        """When the counters are to be published again, in s of ``time.monotonic()``."""
+        if time.monotonic() - self._newer < NEWER_FOR:
+            return min(self._said + QUIET, self._counted + LONGEST)
+        return self._counted + PERIOD
+
+    def repeated(self, key: int) -> bool:
+        """Whether this barrier was just told.
+
+        Clients of API 5 repeat theirs each 20 ms until they find the time to ask for events, which they do only when
+        nothing is published.
+        """
+        now = time.monotonic()
+        if self._barrier is None or now - self._newer >= NEWER_FOR:
+            return False
+        return self._barrier[1]["type"] == key and now - self._barrier[0] < QUIET
 
     def counters(self, data: dict[str, Any], baseline: bool = False) -> None:
         """Publish all counters (``trex-global``)."""
+        self._counted = time.monotonic()
         self._send({"name": "trex-global", "type": 0, "baseline": baseline, "data": data})
 
     def barrier(self, key: int) -> None:
@@ -113,18 +144,25 @@ class Publisher:
     def _event(self, kind: Event, data: dict[str, Any]) -> None:
         message = {"name": "trex-event", "type": int(kind), "data": data}
         self._send(message)
-        for queue, following in self._sessions.values():
-            queue.append({**message, "seq": following[0]})
-            following[0] += 1
+        self._events.append(message)
+        self._count += 1
 
     def events_of(self, session: int) -> list[dict[str, Any]]:
-        """Events since this session last asked; from its first question on."""
-        self.newer_client()
+        """Events since this session last asked, numbered; at its first question, since its client said hello."""
+        self._newer = time.monotonic()
         if session not in self._sessions:
             while len(self._sessions) >= SESSIONS:
                 self._sessions.pop(next(iter(self._sessions)))
-            self._sessions[session] = deque(maxlen=KEPT), [0]
-        queue, _ = self._sessions[session]
-        found = list(queue)
-        queue.clear()
-        return found
+            first = self._greeted.popleft() if self._greeted else self._count
+            self._sessions[session] = _Session(first)
+        found = self._sessions[session]
+        new = self._count - found.following
+        if new > len(self._events):
+            # some are gone: 0 tells the client that a new sequence begins
+            new, found.number = len(self._events), 0
+        events = [
+            {**message, "seq": found.number + place}
+            for place, message in enumerate(islice(self._events, len(self._events) - new, None))
+        ]
+        found.following, found.number = self._count, found.number + new
+        return events

@@ -117,7 +117,7 @@ class Service:
             text = f"server RPC configuration: 'STL', client RPC configuration: '{name:.40}'"
             raise refused(f"RPC configuration mismatch - {text}")
         self._agree("STL", STL, version)
-        self._publisher.newer_client()
+        self._publisher.greeted()
         return {"api_h": self.api_h}
 
     @staticmethod
@@ -152,8 +152,9 @@ class Service:
 
     def _publish_now(self, params: Params) -> dict[str, Any]:
         key, baseline = params.integer("key"), params.boolean("baseline", False)
-        self._publisher.counters(self.statistics.published(), baseline)
-        self._publisher.barrier(key)
+        if not self._publisher.repeated(key):
+            self._publisher.counters(self.statistics.published(), baseline)
+            self._publisher.barrier(key)
         return {}
 
     @staticmethod

@@ -69,15 +69,15 @@ def values(variable: FieldVariable, numbers: Indexes) -> NDArray[np.uint64]:
     if variable.operation == "random":
         mixed = _mix((numbers % RANDOM_PERIOD).astype(np.uint64) + np.uint64(variable.offset << 16))
         found = mixed % np.uint64(span) if span < 1 << 64 else mixed
-        return found + np.uint64(variable.minimum)
+        return found + np.uint64(variable.minimum % (1 << 64))
     step = variable.step if variable.operation == "inc" else -variable.step
     begin = (variable.initial - variable.minimum) % span
     if span <= 1 << 31:
         inside = (begin + (numbers % (span // math.gcd(span, variable.step))) * (step % span)) % span
-        return inside.astype(np.uint64) + np.uint64(variable.minimum)
+        return inside.astype(np.uint64) + np.uint64(variable.minimum % (1 << 64))
     # products would overflow 64 bits: Python's integers are slow here but right
     wide = [variable.minimum + (begin + int(number) * step) % span for number in numbers]
-    return np.array(wide, np.uint64)
+    return np.array([value % (1 << 64) for value in wide], np.uint64)
 
 
 def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
