@@ -25,7 +25,7 @@ from .backend import (
     Utilisation,
 )
 from .delays import delay_of
-from .groups import Groups
+from .groups import Delay, Groups
 from .model.chance import Chance
 from .model.counting import Counts, Sending
 from .model.flows import HEADERS, Flow, as_forwarded, flow_of, frame_of, ttl_offset
@@ -98,7 +98,8 @@ class ModelBackend:
         self._configuration = RouterConfiguration()
         self._fib = Fib(self._configuration)
         self._parts: dict[tuple[Any, ...], tuple[Part, ...]] = {}
-        self._forwarding = Forwarding()
+        self._forwarding, self._loads = Forwarding(), list[Load]()
+        self._entering: dict[Sending, int] = {}
         self._telemetry = Telemetry(self._model)
         self._last = self._cleared = self._begin = clock.now()
 
@@ -335,7 +336,7 @@ class ModelBackend:
     def _book(self, sending: Sending, new: Counts, unsent: int) -> None:
         size, port = sending.size, self._ports[sending.port]
         if sending.traffic.flow_stats:
-            delay = delay_of(self._model, self._forwarding, sending)
+            delay = self._delay(sending)
             self._groups.book(self._last, sending.port, sending.traffic, size, new.offered, dict(new.exits), delay)
         port.sent = replace(
             port.sent,
@@ -392,12 +393,19 @@ class ModelBackend:
         self._offered, self._model = sum(row.pps for row in entering), self._chance.apply(self._exact)
         if self._chance.in_burst:
             entering = []
-        self._forwarding = forward(self._model, [Load(row.port, row.pps, row.size, row.parts) for row in entering])
+        self._entering = {sending: number for number, sending in enumerate(entering)}
+        self._loads = [Load(row.port, row.pps, row.size, row.parts) for row in entering]
+        self._forwarding = forward(self._model, self._loads)
         for sending, fate in zip(entering, self._forwarding.fates, strict=True):
             sending.fate(fate)
         for sending in self._sending:
-            if sending not in entering:
+            if sending not in self._entering:
                 sending.fate(Fate(1.0, 0.0, 0.0, {}))
+
+    def _delay(self, sending: Sending) -> Delay:
+        # a stream of which no frame enters has none that could be late
+        number = self._entering.get(sending)
+        return Delay(0.0, 0.0) if number is None else delay_of(self._model, self._forwarding, self._loads, number)
 
     # -- small things
 

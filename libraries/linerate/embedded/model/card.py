@@ -56,11 +56,10 @@ def both_ways(per_port: Mapping[int, float]) -> float:
 def admitted(nic: Nic, arrivals: Sequence[Arrival]) -> dict[tuple[int, int], float]:
     """Per (port, queue) the share of its frames that reach the queue's ring."""
     per_queue: defaultdict[tuple[int, int], float] = defaultdict(float)
-    per_port: defaultdict[int, float] = defaultdict(float)
     for row in arrivals:
         per_queue[row.port, row.queue] += row.pps
-        per_port[row.port] += row.pps
-    shares = _through_bus(nic, arrivals, per_queue, both_ways(per_port))
+    each = seconds_per_frame(nic, arrivals)
+    shares = {key: min(1.0, 1 / (pps * each)) if pps * each > 0 else 1.0 for key, pps in per_queue.items()}
     if nic.port_mpps:
         taken: defaultdict[int, float] = defaultdict(float)
         for (port, queue), pps in per_queue.items():
@@ -74,30 +73,38 @@ def admitted(nic: Nic, arrivals: Sequence[Arrival]) -> dict[tuple[int, int], flo
     return shares
 
 
-def _through_bus(
-    nic: Nic, arrivals: Sequence[Arrival], per_queue: Mapping[tuple[int, int], float], both: float
-) -> dict[tuple[int, int], float]:
-    """A queue's frames wait for the bus; how long depends on its load, which depends on what the queues get through."""
-    if not nic.queue_ns and not nic.pcie:
-        return dict.fromkeys(per_queue, 1.0)
+def seconds_per_frame(nic: Nic, arrivals: Sequence[Arrival]) -> float:
+    """s that a receive queue of the card is busy with a frame: its own work, and until it has its turn on the bus.
+
+    How long that takes depends on the bus's load, which depends on what the queues get through: one fixed point.
+    """
+    own, turn = nic.queue_ns * 1e-9, nic.pcie.turn_ns * 1e-9 if nic.pcie else 0.0
+    if not nic.pcie:
+        return own
+    per_queue: defaultdict[tuple[int, int], float] = defaultdict(float)
     on_bus: defaultdict[tuple[int, int], float] = defaultdict(float)
+    per_port: defaultdict[int, float] = defaultdict(float)
     for row in arrivals:
+        per_port[row.port] += row.pps
+    both = both_ways(per_port)
+    for row in arrivals:
+        per_queue[row.port, row.queue] += row.pps
         on_bus[row.port, row.queue] += row.pps * bus_seconds(nic, row.size, both)
-    turn = nic.pcie.turn_ns * 1e-9 if nic.pcie else 0.0
 
-    def taken(load: float) -> dict[tuple[int, int], float]:
-        # s per frame: the queue's own, and until it has the bus
-        each = nic.queue_ns * 1e-9 + turn * load / (1 - load) if load < 1 else math.inf
-        return {key: min(1.0, 1 / (pps * each)) if pps * each > 0 else 1.0 for key, pps in per_queue.items()}
+    def each(load: float) -> float:
+        return own + turn * load / (1 - load) if load < 1 else math.inf
 
-    def load_of(shares: Mapping[tuple[int, int], float]) -> float:
-        return sum(share * on_bus[key] for key, share in shares.items())
+    def load_of(seconds: float) -> float:
+        return sum(
+            used * (min(1.0, 1 / (per_queue[key] * seconds)) if per_queue[key] * seconds > 0 else 1.0)
+            for key, used in on_bus.items()
+        )
 
-    low, high = 0.0, min(load_of(taken(0.0)), 1.0)
-    for _ in range(60 if load_of(taken(high)) < high else 0):
+    low, high = 0.0, min(load_of(each(0.0)), 1.0)
+    for _ in range(60 if load_of(each(high)) < high else 0):
         middle = (low + high) / 2
-        if load_of(taken(middle)) > middle:
+        if load_of(each(middle)) > middle:
             low = middle
         else:
             high = middle
-    return taken(high)
+    return each(high)

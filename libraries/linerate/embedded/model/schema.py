@@ -104,7 +104,7 @@ class Pcie(Config):
     gbps: Positive
     payload: Annotated[int, Field(ge=64, le=4096)] = 256
     header: NotNegative = 24.0
-    turn_ns: NotNegative = 0.0
+    turn_ns: Positive = 1.0
     duplex: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
 
