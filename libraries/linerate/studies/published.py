@@ -16,7 +16,7 @@ from ..platforms import named_file
 from ..profiles import Catalogue, Profile
 from ..project import Project
 from ..units import l1_bits
-from .traffic import Wrapping, flows_2000, forwarding_at, saturated, throughput
+from .traffic import forwarding_at, saturated, throughput
 
 DATA = Path(__file__).with_name("data")
 
@@ -25,6 +25,14 @@ POINTS, RATIO = 3.0, 0.05
 
 TELEMETRY_RATIO = 0.1
 """What a router tells of itself may be off by this share of its value."""
+
+# the smallest frame with an IPv6 and a UDP header has 66 bytes
+SMALLEST = {
+    "ipv4": ["64b", "2000-flows"],
+    "ipv6": ["66b", "2000-flows", "ipv6"],
+    "vlan": ["64b", "2000-flows", "vlan"],
+}
+"""Traffic words of the FreeBSD rows."""
 
 ModelOf = Callable[..., RouterModel]
 
@@ -91,12 +99,12 @@ def tables(project: Project) -> tuple[Table, ...]:
         Table(
             "FreeBSD 11.1 on five machines",
             "Frames/s in per cent of what the line carries of 64-byte frames.",
-            tuple(_freebsd(freebsd, model_of)),
+            tuple(_freebsd(freebsd, model_of, catalogue)),
         ),
         Table(
             "FreeBSD 11.1, what one change does",
             "Per cent of the forwarding rate without it.",
-            tuple(_changes(freebsd, model_of)),
+            tuple(_changes(freebsd, model_of, catalogue)),
         ),
     )
 
@@ -155,15 +163,11 @@ def _gowin(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterator[Ro
         for direction, rows in directions.items():
             both = direction == "bidirectional"
             for traffic, (_, _, percent) in rows.items():
-                profile, wrapping = _gowin_traffic(traffic, catalogue)
-                modelled = throughput(model, profile, both, wrapping)
+                size, _, kind = traffic.partition("-")
+                words = {"": [size], "single": [size, "1-flow"], "mpls": [size, "mpls"]}[kind]
+                modelled = throughput(model, catalogue.profile(words), both)
                 # published of both directions' line rate together
                 yield Row(f"{traffic} {direction}, {software}", percent * (2 if both else 1), modelled)
-
-
-def _gowin_traffic(traffic: str, catalogue: Catalogue) -> tuple[Profile, Wrapping]:
-    size, _, kind = traffic.partition("-")
-    return catalogue.profile([size, "1-flow"] if kind == "single" else [size]), "mpls" if kind == "mpls" else "plain"
 
 
 def _one_queue(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterator[Row]:
@@ -180,36 +184,33 @@ def _one_queue(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterato
         yield Row(f"packets per call of {node}", published, vectors / calls, 0.0, TELEMETRY_RATIO)
 
 
-def _freebsd(figures: Any, model_of: ModelOf) -> Iterator[Row]:
+def _freebsd(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterator[Row]:
+    smallest = {version: catalogue.profile(words) for version, words in SMALLEST.items()}
     for machine, drivers in figures["machines"].items():
         for driver, values in drivers.items():
             for column, mpps in zip(figures["columns"], values, strict=True):
                 if mpps is not None:
                     software = f"{driver}_{'generic' if column == 'generic' else 'tuned'}"
-                    wrapping: Wrapping = "ipv6" if column == "inet6" else "plain"
-                    model = model_of(machine, software)
-                    yield _smallest(f"{machine.removeprefix('freebsd_')} {driver}, {column}", mpps, model, wrapping)
+                    profile = smallest["ipv6" if column == "inet6" else "ipv4"]
+                    name = f"{machine.removeprefix('freebsd_')} {driver}, {column}"
+                    yield _smallest(name, mpps, model_of(machine, software), profile)
     eight = dict(figures["eight_queues"])
     machine = eight.pop("machine")
     for driver, mpps in eight.items():
-        model = model_of(machine, f"{driver}_tuned", 8)
-        yield _smallest(f"{machine.removeprefix('freebsd_')} {driver}, eight queues", mpps, model, "plain")
+        name = f"{machine.removeprefix('freebsd_')} {driver}, eight queues"
+        yield _smallest(name, mpps, model_of(machine, f"{driver}_tuned", 8), smallest["ipv4"])
 
 
-def _smallest(name: str, mpps: float, model: RouterModel, wrapping: Wrapping) -> Row:
+def _smallest(name: str, mpps: float, model: RouterModel, profile: Profile) -> Row:
     unit = model.link_bps / l1_bits(64) / 100
-    return Row(name, 1e6 * mpps / unit, _rate(model, wrapping) / unit)
+    return Row(name, 1e6 * mpps / unit, saturated(model, profile)[0] / unit)
 
 
-def _rate(model: RouterModel, wrapping: Wrapping) -> float:
-    # the smallest frame with an IPv6 and a UDP header has 62 bytes without FCS
-    return saturated(model, flows_2000(66 if wrapping == "ipv6" else 64), wrapping)[0]
-
-
-def _changes(figures: Any, model_of: ModelOf) -> Iterator[Row]:
+def _changes(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterator[Row]:
+    plain, tagged = (catalogue.profile(SMALLEST[name]) for name in ("ipv4", "vlan"))
     for row in figures["changes"]:
         machine, driver, change = row["machine"], row["driver"], row["change"]
-        before = _rate(model_of(machine, f"{driver}_tuned"), "plain")
-        software = f"{driver}_{change}" if change == "bridge" else f"{driver}_tuned"
-        after = _rate(model_of(machine, software), "vlan" if change == "vlan" else "plain")
+        model = model_of(machine, f"{driver}_tuned")
+        changed = model_of(machine, f"{driver}_{change}") if change == "bridge" else model
+        before, after = saturated(model, plain)[0], saturated(changed, tagged if change == "vlan" else plain)[0]
         yield Row(f"{change}, {machine.removeprefix('freebsd_')} {driver}", row["percent"], 100 * (after / before - 1))
