@@ -63,7 +63,9 @@ class FakeBackend:
             counts = [stream.count for stream in streams]
             pps = sum(stream.pps for stream in streams)
             if counts and all(count is not None for count in counts):
-                burst = max((stream.count or 0) / stream.pps for stream in streams)
+                # all of it evenly, in the time that the last burst ends
+                burst = max(stream.isg_usec / 1e6 + (stream.count or 0) / stream.pps for stream in streams)
+                pps = sum(stream.count or 0 for stream in streams) / burst
                 duration = burst if duration is None else min(burst, duration)
             self.running[port] = begin, pps, duration
 
@@ -122,7 +124,8 @@ class FakeBackend:
         return FlowCounters({0: (frames, 64 * frames)}, {1: (frames, 64 * frames)})
 
     def latency_counters(self, group: int) -> LatencyCounters:
-        return LatencyCounters(20.5, 2.0, 12.0, 90.0, 45.0, {10: 7, 90: 1}, lost=2)
+        frames = self.groups.get(group, 0)
+        return LatencyCounters(20.5, 2.0, 12.0, 90.0, 45.0, {10: frames, 90: frames // 10}, lost=2)
 
     def forget(self, group: int) -> None:
         self.groups.pop(group, None)
