@@ -44,4 +44,4 @@ def test_a_session_of_the_shipped_client() -> None:
     assert set(saw["latency"]["histogram"]) == {"10", "90"}
     assert saw["promiscuous"] == "on"
     assert saw["resolved"] == PEERS[0]
-    assert saw["active"] is False
+    assert not saw["active"]

@@ -18,7 +18,7 @@ Filter = Callable[[bytes], bool]
 TAGS = (0x8100, 0x88A8, 0x9100)
 TYPES = {"arp": 0x0806, "ip": 0x0800, "ip6": 0x86DD}
 PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17}
-_TOKEN = re.compile(r"\s*(&&|\|\||[()!=]|==|!=|[<>]=?|\w+\s*\[\s*\d+\s*(?::\s*\d+\s*)?\]|[\w.:]+)")
+_TOKEN = re.compile(r"\s*(&&|\|\||[!=]=|[()!=]|\w+\s*\[\s*\d+\s*(?::\s*\d+\s*)?\]|[\w.:]+)")
 _INDEX = re.compile(r"(\w+)\s*\[\s*(\d+)\s*(?::\s*(\d+)\s*)?\]")
 DEEPEST = 50
 
