@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
@@ -12,12 +13,19 @@ from robot.api import logger
 from robot.api.deco import keyword, library
 from SSHLibrary import SSHLibrary
 
+from linerate.aside import aside
 from linerate.errors import BenchError
 from linerate.routers.base import Result, Telemetry
 from linerate.session import Session
 
 CONNECT_LIMIT = 10.0
-"""Seconds that connecting and logging in may take."""
+"""Seconds that connecting may take; logging in may take as long again."""
+
+CLOSE_LIMIT = 5.0
+"""Seconds that closing the connection may take before it is left to the end of the process."""
+
+MARGIN = 2.0
+"""Seconds beyond a command's limit, in which SSHLibrary itself should have given it up."""
 
 
 @library(scope="GLOBAL", version="0.1")
@@ -31,6 +39,7 @@ class RouterShell:
     def __init__(self) -> None:
         self._ssh = SSHLibrary(loglevel="DEBUG")
         self._connected = False
+        self._bench: Session | None = None
 
     @keyword
     def connect_router(self, bench: Session) -> None:
@@ -39,7 +48,8 @@ class RouterShell:
         Fails with one sentence where the address does not answer, the host key is unknown or another, or the login is
         refused.
         """
-        self._open(bench)
+        aside(lambda: self._open(bench), 3 * CONNECT_LIMIT, "the SSH login to the router")
+        self._bench = bench
         facts = bench.connect_router(self._execute)
         for name, value in facts.items():
             logger.info(f"{name}: {value}")
@@ -55,6 +65,7 @@ class RouterShell:
         try:
             bench.restore_router()
         finally:
+            self._bench = None
             self._close()
 
     @keyword
@@ -114,23 +125,39 @@ class RouterShell:
 
     def _execute(self, command: str, limit: float) -> Result:
         if not self._connected:
-            raise BenchError("no router is connected; call 'Connect Router' first")
+            if self._bench is None:
+                raise BenchError("no router is connected; call 'Connect Router' first")
+            # the link broke at an earlier command; this one tries once whether it is there again
+            bench = self._bench
+            aside(lambda: self._open(bench), 3 * CONNECT_LIMIT, "the SSH login to the router")
         begun = time.monotonic()
         try:
-            stdout, stderr, status = self._ssh.execute_command(
-                command, return_stdout=True, return_stderr=True, return_rc=True, timeout=f"{limit}s"
+            stdout, stderr, status = aside(
+                lambda: self._ssh.execute_command(
+                    command, return_stdout=True, return_stderr=True, return_rc=True, timeout=f"{limit}s"
+                ),
+                limit + MARGIN,
+                f"'{command}'",
             )
+        except BenchError:
+            raise
         except Exception as error:
             if "Timed out" in str(error):
                 raise BenchError(f"'{command}' did not end within {limit:g} s on the router") from None
+            self._connected = False
             raise BenchError(f"the SSH link to the router broke during '{command}': {error}") from None
         if status == -1:
+            self._connected = False
             raise BenchError(f"the SSH link to the router broke during '{command}'; its output is not complete")
+        # SSHLibrary logs from its own thread, which Robot does not hear
+        logger.debug(f"$ {command}\n{stdout}{stderr}")
         return Result(stdout, stderr, status, time.monotonic() - begun)
 
     def _close(self) -> None:
         self._connected = False
-        self._ssh.close_all_connections()
+        # a thread that hangs in a command that was given up may hold what closing needs
+        with contextlib.suppress(BenchError):
+            aside(self._ssh.close_all_connections, CLOSE_LIMIT, "closing the SSH link")
 
 
 def _fingerprint(key: paramiko.PKey) -> str:

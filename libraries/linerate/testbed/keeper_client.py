@@ -44,7 +44,7 @@ class KeeperClient:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._deaths: list[Death] = []
-        self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._answers: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._closed = False
         self._lock = threading.Lock()
         self.facts: Facts = {}
