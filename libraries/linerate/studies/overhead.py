@@ -1,8 +1,9 @@
 """``python -m linerate study overhead``: what a trial costs beyond its duration, in real time.
 
 Wall time of ``measure`` less the trial's duration, through the whole chain: driver, client's process, ``trex_stl_lib``,
-ZeroMQ, embedded server. Two kinds of trial: one whose frames all come back, and one whose frames are all lost. After the
-second the driver waits for late frames as RFC 2544 23 asks; that residual wait belongs to the trial and is taken off too.
+ZeroMQ, embedded server. Two kinds of trial: one whose frames all come back, and one whose frames are all lost. After
+the second the driver waits for late frames as RFC 2544 23 asks; that residual wait belongs to the trial and is taken
+off too.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         TrexGenerator(settings := TrexSettings("127.0.0.1", facts["rpc_port"], facts["pub_port"])) as generator,
     ):
         generator.prepare(profile, (Way(0, 1),))
-        kinds = (("every frame comes back", True, 0.0), (f"all lost, after {settings.drain:g} s", False, settings.drain))
+        kinds = (
+            ("every frame comes back", True, 0.0),
+            (f"all lost, after {settings.drain:g} s", False, settings.drain),
+        )
         for name, forwards, wait in kinds:
             configure(facts, _forwarding(facts["ports"], interfaces) if forwards else RouterConfiguration())
             found = []
