@@ -4,6 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Protocol
+
+
+class Now(Protocol):
+    """What tells the time."""
+
+    def now(self) -> float:
+        """Seconds, never going back."""
+        ...
 
 
 class Clock:

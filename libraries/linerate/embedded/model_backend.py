@@ -6,15 +6,15 @@ Nothing happens between calls: each call first brings the counts up to the clock
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Set
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import BenchError
 from ..noise import Noise
 from ..platforms import Platform
-from ..units import FCS, l1_bits
+from ..units import l1_bits
 from .backend import (
     CapturedFrame,
     FlowCounters,
@@ -24,13 +24,15 @@ from .backend import (
     StreamTraffic,
     Utilisation,
 )
+from .clock import Now
 from .delays import delay_of
 from .groups import Delay, Groups
 from .model.chance import Chance
 from .model.counting import Counts, Sending
-from .model.flows import HEADERS, Flow, as_forwarded, flow_of, frame_of, ttl_offset
+from .model.flows import HEADERS, Flow, as_forwarded, check, flow_of, frame_of, ttl_offset
 from .model.forwarding import Fate, Forwarding, Load, Part, forward, parts_of
-from .model.routing import Fib
+from .model.ports import Port
+from .model.routing import Fib, SetUp
 from .model.schema import RouterModel, load_platform, router_model
 from .model.telemetry import Telemetry
 from .state import InterfaceState, RouterConfiguration, RouterState
@@ -41,32 +43,11 @@ _ALMOST = 1 + 1e-9
 """A rate asked that is above the ceiling by less than this is at the ceiling."""
 
 
-class Now(Protocol):
-    """A clock: see :class:`..clock.Clock`."""
-
-    def now(self) -> float:
-        """Seconds, never going back."""
-        ...
-
-
-@dataclass(slots=True)
-class _Port:
-    """A generator port, the router's interface cabled to it, and their counts."""
-
-    name: str
-    mac: str
-    router_mac: str
-    sent: PortCounters
-    interface: InterfaceState
-    capture_limit: int = 0
-    captured: tuple[CapturedFrame, ...] = ()
-
-
 class ModelBackend:
     """A :class:`.backend.Backend` and, for the shells, a modelled router.
 
-    *clock* in s; *noise* is drawn from *seed*; *path*: the platform's file, for messages. Raises ConfigError for a
-    platform that cannot be modelled.
+    *clock* in s; *noise* is drawn from *seed*; *path*: the platform's file, for messages; *set_up*: which frames it
+    forwards beside those its shell was told of. Raises ConfigError for a platform that cannot be modelled.
     """
 
     def __init__(
@@ -78,12 +59,13 @@ class ModelBackend:
         noise: Noise | None = None,
         seed: int = 0,
         path: Path | None = None,
+        set_up: Set[SetUp] = frozenset(),
     ) -> None:
         self._exact = self._model = router_model(platform, software, rx_queues, path)
         self._platform, self._software, self._clock = platform, software, clock
-        self._chance, self._offered = Chance(noise or Noise(), seed), 0.0
+        self._chance, self._offered, self._set_up = Chance(noise or Noise(), seed), 0.0, set_up
         self._ports = [
-            _Port(name, mac, router, PortCounters(), InterfaceState(name, router, platform.link_bps, link_up=True))
+            Port(name, mac, router, PortCounters(), InterfaceState(name, router, platform.link_bps, link_up=True))
             for name, mac, router in (
                 (name, f"02:00:00:00:00:{index + 1:02x}", f"02:00:00:00:01:{index + 1:02x}")
                 for index, name in enumerate(platform.software[software].interfaces)
@@ -96,7 +78,7 @@ class ModelBackend:
         self._paused: dict[int, list[Sending]] = {}
         self._held: dict[int, list[tuple[float, Sending]]] = {}
         self._configuration = RouterConfiguration()
-        self._fib = Fib(self._configuration)
+        self._fib = Fib(self._configuration, set_up)
         self._parts: dict[tuple[Any, ...], tuple[Part, ...]] = {}
         self._forwarding, self._loads = Forwarding(), list[Load]()
         self._entering: dict[Sending, int] = {}
@@ -105,7 +87,10 @@ class ModelBackend:
 
     @classmethod
     def from_specification(cls, specification: Mapping[str, Any], clock: Now) -> ModelBackend:
-        """What the embedded server is told: ``platform_file``, ``software``, ``rx_queues``, ``noise``, ``seed``."""
+        """What the embedded server is told.
+
+        ``platform_file``, ``software``, ``rx_queues``, ``noise``, ``seed``, ``set_up``.
+        """
         path = Path(specification["platform_file"])
         return cls(
             load_platform(path),
@@ -115,6 +100,7 @@ class ModelBackend:
             Noise.model_validate(specification.get("noise") or {}),
             int(specification.get("seed") or 0),
             path,
+            frozenset(specification.get("set_up") or ()),
         )
 
     @property
@@ -139,7 +125,7 @@ class ModelBackend:
         for index, streams in traffic.items():
             self._port(index)
             for stream in streams:
-                self._check(stream)
+                check(stream)
         if not (self._sending or self._later):
             self._chance.new_trial()
         lasts = math.inf if duration is None else duration
@@ -278,7 +264,7 @@ class ModelBackend:
         for name in named:
             if name not in self._numbers:
                 raise ValueError(f"no interface '{name}'; known: {', '.join(self._numbers)}")
-        self._fib = Fib(configuration)
+        self._fib = Fib(configuration, self._set_up)
         self._configuration = configuration
         self._chance.cold()
         self._parts.clear()
@@ -334,33 +320,13 @@ class ModelBackend:
                 self._keep(sending, first, new, now)
 
     def _book(self, sending: Sending, new: Counts, unsent: int) -> None:
-        size, port = sending.size, self._ports[sending.port]
+        size = sending.size
         if sending.traffic.flow_stats:
             delay = self._delay(sending)
             self._groups.book(self._last, sending.port, sending.traffic, size, new.offered, dict(new.exits), delay)
-        port.sent = replace(
-            port.sent,
-            opackets=port.sent.opackets + new.offered,
-            obytes=port.sent.obytes + new.offered * size,
-            queue_full=port.sent.queue_full + unsent,
-        )
-        taken, interface = new.offered - new.missed, port.interface
-        port.interface = replace(
-            interface,
-            rx_packets=interface.rx_packets + taken,
-            rx_bytes=interface.rx_bytes + taken * (size - FCS),
-            rx_missed=interface.rx_missed + new.missed,
-            no_route=interface.no_route + new.no_route,
-            tx_dropped=interface.tx_dropped + new.tx_dropped,
-        )
+        self._ports[sending.port].enter(new, size, unsent)
         for way, frames in new.exits:
-            out = self._ports[way]
-            out.interface = replace(
-                out.interface,
-                tx_packets=out.interface.tx_packets + frames,
-                tx_bytes=out.interface.tx_bytes + frames * (size - FCS),
-            )
-            out.sent = replace(out.sent, ipackets=out.sent.ipackets + frames, ibytes=out.sent.ibytes + frames * size)
+            self._ports[way].leave(frames, size)
 
     def _keep(self, sending: Sending, first: int, new: Counts, now: float) -> None:
         for way, frames in new.exits:
@@ -373,7 +339,7 @@ class ModelBackend:
             for number in range(min(new.offered, 4 * room)):
                 frame = frame_of(sending.traffic, first + number)
                 flow = flow_of(frame)
-                found = self._fib.lookup(flow.destination) if flow else None
+                found = self._fib.way(flow)
                 if found and self._numbers[found.interface] == way and frame[ttl_offset(flow)] > 1 and len(kept) < room:
                     data = as_forwarded(frame, port.router_mac, found.mac)
                     kept.append(CapturedFrame(way, data, now))
@@ -415,21 +381,13 @@ class ModelBackend:
         self._later = [row for row in self._later if row[1].port != port]
         self._sending = [sending for sending in self._sending if sending.port != port]
 
-    def _port(self, index: int) -> _Port:
+    def _port(self, index: int) -> Port:
         if not 0 <= index < len(self._ports):
             raise BenchError(f"no port {index}; the model has the ports 0 to {len(self._ports) - 1}")
         return self._ports[index]
 
-    def _check(self, stream: StreamTraffic) -> None:
-        for variable in stream.variables:
-            if variable.offset < 0 or variable.offset + variable.size > len(stream.frame):
-                raise BenchError(
-                    f"stream {stream.stream_id} writes {variable.size} bytes at offset {variable.offset},"
-                    f" beyond its frame of {len(stream.frame)} bytes"
-                )
-
     def _route(self, flow: Flow | None) -> int | None:
-        found = self._fib.lookup(flow.destination) if flow else None
+        found = self._fib.way(flow)
         return self._numbers[found.interface] if found else None
 
     def _parts_of(self, stream: StreamTraffic) -> tuple[Part, ...]:

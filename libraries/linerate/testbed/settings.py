@@ -121,13 +121,15 @@ class SimulatedSettings(CommonSettings):
     """A forwarding model behind an embedded TRex server. ``clock_speed``: seconds of its clock per second of the wall.
 
     ``noise``: what differs from trial to trial (:class:`..noise.Noise`), drawn from ``seed``; None: nothing does.
-    ``rx_queues`` per port: default the platform's.
+    ``rx_queues`` per port: default the platform's. ``set_up``: for which frames the router is set up beside what its
+    shell is told: they go the way of the IPv4 routes.
     """
 
     kind: Literal["simulated"]
     clock_speed: Annotated[float, Field(ge=1, le=1000)] = 20.0
     seed: Annotated[int, Field(ge=0)] = 0
     noise: Noise | None = None
+    set_up: tuple[Literal["ipv6", "vlan", "mpls"], ...] = ()
     rx_queues: Annotated[int, Field(ge=1, le=64)] | None = None
 
 

@@ -52,6 +52,7 @@ class SimulatedBench:
                 "software": self._software,
                 "rx_queues": settings.rx_queues,
                 "seed": settings.seed,
+                "set_up": list(settings.set_up),
                 "noise": settings.noise.model_dump() if settings.noise else None,
                 "clock_speed": settings.clock_speed,
                 "host": HOST,

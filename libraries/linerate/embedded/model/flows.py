@@ -7,6 +7,7 @@ import struct
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from ...errors import BenchError
 from ..backend import FieldVariable, StreamTraffic
 
 IPV4 = 14
@@ -59,6 +60,16 @@ def _scramble(number: int) -> int:
     number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9 & _64
     number = (number ^ number >> 27) * 0x94D049BB133111EB & _64
     return number ^ number >> 31
+
+
+def check(stream: StreamTraffic) -> None:
+    """Raises BenchError for a variable that is not inside the frame."""
+    for variable in stream.variables:
+        if variable.offset < 0 or variable.offset + variable.size > len(stream.frame):
+            raise BenchError(
+                f"stream {stream.stream_id} writes {variable.size} bytes at offset {variable.offset},"
+                f" beyond its frame of {len(stream.frame)} bytes"
+            )
 
 
 def frame_of(stream: StreamTraffic, number: int) -> bytes:
