@@ -245,7 +245,7 @@ def test_attributes(client: Client) -> None:
     assert client.call("get_port_status", port_id=0)["attr"]["promiscuous"] == {"enabled": True}
     assert "link_status" in error(client.on(0, "set_port_attr", attr={"link_status": {"up": False}}))
     assert client.on(0, "set_rx_feature", type="queue", enabled=False) == {}
-    assert "capture" in error(client.on(0, "set_rx_feature", type="queue", enabled=True))
+    assert "capture" in error(client.on(0, "set_rx_feature", type="stack", enabled=True))
     assert client.on(0, "set_vlan", vlan=[]) == {}
 
 
@@ -272,6 +272,18 @@ def test_captures(client: Client, backend: FakeBackend) -> None:
         {"rx": [0], "mode": "cyclic"},
     ):
         assert "code" in capture("start", **{"limit": 2, "mode": "fixed", "tx": [], "filter": ""} | wrong)
+
+
+def test_a_queue_of_received_frames(client: Client) -> None:
+    client.acquire(0)
+    assert "keeps no received packets" in error(client.on(0, "get_rx_queue_pkts"))
+    assert client.on(0, "set_rx_feature", type="queue", enabled=True, size=2) == {}
+    assert client.call("get_port_status", port_id=0)["rx_info"]["queue"] == {"is_active": True, "size": 2, "count": 2}
+    capture = client.call("capture", command="start", limit=2, mode="fixed", rx=[0], tx=[], filter="")
+    assert "already takes part" in error(capture)
+    assert len(client.on(0, "get_rx_queue_pkts")["pkts"]) == 2
+    assert client.on(0, "set_rx_feature", type="queue", enabled=False) == {}
+    assert client.call("get_port_status", port_id=0)["rx_info"]["queue"] == {"is_active": False}
 
 
 def test_a_client_that_vanishes_leaves_the_server_working(client: Client) -> None:

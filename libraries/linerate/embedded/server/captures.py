@@ -36,6 +36,7 @@ class Captures:
     def __init__(self, backend: Backend, now: Callable[[], float]) -> None:
         self._backend, self._now = backend, now
         self._captures: dict[int, _Capture] = {}
+        self._queues: dict[int, _Capture] = {}
         self._count = 0
 
     def command(self, params: Params) -> Any:
@@ -68,15 +69,46 @@ class Captures:
         known = {port.index for port in self._backend.ports}
         if not ports or not known.issuperset(ports):
             raise refused(f"'rx' is {list(ports)}; right would be some of the ports {sorted(known)}")
-        busy = {port for capture in self._captures.values() if capture.stopped is None for port in capture.ports}
-        if busy.intersection(ports):
-            raise refused(f"port {min(busy.intersection(ports))} already takes part in a capture; stop that first")
+        self._free(ports)
         self._count += 1
         capture = _Capture(self._count, ports, limit, self._now(), text, fits)
         for port in ports:
             self._backend.capture(port, limit)
         self._captures[capture.number] = capture
         return {"capture_id": capture.number, "start_ts": capture.started}
+
+    def _free(self, ports: tuple[int, ...]) -> None:
+        """Raise RpcError when one of *ports* is already looked at."""
+        captures = [capture for capture in self._captures.values() if capture.stopped is None]
+        busy = {port for capture in (*captures, *self._queues.values()) for port in capture.ports}
+        if busy.intersection(ports):
+            raise refused(f"port {min(busy.intersection(ports))} already takes part in a capture; stop that first")
+
+    def queue(self, port: int, size: int) -> None:
+        """Keep the next *size* frames that *port* receives for :meth:`queued`; 0: no longer."""
+        if self._queues.pop(port, None) is not None:
+            self._backend.capture(port, 0)
+        if size:
+            self._free((port,))
+            self._queues[port] = _Capture(0, (port,), size, self._now(), "", filter_of(""))
+            self._backend.capture(port, size)
+
+    def queued(self, port: int, take: bool = True) -> list[dict[str, Any]]:
+        """The frames kept; when they are taken, the next ones are kept."""
+        capture = self._queues.get(port)
+        if capture is None:
+            raise refused(f"port {port} keeps no received packets; right would be set_rx_feature 'queue' first")
+        frames = self._frames(capture)
+        if take:
+            self.queue(port, capture.limit)
+        return [{"binary": base64.b64encode(frame.data).decode(), "ts": frame.timestamp} for frame in frames]
+
+    def queue_status(self, port: int) -> dict[str, Any]:
+        """``queue`` of a port's ``rx_info``."""
+        capture = self._queues.get(port)
+        if capture is None:
+            return {"is_active": False}
+        return {"is_active": True, "size": capture.limit, "count": len(self._frames(capture))}
 
     def _frames(self, capture: _Capture) -> tuple[CapturedFrame, ...]:
         if capture.stopped is not None:
@@ -89,7 +121,7 @@ class Captures:
 
     def arrived(self, port: int, data: bytes) -> None:
         """A frame without FCS was received by *port* that the backend does not know of."""
-        for capture in self._captures.values():
+        for capture in (*self._captures.values(), *self._queues.values()):
             if capture.stopped is None and port in capture.ports and capture.fits(data):
                 capture.answers.append(CapturedFrame(port, data, self._now() + ANSWERED))
 
@@ -134,3 +166,5 @@ class Captures:
         """Stop all."""
         for capture in self._captures.values():
             self._stop(capture)
+        for port in tuple(self._queues):
+            self.queue(port, 0)

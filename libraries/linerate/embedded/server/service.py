@@ -10,7 +10,7 @@ from typing import Any
 
 from ... import __version__
 from ..backend import Backend
-from .captures import Captures
+from .captures import LIMIT, Captures
 from .flow_stats import FlowStats
 from .legs import check_chain
 from .load import factor_of, load_of
@@ -94,6 +94,7 @@ class Service:
             "set_l3": self._set_l3,
             "set_vlan": self._set_vlan,
             "capture": self.captures.command,
+            "get_rx_queue_pkts": lambda p: {"pkts": self.captures.queued(self._owned(p).index)},
             "push_pkts": lambda p: self.pushing.push(self._port(p), p),
         }
         return found
@@ -182,6 +183,7 @@ class Service:
     def _port_status(self, params: Params) -> dict[str, Any]:
         port = self._port(params)
         found = port.status(self._backend.link_up(port.index))
+        found["rx_info"]["queue"] = self.captures.queue_status(port.index)
         if params.text("profile_id", "_") == "*":
             found["state_profile"] = {"_": port.state}
         return found
@@ -207,10 +209,12 @@ class Service:
         return {}
 
     def _set_rx_feature(self, params: Params) -> dict[str, Any]:
-        self._owned(params)
+        port, enabled = self._owned(params), params.boolean("enabled")
         kind = params.text("type")
-        if params.boolean("enabled"):
-            raise refused(f"receive feature '{kind:.40}' is not on this server; to look at received frames use capture")
+        if kind == "queue":
+            self.captures.queue(port.index, params.integer("size", least=1, most=LIMIT) if enabled else 0)
+        elif enabled:
+            raise refused(f"receive feature '{kind:.40}' is not on this server; right would be 'queue' or a capture")
         return {}
 
     def _set_attributes(self, params: Params) -> dict[str, Any]:
