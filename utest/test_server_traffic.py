@@ -256,7 +256,8 @@ def test_captures(client: Client, backend: FakeBackend) -> None:
     number = capture("start", limit=2, mode="fixed", rx=[1], tx=[], filter="")["capture_id"]
     assert backend.limits == [0, 2]
     assert "already takes part" in error(capture("start", limit=2, mode="fixed", rx=[1], tx=[], filter=""))
-    assert [row["state"] for row in capture("status")] == ["ACTIVE"]
+    (status,) = capture("status")
+    assert (status["state"], status["filter"]) == ("ACTIVE", {"bpf": "", "rx": 0b10, "tx": 0})
     assert capture("stop", capture_id=number) == {"pkt_count": 2, "endpoint": ""}
     assert backend.limits == [0, 0]
     one = capture("fetch", capture_id=number, pkt_limit=1)

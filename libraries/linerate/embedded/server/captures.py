@@ -159,7 +159,8 @@ class Captures:
             "bytes": sum(len(frame.data) for frame in frames),
             "limit": capture.limit,
             "snaplen": 0,
-            "filter": {"bpf": capture.text, "rx": list(capture.ports), "tx": []},
+            # ports as bits of a number
+            "filter": {"bpf": capture.text, "rx": sum(1 << port for port in capture.ports), "tx": 0},
         }
 
     def close(self) -> None:
