@@ -212,6 +212,24 @@ def test_events_of_newer_clients_are_numbered(client: Client) -> None:
     assert [event["seq"] for event in events()] == [5]
 
 
+def test_newer_clients_find_what_happened_since_their_hello(client: Client) -> None:
+    """They ask for the first time when 0.5 s were quiet: by then a short trial may be over."""
+    client.acquire(0)
+    client.call("api_sync_v2", name="STL", major=5, minor=1)
+    client.on(0, "release")
+    events = client.call("get_async_events", session_id=10, user="sub")["data"]
+    assert [(event["seq"], event["type"]) for event in events] == [(0, 6)]
+    assert client.call("get_async_events", session_id=11, user="sub")["data"] == [], "another's hello"
+
+
+def test_a_repeated_barrier_leaves_newer_clients_the_time_to_ask(client: Client) -> None:
+    client.call("api_sync_v2", name="STL", major=5, minor=1)
+    for _ in range(3):
+        assert client.call("publish_now", key=4, baseline=False) == {}
+    heard = client.published(0.3)
+    assert [message["type"] for message in heard if message["name"] == "trex-barrier"] == [4]
+
+
 def test_streams_come_back_in_each_clients_form(client: Client) -> None:
     prepared(client, 0)
     assert set(client.call("get_all_streams", port_id=0)["streams"]) == {"1"}
@@ -247,6 +265,8 @@ def test_attributes(client: Client) -> None:
     assert client.on(0, "set_rx_feature", type="queue", enabled=False) == {}
     assert "capture" in error(client.on(0, "set_rx_feature", type="stack", enabled=True))
     assert client.on(0, "set_vlan", vlan=[]) == {}
+    assert client.on(0, "conf_ipv6", enabled=False, src_addr="") == {}
+    assert "IPv6" in error(client.on(0, "conf_ipv6", enabled=True, src_addr=""))
 
 
 def test_captures(client: Client, backend: FakeBackend) -> None:

@@ -93,6 +93,7 @@ class Service:
             "set_l2": self._set_l2,
             "set_l3": self._set_l3,
             "set_vlan": self._set_vlan,
+            "conf_ipv6": self._set_ipv6,
             "capture": self.captures.command,
             "get_rx_queue_pkts": lambda p: {"pkts": self.captures.queued(self._owned(p).index)},
             "push_pkts": lambda p: self.pushing.push(self._port(p), p),
@@ -234,6 +235,12 @@ class Service:
         self._owned(params)
         if params.integers("vlan"):
             raise refused("this server adds no VLAN tags to a port; right would be streams whose frames carry the tag")
+        return {}
+
+    def _set_ipv6(self, params: Params) -> dict[str, Any]:
+        self._owned(params)
+        if params.boolean("enabled"):
+            raise refused("ports have no IPv6 addresses here; right would be streams whose frames carry them")
         return {}
 
     # -- streams and traffic
