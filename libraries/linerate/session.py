@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from .embedded.faults import Fault
+from .embedded.shells.control import Control
 from .errors import BenchError, ConfigError, LinerateError, SentenceError
 from .generators.base import Generator, Way
 from .goals import Goal, read_goal
@@ -94,6 +96,7 @@ class Session:
     router: Router | None = None
     _prepared: tuple[Profile, bool] | None = field(default=None, repr=False)
     _booted: float | None = None
+    _restarted: RouterRestarted | None = None
     _versions: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -156,6 +159,19 @@ class Session:
             for side, index in zip(self.bench.facts.sides, self.bench.facts.generator.ports, strict=True)
         )
         self._router.configure(sides)
+        self._restarted = None
+
+    def cause_fault(self, fault: Fault) -> None:
+        """Let something go wrong on the bench. Raises BenchError where it is not a simulated one."""
+        if self.bench.facts.control is None:
+            raise BenchError(
+                f"'{fault.kind}' can be caused on a simulated bench only, and '{self.plan.testbed.testbed}' is none"
+            )
+        control = Control(*self.bench.facts.control)
+        try:
+            control.cause(fault)
+        finally:
+            control.close()
 
     # -- traffic -------------------------------------------------------------------------------------------------------
 
@@ -228,6 +244,7 @@ class Session:
             return verify(requirement, load, goal, self.measure, self.link_bps, conditions)
         except BREAKDOWNS as error:
             words = str(error) if isinstance(error, LinerateError) else f"{type(error).__name__}: {error}"
+            words = "; ".join([*(dead for dead in self.bench.problems() if dead not in words), words])
             return self.inconclusive(
                 requirement, f"the bench broke down after {len(seen)} trials: {words}", tuple(seen)
             )
@@ -241,20 +258,25 @@ class Session:
         """:meth:`decide` between two readings of the router's counters.
 
         A router that restarted meanwhile makes it INCONCLUSIVE. One that cannot be read afterwards does not take back
-        what the trials proved.
+        a PASS; a FAIL it does, for nobody knows then whether it was forwarding at all.
         """
         try:
-            before = self.read_router()
+            before = self._read_again()
         except BenchError as error:
             return self.inconclusive(requirement, f"the router could not be read before the trials: {error}")
         on_telemetry("before", before)
         verdict = self.decide(requirement, on_trial)
         try:
-            after = self.read_router()
+            after = self._read_again()
         except RouterRestarted as error:
             return self.inconclusive(requirement, str(error), verdict.trials)
         except BenchError as error:
-            return replace(verdict, reason=f"{verdict.reason}; the router could not be read afterwards: {error}")
+            reason = f"{verdict.reason}; the router could not be read afterwards: {error}"
+            if verdict.outcome is Ruling.FAIL:
+                return self.inconclusive(
+                    requirement, f"{reason}; whether it restarted is not known; run again", verdict.trials
+                )
+            return replace(verdict, reason=reason)
         on_telemetry("after", after)
         interfaces = {side.interface for side in self.bench.facts.sides}
         return verdict.with_router(lost_at_router(before, after, interfaces))
@@ -288,17 +310,29 @@ class Session:
 
     # -- the router ----------------------------------------------------------------------------------------------------
 
+    def _read_again(self) -> Telemetry:
+        """:meth:`read_router`, a second time where the first failed: a link that broke may be there again."""
+        with contextlib.suppress(BenchError):
+            return self.read_router()
+        return self.read_router()
+
     def read_router(self) -> Telemetry:
-        """Counters now. Raises RouterRestarted where the moment it booted is not what it was, BenchError else."""
+        """Counters now. Raises RouterRestarted where the moment it booted is not what it was, BenchError else.
+
+        It is raised ever after, until the router is configured anew: what it had been told may be gone.
+        """
+        if self._restarted is not None:
+            raise self._restarted
         telemetry = self._router.read()
         speed = self.bench.facts.clock_speed
         booted = time.monotonic() * speed - telemetry.uptime
         before, self._booted = self._booted, booted
         if before is not None and booted - before > BOOT_TOLERANCE * speed:
-            raise RouterRestarted(
+            self._restarted = RouterRestarted(
                 f"the router restarted: it says that it is up for {telemetry.uptime:.0f} s; look at its console and run"
                 " again"
             )
+            raise self._restarted
         return telemetry
 
     def _cycles(self, traffic: float) -> float:

@@ -54,3 +54,5 @@ class BenchFacts:
     clock_speed: float = 1.0
     simulated: bool = False
     runtime: Path | None = None
+    control: tuple[int, str] | None = None
+    """TCP port and token of the simulated bench's control socket; None on every other bench."""

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from ..config import Config, read, validate
+from ..embedded.faults import Fault
 from ..errors import ConfigError
 from ..noise import Noise
 from ..platforms import named_file
@@ -131,6 +132,8 @@ class SimulatedSettings(CommonSettings):
     noise: Noise | None = None
     set_up: tuple[Literal["ipv6", "vlan", "mpls"], ...] = ()
     rx_queues: Annotated[int, Field(ge=1, le=64)] | None = None
+    faults: tuple[Fault, ...] = ()
+    """What shall go wrong, in any order."""
 
 
 class NetnsSettings(CommonSettings):

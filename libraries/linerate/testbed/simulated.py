@@ -54,6 +54,7 @@ class SimulatedBench:
                 "seed": settings.seed,
                 "set_up": list(settings.set_up),
                 "noise": settings.noise.model_dump() if settings.noise else None,
+                "faults": [fault.model_dump(exclude_none=True) for fault in settings.faults],
                 "clock_speed": settings.clock_speed,
                 "host": HOST,
                 "rpc_port": self._rpc_port,
@@ -97,4 +98,5 @@ class SimulatedBench:
             clock_speed=self._settings.clock_speed,
             simulated=True,
             runtime=self._lease.folder,
+            control=(server["control_port"], server["control_token"]) if server.get("control_port") else None,
         )

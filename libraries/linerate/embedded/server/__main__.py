@@ -23,11 +23,14 @@ def open_backend(specification: Mapping[str, Any]) -> Opened:
     kind = specification.get("backend")
     if kind == "model":
         from ..clock import Clock
+        from ..faults import Fault
+        from ..faulty import FaultyBackend
         from ..model_backend import ModelBackend
 
         clock = Clock(float(specification.get("clock_speed") or 1.0))
-        model = ModelBackend.from_specification(specification, clock)
-        return model, clock.now, Control(model)
+        faults = [Fault.model_validate(row) for row in specification.get("faults") or ()]
+        model = FaultyBackend(lambda held: ModelBackend.from_specification(specification, held), clock.now, faults)
+        return model, clock.now, Control(model, model)
     if kind == "wire":
         from ..wire import WireBackend, WirePort
 

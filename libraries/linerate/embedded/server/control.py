@@ -6,7 +6,9 @@ import json
 import secrets
 from typing import Any, Protocol
 
+from ..faults import Fault
 from ..state import RouterConfiguration, RouterState, configuration_from_json, to_json
+from .trouble import Faulty
 
 
 class RouterModel(Protocol):
@@ -25,11 +27,20 @@ class RouterModel(Protocol):
         ...
 
 
-class Control:
-    """Answers the requests of shells that know *token*."""
+class FaultyRouter(Faulty, Protocol):
+    """A router that things can go wrong with."""
 
-    def __init__(self, model: RouterModel) -> None:
+    def ssh(self) -> dict[str, Any]:
+        """What befalls the SSH command that has just come."""
+        ...
+
+
+class Control:
+    """Answers the requests of shells that know *token*. *faulty*: the model where things can go wrong with it."""
+
+    def __init__(self, model: RouterModel, faulty: FaultyRouter | None = None) -> None:
         self._model = model
+        self.faulty = faulty
         self.token = secrets.token_hex(16)
 
     def handle(self, request: bytes) -> bytes:
@@ -54,4 +65,9 @@ class Control:
         if operation == "clear":
             self._model.clear()
             return True
-        raise ValueError(f"unknown op '{operation}'; right would be state, configure or clear")
+        if operation == "ssh":
+            return self.faulty.ssh() if self.faulty else {}
+        if operation == "fault" and self.faulty:
+            self.faulty.cause((Fault.model_validate(request["fault"]),))
+            return True
+        raise ValueError(f"unknown op '{operation}'; right would be state, configure or clear, ssh or fault")

@@ -16,6 +16,7 @@ from .control import Control
 from .publisher import Publisher
 from .rpc import MAXIMUM, Dispatcher
 from .service import Service
+from .trouble import act
 
 
 class PortTaken(Exception):
@@ -90,8 +91,11 @@ class Server:
             poller.register(socket, zmq.POLLIN)
         poller.register(self._stop_read, zmq.POLLIN)
         transmission, statistics = self.service.transmission, self.service.statistics
+        late: tuple[float, bytes] | None = None
         while True:
             wait = self._publisher.due - time.monotonic()
+            if late is not None:
+                wait = min(wait, late[0] - time.monotonic())
             if (due := transmission.wait()) is not None:
                 wait = min(wait, due)
             ready = dict(poller.poll(math.ceil(max(0.0, wait) * 1000)))
@@ -99,8 +103,18 @@ class Server:
                 return
             if self._pub in ready:
                 self._publisher.subscribed()
+            faulty = self._control.faulty if self._control else None
+            if faulty:
+                act(faulty, self.service, self._publisher)
+            if late is not None and time.monotonic() >= late[0]:
+                self._rpc.send(late[1])
+                late = None
             if self._rpc in ready:
-                self._rpc.send(self._dispatcher.handle(self._rpc.recv()))
+                reply = self._dispatcher.handle(self._rpc.recv())
+                if faulty and (hold := faulty.hold()):
+                    late = time.monotonic() + hold, reply
+                else:
+                    self._rpc.send(reply)
             if self._control and self._control_socket in ready:
                 self._control_socket.send(self._control.handle(self._control_socket.recv()))
             transmission.tick()

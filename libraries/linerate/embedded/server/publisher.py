@@ -41,6 +41,7 @@ class Event(IntEnum):
     ACQUIRED = 5
     RELEASED = 6
     ERROR = 7
+    ATTRIBUTES = 8
     PROFILE_STARTED = 10
     PROFILE_STOPPED = 11
     PROFILE_PAUSED = 12

@@ -63,7 +63,8 @@ async def serve(specification: Mapping[str, Any]) -> None:
             box.memory.stopping.set()
             loop.call_soon_threadsafe(over.set)
 
-        async with await listen(box, host, port, user, str(specification["authorized_key"]), key) as acceptor:
+        authorized = str(specification["authorized_key"])
+        async with await listen(box, host, port, user, authorized, key, control.ssh) as acceptor:
             process.on_end(stop)
             public = " ".join(key.export_public_key().decode().split()[:2])
             process.ready({"port": acceptor.get_port(), "host_key": public})

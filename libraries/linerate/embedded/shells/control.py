@@ -7,6 +7,7 @@ from typing import Any
 import zmq
 
 from ...errors import BenchError
+from ..faults import Fault
 from ..state import RouterConfiguration, RouterState, state_from_json, to_json
 
 TIMEOUT = 2.0
@@ -31,6 +32,14 @@ class Control:
     def clear(self) -> None:
         """``clear runtime``."""
         self._ask("clear")
+
+    def ssh(self) -> dict[str, Any]:
+        """What befalls an SSH command that has just come: {}, {"cut": true} or {"freeze": s of wall time}."""
+        return self._ask("ssh")
+
+    def cause(self, fault: Fault) -> None:
+        """Let *fault* happen too."""
+        self._ask("fault", fault=fault.model_dump(exclude_none=True))
 
     def close(self) -> None:
         """Give the sockets back."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import asyncssh
@@ -13,6 +14,10 @@ from .machine import Machine
 BANNER = "SIMULATED router, not a real one: its counters come from a forwarding model.\n"
 LOGIN_LIMIT = 15.0
 """Seconds that a client may take to authenticate."""
+
+
+Trouble = Callable[[], Mapping[str, Any]]
+"""What befalls a command: {}, {"cut": true} or {"freeze": s}."""
 
 
 class _OneUser(asyncssh.SSHServer):
@@ -38,7 +43,13 @@ class _OneUser(asyncssh.SSHServer):
 
 
 async def listen(
-    machine: Machine, host: str, port: int, user: str, authorized_key: str, host_key: asyncssh.SSHKey
+    machine: Machine,
+    host: str,
+    port: int,
+    user: str,
+    authorized_key: str,
+    host_key: asyncssh.SSHKey,
+    trouble: Trouble = dict,
 ) -> asyncssh.SSHAcceptor:
     """Serve *machine* at *host*:*port* (0: a free one). Raises BenchError when the port is taken or the key is none."""
     try:
@@ -51,7 +62,7 @@ async def listen(
             host,
             port,
             server_host_keys=[host_key],
-            process_factory=lambda process: _serve(machine, process),
+            process_factory=lambda process: _serve(machine, process, trouble),
             password_auth=False,
             kbdint_auth=False,
             gss_host=None,
@@ -66,8 +77,14 @@ async def listen(
         ) from None
 
 
-async def _serve(machine: Machine, process: asyncssh.SSHServerProcess[str]) -> None:
+async def _serve(machine: Machine, process: asyncssh.SSHServerProcess[str], trouble: Trouble) -> None:
     try:
+        found = await asyncio.to_thread(_found, trouble)
+        if found.get("cut"):
+            process.get_extra_info("connection").abort()
+            return
+        if seconds := found.get("freeze"):
+            await asyncio.sleep(float(seconds))
         if process.command is None:
             status = await _converse(machine, process)
         else:
@@ -75,6 +92,14 @@ async def _serve(machine: Machine, process: asyncssh.SSHServerProcess[str]) -> N
         process.exit(status)
     except (asyncssh.ConnectionLost, asyncssh.ChannelOpenError, BrokenPipeError, ConnectionError):
         process.close()
+
+
+def _found(trouble: Trouble) -> Mapping[str, Any]:
+    try:
+        return trouble()
+    except BenchError:
+        # the model does not answer: the command itself will say so
+        return {}
 
 
 async def _execute(machine: Machine, process: asyncssh.SSHServerProcess[str], text: str) -> int:

@@ -1,0 +1,100 @@
+"""What can be made to go wrong on a simulated bench: ``faults:`` of a testbed file, or the keyword `Cause Fault`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import ConfigDict, Field, ValidationError, model_validator
+
+from ..config import Config
+from ..errors import ConfigError
+
+Kind = Literal[
+    "link flap",
+    "router reboot",
+    "ssh cut",
+    "ssh freeze",
+    "ports stolen",
+    "unsent frames",
+    "duplicated frames",
+    "counter reset",
+    "counter wrap",
+    "late reply",
+    "server end",
+]
+
+KEYS: Mapping[str, Mapping[str, Any]] = {
+    "link flap": {"lasts": 0.2, "port": 0},
+    "router reboot": {"lasts": 20.0},
+    "ssh cut": {},
+    "ssh freeze": {"hold": 60.0},
+    "ports stolen": {},
+    "unsent frames": {"lasts": 3600.0, "share": 0.2},
+    "duplicated frames": {"lasts": 3600.0, "share": 0.01},
+    "counter reset": {"of": "generator", "port": None},
+    "counter wrap": {"frames": 1_000_000},
+    "late reply": {"hold": 8.0},
+    "server end": {},
+}
+"""The keys that each kind has beside ``kind``, ``start``, ``at`` and ``every``, and what they are unless given."""
+
+
+class Fault(Config):
+    """One fault: ``at`` s after the ``start``-th start of traffic since it was asked for (0: at once, no start).
+
+    ``every``: after each later start again. ``for`` s it lasts; both are seconds of the bench's clock. ``hold``:
+    seconds of the wall's, as the limits are that it runs into. ``port``: the generator's, None for both. ``share`` of
+    the frames that is not sent, or comes twice. ``frames`` until a counter of 32 bits wraps. Starts count alike
+    whoever causes them: a run's first is its check of reachability, its second the first sentence's warm-up.
+    """
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    kind: Kind
+    start: Annotated[int, Field(ge=0, le=100_000)] = 1
+    at: Annotated[float, Field(ge=0, le=3600)] = 0.0
+    every: bool = False
+    lasts: Annotated[float | None, Field(alias="for", gt=0, le=3600)] = None
+    hold: Annotated[float, Field(gt=0, le=600)] | None = None
+    port: Annotated[int, Field(ge=0, le=255)] | None = None
+    share: Annotated[float, Field(gt=0, le=0.99)] | None = None
+    frames: Annotated[int, Field(gt=0, lt=2**32)] | None = None
+    of: Literal["generator", "router"] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keys_of_its_kind(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or data.get("kind") not in KEYS:
+            return data
+        own = KEYS[data["kind"]]
+        foreign = ({"lasts", "hold", "port", "share", "frames", "of"} - own.keys()) & {_plain(key) for key in data}
+        if foreign:
+            right = ", ".join(["start", "at", "every", *(_written(key) for key in own)])
+            raise ValueError(
+                f"a '{data['kind']}' has no key {' or '.join(sorted(_written(key) for key in foreign))};"
+                f" right would be any of {right}"
+            )
+        given = {_plain(key): value for key, value in data.items()}
+        return {**own, **given}
+
+
+def _plain(key: str) -> str:
+    return "lasts" if key == "for" else key
+
+
+def _written(key: str) -> str:
+    return "for" if key == "lasts" else key
+
+
+def fault_of(kind: str, **words: Any) -> Fault:
+    """The fault that a keyword's words describe. Raises ConfigError with a sentence."""
+    if kind not in KEYS:
+        raise ConfigError(f"'{kind}' is no fault; right would be one of {', '.join(get_args(Kind))}")
+    try:
+        return Fault.model_validate({"kind": kind, **words})
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        said = first["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"fault '{kind}': {key + ': ' if key else ''}{said}") from None

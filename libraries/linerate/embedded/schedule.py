@@ -1,0 +1,77 @@
+"""When faults begin and end: a small schedule in seconds of the bench's clock. Knows nothing of what they do."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterable
+
+from .faults import Fault
+
+
+class HeldClock:
+    """The bench's clock, *source* in s, that can be held at an earlier moment while what was due then is done.
+
+    Never goes back for whoever reads it: what happened in between was not asked for yet.
+    """
+
+    def __init__(self, source: Callable[[], float]) -> None:
+        self._source = source
+        self._held: float | None = None
+        self._last = source()
+
+    def now(self) -> float:
+        """Seconds."""
+        found = self._source() if self._held is None else self._held
+        self._last = max(self._last, found)
+        return self._last
+
+    def hold(self, moment: float) -> None:
+        """Stand still at *moment* until :meth:`release`."""
+        self._held = moment
+
+    def release(self) -> None:
+        """Go on."""
+        self._held = None
+
+
+class Schedule:
+    """Faults that wait for a start of traffic, and those whose moment to begin or end is known."""
+
+    def __init__(self) -> None:
+        self._armed: list[tuple[Fault, int]] = []
+        self._due: list[tuple[float, int, Fault, bool]] = []
+        self._number = itertools.count()
+
+    def arm(self, faults: Iterable[Fault], now: float) -> None:
+        """Let *faults* wait for their start; those without one begin ``at`` s after *now*."""
+        for fault in faults:
+            if fault.start:
+                self._armed.append((fault, fault.start))
+            else:
+                self._plan(fault, now)
+
+    def started(self, now: float) -> None:
+        """Traffic was started."""
+        waiting: list[tuple[Fault, int]] = []
+        for fault, left in self._armed:
+            if left > 1:
+                waiting.append((fault, left - 1))
+                continue
+            self._plan(fault, now)
+            if fault.every:
+                waiting.append((fault, 1))
+        self._armed = waiting
+
+    def _plan(self, fault: Fault, now: float) -> None:
+        begin = now + fault.at
+        heapq.heappush(self._due, (begin, next(self._number), fault, True))
+        if fault.lasts is not None:
+            heapq.heappush(self._due, (begin + fault.lasts, next(self._number), fault, False))
+
+    def pop(self, now: float) -> tuple[float, Fault, bool] | None:
+        """The next that is due by *now*: its moment, the fault, and whether it begins (else it ends)."""
+        if not self._due or self._due[0][0] > now:
+            return None
+        moment, _, fault, begins = heapq.heappop(self._due)
+        return moment, fault, begins

@@ -1,0 +1,285 @@
+"""``python -m linerate study faults``: what the acceptance procedure makes of each fault of the simulated bench.
+
+Every fault is caused on a bench of its own while the Netgate 6100 of the forwarding model is judged, by one sentence
+that is verified (loss at a load) and one that saturates (forwarding rate at maximum offered load). Without the fault
+the router keeps both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..embedded.faults import fault_of
+from ..errors import BenchError
+from ..project import Project
+from ..session import Plan, Session
+from ..trial import Fault as Problem
+from ..verdict import Verdict
+
+SENTENCES: Mapping[str, str] = {
+    "verify": "64b 1-flow unidirectional ≥ 1 Mpps",
+    "saturate": "64b 1-flow unidirectional forwards ≥ 1 Mpps",
+}
+"""One for each method; both are kept with a wide margin."""
+
+PLATFORM, SOFTWARE, TESTBED, GOAL = "netgate6100", "vpp", "simulated", "quick"
+
+SSH_LIMIT = 1.0
+"""Seconds after which the study gives a silent router up, instead of the 10 that a suite waits."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """*details*: the fault's keys; ``expected``: ruling and cause (a piece of the reason) whatever the method is.
+
+    A PASS is one after the trials that the fault spoilt were repeated; its cause is in those trials' problems.
+    """
+
+    name: str
+    kind: str
+    about: str
+    expected: str
+    cause: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+TRIAL = 2
+"""The start of traffic, from the sentence's warm-up on, that is its first trial."""
+
+CASES = (
+    Case(
+        "a link flaps in one trial",
+        "link flap",
+        "no carrier for 0.2 s",
+        "PASS",
+        Problem.LINK_DOWN.value,
+        {"start": TRIAL, "at": 0.5, "for": 0.2},
+    ),
+    Case(
+        "a link flaps in every trial",
+        "link flap",
+        "no carrier for 0.2 s, each time",
+        "INCONCLUSIVE",
+        Problem.LINK_DOWN.value,
+        {"start": TRIAL, "at": 0.5, "for": 0.2, "every": True},
+    ),
+    Case(
+        "the router reboots",
+        "router reboot",
+        "mid-trial, 20 s: frames lost, links down, counters and uptime from zero, configuration gone",
+        "INCONCLUSIVE",
+        "a link was down|restarted|the SSH link",
+        {"start": TRIAL + 1, "at": 0.3, "for": 20},
+    ),
+    Case(
+        "a router that reboots unseen",
+        "router reboot",
+        "within 10 ms, after the last trial began",
+        "INCONCLUSIVE",
+        "the router restarted",
+        {"start": TRIAL + 6, "at": 0.3, "for": 0.01},
+    ),
+    Case(
+        "SSH is cut",
+        "ssh cut",
+        "the connection ends in the command that reads the counters",
+        "PASS",
+        "",
+        {"start": TRIAL},
+    ),
+    Case(
+        "SSH freezes",
+        "ssh freeze",
+        "no answer to the command that reads the counters, twice",
+        "PASS",
+        "the router could not be read afterwards",
+        {"start": TRIAL, "every": True},
+    ),
+    Case(
+        "a second user takes the ports",
+        "ports stolen",
+        "by force, mid-trial",
+        "INCONCLUSIVE",
+        "taken by 'somebody'",
+        {"start": TRIAL + 1, "at": 0.3},
+    ),
+    Case(
+        "frames not sent in one trial",
+        "unsent frames",
+        "the transmit queue is full: 20 % are not sent",
+        "PASS",
+        Problem.UNDER_OFFERED.value,
+        {"start": TRIAL, "for": 1.0},
+    ),
+    Case(
+        "frames not sent from then on",
+        "unsent frames",
+        "the transmit queue is full: 80 % are not sent",
+        "INCONCLUSIVE",
+        f"{Problem.UNDER_OFFERED.value}|the generator offered",
+        {"start": TRIAL, "share": 0.95},
+    ),
+    Case(
+        "frames come twice in one trial",
+        "duplicated frames",
+        "1 % of them",
+        "PASS",
+        Problem.SURPLUS.value,
+        {"start": TRIAL, "for": 1.0},
+    ),
+    Case(
+        "frames come twice from then on",
+        "duplicated frames",
+        "1 % of them",
+        "INCONCLUSIVE",
+        Problem.SURPLUS.value,
+        {"start": TRIAL},
+    ),
+    Case(
+        "the generator's counters reset",
+        "counter reset",
+        "to zero, mid-trial",
+        "PASS",
+        Problem.COUNTERS.value,
+        {"start": TRIAL, "at": 0.5},
+    ),
+    Case(
+        "the receiving port's counters reset",
+        "counter reset",
+        "to zero, mid-trial; the sending port's go on",
+        "PASS",
+        Problem.COUNTERS.value,
+        {"start": TRIAL, "at": 0.5, "port": 1},
+    ),
+    Case(
+        "the generator's counters wrap",
+        "counter wrap",
+        "at 32 bits, within a trial",
+        "PASS",
+        Problem.COUNTERS.value,
+        {"start": 0, "frames": 1_500_000},
+    ),
+    Case(
+        "the router's counters reset",
+        "counter reset",
+        "to zero, mid-trial; it does not restart",
+        "PASS",
+        "",
+        {"start": TRIAL, "at": 0.5, "of": "router"},
+    ),
+    Case(
+        "an answer comes late",
+        "late reply",
+        "by 1 s",
+        "PASS",
+        "",
+        {"start": TRIAL, "hold": 1.0},
+    ),
+    Case(
+        "an answer never comes",
+        "late reply",
+        "or after the client's 5 s",
+        "INCONCLUSIVE",
+        "no longer answers",
+        {"start": TRIAL, "hold": 30.0},
+    ),
+    Case(
+        "the server ends",
+        "server end",
+        "its process dies mid-trial",
+        "INCONCLUSIVE",
+        "'server' ended",
+        {"start": TRIAL, "at": 0.3},
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came out. ``text``: the verdict's reason and all problems of its trials; ``spoilt``: trials repeated."""
+
+    verdict: Verdict
+    text: str
+    spoilt: int
+
+    def as_expected(self, case: Case) -> bool:
+        """Whether it is."""
+        return self.verdict.outcome.value == case.expected and bool(re.search(case.cause, self.text))
+
+
+def run(case: Case, method: str, project: Project) -> Result:
+    """Judge the sentence of *method* on a new bench, with the fault. Raises BenchError where there is no bench."""
+    plan = Plan.read(project, PLATFORM, SOFTWARE, TESTBED, GOAL)
+    with opened(plan) as session:
+        requirement = plan.requirement(SENTENCES[method])
+        session.put_traffic(requirement.profile, requirement.bidirectional)
+        session.cause_fault(fault_of(case.kind, **case.details))
+        session.warm_up(requirement)
+        verdict = session.judge(requirement, lambda *_: None, lambda *_: None)
+    problems = [str(problem) for trial in verdict.trials for problem in trial.problems]
+    spoilt = sum(1 for trial in verdict.trials if trial.problems)
+    return Result(verdict, "; ".join([verdict.reason, *problems]), spoilt)
+
+
+@contextmanager
+def opened(plan: Plan) -> Iterator[Session]:
+    """A bench as a suite's set-up opens it, by the suite's own keywords."""
+    from RouterShell import RouterShell
+    from TrafficGenerator import TrafficGenerator
+
+    session, shell = Session.start(plan), RouterShell()
+    execute = shell._execute
+    try:
+        TrafficGenerator().connect_generator(session)
+        setattr(shell, "_execute", lambda command, limit: execute(command, min(limit, SSH_LIMIT)))  # noqa: B010
+        shell.connect_router(session)
+        session.configure_router()
+        session.check_reachability()
+        yield session
+    finally:
+        try:
+            session.release_generator()
+            with suppress(BenchError):
+                shell.restore_router(session)
+        finally:
+            session.close()
+
+
+def table(rows: Sequence[tuple[str, ...]]) -> str:
+    """Markdown."""
+    head = ("fault", "what happens", "verify", "saturate", "cause named")
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ("---",) * len(head), *rows])
+
+
+def words(case: Case) -> str:
+    """The cause as the table says it."""
+    return " or ".join(f"“{part}”" for part in case.cause.split("|")) if case.cause else "none needed"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the matrix; 0 when every outcome is the expected one, else 1."""
+    parser = argparse.ArgumentParser(prog="linerate study faults", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--markdown", action="store_true", help="print the table of docs/faults.md only")
+    parser.add_argument("--root", type=Path, help="the project's folder, the one with variables/ (default: found)")
+    options = parser.parse_args(argv)
+    project, rows, good = Project.find(options.root), [], True
+    for case in CASES:
+        outcomes = []
+        for method in SENTENCES:
+            result = run(case, method, project)
+            good &= (fine := result.as_expected(case))
+            outcomes.append(result.verdict.outcome.value)
+            if not options.markdown:
+                mark = "" if fine else f"   NOT AS EXPECTED ({case.expected}, {case.cause!r})"
+                print(f"{case.name}, {method}: {result.verdict.outcome.value}, {result.spoilt} spoilt{mark}")
+                print(f"    {result.text}", flush=True)
+        rows.append((case.name, case.about, *outcomes, words(case)))
+    if options.markdown:
+        print(table(rows))
+    return 0 if good else 1
