@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from linerate.embedded.clock import Clock
 from linerate.embedded.model_backend import ModelBackend
+from linerate.embedded.shells.vpp_render import errors
 from linerate.generators.streams import IPV4, ipv4_checksum
 from linerate.noise import Noise
-from model_bench import bench, configuration, traffic
+from linerate.platforms import read_platform
+from model_bench import PROJECT, HandClock, bench, configuration, traffic
 
 
 def balance(backend: ModelBackend) -> None:
@@ -218,3 +220,22 @@ def test_a_clock_runs_as_fast_as_told_and_not_backwards() -> None:
     assert Clock(20, source=lambda: next(wall)).now() == pytest.approx(10)
     with pytest.raises(ValueError, match="above 0"):
         Clock(0)
+
+
+def test_what_the_card_does_not_send_finds_no_free_slot() -> None:
+    clock = HandClock()
+    gowin = read_platform(PROJECT.platforms, "gowin_n305")
+    backend = ModelBackend(gowin, "cx5_rdma_tuned", clock)
+    backend.configure(configuration(backend))
+    backend.start({0: traffic("64b 1-flow", 30e6)}, 1.0)
+    clock.time = 1.5
+    balance(backend)
+    state = backend.state()
+    dropped = sum(interface.tx_dropped for interface in state.interfaces)
+    assert 0.15 < dropped / (dropped + backend.counters(1).ipackets) < 0.35
+    assert f"{dropped} " in errors(state)
+    assert "no free tx slots" in errors(state)
+    nodes = {node.name: node for thread in state.threads for node in thread.nodes if node.vectors}
+    assert nodes["rdma-input"].state == "polling"
+    assert nodes["xxv1-tx"].vectors + dropped == pytest.approx(nodes["xxv1-output"].vectors, rel=1e-6)
+    assert nodes["xxv1-tx"].calls == nodes["xxv1-output"].calls

@@ -84,12 +84,14 @@ class Vectors(Config):
     """How frames gather into vectors. ``maximum`` frames; ``gather_us``: us of a round that do not depend on load.
 
     ``poll``: cycles of a look at an empty queue, ``loop``: of the main loop around it, which no node is charged for.
+    ``input``: name of the node that takes frames in.
     """
 
     maximum: Annotated[int, Field(ge=1)] = 256
     gather_us: NotNegative = 0.0
     poll: Positive = 200.0
     loop: NotNegative = 0.0
+    input: Literal["dpdk-input", "rdma-input"] = "dpdk-input"
 
 
 class Pcie(Config):

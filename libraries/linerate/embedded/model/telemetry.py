@@ -81,7 +81,7 @@ class Telemetry:
         idle = max(0.0, clock * self._seconds - core.cycles)
         looks = idle / (vectors.poll + vectors.loop)
         polls = round(core.calls + looks)
-        nodes = [NodeState("dpdk-input", "polling", polls, frames, 0, own_input + looks * vectors.poll)]
+        nodes = [NodeState(vectors.input, "polling", polls, frames, 0, own_input + looks * vectors.poll)]
         if not frames:
             return tuple(nodes)
         for name, share in GRAPH.items():

@@ -129,9 +129,12 @@ def errors(state: RouterState) -> str:
     unrouted = sum(interface.no_route for interface in state.interfaces)
     if unrouted:
         found.append((unrouted, "null-node", "blackholed packets"))
+    # VPP's own RDMA driver and DPDK name a full sending ring each in their way
+    rdma = any(node.name == "rdma-input" for thread in state.threads for node in thread.nodes)
+    why = "no free tx slots" if rdma else "Tx packet drops (dpdk tx failure)"
     for interface in state.interfaces:
         if interface.tx_dropped:
-            found.append((interface.tx_dropped, f"{interface.name}-tx", "Tx packet drops (dpdk tx failure)"))
+            found.append((interface.tx_dropped, f"{interface.name}-tx", why))
     rows += [f"{count:10d}{centred(node, 35)}{centred(why, 35)}{centred('error', 10)}" for count, node, why in found]
     return "".join(f"{row}\n" for row in rows)
 
