@@ -193,7 +193,7 @@ def test_nothing_but_known_messages_is_published(client: Client) -> None:
 
 def test_baseline(client: Client) -> None:
     client.call("publish_now", key=5, baseline=True)
-    messages = client.published(2, '"trex-barrier"')
+    messages = client.published(2, '"trex-barrier","type":5')
     assert messages[-2]["baseline"] is True
     assert messages[-1]["type"] == 5
 
