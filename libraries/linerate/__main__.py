@@ -10,6 +10,7 @@ from .errors import LinerateError
 
 STUDIES = {
     "fidelity": "published rows against what the forwarding model says (no traffic)",
+    "faults": "what the acceptance procedure makes of each fault of the simulated bench",
     "overhead": "wall time of a trial less its duration, in real time, against the embedded server",
     "wire": "64-byte frames per second of the embedded server beside trafgen, and exact counts (root)",
 }

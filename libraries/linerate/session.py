@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from .cross_check import SETTLE, lost_at_router, received_too_many
 from .embedded.faults import Fault
 from .embedded.shells.control import Control
 from .errors import BenchError, ConfigError, LinerateError, SentenceError
@@ -278,6 +279,13 @@ class Session:
                 )
             return replace(verdict, reason=reason)
         on_telemetry("after", after)
+        if verdict.outcome is Ruling.PASS and requirement.quantity is Quantity.FORWARDING_RATE:
+            try:
+                surplus = self._surplus(verdict, before, after)
+            except BenchError as error:
+                surplus = str(error)
+            if surplus:
+                return self.inconclusive(requirement, f"{verdict.reason}; {surplus}", verdict.trials)
         interfaces = {side.interface for side in self.bench.facts.sides}
         return verdict.with_router(lost_at_router(before, after, interfaces))
 
@@ -310,10 +318,22 @@ class Session:
 
     # -- the router ----------------------------------------------------------------------------------------------------
 
+    def _surplus(self, verdict: Verdict, before: Telemetry, after: Telemetry) -> str | None:
+        """Where more came back than the router sent, in words. Counters that may lag are read again after SETTLE s."""
+        facts = self.bench.facts
+        interfaces = {port: side.interface for port, side in zip(facts.generator.ports, facts.sides, strict=True)}
+        if not received_too_many(verdict.trials, before, after, interfaces):
+            return None
+        time.sleep(SETTLE)
+        return received_too_many(verdict.trials, before, self._read_again(), interfaces)
+
     def _read_again(self) -> Telemetry:
         """:meth:`read_router`, a second time where the first failed: a link that broke may be there again."""
-        with contextlib.suppress(BenchError):
+        try:
             return self.read_router()
+        except BenchError:
+            if self._restarted or self.bench.problems():
+                raise
         return self.read_router()
 
     def read_router(self) -> Telemetry:
@@ -372,25 +392,3 @@ class Session:
             stack.callback(self.bench.close)
             stack.callback(self.restore_router)
             stack.callback(self.release_generator)
-
-
-def lost_at_router(before: Telemetry, after: Telemetry, interfaces: Collection[str]) -> dict[str, int]:
-    """What the router's own counters say it dropped between two readings, by cause, without the zeros.
-
-    Only *interfaces* (those under test) and what the router counts as a whole.
-    """
-    found: dict[str, int] = {}
-    for name in interfaces:
-        now = after.interfaces.get(name)
-        then = before.interfaces.get(name)
-        if now is None or then is None:
-            continue
-        for what in ("rx_drops", "rx_errors", "tx_drops", "tx_errors"):
-            difference = getattr(now, what) - getattr(then, what)
-            if difference > 0:
-                found[f"{name} {what.replace('_', ' ')}"] = difference
-    for cause, count in after.drops.items():
-        difference = count - before.drops.get(cause, 0)
-        if difference > 0:
-            found[cause] = difference
-    return found

@@ -30,7 +30,7 @@ SENTENCES: Mapping[str, str] = {
 
 PLATFORM, SOFTWARE, TESTBED, GOAL = "netgate6100", "vpp", "simulated", "quick"
 
-SSH_LIMIT = 1.0
+SSH_LIMIT = 0.5
 """Seconds after which the study gives a silent router up, instead of the 10 that a suite waits."""
 
 
@@ -47,6 +47,14 @@ class Case:
     expected: str
     cause: str
     details: Mapping[str, Any] = field(default_factory=dict)
+    saturate: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of the fault that are others when saturating, which sends more."""
+    saturated: tuple[str, str] | None = None
+    """Ruling and cause when saturating, where they are others."""
+
+    def wanted(self, method: str) -> tuple[str, str]:
+        """Ruling and cause."""
+        return self.saturated if self.saturated and method == "saturate" else (self.expected, self.cause)
 
 
 TRIAL = 2
@@ -94,9 +102,17 @@ CASES = (
         {"start": TRIAL},
     ),
     Case(
-        "SSH freezes",
+        "SSH freezes once",
         "ssh freeze",
-        "no answer to the command that reads the counters, twice",
+        "no answer to one command that reads the counters",
+        "PASS",
+        "",
+        {"start": TRIAL},
+    ),
+    Case(
+        "SSH freezes for good",
+        "ssh freeze",
+        "no answer to any command from the first trial on",
         "PASS",
         "the router could not be read afterwards",
         {"start": TRIAL, "every": True},
@@ -120,7 +136,7 @@ CASES = (
     Case(
         "frames not sent from then on",
         "unsent frames",
-        "the transmit queue is full: 80 % are not sent",
+        "the transmit queue is full: 95 % are not sent",
         "INCONCLUSIVE",
         f"{Problem.UNDER_OFFERED.value}|the generator offered",
         {"start": TRIAL, "share": 0.95},
@@ -132,6 +148,7 @@ CASES = (
         "PASS",
         Problem.SURPLUS.value,
         {"start": TRIAL, "for": 1.0},
+        saturated=("INCONCLUSIVE", "frames come twice"),
     ),
     Case(
         "frames come twice from then on",
@@ -140,6 +157,7 @@ CASES = (
         "INCONCLUSIVE",
         Problem.SURPLUS.value,
         {"start": TRIAL},
+        saturated=("INCONCLUSIVE", "frames come twice"),
     ),
     Case(
         "the generator's counters reset",
@@ -164,6 +182,7 @@ CASES = (
         "PASS",
         Problem.COUNTERS.value,
         {"start": 0, "frames": 1_500_000},
+        {"frames": 20_000_000},
     ),
     Case(
         "the router's counters reset",
@@ -172,6 +191,7 @@ CASES = (
         "PASS",
         "",
         {"start": TRIAL, "at": 0.5, "of": "router"},
+        saturated=("INCONCLUSIVE", "the router's counters were reset"),
     ),
     Case(
         "an answer comes late",
@@ -208,9 +228,10 @@ class Result:
     text: str
     spoilt: int
 
-    def as_expected(self, case: Case) -> bool:
+    def as_expected(self, case: Case, method: str) -> bool:
         """Whether it is."""
-        return self.verdict.outcome.value == case.expected and bool(re.search(case.cause, self.text))
+        ruling, cause = case.wanted(method)
+        return self.verdict.outcome.value == ruling and bool(re.search(cause, self.text))
 
 
 def run(case: Case, method: str, project: Project) -> Result:
@@ -219,7 +240,8 @@ def run(case: Case, method: str, project: Project) -> Result:
     with opened(plan) as session:
         requirement = plan.requirement(SENTENCES[method])
         session.put_traffic(requirement.profile, requirement.bidirectional)
-        session.cause_fault(fault_of(case.kind, **case.details))
+        more = case.saturate if method == "saturate" else {}
+        session.cause_fault(fault_of(case.kind, **{**case.details, **more}))
         session.warm_up(requirement)
         verdict = session.judge(requirement, lambda *_: None, lambda *_: None)
     problems = [str(problem) for trial in verdict.trials for problem in trial.problems]
@@ -257,9 +279,15 @@ def table(rows: Sequence[tuple[str, ...]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ("---",) * len(head), *rows])
 
 
-def words(case: Case) -> str:
-    """The cause as the table says it."""
-    return " or ".join(f"“{part}”" for part in case.cause.split("|")) if case.cause else "none needed"
+def expected_rows() -> list[tuple[str, ...]]:
+    """The matrix as it should be, which is what docs/faults.md shows."""
+    return [row(case, {method: case.wanted(method)[0] for method in SENTENCES}) for case in CASES]
+
+
+def row(case: Case, outcomes: Mapping[str, str]) -> tuple[str, ...]:
+    """A case in the matrix; *outcomes* by method."""
+    causes = {cause for method in SENTENCES for cause in case.wanted(method)[1].split("|") if cause}
+    return case.name, case.about, *outcomes.values(), " or ".join(f"“{cause}”" for cause in sorted(causes)) or "none"
 
 
 def main(argv: Sequence[str]) -> int:
@@ -270,16 +298,16 @@ def main(argv: Sequence[str]) -> int:
     options = parser.parse_args(argv)
     project, rows, good = Project.find(options.root), [], True
     for case in CASES:
-        outcomes = []
+        outcomes = {}
         for method in SENTENCES:
             result = run(case, method, project)
-            good &= (fine := result.as_expected(case))
-            outcomes.append(result.verdict.outcome.value)
+            good &= (fine := result.as_expected(case, method))
+            outcomes[method] = result.verdict.outcome.value
             if not options.markdown:
-                mark = "" if fine else f"   NOT AS EXPECTED ({case.expected}, {case.cause!r})"
+                mark = "" if fine else f"   NOT AS EXPECTED ({case.wanted(method)})"
                 print(f"{case.name}, {method}: {result.verdict.outcome.value}, {result.spoilt} spoilt{mark}")
                 print(f"    {result.text}", flush=True)
-        rows.append((case.name, case.about, *outcomes, words(case)))
+        rows.append(row(case, outcomes))
     if options.markdown:
         print(table(rows))
     return 0 if good else 1

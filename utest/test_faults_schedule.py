@@ -1,0 +1,148 @@
+"""Faults as data, their schedule, and what the wrapped model then shows. No process, no wall clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from linerate.embedded.faults import KEYS, Fault, fault_of
+from linerate.embedded.faulty import FaultyBackend
+from linerate.embedded.model_backend import ModelBackend
+from linerate.embedded.schedule import Schedule
+from linerate.errors import ConfigError
+from linerate.testbed.settings import SimulatedSettings, read_testbed
+from model_bench import HandClock, configuration, platform, traffic
+
+
+def faulty(*faults: Fault) -> tuple[FaultyBackend, HandClock]:
+    clock = HandClock()
+    backend = FaultyBackend(lambda held: ModelBackend(platform(), "vpp", held), clock.now, faults)
+    backend.configure(configuration(backend))  # type: ignore[arg-type]
+    return backend, clock
+
+
+def send(backend: FaultyBackend, clock: HandClock, pps: float = 1e6) -> tuple[int, int]:
+    """One second of traffic from port 0 to 1: what was offered, what came back."""
+    before = backend.counters(0).opackets, backend.counters(1).ipackets
+    backend.start({0: traffic("64b", pps)}, 1.0)
+    clock.time += 2.0
+    return backend.counters(0).opackets - before[0], backend.counters(1).ipackets - before[1]
+
+
+def test_without_faults_it_is_the_model() -> None:
+    backend, clock = faulty()
+    assert send(backend, clock) == (1_000_000, 1_000_000)
+    assert backend.notices() == () and backend.ssh() == {} and backend.hold() is None
+
+
+def test_a_flap_loses_exactly_what_was_sent_meanwhile_however_late_it_is_noticed() -> None:
+    backend, clock = faulty(fault_of("link flap", start=2, at=0.5, **{"for": 0.25}))
+    assert send(backend, clock) == (1_000_000, 1_000_000)
+    offered, forwarded = send(backend, clock)
+    assert offered == 1_000_000 and forwarded == pytest.approx(750_000, abs=2)
+    assert [(notice.what, notice.up) for notice in backend.notices()] == [("link", False), ("link", True)]
+    assert send(backend, clock) == (1_000_000, 1_000_000)
+
+
+def test_a_link_is_down_as_long_as_it_flaps() -> None:
+    backend, clock = faulty(fault_of("link flap", start=0, at=1, port=1, **{"for": 2}))
+    assert backend.link_up(1)
+    clock.time += 2
+    assert backend.link_up(0) and not backend.link_up(1)
+    assert [row.link_up for row in backend.state().interfaces] == [True, False]
+    assert backend.state().configuration.up != ()
+    clock.time += 2
+    assert backend.link_up(1)
+
+
+def test_a_reboot_forgets_counters_uptime_and_configuration() -> None:
+    backend, clock = faulty(fault_of("router reboot", start=2, at=0.5, **{"for": 10}))
+    send(backend, clock)
+    before = backend.state()
+    assert before.uptime > 86_400 and before.interfaces[0].rx_packets == 1_000_000
+    send(backend, clock)
+    assert backend.ssh() == {"cut": True} and not backend.link_up(0)
+    clock.time += 20
+    after = backend.state()
+    assert after.uptime == pytest.approx(11.5)
+    assert after.interfaces[0].rx_packets == 0 and after.configuration.up == ()
+    assert send(backend, clock) == (1_000_000, 0)
+
+
+def test_unsent_frames_are_not_sent_and_told_as_a_full_queue() -> None:
+    backend, clock = faulty(fault_of("unsent frames", share=0.2, **{"for": 1}))
+    offered, forwarded = send(backend, clock)
+    assert offered == forwarded == pytest.approx(800_000, abs=2)
+    assert backend.counters(0).queue_full == pytest.approx(200_000, abs=2)
+    assert send(backend, clock) == (1_000_000, 1_000_000)
+
+
+def test_duplicates_are_received_and_not_sent() -> None:
+    backend, clock = faulty(fault_of("duplicated frames", share=0.01, **{"for": 1}))
+    assert send(backend, clock) == (1_000_000, 1_010_000)
+    assert send(backend, clock) == (1_000_000, 1_000_000)
+
+
+def test_counters_reset_and_wrap() -> None:
+    backend, clock = faulty(fault_of("counter reset", start=2, at=0.5))
+    send(backend, clock)
+    assert send(backend, clock) == (-500_000, -500_000)
+    backend, clock = faulty(fault_of("counter wrap", start=0, frames=1_400_000))
+    assert send(backend, clock) == (1_000_000, 1_000_000)
+    assert send(backend, clock) == (1_000_000 - 2**32, 1_000_000 - 2**32)
+
+
+def test_what_the_server_and_the_shells_are_told_once() -> None:
+    backend, _ = faulty(*(fault_of(kind, start=0) for kind in ("ssh cut", "late reply", "ports stolen")))
+    assert backend.ssh() == {"cut": True} and backend.ssh() == {}
+    assert backend.hold() == KEYS["late reply"]["hold"] and backend.hold() is None
+    assert {notice.port for notice in backend.notices() if notice.what == "steal"} == {0, 1}
+
+
+def test_every_repeats_from_its_start_on() -> None:
+    schedule, seen = Schedule(), []
+    schedule.arm([fault_of("ssh cut", start=2, every=True), fault_of("server end", start=2)], 0.0)
+    for start in range(1, 5):
+        schedule.started(float(start))
+        while found := schedule.pop(start + 0.5):
+            seen.append((start, found[1].kind))
+    assert seen == [(2, "ssh cut"), (2, "server end"), (3, "ssh cut"), (4, "ssh cut")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "says"),
+    [
+        ("link flop", {}, "'link flop' is no fault; right would be one of link flap, router reboot"),
+        ("link flap", {"share": 0.5}, "a 'link flap' has no key share; right would be any of start, at, every, for"),
+        ("unsent frames", {"share": 1.5}, "share: Input should be less than or equal to 0.99"),
+        ("link flap", {"atx": 1}, "atx: Extra inputs are not permitted"),
+    ],
+)
+def test_a_wrong_fault_is_refused_in_words(kind: str, words: dict[str, float], says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        fault_of(kind, **words)
+    assert says in str(caught.value)
+
+
+def test_a_port_that_is_not_there() -> None:
+    with pytest.raises(ValueError, match="there is no port 7"):
+        faulty(fault_of("link flap", port=7))
+
+
+def test_a_testbed_file_asks_for_faults_and_is_told_the_line_of_a_wrong_one(tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    text = "testbed: bad\nkind: simulated\nfaults:\n  - {kind: ssh cut}\n  - kind: link flap\n    for: 0.5\n    at: 1\n"
+    file.write_text(text)
+    found = read_testbed(tmp_path, "bad")
+    assert isinstance(found, SimulatedSettings)
+    assert [(fault.kind, fault.lasts, fault.at) for fault in found.faults] == [
+        ("ssh cut", None, 0.0),
+        ("link flap", 0.5, 1.0),
+    ]
+    file.write_text(text + "    share: 0.5\n")
+    with pytest.raises(ConfigError, match=r"bad\.yaml:5: .*a 'link flap' has no key share"):
+        read_testbed(tmp_path, "bad")
+    file.write_text(text + "    every: often\n")
+    with pytest.raises(ConfigError, match=r"bad\.yaml:8: 'faults\.1\.every'"):
+        read_testbed(tmp_path, "bad")

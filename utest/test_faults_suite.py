@@ -1,0 +1,74 @@
+"""What the acceptance procedure makes of each fault: the cause is named, or the trial repeated."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import robot_run
+from Faults import Faults
+from linerate.errors import BenchError
+from linerate.project import Project
+from linerate.session import Session
+from linerate.studies import faults
+
+ROOT = robot_run.ROOT
+CASES = {case.name: case for case in faults.CASES}
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # SSHLibrary's own
+SLOWER = ("SSH freezes for good", "an answer never comes", "the server ends")
+BOTH = ("a link flaps in every trial", "frames come twice in one trial", "the generator's counters wrap")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in CASES if name not in SLOWER])
+def test_a_verified_sentence(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    result = faults.run(CASES[name], "verify", Project.find(ROOT))
+    assert result.as_expected(CASES[name], "verify"), result.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SLOWER)
+def test_what_only_a_limit_ends(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    result = faults.run(CASES[name], "verify", Project.find(ROOT))
+    assert result.as_expected(CASES[name], "verify"), result.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BOTH)
+def test_a_sentence_that_saturates(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    result = faults.run(CASES[name], "saturate", Project.find(ROOT))
+    assert result.as_expected(CASES[name], "saturate"), result.text
+
+
+def test_the_documents_show_every_case() -> None:
+    text = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .* \|$", text, re.MULTILINE)
+    assert faults.table(faults.expected_rows()).splitlines() == [row for row in rows if row.count("|") == 6]
+
+
+@pytest.mark.slow
+def test_the_keyword_in_a_suite(tmp_path: Path) -> None:
+    suite = robot_run.write_suite(
+        tmp_path,
+        "Cause Fault    ${BENCH}    link flap    start=2    at=0.5    for=0.2    every=True",
+        "64b 1-flow unidirectional ≥ 1 Mpps",
+    )
+    text = suite.read_text(encoding="utf-8")
+    suite.write_text(text.replace("Suite Setup", f"Library    {ROOT}/libraries/Faults.py\nSuite Setup", 1))
+    found = robot_run.run(tmp_path, suite, "-v", "GOAL:quick")
+    assert found.message.startswith("INCONCLUSIVE: "), found.message
+    assert "a link was down: generator port 0" in found.message
+    assert robot_run.processes_of(tmp_path) == []
+
+
+def test_the_keyword_refuses_a_bench_that_is_not_simulated() -> None:
+    plan = SimpleNamespace(testbed=SimpleNamespace(testbed="lab"))
+    session = Session(plan, SimpleNamespace(facts=SimpleNamespace(control=None)))  # type: ignore[arg-type]
+    with pytest.raises(BenchError, match="'link flap' can be caused on a simulated bench only, and 'lab' is none"):
+        Faults().cause_fault(session, "link flap", at="0.5")
