@@ -1,0 +1,47 @@
+"""What a fault leaves behind: a failure nobody can vouch for, and a router that forgot its configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import robot_run
+from linerate.embedded.faults import fault_of
+from linerate.project import Project
+from linerate.session import Plan, Session
+from linerate.studies import faults
+from linerate.verdict import Ruling, Verdict
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return Plan.read(Project.find(robot_run.ROOT), faults.PLATFORM, faults.SOFTWARE, faults.TESTBED, faults.GOAL)
+
+
+def judged(session: Session, sentence: str) -> Verdict:
+    requirement = session.plan.requirement(sentence)
+    session.put_traffic(requirement.profile, requirement.bidirectional)
+    return session.judge(requirement, lambda *_: None, lambda *_: None)
+
+
+def test_a_failure_is_not_believed_of_a_router_that_falls_silent(plan: Plan) -> None:
+    with faults.opened(plan) as session:
+        assert judged(session, "64b 1-flow unidirectional ≥ 14 Mpps").outcome is Ruling.FAIL
+        session.cause_fault(fault_of("ssh freeze", every=True))
+        verdict = judged(session, "64b 1-flow unidirectional ≥ 14 Mpps")
+        assert verdict.outcome is Ruling.INCONCLUSIVE
+        assert "could not be read afterwards" in verdict.reason and "whether it restarted" in verdict.reason
+
+
+def test_a_router_that_restarted_is_not_judged_until_it_is_configured_anew(plan: Plan) -> None:
+    with faults.opened(plan) as session:
+        session.cause_fault(fault_of("router reboot", start=3, at=0.5, **{"for": 0.01}))
+        for _ in range(2):
+            verdict = judged(session, "64b 1-flow unidirectional ≥ 1 Mpps")
+            assert verdict.outcome is Ruling.INCONCLUSIVE and "the router restarted" in verdict.reason
+        session.configure_router()
+        assert judged(session, "64b 1-flow unidirectional ≥ 1 Mpps").outcome is Ruling.PASS
