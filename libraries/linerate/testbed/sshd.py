@@ -102,6 +102,9 @@ def configuration(folder: Path, port: int, user: str, pam: bool) -> str:
         # the folder may lie below one that others can write, like /tmp; it is itself closed to them
         "StrictModes no",
         f"ForceCommand {quoted['session']}",
+        # bash reads ~/.bashrc when sshd starts it, unless it believes to be a shell within a shell: what the user's
+        # start-up files do (or wait for) has no place in a session of the router
+        "SetEnv SHLVL=1",
         "AllowTcpForwarding no",
         "AllowAgentForwarding no",
         "X11Forwarding no",
