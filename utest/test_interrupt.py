@@ -19,7 +19,7 @@ from linerate.testbed import leases, namespaces
 
 pytestmark = pytest.mark.slow
 
-TIMES = int(os.environ.get("LINERATE_INTERRUPTS", "6"))
+TIMES = int(os.environ.get("LINERATE_INTERRUPTS", "3"))
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 
