@@ -23,19 +23,19 @@ def aside(function: Callable[[], T], limit: float, what: str) -> T:
     Raises what *function* raised, or BenchError saying that *what* took too long; the thread is then left to itself.
     """
     # SimpleQueue is one piece of C: an exception between two instructions cannot leave it locked
-    answers: SimpleQueue[tuple[T | None, BaseException | None]] = SimpleQueue()
+    answers: SimpleQueue[tuple[T] | BaseException] = SimpleQueue()
 
     def work() -> None:
         try:
-            answers.put((function(), None))
+            answers.put((function(),))
         except BaseException as error:
-            answers.put((None, error))
+            answers.put(error)
 
     threading.Thread(target=work, daemon=True, name=f"aside: {what}").start()
     try:
-        result, error = answers.get(timeout=limit)
+        answer = answers.get(timeout=limit)
     except Empty:
         raise BenchError(f"{what} did not end within {limit:g} s") from None
-    if error is not None:
-        raise error
-    return result  # type: ignore[return-value]
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer[0]

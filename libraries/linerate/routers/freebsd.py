@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 
 from ..errors import BenchError
-from .base import InterfaceCounters, Shell, Side, Telemetry
-from .remote import LIMIT, Remote, checked_interface, checked_side
+from .base import InterfaceCounters, Side, Telemetry
+from .remote import RemoteRouter, checked_side
 from .text import first_line
 
 FORWARDING = "net.inet.ip.forwarding"
@@ -20,20 +20,8 @@ _IP_DROPS = re.compile(
 )
 
 
-class FreeBsd:
+class FreeBsd(RemoteRouter):
     """A :class:`~linerate.routers.base.Router` that is FreeBSD. *interfaces*: those under test, which must exist."""
-
-    def __init__(
-        self, shell: Shell, limit: float = LIMIT, interfaces: tuple[str, ...] = (), sudo: bool = False
-    ) -> None:
-        self._remote = Remote(shell, limit, sudo)
-        self._interfaces = tuple(checked_interface(name) for name in interfaces)
-        self._notes: list[str] = []
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What configuring changed beyond addresses and routes, for the evidence: packet filter and forwarding."""
-        return tuple(self._notes)
 
     def identify(self) -> Mapping[str, str]:
         """Kernel, and on pfSense its version."""
@@ -107,11 +95,6 @@ class FreeBsd:
         else:
             run, undo = "change", ("route", "change", "-net", side.network, gateway)
         self._remote.change(("route", run, "-net", side.network, side.peer), undo)
-
-    def restore(self) -> None:
-        """Undo what :meth:`configure` changed."""
-        self._notes.clear()
-        self._remote.restore()
 
     def clear(self) -> None:
         """Nothing: a kernel's counters cannot be reset; their readers take differences."""

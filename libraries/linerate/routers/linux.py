@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 
 from ..errors import BenchError
-from .base import InterfaceCounters, Shell, Side, Telemetry
-from .remote import LIMIT, Remote, checked_interface, checked_side
+from .base import InterfaceCounters, Side, Telemetry
+from .remote import RemoteRouter, checked_side
 from .text import first_line
 
 IP_DROPS = ("InHdrErrors", "InAddrErrors", "InDiscards", "OutDiscards", "OutNoRoutes")
@@ -17,20 +17,8 @@ _NOT_ACCEPTED = frozenset({"dead", "linkdown", "offload", "rt_offload", "trap", 
 """Words that ``ip route show`` prints and ``ip route replace`` does not take."""
 
 
-class Linux:
+class Linux(RemoteRouter):
     """A :class:`~linerate.routers.base.Router` that is a Linux kernel."""
-
-    def __init__(
-        self, shell: Shell, limit: float = LIMIT, interfaces: tuple[str, ...] = (), sudo: bool = False
-    ) -> None:
-        self._remote = Remote(shell, limit, sudo)
-        self._interfaces = tuple(checked_interface(name) for name in interfaces)
-        self._notes: list[str] = []
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What configuring changed beyond addresses and routes, for the evidence: forwarding and rp_filter."""
-        return tuple(self._notes)
 
     def identify(self) -> Mapping[str, str]:
         """Distribution and kernel."""
@@ -105,11 +93,6 @@ class Linux:
         if before != value:
             self._remote.change(("sysctl", "-w", f"{key}={value}"), ("sysctl", "-w", f"{key}={before}"))
             self._notes.append(f"{key} set from {before} to {value} for the test")
-
-    def restore(self) -> None:
-        """Undo what :meth:`configure` changed."""
-        self._notes.clear()
-        self._remote.restore()
 
     def clear(self) -> None:
         """Nothing: a kernel's counters cannot be reset; their readers take differences."""

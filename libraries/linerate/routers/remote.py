@@ -153,3 +153,27 @@ def _refused(command: str, status: int, said: str) -> Refused:
     return Refused(
         f"the router refused '{command}' (status {status}){why}; check the user's rights and the names given"
     )
+
+
+class RemoteRouter:
+    """What every router here is made of. *interfaces*: those under test, which must exist; *limit*: s per exchange.
+
+    *sudo*: the user is not root but may ``sudo -n``.
+    """
+
+    def __init__(
+        self, shell: Shell, limit: float = LIMIT, interfaces: tuple[str, ...] = (), sudo: bool = False
+    ) -> None:
+        self._remote = Remote(shell, limit, sudo)
+        self._interfaces = tuple(checked_interface(name) for name in interfaces)
+        self._notes: list[str] = []
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What configuring changed beyond addresses, neighbours and routes (forwarding, packet filter): evidence."""
+        return tuple(self._notes)
+
+    def restore(self) -> None:
+        """Undo what was configured, last first. Harmless when repeated. Raises BenchError naming what could not be."""
+        self._notes.clear()
+        self._remote.restore()

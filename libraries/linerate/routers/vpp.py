@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 
 from ..errors import BenchError
-from .base import Shell, Side, Telemetry
-from .remote import LIMIT, Remote, checked_interface, checked_side
+from .base import Side, Telemetry
+from .remote import RemoteRouter, checked_side
 from .vpp_text import (
     parse_addresses,
     parse_clock,
@@ -20,19 +20,8 @@ from .vpp_text import (
 )
 
 
-class Vpp:
+class Vpp(RemoteRouter):
     """A :class:`~linerate.routers.base.Router` that runs VPP. *interfaces*: those under test, which must exist."""
-
-    def __init__(
-        self, shell: Shell, limit: float = LIMIT, interfaces: tuple[str, ...] = (), sudo: bool = False
-    ) -> None:
-        self._remote = Remote(shell, limit, sudo)
-        self._interfaces = tuple(checked_interface(name) for name in interfaces)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What configuring changed beyond addresses and routes, for the evidence: nothing with VPP."""
-        return ()
 
     def identify(self) -> Mapping[str, str]:
         """Version of VPP, the operating system below it, the CPU and which queue each thread polls."""
@@ -86,10 +75,6 @@ class Vpp:
 
     def _change(self, verb: str, words: tuple[str, ...], undo: str, undo_words: tuple[str, ...]) -> None:
         self._remote.change(("vppctl", *verb.split(), *words), ("vppctl", *undo.split(), *undo_words), silent=True)
-
-    def restore(self) -> None:
-        """Undo what :meth:`configure` changed."""
-        self._remote.restore()
 
     def clear(self) -> None:
         """``clear runtime``. Interface counters and errors run on: their readers take differences."""
