@@ -140,7 +140,8 @@ class FlowCounters:
 class LatencyCounters:
     """Latency of a packet group since the backend began, in µs. ``histogram``: {from this many µs on: frames}.
 
-    Its keys are TRex's: 0, 10, 20 … 90, 100, 200 … ``lost``: frames missing in the sequence.
+    Its keys are TRex's: 0, 10, 20 … 90, 100, 200 … ``lost``: frames missing in the sequence, less those that came
+    late after all; ``out_of_order``: these late ones; ``duplicates``: frames with the number of the one before.
     """
 
     average: float = 0.0
@@ -150,6 +151,8 @@ class LatencyCounters:
     last_max: float = 0.0
     histogram: Mapping[int, int] = field(default_factory=dict)
     lost: int = 0
+    out_of_order: int = 0
+    duplicates: int = 0
 
 
 @runtime_checkable

@@ -124,8 +124,14 @@ class FlowStats:
 
 
 def _latency(found: LatencyCounters) -> dict[str, Any]:
-    # a lost frame makes the next one's number too high
-    errors = {"drp": found.lost, "sth": found.lost} if found.lost else {}
+    # a lost or late frame makes the next one's number too high; a late or repeated one has itself a number too low
+    errors = {
+        "drp": found.lost,
+        "ooo": found.out_of_order,
+        "dup": found.duplicates,
+        "sth": found.lost + found.out_of_order,
+        "stl": found.out_of_order + found.duplicates,
+    }
     measured = {
         "average": found.average,
         "jit": round(found.jitter),
@@ -134,4 +140,7 @@ def _latency(found: LatencyCounters) -> dict[str, Any]:
         "total_min": round(found.total_min),
     }
     histogram = {str(key): count for key, count in found.histogram.items()}
-    return {"er": errors, "lat": measured | ({"histogram": histogram} if histogram else {})}
+    return {
+        "er": {key: count for key, count in errors.items() if count},
+        "lat": measured | ({"histogram": histogram} if histogram else {}),
+    }
