@@ -18,6 +18,7 @@ from linerate.evidence.plots import Demand, svg_image, trials_plot
 from linerate.evidence.records import EnvironmentRecord
 from linerate.evidence.run import new_run_id
 from linerate.evidence.tables import trials_fragment, trials_table
+from linerate.judging import Judge
 from linerate.recorder import Recorder
 from linerate.requirement import RATE_UNITS, Requirement
 from linerate.session import Session
@@ -128,12 +129,12 @@ class Acceptance:
             recorder.keep_trial(requirement, trial, bench.link_bps)
             logger.info(_trial_words(trial, so_far))
 
-        return bench.judge(requirement, on_trial, recorder.keep_telemetry)
+        return Judge(bench, on_trial, recorder.keep_telemetry).judge(requirement)
 
     @keyword
     def inconclusive_verdict(self, bench: Session, requirement: Requirement, reason: str) -> Verdict:
         """The verdict that the bench could not tell, because of *reason*."""
-        return bench.inconclusive(requirement, reason)
+        return Judge(bench).inconclusive(requirement, reason)
 
     @keyword
     def keep_evidence(self, bench: Session, verdict: Verdict) -> None:

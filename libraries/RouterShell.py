@@ -82,7 +82,7 @@ class RouterShell:
     @keyword
     def read_router_telemetry(self, bench: Session) -> Telemetry:
         """The router's counters now, as evidence. Fails where it restarted since the last reading."""
-        return bench.read_router()
+        return bench.router_watch.read()
 
     def _open(self, bench: Session) -> None:
         access = bench.bench.facts.router

@@ -11,8 +11,9 @@ from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 
 import SuiteSentences
 from linerate.errors import ConfigError, SentenceError
+from linerate.plan import Plan
 from linerate.project import Project
-from linerate.session import Plan, Session
+from linerate.session import Session
 
 
 @library(scope="GLOBAL", version="0.1")

@@ -15,10 +15,10 @@ from robot.api import TestSuite as Suite
 
 import robot_run
 from linerate.embedded.model.schema import router_model
+from linerate.plan import Plan
 from linerate.platforms import read_platform
 from linerate.project import Project
 from linerate.requirement import is_sentence
-from linerate.session import Plan
 from linerate.testbed.settings import HardwareSettings, SimulatedSettings
 
 ROOT = robot_run.ROOT

@@ -8,8 +8,10 @@ import pytest
 
 import robot_run
 from linerate.embedded.faults import fault_of
+from linerate.judging import Judge
+from linerate.plan import Plan
 from linerate.project import Project
-from linerate.session import Plan, Session
+from linerate.session import Session
 from linerate.studies import faults
 from linerate.verdict import Ruling, Verdict
 
@@ -25,7 +27,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
 def judged(session: Session, sentence: str) -> Verdict:
     requirement = session.plan.requirement(sentence)
     session.put_traffic(requirement.profile, requirement.bidirectional)
-    return session.judge(requirement, lambda *_: None, lambda *_: None)
+    return Judge(session).judge(requirement)
 
 
 def test_a_failure_is_not_believed_of_a_router_that_falls_silent(plan: Plan) -> None:

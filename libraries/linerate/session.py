@@ -1,4 +1,4 @@
-"""One suite's work on one bench: joins bench, generator, router, goal and evidence, and judges sentences.
+"""One suite's work on one bench: joins bench, generator and router, and measures trials on them.
 
 The keyword libraries call it step by step, so that every step shows in Robot's log; nothing here knows Robot.
 """
@@ -6,85 +6,24 @@ The keyword libraries call it step by step, so that every step shows in Robot's 
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from .cross_check import SETTLE, lost_at_router, received_too_many
 from .embedded.faults import Fault
 from .embedded.shells.control import Control
-from .errors import BenchError, ConfigError, LinerateError, SentenceError
+from .errors import BenchError
 from .generators.base import Generator, Way
-from .goals import Goal, read_goal
-from .methods.cost import cost
-from .methods.saturate import saturate
-from .methods.sequential import Conditions
-from .methods.verify import verify
-from .platforms import Platform, Software, read_platform
-from .profiles import Catalogue, Profile
-from .project import Project
-from .requirement import Quantity, Requirement, parse
+from .plan import Plan
+from .profiles import Profile
+from .requirement import Quantity, Requirement
+from .router_watch import RouterWatch
 from .routers import make
-from .routers.base import Router, Shell, Telemetry
-from .routers.efficiency import cycles_per_packet, mean_cost
+from .routers.base import Router, Shell
 from .testbed.bench import Bench, open_bench
-from .testbed.settings import Testbed, read_testbed
 from .trial import Load, Outcome, Trial, judge
-from .verdict import Ruling, Tally, Verdict
 
 PROBE_PPS = 1000.0
 """Frames/s each way that must come back before anything is judged."""
-
-BOOT_TOLERANCE = 5.0
-"""Seconds by which the computed moment of booting may move: a router tells its uptime in whole seconds, late."""
-
-BREAKDOWNS = (LinerateError, OSError, LookupError, ValueError, TypeError, ArithmeticError, RuntimeError)
-"""What makes a verdict INCONCLUSIVE. Not Exception: Robot stops a run by raising one of its own."""
-
-
-class RouterRestarted(BenchError):
-    """The router booted anew between two readings."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """All that is known before anything starts: read from the files, checked, nothing opened."""
-
-    project: Project
-    platform: Platform
-    software_name: str
-    software: Software
-    testbed: Testbed
-    goal: Goal
-    catalogue: Catalogue
-
-    @classmethod
-    def read(cls, project: Project, platform: str, software: str | None, testbed: str, goal: str) -> Plan:
-        """Read every file concerned. Raises ConfigError naming file, line and remedy."""
-        box = read_platform(project.platforms, platform)
-        name = software or next(iter(box.software))
-        if name not in box.software:
-            raise ConfigError(
-                f"platform '{platform}' has no software '{name}'; known: {', '.join(box.software)}",
-                project.platforms / f"{platform}.yaml",
-            )
-        return cls(
-            project,
-            box,
-            name,
-            box.software[name],
-            read_testbed(project.testbeds, testbed),
-            read_goal(project.goals, goal),
-            Catalogue.read(project.profiles),
-        )
-
-    def requirement(self, sentence: str) -> Requirement:
-        """The sentence, understood and checked against the platform's ports. Raises SentenceError."""
-        found = parse(sentence, self.catalogue)
-        found.check(self.platform.link_bps)
-        if found.quantity is Quantity.COST and self.software.shell != "vpp":
-            raise SentenceError(f"'{sentence}': cycles per packet are read from VPP; {self.software_name} shows none")
-        return found
 
 
 @dataclass
@@ -96,8 +35,7 @@ class Session:
     generator: Generator | None = None
     router: Router | None = None
     _prepared: tuple[Profile, bool] | None = field(default=None, repr=False)
-    _booted: float | None = None
-    _restarted: RouterRestarted | None = None
+    _watch: RouterWatch | None = None
     _versions: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -135,6 +73,7 @@ class Session:
         facts = self.bench.facts
         interfaces = tuple(side.interface for side in facts.sides)
         self.router = make(self.plan.software.shell, shell, interfaces, sudo=facts.router.sudo)
+        self._watch = RouterWatch(self.router, facts.clock_speed, self.bench.problems)
         self._versions = self.router.identify()
         return self._versions
 
@@ -159,8 +98,8 @@ class Session:
             side if side.peer_mac else replace(side, peer_mac=ports[index].mac)
             for side, index in zip(self.bench.facts.sides, self.bench.facts.generator.ports, strict=True)
         )
-        self._router.configure(sides)
-        self._restarted = None
+        self.router_connected.configure(sides)
+        self.router_watch.configured()
 
     def cause_fault(self, fault: Fault) -> None:
         """Let something go wrong on the bench. Raises BenchError where it is not a simulated one."""
@@ -216,83 +155,6 @@ class Session:
         outcome = self.measure(self.load_for(requirement), seconds)
         return judge(0, outcome, self.plan.testbed.tolerances(), self.bench.facts.clock_speed)
 
-    def decide(self, requirement: Requirement, on_trial: Callable[[Trial, Tally], None]) -> Verdict:
-        """Run trials until the goal's rule decides. A bench that breaks down makes the verdict INCONCLUSIVE."""
-        seen: list[Trial] = []
-
-        def keep(trial: Trial, so_far: Tally) -> None:
-            seen.append(trial)
-            on_trial(trial, so_far)
-
-        goal, load = self.plan.goal, self.load_for(requirement)
-        conditions = Conditions(self.plan.testbed.tolerances(), self.bench.facts.clock_speed, keep)
-        try:
-            if requirement.quantity is Quantity.FORWARDING_RATE:
-                return saturate(requirement, load, goal, self.measure, self.link_bps, conditions)
-            if requirement.quantity is Quantity.COST:
-                return cost(
-                    requirement,
-                    load,
-                    goal,
-                    self.measure,
-                    self._router.clear,
-                    self._cycles,
-                    self.link_bps,
-                    conditions,
-                )
-            if requirement.quantity is Quantity.LOSS:
-                goal = goal.allowing(requirement.threshold.number / 100)
-            return verify(requirement, load, goal, self.measure, self.link_bps, conditions)
-        except BREAKDOWNS as error:
-            words = str(error) if isinstance(error, LinerateError) else f"{type(error).__name__}: {error}"
-            words = "; ".join([*(dead for dead in self.bench.problems() if dead not in words), words])
-            return self.inconclusive(
-                requirement, f"the bench broke down after {len(seen)} trials: {words}", tuple(seen)
-            )
-
-    def judge(
-        self,
-        requirement: Requirement,
-        on_trial: Callable[[Trial, Tally], None],
-        on_telemetry: Callable[[str, Telemetry], None],
-    ) -> Verdict:
-        """:meth:`decide` between two readings of the router's counters.
-
-        A router that restarted meanwhile makes it INCONCLUSIVE. One that cannot be read afterwards does not take back
-        a PASS; a FAIL it does, for nobody knows then whether it was forwarding at all.
-        """
-        try:
-            before = self._read_again()
-        except BenchError as error:
-            return self.inconclusive(requirement, f"the router could not be read before the trials: {error}")
-        on_telemetry("before", before)
-        verdict = self.decide(requirement, on_trial)
-        try:
-            after = self._read_again()
-        except RouterRestarted as error:
-            return self.inconclusive(requirement, str(error), verdict.trials)
-        except BenchError as error:
-            reason = f"{verdict.reason}; the router could not be read afterwards: {error}"
-            if verdict.outcome is Ruling.FAIL:
-                return self.inconclusive(
-                    requirement, f"{reason}; whether it restarted is not known; run again", verdict.trials
-                )
-            return replace(verdict, reason=reason)
-        on_telemetry("after", after)
-        if verdict.outcome is Ruling.PASS and requirement.quantity is Quantity.FORWARDING_RATE:
-            try:
-                surplus = self._surplus(verdict, before, after)
-            except BenchError as error:
-                surplus = str(error)
-            if surplus:
-                return self.inconclusive(requirement, f"{verdict.reason}; {surplus}", verdict.trials)
-        interfaces = {side.interface for side in self.bench.facts.sides}
-        return verdict.with_router(lost_at_router(before, after, interfaces))
-
-    def inconclusive(self, requirement: Requirement, reason: str, trials: tuple[Trial, ...] = ()) -> Verdict:
-        """The verdict that the bench could not tell, and why."""
-        return Verdict(requirement, self.plan.goal, Ruling.INCONCLUSIVE, reason, trials, self.link_bps, {})
-
     def check_reachability(self) -> None:
         """A second of slow traffic each way, before anything is judged. Raises BenchError where a way carries none.
 
@@ -318,49 +180,6 @@ class Session:
 
     # -- the router ----------------------------------------------------------------------------------------------------
 
-    def _surplus(self, verdict: Verdict, before: Telemetry, after: Telemetry) -> str | None:
-        """Where more came back than the router sent, in words. Counters that may lag are read again after SETTLE s."""
-        facts = self.bench.facts
-        interfaces = {port: side.interface for port, side in zip(facts.generator.ports, facts.sides, strict=True)}
-        if not received_too_many(verdict.trials, before, after, interfaces):
-            return None
-        time.sleep(SETTLE)
-        return received_too_many(verdict.trials, before, self._read_again(), interfaces)
-
-    def _read_again(self) -> Telemetry:
-        """:meth:`read_router`, a second time where the first failed: a link that broke may be there again."""
-        try:
-            return self.read_router()
-        except BenchError:
-            if self._restarted or self.bench.problems():
-                raise
-        return self.read_router()
-
-    def read_router(self) -> Telemetry:
-        """Counters now. Raises RouterRestarted where the moment it booted is not what it was, BenchError else.
-
-        It is raised ever after, until the router is configured anew: what it had been told may be gone.
-        """
-        if self._restarted is not None:
-            raise self._restarted
-        telemetry = self._router.read()
-        speed = self.bench.facts.clock_speed
-        booted = time.monotonic() * speed - telemetry.uptime
-        before, self._booted = self._booted, booted
-        if before is not None and booted - before > BOOT_TOLERANCE * speed:
-            self._restarted = RouterRestarted(
-                f"the router restarted: it says that it is up for {telemetry.uptime:.0f} s; look at its console and run"
-                " again"
-            )
-            raise self._restarted
-        return telemetry
-
-    def _cycles(self, traffic: float) -> float:
-        found = mean_cost(cycles_per_packet(self.read_router(), traffic))
-        if found is None:
-            raise BenchError("VPP's 'show runtime' shows no packets on any thread; is the traffic reaching the router?")
-        return found.total
-
     @property
     def _generator(self) -> Generator:
         if self.generator is None:
@@ -368,10 +187,18 @@ class Session:
         return self.generator
 
     @property
-    def _router(self) -> Router:
+    def router_connected(self) -> Router:
+        """The router. Raises BenchError where none is connected."""
         if self.router is None:
             raise BenchError("no router is connected; call 'Connect Router' first")
         return self.router
+
+    @property
+    def router_watch(self) -> RouterWatch:
+        """The router's readings. Raises BenchError where none is connected."""
+        if self._watch is None:
+            raise BenchError("no router is connected; call 'Connect Router' first")
+        return self._watch
 
     def release_generator(self) -> None:
         """Stop traffic and release the ports. Harmless when repeated."""
@@ -382,7 +209,7 @@ class Session:
 
     def restore_router(self) -> None:
         """Undo the configuration. Harmless when repeated."""
-        router, self.router = self.router, None
+        router, self.router, self._watch = self.router, None, None
         if router is not None:
             router.restore()
 

@@ -17,8 +17,10 @@ from typing import Any
 
 from ..embedded.faults import fault_of
 from ..errors import BenchError
+from ..judging import Judge
+from ..plan import Plan
 from ..project import Project
-from ..session import Plan, Session
+from ..session import Session
 from ..trial import Fault as Problem
 from ..verdict import Verdict
 
@@ -243,7 +245,7 @@ def run(case: Case, method: str, project: Project) -> Result:
         more = case.saturate if method == "saturate" else {}
         session.cause_fault(fault_of(case.kind, **{**case.details, **more}))
         session.warm_up(requirement)
-        verdict = session.judge(requirement, lambda *_: None, lambda *_: None)
+        verdict = Judge(session).judge(requirement)
     problems = [str(problem) for trial in verdict.trials for problem in trial.problems]
     spoilt = sum(1 for trial in verdict.trials if trial.problems)
     return Result(verdict, "; ".join([verdict.reason, *problems]), spoilt)

@@ -1,0 +1,122 @@
+"""From a sentence to its verdict on an open session: which method, between which readings of the router."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from .cross_check import SETTLE, lost_at_router, received_too_many
+from .errors import BenchError, LinerateError
+from .methods.cost import cost
+from .methods.saturate import saturate
+from .methods.sequential import Conditions
+from .methods.verify import verify
+from .requirement import Quantity, Requirement
+from .router_watch import RouterRestarted
+from .routers.base import Telemetry
+from .routers.efficiency import cycles_per_packet, mean_cost
+from .session import Session
+from .trial import Trial
+from .verdict import Ruling, Tally, Verdict
+
+BREAKDOWNS = (LinerateError, OSError, LookupError, ValueError, TypeError, ArithmeticError, RuntimeError)
+"""What makes a verdict INCONCLUSIVE. Not Exception: Robot stops a run by raising one of its own."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Judges sentences on *session*. ``on_trial`` sees each trial at once, ``on_telemetry`` each reading."""
+
+    session: Session
+    on_trial: Callable[[Trial, Tally], None] = lambda trial, so_far: None
+    on_telemetry: Callable[[str, Telemetry], None] = lambda name, telemetry: None
+
+    def judge(self, requirement: Requirement) -> Verdict:
+        """:meth:`decide` between two readings of the router's counters.
+
+        A router that restarted meanwhile makes it INCONCLUSIVE. One that cannot be read afterwards does not take back
+        a PASS; a FAIL it does, for nobody knows then whether it was forwarding at all.
+        """
+        watch = self.session.router_watch
+        try:
+            before = watch.read_again()
+        except BenchError as error:
+            return self.inconclusive(requirement, f"the router could not be read before the trials: {error}")
+        self.on_telemetry("before", before)
+        verdict = self.decide(requirement)
+        try:
+            after = watch.read_again()
+        except RouterRestarted as error:
+            return self.inconclusive(requirement, str(error), verdict.trials)
+        except BenchError as error:
+            reason = f"{verdict.reason}; the router could not be read afterwards: {error}"
+            if verdict.outcome is Ruling.FAIL:
+                return self.inconclusive(
+                    requirement, f"{reason}; whether it restarted is not known; run again", verdict.trials
+                )
+            return replace(verdict, reason=reason)
+        self.on_telemetry("after", after)
+        if verdict.outcome is Ruling.PASS and requirement.quantity is Quantity.FORWARDING_RATE:
+            try:
+                surplus = self._surplus(verdict, before, after)
+            except BenchError as error:
+                surplus = str(error)
+            if surplus:
+                return self.inconclusive(requirement, f"{verdict.reason}; {surplus}", verdict.trials)
+        interfaces = {side.interface for side in self.session.bench.facts.sides}
+        return verdict.with_router(lost_at_router(before, after, interfaces))
+
+    def decide(self, requirement: Requirement) -> Verdict:
+        """Run trials until the goal's rule decides. A bench that breaks down makes the verdict INCONCLUSIVE."""
+        seen: list[Trial] = []
+
+        def keep(trial: Trial, so_far: Tally) -> None:
+            seen.append(trial)
+            self.on_trial(trial, so_far)
+
+        try:
+            return self._method(requirement, keep)
+        except BREAKDOWNS as error:
+            words = str(error) if isinstance(error, LinerateError) else f"{type(error).__name__}: {error}"
+            words = "; ".join([*(dead for dead in self.session.bench.problems() if dead not in words), words])
+            return self.inconclusive(
+                requirement, f"the bench broke down after {len(seen)} trials: {words}", tuple(seen)
+            )
+
+    def _method(self, requirement: Requirement, keep: Callable[[Trial, Tally], None]) -> Verdict:
+        session = self.session
+        goal, load, link_bps = session.plan.goal, session.load_for(requirement), session.link_bps
+        conditions = Conditions(session.plan.testbed.tolerances(), session.bench.facts.clock_speed, keep)
+        match requirement.quantity:
+            case Quantity.THROUGHPUT:
+                return verify(requirement, load, goal, session.measure, link_bps, conditions)
+            case Quantity.LOSS:
+                goal = goal.allowing(requirement.threshold.number / 100)
+                return verify(requirement, load, goal, session.measure, link_bps, conditions)
+            case Quantity.FORWARDING_RATE:
+                return saturate(requirement, load, goal, session.measure, link_bps, conditions)
+            case Quantity.COST:
+                clear = session.router_connected.clear
+                return cost(requirement, load, goal, session.measure, clear, self._cycles, link_bps, conditions)
+
+    def inconclusive(self, requirement: Requirement, reason: str, trials: tuple[Trial, ...] = ()) -> Verdict:
+        """The verdict that the bench could not tell, and why."""
+        session = self.session
+        return Verdict(requirement, session.plan.goal, Ruling.INCONCLUSIVE, reason, trials, session.link_bps, {})
+
+    def _surplus(self, verdict: Verdict, before: Telemetry, after: Telemetry) -> str | None:
+        """Where more came back than the router sent, in words. Counters that may lag are read again after SETTLE s."""
+        facts = self.session.bench.facts
+        interfaces = {port: side.interface for port, side in zip(facts.generator.ports, facts.sides, strict=True)}
+        if not received_too_many(verdict.trials, before, after, interfaces):
+            return None
+        time.sleep(SETTLE)
+        again = self.session.router_watch.read_again()
+        return received_too_many(verdict.trials, before, again, interfaces)
+
+    def _cycles(self, traffic: float) -> float:
+        found = mean_cost(cycles_per_packet(self.session.router_watch.read(), traffic))
+        if found is None:
+            raise BenchError("VPP's 'show runtime' shows no packets on any thread; is the traffic reaching the router?")
+        return found.total
