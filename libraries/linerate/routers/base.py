@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from .frames import Frames, Lacking
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -93,6 +95,15 @@ class Router(Protocol):
     @property
     def notes(self) -> tuple[str, ...]:
         """What :meth:`configure` changed beyond addresses, neighbours and routes, in words: evidence."""
+        ...
+
+    def set_up(self, sides: tuple[Side, ...], frames: Frames) -> None:
+        """Ways for *frames* beside those of plain IPv4, after :meth:`configure` and undone with it."""
+        ...
+
+    @property
+    def lacking(self) -> Lacking:
+        """Which of them the router cannot forward, and what it lacks."""
         ...
 
     def restore(self) -> None:

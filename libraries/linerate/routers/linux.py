@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 from ..errors import BenchError
 from .base import InterfaceCounters, Side, Telemetry
+from .frames import Frames
+from .linux_frames import LinuxFrames
 from .remote import RemoteRouter, checked_side
 from .text import first_line
 
@@ -42,6 +44,11 @@ class Linux(RemoteRouter):
         for name in dict.fromkeys(("all", *(side.interface for side in checked))):
             # the kernel takes the larger of 'all' and the interface's own
             self._sysctl(f"net/ipv4/conf/{name}/rp_filter", "0")
+
+    def set_up(self, sides: tuple[Side, ...], frames: Frames) -> None:
+        """Ways for *frames* as well, after :meth:`configure`; what the kernel lacks modules for is :attr:`lacking`."""
+        checked = tuple(map(checked_side, sides))
+        self._lacking = LinuxFrames(self._remote, checked, self._sysctl, self._notes).set_up(frames)
 
     def _configure(self, side: Side) -> None:
         name, run = side.interface, self._remote

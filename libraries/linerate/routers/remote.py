@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ..errors import BenchError
 from .base import Shell, Side
+from .frames import Frames, Lacking
 from .text import first_line, plain
 from .vpp_text import uncover
 
@@ -167,13 +168,27 @@ class RemoteRouter:
         self._remote = Remote(shell, limit, sudo)
         self._interfaces = tuple(checked_interface(name) for name in interfaces)
         self._notes: list[str] = []
+        self._lacking: Lacking = {}
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What configuring changed beyond addresses, neighbours and routes (forwarding, packet filter): evidence."""
         return tuple(self._notes)
 
+    def set_up(self, sides: tuple[Side, ...], frames: Frames) -> None:
+        """Raises BenchError: only where a subclass knows how is a router set up for *frames* beside plain IPv4."""
+        raise BenchError(
+            "the testbed file says 'set_up', and this router's software cannot be set up from here for IPv6, tags or"
+            " labels, only Linux can; set it up by hand and take the key away"
+        )
+
+    @property
+    def lacking(self) -> Lacking:
+        """What :meth:`set_up` could not do."""
+        return self._lacking
+
     def restore(self) -> None:
         """Undo what was configured, last first. Harmless when repeated. Raises BenchError naming what could not be."""
         self._notes.clear()
+        self._lacking = {}
         self._remote.restore()

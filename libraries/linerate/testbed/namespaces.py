@@ -31,6 +31,9 @@ PREFIX = "lr-"
 
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,35}")
 
+MTU = 9216
+"""Bytes after the Ethernet header: room for the profiles' longest frames, which are no longer than that with it."""
+
 SBIN = ("/usr/sbin", "/sbin", "/usr/local/sbin")
 """Where administrators' programs are, which a plain user's PATH may lack."""
 
@@ -101,7 +104,8 @@ def plan(tag: str, router_interfaces: tuple[str, str] = ("eth0", "eth1")) -> Top
 
 
 def _namespace(name: str) -> tuple[Command, ...]:
-    # without IPv6 no router solicitation or listener report of the kernel mixes with the frames of the test
+    # without IPv6 no router solicitation or listener report of the kernel mixes with the frames of the test; the
+    # router's interfaces get it back, quietly, when the router is set up for it
     quiet = ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
     return (
         ("ip", "netns", "add", name),
@@ -113,10 +117,12 @@ def _namespace(name: str) -> tuple[Command, ...]:
 def _cable(cable: Cable, generator: str, router: str) -> tuple[Command, ...]:
     near = ("name", cable.port, "address", cable.port_mac, "netns", generator)
     far = ("name", cable.router_interface, "address", cable.router_mac, "netns", router)
+    mtu = ("mtu", str(MTU))
     return (
-        ("ip", "link", "add", *near, "type", "veth", "peer", *far),
+        ("ip", "link", "add", *near, *mtu, "type", "veth", "peer", *far, *mtu),
         ("ip", "-n", generator, "link", "set", "dev", cable.port, "arp", "off", "up"),
-        ("ip", "-n", router, "link", "set", "dev", cable.router_interface, "up"),
+        # without multicast the kernel joins no group, and reports none; routers join one for IPv6
+        ("ip", "-n", router, "link", "set", "dev", cable.router_interface, "multicast", "off", "up"),
     )
 
 

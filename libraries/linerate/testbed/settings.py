@@ -17,6 +17,7 @@ from ..embedded.faults import Fault
 from ..errors import ConfigError
 from ..noise import Noise
 from ..platforms import named_file
+from ..routers.frames import FrameKind
 from ..trial import Tolerance
 from ..units import parse_link_speed
 
@@ -88,6 +89,8 @@ class CommonSettings(Config):
     ``prepare``: whether addresses, neighbours and routes are put on the router (``configure``, undone afterwards) or
     are there already (``none``). ``maximum_load_percent``: the generator's ceiling in per cent
     of line rate, the load of "forwards … at maximum offered load". ``warm_up`` in s; None leaves it to the goal.
+    ``set_up``: for which frames beside plain IPv4 ``configure`` sets the router up, by the addresses, tags and labels
+    of the profiles' words. Linux routers only; on a simulated bench the model is told, not the router's shell.
     """
 
     testbed: str
@@ -97,6 +100,7 @@ class CommonSettings(Config):
         SideSettings(address="100.65.2.1/24", peer="100.65.2.2", network="48.0.0.0/8"),
     )
     prepare: Literal["configure", "none"] = "configure"
+    set_up: tuple[FrameKind, ...] = ()
     maximum_load_percent: Annotated[float, Field(gt=0, le=100)] = 97.0
     tolerance: ToleranceSettings = ToleranceSettings()
     warm_up: Annotated[float, Field(ge=0, le=600)] | None = None
@@ -122,24 +126,26 @@ class SimulatedSettings(CommonSettings):
     """A forwarding model behind an embedded TRex server. ``clock_speed``: seconds of its clock per second of the wall.
 
     ``noise``: what differs from trial to trial (:class:`..noise.Noise`), drawn from ``seed``; None: nothing does.
-    ``rx_queues`` per port: default the platform's. ``set_up``: for which frames the router is set up beside what its
-    shell is told: they go the way of the IPv4 routes.
+    ``rx_queues`` per port: default the platform's. What it is ``set_up`` for goes the way of the IPv4 routes.
     """
 
     kind: Literal["simulated"]
     clock_speed: Annotated[float, Field(ge=1, le=1000)] = 20.0
     seed: Annotated[int, Field(ge=0)] = 0
     noise: Noise | None = None
-    set_up: tuple[Literal["ipv6", "vlan", "mpls"], ...] = ()
     rx_queues: Annotated[int, Field(ge=1, le=64)] | None = None
     faults: tuple[Fault, ...] = ()
     """What shall go wrong, in any order."""
 
 
 class NetnsSettings(CommonSettings):
-    """Real frames between network namespaces here. ``port_speed``: what the ports claim; default the platform's."""
+    """Real frames between network namespaces here. ``port_speed``: what the ports claim; default the platform's.
+
+    ``set_up``: everything, for nobody else could have set up a router that did not exist before.
+    """
 
     kind: Literal["netns"]
+    set_up: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
     port_speed: str | None = None
 
     @field_validator("port_speed")
