@@ -19,6 +19,7 @@ from .requirement import Quantity, Requirement
 from .router_watch import RouterWatch
 from .routers import make
 from .routers.base import Router, Shell
+from .routers.frames import Frames, refuse
 from .testbed.bench import Bench, open_bench
 from .trial import Load, Outcome, Trial, judge
 
@@ -99,6 +100,8 @@ class Session:
             for side, index in zip(self.bench.facts.sides, self.bench.facts.generator.ports, strict=True)
         )
         self.router_connected.configure(sides)
+        if self.plan.testbed.set_up and not self.simulated:
+            self.router_connected.set_up(sides, Frames.of(self.plan.catalogue, self.plan.testbed.set_up))
         self.router_watch.configured()
 
     def cause_fault(self, fault: Fault) -> None:
@@ -125,6 +128,7 @@ class Session:
         """Put the profile's streams on the ports, unless they are there already."""
         if self._prepared == (profile, bidirectional):
             return
+        refuse(profile, self.router.lacking if self.router else {})
         self._prepared = None
         self._generator.prepare(profile, self.ways(bidirectional))
         self._prepared = (profile, bidirectional)
