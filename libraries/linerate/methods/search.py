@@ -1,0 +1,224 @@
+"""Search: how much the router really carries, by MLRsearch (RFC 9971; FD.io CSIT's own library chooses the loads).
+
+Several loss ratios are searched for together: without loss (NDR) and with at most half a per cent (PDR). Each ends in
+two loads: the *lower bound*, shown to be carried within the goal, and the *upper bound*, shown not to be, at most the
+relative width apart. A deadline or a spoilt bench ends the search early, with the bounds found by then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from MLRsearch import Config, GoalResult, MeasurementResult, MultipleLossRatioSearch, SearchGoal
+
+from ..goals import Goal
+from ..trial import Load, Measure, Trial
+from ..units import si
+from .reasons import percent
+from .trials import Ended, Terms, Trials
+
+LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
+"""Names and loss ratios as FD.io CSIT uses them: non drop rate, partial drop rate."""
+
+RELATIVE_WIDTH = 0.005
+SHORTEST = 1.0
+"""Seconds of the trials that find where to look; a goal's final trials decide."""
+
+_NO_LIMIT = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What was found for one loss ratio. Loads are of each sending port.
+
+    ``throughput``: conditional throughput of RFC 9971 at the lower bound, frames/s of each port. ``finished``: the
+    bounds are as close as was asked, or the router carries the highest load, or not even the lowest.
+    """
+
+    name: str
+    loss_ratio: float
+    lower: Load | None
+    upper: Load | None
+    throughput: float | None
+    finished: bool
+    good: Load | None = None
+    """The highest load below :attr:`bad` that was tried: a hint where the search is unfinished."""
+    bad: Load | None = None
+    """The lowest load at which a single trial lost more than the loss ratio."""
+
+    @property
+    def width(self) -> float | None:
+        """How far the bounds are apart, as a ratio of the upper one. None while one of them is not known."""
+        if self.lower is None or self.upper is None:
+            return None
+        return 1 - self.lower.pps / self.upper.pps
+
+    def __str__(self) -> str:
+        allowed = f"loss up to {percent(self.loss_ratio)}" if self.loss_ratio else "without loss"
+        found = [f"{self.name} ({allowed}):"]
+        if self.lower is None and self.upper is None:
+            found.append("no bound found")
+        elif self.lower is None and self.upper is not None:
+            found.append(f"less than {si(self.upper.pps, 'pps')}")
+        elif self.upper is None and self.lower is not None:
+            found.append(f"at least {si(self.lower.pps, 'pps')}")
+            found.append("(the highest load asked for is carried)" if self.finished else "")
+        elif self.lower is not None and self.upper is not None:
+            found.append(f"{si(self.lower.pps, 'pps', 5)} to {si(self.upper.pps, 'pps', 5)}")
+            found.append(f"({percent(self.width or 0.0)} apart)")
+        if not self.finished:
+            hints = [f"good up to {si(self.good.pps, 'pps')}"] if self.good else []
+            hints += [f"bad from {si(self.bad.pps, 'pps')}"] if self.bad else []
+            found.append(f"– unfinished (single trials: {', '.join(hints)})" if hints else "– unfinished")
+        return " ".join(word for word in found if word)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """The bounds of every loss ratio, and how the search ended (empty: because it was done)."""
+
+    bounds: tuple[Bounds, ...]
+    trials: tuple[Trial, ...]
+    ended: str
+    goal: Goal
+    lowest: Load
+    highest: Load
+    relative_width: float
+    traffic: float
+    """Seconds of traffic that it took."""
+
+    @property
+    def unfinished(self) -> tuple[str, ...]:
+        """Names of what was not searched to the end."""
+        return tuple(item.name for item in self.bounds if not item.finished)
+
+    def __getitem__(self, name: str) -> Bounds:
+        """The bounds of ``NDR`` or ``PDR``."""
+        for item in self.bounds:
+            if item.name == name:
+                return item
+        raise KeyError(name)
+
+    def __str__(self) -> str:
+        parts = [*(str(item) for item in self.bounds), f"{len(self.trials)} trials, {self.traffic:g} s of traffic"]
+        return "; ".join([*parts, self.ended] if self.ended else parts)
+
+
+def search(
+    measure: Measure,
+    goal: Goal,
+    lowest: Load,
+    highest: Load,
+    terms: Terms,
+    loss_ratios: Mapping[str, float] = LOSS_RATIOS,
+    relative_width: float = RELATIVE_WIDTH,
+) -> SearchResult:
+    """Find the highest loads between *lowest* and *highest* that the router carries, one for each of *loss_ratios*.
+
+    *goal* gives trial duration, duration sum and exceed ratio; its own loss ratio is not used. *relative_width*: how
+    close the bounds are to come (0..1). Raises ValueError for loads, ratios or a width that leave nothing to search.
+    """
+    if not 0 < lowest.pps < highest.pps:
+        raise ValueError(
+            f"a search needs a lowest load ({lowest.pps:g} pps) that is less than the highest ({highest.pps:g} pps)"
+        )
+    if len(set(loss_ratios.values())) != len(loss_ratios) or not loss_ratios:
+        raise ValueError(f"a search needs one or more loss ratios, each once, not {dict(loss_ratios)}")
+    wanted = {name: _wanted(goal, ratio, relative_width) for name, ratio in loss_ratios.items()}
+    controller = MultipleLossRatioSearch(
+        config=Config(
+            goals=list(wanted.values()),
+            min_load=lowest.pps,
+            max_load=highest.pps,
+            # the deadline is kept trial by trial, where it costs no bounds
+            search_duration_max=_NO_LIMIT,
+            warmup_duration=None,
+        )
+    )
+    trials = Trials(measure, terms)
+    ended = ""
+    try:
+        controller.search(measurer=_Measurer(trials, max(loss_ratios.values())), debug=lambda text: None)
+    except Ended as reason:
+        ended = str(reason)
+    asked = (lowest, highest, relative_width)
+    bounds = tuple(_bounds(name, item, controller, trials, not ended, asked) for name, item in wanted.items())
+    return SearchResult(bounds, tuple(trials.done), ended, goal, lowest, highest, relative_width, trials.traffic)
+
+
+def _wanted(goal: Goal, loss_ratio: float, relative_width: float) -> Any:
+    return SearchGoal(
+        loss_ratio=loss_ratio,
+        exceed_ratio=goal.exceed_ratio,
+        relative_width=relative_width,
+        initial_trial_duration=min(SHORTEST, goal.final_trial_duration),
+        final_trial_duration=goal.final_trial_duration,
+        duration_sum=goal.duration_sum,
+        # a router that does not even carry the lowest load is a result, not an error
+        fail_fast=False,
+    )
+
+
+def _bounds(
+    name: str, wanted: Any, controller: Any, trials: Trials, done: bool, asked: tuple[Load, Load, float]
+) -> Bounds:
+    lowest, highest, width = asked
+    target = controller.scaling.goal_to_final_target[wanted]
+    result = GoalResult.from_bounds(controller.database.get_relevant_bounds(target=target))
+    lower, upper = (
+        None if stat is None else float(stat) for stat in (result.relevant_lower_bound, result.relevant_upper_bound)
+    )
+    throughput = None if lower is None else float(result.conditional_throughput)
+    close = lower is not None and upper is not None and 1 - lower / upper <= width * (1 + 1e-6)
+    at_edge = (upper is None and lower is not None and lower >= highest.pps * (1 - 1e-9)) or (
+        lower is None and upper is not None and upper <= lowest.pps * (1 + 1e-9)
+    )
+    return Bounds(
+        name,
+        wanted.loss_ratio,
+        None if lower is None else Load(lower),
+        None if upper is None else Load(upper),
+        throughput,
+        done or close or at_edge,
+        *_hints(trials, wanted.loss_ratio),
+    )
+
+
+def _hints(trials: Trials, loss_ratio: float) -> tuple[Load | None, Load | None]:
+    bad = [t.outcome.load.pps for t in trials.done if t.blames_router and trials.loss(t) > loss_ratio]
+    least = min(bad, default=math.inf)
+    good = [t.outcome.load.pps for t in trials.done if t.valid and t.outcome.load.pps < least]
+    return Load(max(good)) if good else None, Load(least) if bad else None
+
+
+class _Measurer:
+    """Gives the library our trials, in the place of its AbstractMeasurer.
+
+    What the bench spoilt never reaches it, for it takes unsent frames for loss.
+    """
+
+    def __init__(self, trials: Trials, largest_ratio: float) -> None:
+        self._trials, self._largest = trials, largest_ratio
+
+    def measure(self, intended_duration: float, intended_load: float) -> Any:
+        """One trial of *intended_duration* s at *intended_load* frames/s into each port."""
+        trial = self._trials.run(Load(intended_load), intended_duration, self._tells)
+        if self._trials.terms.in_total:
+            offered, lost = trial.offered, trial.lost
+        else:
+            worst = max(trial.outcome.directions, key=lambda direction: direction.loss_ratio)
+            offered, lost = worst.offered, worst.lost
+        return MeasurementResult(
+            intended_duration=intended_duration,
+            intended_load=intended_load,
+            offered_count=offered,
+            loss_count=lost,
+        )
+
+    def _tells(self, trial: Trial) -> bool:
+        # loss at less than the load asked for proves loss at that load, where it is beyond every ratio searched for
+        return trial.valid or (trial.blames_router and self._trials.loss(trial) > self._largest)

@@ -1,0 +1,144 @@
+"""Capacity searched for: the bounds enclose the truth, and whatever ends the search early leaves what was found."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linerate.goals import Goal
+from linerate.methods.search import search
+from linerate.methods.trials import Deadline, Terms
+from linerate.trial import Load
+from pure_router import ALWAYS, LINE, PureRouter
+
+GOAL = Goal(
+    goal="test", final_trial_duration=1, duration_sum=4, loss_ratio=0, exceed_ratio=0.25, about="for these tests"
+)
+STRICT = GOAL.model_copy(update={"exceed_ratio": 0.0})
+LOWEST, HIGHEST = Load(LINE / 1000), Load(LINE * 0.97)
+
+
+def found(router, goal=GOAL, **terms):
+    return search(router, goal, LOWEST, HIGHEST, Terms(**terms))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(min_value=50_000, max_value=14e6))
+def test_the_bounds_enclose_the_capacity(capacity):
+    result = found(PureRouter(capacity))
+    none, partial = result["NDR"], result["PDR"]
+    assert not result.ended and not result.unfinished
+    # a frame of a trial is the least that can be seen
+    assert none.lower.pps <= capacity + 2 and capacity - 2 <= none.upper.pps
+    assert none.width <= 0.005 * 1.000001
+    assert partial.lower.pps * 0.995 <= capacity + 2 <= (partial.upper.pps + 3) * 0.995 + 3
+    assert partial.throughput == pytest.approx(min(partial.lower.pps, capacity), rel=1e-4)
+
+
+def test_a_router_that_carries_everything_has_no_upper_bound():
+    result = found(PureRouter(LINE))
+    assert not result.unfinished
+    assert result["NDR"].upper is None
+    assert result["NDR"].lower.pps == pytest.approx(HIGHEST.pps)
+    assert "the highest load asked for is carried" in str(result)
+
+
+def test_a_router_that_carries_nothing_has_no_lower_bound():
+    result = found(PureRouter(10.0))
+    assert not result.unfinished
+    assert result["NDR"].lower is None and result["NDR"].throughput is None
+    assert result["PDR"].upper.pps == pytest.approx(LOWEST.pps)
+
+
+def test_the_worse_direction_decides_unless_both_count_together():
+    weaker = PureRouter(6e6, directions=2, weaker=0.5)
+    assert found(weaker)["NDR"].upper.pps == pytest.approx(3e6, rel=0.01)
+    # of two at 6.03 M, 12.06 M, half a per cent is 60 300 frames; the worse direction loses half of its own
+    together = search(
+        PureRouter(6e6, directions=2, weaker=0.999), GOAL, LOWEST, HIGHEST, Terms(in_total=True), {"P": 0.4}
+    )
+    assert together["P"].upper.pps == pytest.approx(6e6 / 0.6, rel=0.01)
+
+
+def test_a_rare_burst_is_within_the_exceed_ratio():
+    # whichever trial it strikes at the end, three of four are good
+    calm = len(found(PureRouter(5e6)).trials)
+    result = found(PureRouter(5e6, burst=frozenset({calm - 1})))
+    assert result["NDR"].lower.pps == pytest.approx(5e6, rel=0.006)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(min_value=0, max_value=60))
+def test_a_deadline_leaves_the_bounds_found_so_far(seconds):
+    whole = found(PureRouter(5e6))
+    result = found(PureRouter(5e6), deadline=Deadline(traffic=seconds))
+    assert result.traffic <= seconds
+    if result.ended:
+        assert result.ended.startswith("deadline: ")
+        assert result.traffic < whole.traffic
+    else:
+        assert not result.unfinished
+    for item in result.bounds:
+        assert item.lower is None or item.lower.pps * (1 - item.loss_ratio) <= 5e6 + 2
+        assert item.upper is None or item.upper.pps > 5e6 - 2
+        assert item.finished or item.name in result.unfinished
+
+
+def test_a_deadline_of_the_wall_counts_a_simulated_clock():
+    times = iter(range(1000))
+    result = found(PureRouter(5e6), deadline=Deadline(wall=10, now=lambda: float(next(times))))
+    assert result.ended.startswith("deadline: ") and 5 <= len(result.trials) <= 10
+
+
+def test_spoilt_trials_are_repeated():
+    seen = []
+    result = found(PureRouter(5e6, spoils=frozenset({0, 3, 4})), on_trial=seen.append)
+    assert not result.ended
+    assert [trial.number for trial in seen] == list(range(1, len(seen) + 1))
+    assert tuple(seen) == result.trials
+    assert sum(1 for trial in result.trials if not trial.valid) == 3
+    assert result["NDR"].lower.pps == pytest.approx(5e6, rel=0.006)
+
+
+def test_a_bench_that_goes_on_spoiling_trials_ends_the_search_with_what_was_found():
+    result = found(PureRouter(5e6, spoils=ALWAYS - set(range(5))))
+    assert result.ended.startswith("inconclusive: ")
+    assert "a link was down" in result.ended
+    assert len(result.trials) == 9
+    assert result.unfinished
+    assert result["NDR"].good.pps <= 5e6 <= result["NDR"].bad.pps
+    assert "single trials: good up to" in str(result)
+
+
+def test_a_bench_that_breaks_down_leaves_what_was_found():
+    result = found(PureRouter(5e6, breaks=0))
+    assert result.ended == "inconclusive: the bench broke down: the generator went away"
+    assert result.unfinished == ("NDR", "PDR")
+    assert "no bound found" in str(result)
+
+
+def test_a_generator_that_cannot_send_the_highest_load_is_no_fault_of_a_fast_router():
+    result = found(PureRouter(LINE, ceiling=8e6))
+    assert result.ended.startswith("inconclusive: ") and "use a faster generator" in result.ended
+    assert all(item.upper is None for item in result.bounds)
+
+
+def test_loss_at_less_than_the_load_asked_for_counts_all_the_same():
+    # 8 M offered, 5 M forwarded: whatever the load, it is not carried
+    result = found(PureRouter(5e6, ceiling=8e6), STRICT)
+    assert not result.ended
+    assert result["NDR"].upper.pps == pytest.approx(5e6, rel=0.006)
+
+
+def test_what_leaves_nothing_to_search_is_refused():
+    with pytest.raises(ValueError, match="less than the highest"):
+        search(PureRouter(), GOAL, HIGHEST, LOWEST, Terms())
+    with pytest.raises(ValueError, match="each once"):
+        search(PureRouter(), GOAL, LOWEST, HIGHEST, Terms(), {"a": 0.0, "b": 0.0})
+
+
+def test_the_goals_trials_are_those_that_decide():
+    router = PureRouter(5e6)
+    long = GOAL.model_copy(update={"final_trial_duration": 3.0, "duration_sum": 6.0})
+    result = found(router, long)
+    lower = result["NDR"].lower.pps
+    assert sum(duration for pps, duration in router.asked if pps == pytest.approx(lower) and duration == 3.0) >= 4.5
