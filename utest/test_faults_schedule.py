@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from linerate.embedded.backend import StreamTraffic
 from linerate.embedded.faults import KEYS, Fault, fault_of
 from linerate.embedded.faulty import FaultyBackend
-from linerate.embedded.model_backend import ModelBackend
+from linerate.embedded.lossy import LossyModel
 from linerate.embedded.schedule import Schedule
+from linerate.embedded.server.flow_stats import FlowStats
+from linerate.embedded.server.streams import Group
 from linerate.errors import ConfigError
 from linerate.testbed.settings import SimulatedSettings, read_testbed
 from model_bench import HandClock, configuration, platform, traffic
@@ -17,7 +23,7 @@ from model_bench import HandClock, configuration, platform, traffic
 
 def faulty(*faults: Fault) -> tuple[FaultyBackend, HandClock]:
     clock = HandClock()
-    backend = FaultyBackend(lambda held: ModelBackend(platform(), "vpp", held), clock.now, faults)
+    backend = FaultyBackend(lambda held: LossyModel(platform(), "vpp", held), clock.now, faults)
     backend.configure(configuration(backend))  # type: ignore[arg-type]
     return backend, clock
 
@@ -146,3 +152,110 @@ def test_a_testbed_file_asks_for_faults_and_is_told_the_line_of_a_wrong_one(tmp_
     file.write_text(text + "    every: often\n")
     with pytest.raises(ConfigError, match=r"bad\.yaml:8: 'faults\.1\.every'"):
         read_testbed(tmp_path, "bad")
+
+
+def test_a_port_that_stalls_sends_less_and_still_counts_as_sending() -> None:
+    backend, clock = faulty(fault_of("stalled generator", at=0.25, **{"for": 0.25}))
+    backend.start({0: traffic("64b", 1e6)}, 1.0)
+    clock.time += 0.4
+    assert backend.sending(0) and backend.counters(0).opackets == pytest.approx(250_000, abs=2)
+    clock.time += 0.4
+    assert backend.sending(0) and backend.counters(0).opackets == pytest.approx(550_000, abs=2)
+    clock.time += 1
+    assert backend.counters(0) == backend.counters(0) and backend.counters(0).opackets == pytest.approx(750_000, abs=2)
+    assert backend.counters(0).queue_full == 0 and not backend.sending(0)
+
+
+def test_one_way_loss_is_one_ways_and_the_routers() -> None:
+    backend, clock = faulty(fault_of("one-way loss", share=0.1))
+    backend.start({0: traffic("64b", 1e6), 1: traffic("64b", 1e6, swapped=True)}, 1.0)
+    clock.time += 2
+    assert backend.counters(1).ipackets == 1_000_000
+    assert backend.counters(0).ipackets == pytest.approx(900_000, abs=2)
+    rows = backend.state().interfaces
+    assert rows[1].rx_missed == pytest.approx(100_000, abs=2) and rows[0].tx_packets == backend.counters(0).ipackets
+
+
+def grouped(rule: str = "latency") -> StreamTraffic:
+    (stream,) = traffic("64b", 1e6)
+    return replace(stream, flow_stats={"stream_id": 7, "rule_type": rule})
+
+
+def test_frames_late_or_twice_show_in_the_groups_and_in_no_other_count_of_arrivals() -> None:
+    late, twice = (
+        fault_of("reordered frames", start=2, share=0.02, **{"for": 1}),
+        fault_of("duplicated frames", start=3),
+    )
+    backend, clock = faulty(late, twice)
+    found = []
+    for _ in range(4):
+        backend.start({0: (grouped(),)}, 1.0)
+        clock.time += 2
+        found.append((backend.latency_counters(7), backend.flow_counters(7).received[1][0], backend.counters(1)))
+    assert [(row.out_of_order, row.lost) for row, *_ in found] == [(0, 0), (20_000, 0), (20_000, 0), (20_000, 0)]
+    assert [row.duplicates for row, *_ in found] == [0, 0, 10_000, 20_000]
+    assert [frames for _, frames, _ in found] == [1_000_000, 2_000_000, 3_010_000, 4_020_000]
+    assert [row.ipackets for *_, row in found] == [1_000_000, 2_000_000, 3_010_000, 4_020_000]
+    backend.forget(7)
+    assert backend.latency_counters(7).duplicates == 0 and backend.flow_counters(7).received == {}
+
+
+def test_errors_of_a_sequence_carry_the_names_that_trex_gives_them() -> None:
+    backend, clock = faulty(fault_of("reordered frames", share=0.01))
+    flows, stream = FlowStats(backend, clock.now), SimpleNamespace(group=Group(7, "latency"), stream_id=1)
+    flows.add(0, stream)  # type: ignore[arg-type]
+    backend.start({0: (grouped(),)}, 1.0)
+    clock.time += 2
+    assert flows.values([7])["latency"]["7"]["er"] == {"ooo": 10_000, "sth": 10_000, "stl": 10_000}
+
+
+@pytest.mark.parametrize(("shows", "told"), [("nothing", None), ("some", {"7"}), ("zeros", {"7", "8"})])
+def test_flow_statistics_that_are_not_told(shows: str, told: set[str] | None) -> None:
+    backend, clock = faulty(fault_of("flow stats dropped", start=0, at=3, shows=shows, **{"for": 5}))
+    flows = FlowStats(backend, clock.now)
+    for number in (7, 8):
+        flows.add(0, SimpleNamespace(group=Group(number, "stats"), stream_id=number))  # type: ignore[arg-type]
+    backend.start({0: (grouped("stats"),)}, 1.0)
+    clock.time += 2
+    whole = flows.values([7, 8])
+    assert whole["flow_stats"]["7"]["rp"]["1"] == 1_000_000
+    clock.time += 3
+    found = flows.values([7, 8])
+    assert (found["flow_stats"] and set(found["flow_stats"])) == told
+    assert shows != "zeros" or found["flow_stats"]["7"]["rp"]["1"] == 0
+    clock.time += 5
+    assert flows.values([7, 8])["flow_stats"]["7"]["rp"]["1"] == 1_000_000
+
+
+def test_the_router_outlives_the_server_and_so_do_faults_to_come() -> None:
+    coming = (fault_of("ssh cut", start=4), fault_of("link flap", start=0, at=60))
+    backend, clock = faulty(fault_of("server restart", start=2, at=1.5), *coming)
+    send(backend, clock)
+    send(backend, clock)
+    (notice,) = backend.notices()
+    assert notice.what == "restart" and notice.after == KEYS["server restart"]["lasts"]
+    given = json.loads(json.dumps(notice.specification))
+    faults = [Fault.model_validate(row) for row in given["faults"]]
+    assert [(fault.kind, fault.start) for fault in faults] == [("ssh cut", 2), ("link flap", 0)]
+    assert faults[1].at == pytest.approx(60 - 3.5)
+    before, again = backend.state(), HandClock()
+    heir = FaultyBackend(
+        lambda held: LossyModel(platform(), "vpp", held), again.now, faults, remains={**given["remains"]}
+    )
+    after = heir.state()
+    assert after.interfaces == before.interfaces and after.configuration == before.configuration
+    assert after.uptime >= before.uptime - 1
+    assert send(heir, again) == (1_000_000, 1_000_000)
+    assert heir.state().interfaces[0].rx_packets == 3_000_000
+
+
+def test_an_answer_that_is_lost_is_lost_once() -> None:
+    backend, _ = faulty(fault_of("lost reply", start=0))
+    assert backend.drop() and not backend.drop()
+
+
+def test_ports_that_were_stolen_come_back() -> None:
+    backend, clock = faulty(fault_of("ports stolen", start=0, **{"for": 5}))
+    assert {notice.what for notice in backend.notices()} == {"steal"}
+    clock.time += 6
+    assert {notice.what for notice in backend.notices()} == {"free"}

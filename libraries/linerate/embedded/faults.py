@@ -17,11 +17,17 @@ Kind = Literal[
     "ssh freeze",
     "ports stolen",
     "unsent frames",
+    "stalled generator",
     "duplicated frames",
+    "reordered frames",
+    "one-way loss",
+    "flow stats dropped",
     "counter reset",
     "counter wrap",
     "late reply",
+    "lost reply",
     "server end",
+    "server restart",
 ]
 
 KEYS: Mapping[str, Mapping[str, Any]] = {
@@ -29,13 +35,19 @@ KEYS: Mapping[str, Mapping[str, Any]] = {
     "router reboot": {"lasts": 20.0},
     "ssh cut": {},
     "ssh freeze": {"hold": 60.0},
-    "ports stolen": {},
+    "ports stolen": {"lasts": None},
     "unsent frames": {"lasts": 3600.0, "share": 0.2},
+    "stalled generator": {"lasts": 0.2, "port": 0},
     "duplicated frames": {"lasts": 3600.0, "share": 0.01},
+    "reordered frames": {"lasts": 3600.0, "share": 0.01},
+    "one-way loss": {"lasts": 3600.0, "port": 1, "share": 0.01},
+    "flow stats dropped": {"lasts": 3600.0, "shows": "nothing"},
     "counter reset": {"of": "generator", "port": None},
     "counter wrap": {"frames": 1_000_000},
     "late reply": {"hold": 8.0},
+    "lost reply": {},
     "server end": {},
+    "server restart": {"lasts": 20.0},
 }
 """The keys that each kind has beside ``kind``, ``start``, ``at`` and ``every``, and what they are unless given."""
 
@@ -44,9 +56,11 @@ class Fault(Config):
     """One fault: ``at`` s after the ``start``-th start of traffic since it was asked for (0: at once, no start).
 
     ``every``: after each later start again. ``for`` s it lasts; both are seconds of the bench's clock. ``hold``:
-    seconds of the wall's, as the limits are that it runs into. ``port``: the generator's, None for both. ``share`` of
-    the frames that is not sent, or comes twice. ``frames`` until a counter of 32 bits wraps. Starts count alike
-    whoever causes them: a run's first is its check of reachability, its second the first sentence's warm-up.
+    seconds of the wall's, as the limits are that it runs into. ``port``: the generator's, None for both; of a
+    one-way loss the one that sends what is lost. ``share`` of the frames that is not sent, comes twice, late or never.
+    ``frames`` until a counter of 32 bits wraps. ``shows``: what flow statistics still tell: nothing, some of the groups
+    asked for (every second), or zeros. Starts count alike whoever causes them: a run's first is its check of
+    reachability, its second the first sentence's warm-up.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -61,6 +75,7 @@ class Fault(Config):
     share: Annotated[float, Field(gt=0, le=0.99)] | None = None
     frames: Annotated[int, Field(gt=0, lt=2**32)] | None = None
     of: Literal["generator", "router"] | None = None
+    shows: Literal["nothing", "some", "zeros"] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -68,7 +83,9 @@ class Fault(Config):
         if not isinstance(data, dict) or data.get("kind") not in KEYS:
             return data
         own = KEYS[data["kind"]]
-        foreign = ({"lasts", "hold", "port", "share", "frames", "of"} - own.keys()) & {_plain(key) for key in data}
+        foreign = ({"lasts", "hold", "port", "share", "frames", "of", "shows"} - own.keys()) & {
+            _plain(key) for key in data
+        }
         if foreign:
             right = ", ".join(["start", "at", "every", *(_written(key) for key in own)])
             raise ValueError(

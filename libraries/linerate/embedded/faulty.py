@@ -7,69 +7,65 @@ its exact moment of the bench's clock, however seldom anybody asks.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 from .backend import CapturedFrame, FlowCounters, LatencyCounters, PortCounters, PortDescription, StreamTraffic
 from .backend import Utilisation as Used
+from .disorder import Disorder
 from .faults import Fault
-from .model_backend import ModelBackend
+from .lossy import LossyModel
+from .notices import Notice
+from .readings import FRAMES, Readings
 from .schedule import HeldClock, Schedule
+from .shares import Key, Shares
 from .state import InterfaceState, RouterConfiguration, RouterState
+from .survival import COUNTS, Remains, base_of
 
 UPTIME = 86_400.0
 """Seconds that the router is up when the bench begins: a reboot is then a step that nobody takes for a slow clock."""
 
-WRAP = 2**32
-THIEF = "somebody"
-_FRAMES = ("opackets", "ipackets")
-_ROUTER = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_missed", "no_route", "tx_dropped")
-
-
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """What the server has to do about a fault: tell of a ``link``, give ports away (``steal``), or ``end``."""
-
-    what: Literal["link", "steal", "end"]
-    port: int = 0
-    up: bool = True
-
-
-@dataclass(slots=True)
-class _Meter:
-    """Frames counted while a fault lasts, as a share of those that a port sends or receives."""
-
-    fault: Fault
-    port: int
-    name: str
-    share: float
-    first: int
-
 
 class FaultyBackend:
-    """*make* builds the model on the clock that it is given; *source*: the bench's clock in s."""
+    """*make* builds the model on the clock that it is given; *source*: the bench's clock in s.
+
+    It runs *speed* times as fast as the wall's. *remains*: what an earlier server left of its router, :mod:`.survival`.
+    """
 
     def __init__(
-        self, make: Callable[[HeldClock], ModelBackend], source: Callable[[], float], faults: Iterable[Fault] = ()
+        self,
+        make: Callable[[HeldClock], LossyModel],
+        source: Callable[[], float],
+        faults: Iterable[Fault] = (),
+        speed: float = 1.0,
+        remains: Mapping[str, Any] | None = None,
     ) -> None:
-        self._source, self._clock = source, HeldClock(source)
+        self._source, self._clock, self._speed = source, HeldClock(source), speed
         self._model = make(self._clock)
         self._schedule = Schedule()
         self._notices: list[Notice] = []
         self._down: list[int] = []
         self._booting = 0
         self._unsent: list[Fault] = []
-        self._meters: list[_Meter] = []
-        self._extra: dict[tuple[int, str], int] = {}
-        self._offsets: dict[tuple[int, str], int] = {}
-        self._wraps = False
+        self._stalled: list[int] = []
+        self._losing: list[Fault] = []
+        self._shares = Shares(self._counted)
+        self._disorder = Disorder(self._model, self._shares)
+        self._readings = Readings()
         self._base: dict[str, InterfaceState] = {}
         self._booted = source() - UPTIME
         self._traffic: dict[int, tuple[StreamTraffic, ...]] = {}
         self._ssh: list[dict[str, Any]] = []
         self._hold: float | None = None
+        self._drop = False
         self._configuration = RouterConfiguration()
+        if remains:
+            found = Remains.from_json(remains)
+            self._booted = source() - found.uptime(speed)
+            self._base = base_of(found, self._model.state())
+            self.configure(found.configuration)
         self.cause(faults)
 
     def cause(self, faults: Iterable[Fault]) -> None:
@@ -95,6 +91,16 @@ class FaultyBackend:
         found, self._hold = self._hold, None
         return found
 
+    def drop(self) -> bool:
+        """Whether the answer just made is never to be sent. Told once."""
+        found, self._drop = self._drop, False
+        return found
+
+    def shown(self, groups: list[int]) -> list[int]:
+        """Those of the packet *groups* asked for that an answer tells of."""
+        self._advance()
+        return self._disorder.shown(groups)
+
     def ssh(self) -> dict[str, Any]:
         """What befalls the SSH command that has just come: {}, {"cut": true} or {"freeze": s of wall time}."""
         self._advance()
@@ -117,7 +123,7 @@ class FaultyBackend:
         every = [port.index for port in self.ports]
         match fault.kind:
             case "link flap":
-                self._links(every if fault.port is None else [fault.port], up=False)
+                self._links(self._hit(fault), up=False)
             case "router reboot":
                 self._booting += 1
                 # a router that boots loses what nobody had saved, and whoever was logged in
@@ -132,8 +138,22 @@ class FaultyBackend:
                 self._notices += [Notice("steal", index) for index in every]
             case "server end":
                 self._notices.append(Notice("end"))
+            case "server restart":
+                self._notices.append(
+                    Notice("restart", after=(fault.lasts or 0.0) / self._speed, specification=self._legacy())
+                )
             case "late reply":
                 self._hold = fault.hold
+            case "lost reply":
+                self._drop = True
+            case "stalled generator":
+                self._stalled += self._hit(fault)
+                self._rates()
+            case "one-way loss":
+                self._losing.append(fault)
+                self._lose()
+            case "reordered frames" | "flow stats dropped":
+                self._disorder.begin(fault)
             case "unsent frames":
                 share = fault.share or 0.0
                 self._unsent.append(fault)
@@ -141,31 +161,44 @@ class FaultyBackend:
                 self._rates()
             case "duplicated frames":
                 self._meter(fault, "ipackets", fault.share or 0.0)
+                self._disorder.begin(fault)
             case "counter reset" if fault.of == "router":
                 self._base = {row.name: row for row in self._model.state().interfaces}
             case "counter reset":
-                for index in every if fault.port is None else [fault.port]:
-                    self._count_from(index, 0)
+                for index in self._hit(fault):
+                    self._readings.reset(index, self._plain(index))
             case "counter wrap":
-                self._wraps = True
                 for index in every:
-                    self._count_from(index, WRAP - (fault.frames or 1))
+                    self._readings.wrap(index, self._plain(index), fault.frames or 1)
 
     def _end(self, fault: Fault) -> None:
-        for meter in [row for row in self._meters if row.fault is fault]:
-            self._extra[meter.port, meter.name] = self._extra_of(meter.port, meter.name)
-            self._meters.remove(meter)
+        self._shares.end(fault)
+        every = [port.index for port in self.ports]
         match fault.kind:
             case "link flap":
-                self._links([port.index for port in self.ports] if fault.port is None else [fault.port], up=True)
+                self._links(self._hit(fault), up=True)
             case "router reboot":
                 self._booting -= 1
                 self._booted = self._clock.now()
                 self._base = {row.name: row for row in self._model.state().interfaces}
-                self._links([port.index for port in self.ports], up=True)
+                self._links(every, up=True)
             case "unsent frames":
                 self._unsent.remove(fault)
                 self._rates()
+            case "stalled generator":
+                for port in self._hit(fault):
+                    self._stalled.remove(port)
+                self._rates()
+            case "one-way loss":
+                self._losing.remove(fault)
+                self._lose()
+            case "ports stolen":
+                self._notices += [Notice("free", index) for index in every]
+            case "duplicated frames" | "reordered frames" | "flow stats dropped":
+                self._disorder.end(fault)
+
+    def _hit(self, fault: Fault) -> list[int]:
+        return [port.index for port in self.ports if fault.port in (None, port.index)]
 
     def _links(self, ports: Iterable[int], up: bool) -> None:
         for port in ports:
@@ -180,46 +213,40 @@ class FaultyBackend:
     def _rates(self) -> None:
         for port, traffic in self._traffic.items():
             if self._model.sending(port):
-                self._model.update(port, self._lower(traffic))
+                self._model.update(port, self._lower(port, traffic))
 
-    def _lower(self, traffic: tuple[StreamTraffic, ...]) -> tuple[StreamTraffic, ...]:
-        factor = 1.0
-        for fault in self._unsent:
-            factor *= 1 - (fault.share or 0.0)
+    def _lower(self, port: int, traffic: tuple[StreamTraffic, ...]) -> tuple[StreamTraffic, ...]:
+        factor = 0.0 if port in self._stalled else _kept(self._unsent, port)
         return tuple(replace(stream, pps=stream.pps * factor) for stream in traffic)
+
+    def _lose(self) -> None:
+        for port in self.ports:
+            self._model.lose(port.index, 1 - _kept(self._losing, port.index))
+
+    def _legacy(self) -> dict[str, Any]:
+        """What the server that comes after this one is to be told."""
+        left = [fault.model_dump(exclude_none=True) for fault in self._schedule.left(self._clock.now())]
+        return {"faults": left, "remains": Remains.of(self._seen(), self._speed).to_json()}
 
     def _meter(self, fault: Fault, name: str, share: float) -> None:
         for port in self.ports:
-            key = port.index, name
-            self._extra[key] = self._extra_of(*key)
-            self._meters = [row for row in self._meters if (row.port, row.name) != key]
-            first = getattr(self._model.counters(port.index), name)
-            self._meters.append(_Meter(fault, port.index, name, share, first))
+            self._shares.begin(fault, (name, port.index), share)
 
-    def _extra_of(self, port: int, name: str) -> int:
-        found = self._extra.get((port, name), 0)
-        for meter in self._meters:
-            if (meter.port, meter.name) == (port, name):
-                found += int(meter.share * (getattr(self._model.counters(port), name) - meter.first))
-        return found
-
-    def _count_from(self, port: int, value: int) -> None:
-        counted = self._plain(port)
-        for name in _FRAMES:
-            self._offsets[port, name] = value - getattr(counted, name)
-        if not self._wraps:
-            for name in ("obytes", "ibytes"):
-                self._offsets[port, name] = value - getattr(counted, name)
+    def _counted(self, key: Key) -> int:
+        name, number = key
+        if name in FRAMES:
+            return int(getattr(self._model.counters(number), name))
+        return self._disorder.counted(number)
 
     def _plain(self, port: int) -> PortCounters:
         found = self._model.counters(port)
-        twice = self._extra_of(port, "ipackets")
+        twice = self._shares.of(("ipackets", port))
         size = found.ibytes // found.ipackets if found.ipackets else 0
         return replace(
             found,
             ipackets=found.ipackets + twice,
             ibytes=found.ibytes + twice * size,
-            queue_full=found.queue_full + self._extra_of(port, "opackets"),
+            queue_full=found.queue_full + self._shares.of(("opackets", port)),
         )
 
     # -- Backend
@@ -233,9 +260,10 @@ class FaultyBackend:
         """Begin to send, and what was to go wrong with this start."""
         self._advance()
         now = self._clock.now()
+        self._disorder.met(traffic)
         self._clock.hold(now)
         try:
-            self._model.start({port: self._lower(rows) for port, rows in traffic.items()}, duration)
+            self._model.start({port: self._lower(port, rows) for port, rows in traffic.items()}, duration)
         finally:
             self._clock.release()
         self._traffic.update(traffic)
@@ -245,7 +273,7 @@ class FaultyBackend:
     def update(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
         """New rates."""
         self._advance()
-        self._model.update(port, self._lower(streams))
+        self._model.update(port, self._lower(port, streams))
         self._traffic[port] = streams
 
     def pause(self, port: int) -> None:
@@ -272,15 +300,7 @@ class FaultyBackend:
     def counters(self, port: int) -> PortCounters:
         """The model's, as the faults let them be seen."""
         self._advance()
-        found = self._plain(port)
-        if not self._offsets:
-            return found
-        seen = {
-            name: getattr(found, name) + self._offsets.get((port, name), 0) for name in (*_FRAMES, "obytes", "ibytes")
-        }
-        if self._wraps:
-            seen |= {name: seen[name] % WRAP for name in _FRAMES}
-        return replace(found, **seen)
+        return self._readings.seen(port, self._plain(port))
 
     def link_up(self, port: int) -> bool:
         """Whether the port has carrier."""
@@ -307,18 +327,19 @@ class FaultyBackend:
         return self._model.utilisation()
 
     def flow_counters(self, group: int) -> FlowCounters:
-        """As the model."""
+        """The model's, as the faults let them be seen."""
         self._advance()
-        return self._model.flow_counters(group)
+        return self._disorder.flow_counters(group)
 
     def latency_counters(self, group: int) -> LatencyCounters:
-        """As the model."""
+        """The model's, as the faults let them be seen."""
         self._advance()
-        return self._model.latency_counters(group)
+        return self._disorder.latency_counters(group)
 
     def forget(self, group: int) -> None:
         """As the model."""
-        self._model.forget(group)
+        self._advance()
+        self._disorder.forget(group)
 
     def answers(self, port: int, address: str) -> bool | None:
         """As the model; nobody behind a link that is down."""
@@ -334,11 +355,14 @@ class FaultyBackend:
     def state(self) -> RouterState:
         """The model's router: links, counters and uptime as the faults left them."""
         self._advance()
+        return self._seen()
+
+    def _seen(self) -> RouterState:
         found = self._model.state()
         rows = []
         for index, row in enumerate(found.interfaces):
             base = self._base.get(row.name)
-            since = {name: getattr(row, name) - getattr(base, name) for name in _ROUTER} if base else {}
+            since = {name: getattr(row, name) - getattr(base, name) for name in COUNTS} if base else {}
             rows.append(replace(row, link_up=row.link_up and index not in self._down, **since))
         return replace(
             found,
@@ -359,3 +383,8 @@ class FaultyBackend:
         """``clear runtime``."""
         self._advance()
         self._model.clear()
+
+
+def _kept(faults: Iterable[Fault], port: int) -> float:
+    """The share of *port*'s frames that *faults* leave."""
+    return math.prod(1 - (fault.share or 0.0) for fault in faults if fault.port in (None, port))

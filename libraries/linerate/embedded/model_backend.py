@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Set
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ..errors import BenchError
 from ..noise import Noise
@@ -25,14 +25,16 @@ from .backend import (
     Utilisation,
 )
 from .clock import Now
-from .delays import delay_of
+from .delays import delay_after, delay_of
 from .groups import Delay, Groups
 from .model.chance import Chance
 from .model.counting import Counts, Sending
-from .model.flows import HEADERS, Flow, as_forwarded, check, flow_of, frame_of, ttl_offset
+from .model.flows import HEADERS, Flow, check
 from .model.forwarding import Fate, Forwarding, Load, Part, forward, parts_of
 from .model.ports import Port
+from .model.rings import Released, Rings
 from .model.routing import Fib, SetUp
+from .model.sampling import leaving
 from .model.schema import RouterModel, load_platform, router_model
 from .model.telemetry import Telemetry
 from .state import InterfaceState, RouterConfiguration, RouterState
@@ -82,11 +84,12 @@ class ModelBackend:
         self._parts: dict[tuple[Any, ...], tuple[Part, ...]] = {}
         self._forwarding, self._loads = Forwarding(), list[Load]()
         self._entering: dict[Sending, int] = {}
+        self._rings = Rings(self._model.ring)
         self._telemetry = Telemetry(self._model)
         self._last = self._cleared = self._begin = clock.now()
 
     @classmethod
-    def from_specification(cls, specification: Mapping[str, Any], clock: Now) -> ModelBackend:
+    def from_specification(cls, specification: Mapping[str, Any], clock: Now) -> Self:
         """What the embedded server is told.
 
         ``platform_file``, ``software``, ``rx_queues``, ``noise``, ``seed``, ``set_up``.
@@ -293,7 +296,8 @@ class ModelBackend:
     def _next_event(self) -> float:
         end = min((sending.over for sending in self._sending), default=math.inf)
         begin = self._later[0][0] if self._later else math.inf
-        return min(end, begin, self._last + self._chance.next_change(self._offered))
+        change = min(self._chance.next_change(self._offered), self._rings.next_change())
+        return min(end, begin, self._last + change)
 
     def _begin_due(self, now: float) -> None:
         self._later.sort(key=lambda row: row[0])
@@ -311,39 +315,49 @@ class ModelBackend:
     def _count(self, now: float) -> None:
         self._telemetry.add(self._forwarding, now - self._last)
         self._chance.passed(now - self._last, self._offered)
+        released = self._rings.passed(now - self._last)
         self._last = now
+        for row in released:
+            self._release(row)
         for sending in self._sending:
             unsent, first = sending.unsent, sending.counts.offered
             new = sending.advance(now)
             if new.offered or sending.unsent > unsent:
-                self._book(sending, new, sending.unsent - unsent)
-                self._keep(sending, first, new, now)
+                late = self._rings.put(sending, new.held)
+                self._book(
+                    sending, replace(new, missed=new.missed + late, held=new.held - late), sending.unsent - unsent
+                )
+                for way, frames in new.exits:
+                    self._keep(sending, range(first, first + new.offered), way, frames)
 
     def _book(self, sending: Sending, new: Counts, unsent: int) -> None:
         size = sending.size
         if sending.traffic.flow_stats:
             delay = self._delay(sending)
-            self._groups.book(self._last, sending.port, sending.traffic, size, new.offered, dict(new.exits), delay)
+            lost, exits = new.offered - new.held - new.forwarded, dict(new.exits)
+            self._groups.book(self._last, sending.port, sending.traffic, size, new.offered, exits, delay, lost)
         self._ports[sending.port].enter(new, size, unsent)
         for way, frames in new.exits:
             self._ports[way].leave(frames, size)
 
-    def _keep(self, sending: Sending, first: int, new: Counts, now: float) -> None:
-        for way, frames in new.exits:
-            port = self._ports[way]
-            room = min(port.capture_limit - len(port.captured), frames)
-            if room <= 0:
-                continue
-            kept: list[CapturedFrame] = []
-            # where frames were lost, those that got through lie spread among them
-            for number in range(min(new.offered, 4 * room)):
-                frame = frame_of(sending.traffic, first + number)
-                flow = flow_of(frame)
-                found = self._fib.way(flow)
-                if found and self._numbers[found.interface] == way and frame[ttl_offset(flow)] > 1 and len(kept) < room:
-                    data = as_forwarded(frame, port.router_mac, found.mac)
-                    kept.append(CapturedFrame(way, data, now))
-            port.captured = (*port.captured, *kept)
+    def _release(self, row: Released) -> None:
+        sending = row.sending
+        if row.exit is None:
+            self._ports[sending.port].enter(Counts(no_route=row.frames), sending.size, 0)
+            return
+        if sending.traffic.flow_stats:
+            delay = delay_after(self._exact, row)
+            exits = {row.exit: row.frames}
+            self._groups.book(self._last, sending.port, sending.traffic, sending.size, 0, exits, delay, 0)
+        self._ports[row.exit].leave(row.frames, sending.size)
+        self._keep(sending, range(sending.counts.offered - row.frames, sending.counts.offered), row.exit, row.frames)
+
+    def _keep(self, sending: Sending, numbers: range, way: int, frames: int) -> None:
+        port = self._ports[way]
+        room = min(port.capture_limit - len(port.captured), frames)
+        if room > 0:
+            found = leaving(sending.traffic, numbers[: 4 * room], self._fib, port.name, port.router_mac, room)
+            port.captured = (*port.captured, *(CapturedFrame(way, data, self._last) for data in found))
 
     def _settle(self, now: float) -> None:
         """Compute anew what is sent and what becomes of it."""
@@ -361,7 +375,8 @@ class ModelBackend:
             entering = []
         self._entering = {sending: number for number, sending in enumerate(entering)}
         self._loads = [Load(row.port, row.pps, row.size, row.parts) for row in entering]
-        self._forwarding = forward(self._model, self._loads)
+        found = forward(self._model, self._loads)
+        self._forwarding = self._rings.settle(self._model, found, self._loads, entering)
         for sending, fate in zip(entering, self._forwarding.fates, strict=True):
             sending.fate(fate)
         for sending in self._sending:
@@ -371,7 +386,10 @@ class ModelBackend:
     def _delay(self, sending: Sending) -> Delay:
         # a stream of which no frame enters has none that could be late
         number = self._entering.get(sending)
-        return Delay(0.0, 0.0) if number is None else delay_of(self._model, self._forwarding, self._loads, number)
+        return Delay(0.0, 0.0) if number is None else self._late(number)
+
+    def _late(self, number: int) -> Delay:
+        return delay_of(self._model, self._forwarding, self._loads, number, self._rings.waiting)
 
     # -- small things
 

@@ -75,3 +75,13 @@ class Schedule:
             return None
         moment, _, fault, begins = heapq.heappop(self._due)
         return moment, fault, begins
+
+    def left(self, now: float) -> list[Fault]:
+        """What is still to begin, as faults for a schedule that begins at *now*; not what has only to end."""
+        waiting = [fault.model_copy(update={"start": starts}) for fault, starts in self._armed]
+        due = [
+            fault.model_copy(update={"start": 0, "at": max(0.0, moment - now), "every": False})
+            for moment, _, fault, begins in sorted(self._due, key=lambda row: row[:2])
+            if begins
+        ]
+        return [*waiting, *due]

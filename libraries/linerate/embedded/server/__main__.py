@@ -25,12 +25,19 @@ def open_backend(specification: Mapping[str, Any]) -> Opened:
         from ..clock import Clock
         from ..faults import Fault
         from ..faulty import FaultyBackend
-        from ..model_backend import ModelBackend
+        from ..lossy import LossyModel
 
         clock = Clock(float(specification.get("clock_speed") or 1.0))
         faults = [Fault.model_validate(row) for row in specification.get("faults") or ()]
-        model = FaultyBackend(lambda held: ModelBackend.from_specification(specification, held), clock.now, faults)
-        return model, clock.now, Control(model, model)
+        model = FaultyBackend(
+            lambda held: LossyModel.from_specification(specification, held),
+            clock.now,
+            faults,
+            clock.speed,
+            specification.get("remains"),
+        )
+        address = str(specification.get("control_token") or ""), int(specification.get("control_port") or 0)
+        return model, clock.now, Control(model, model, *address)
     if kind == "wire":
         from ..wire import WireBackend, WirePort
 

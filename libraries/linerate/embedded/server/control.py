@@ -36,12 +36,15 @@ class FaultyRouter(Faulty, Protocol):
 
 
 class Control:
-    """Answers the requests of shells that know *token*. *faulty*: the model where things can go wrong with it."""
+    """Answers the requests of shells that know *token*. *faulty*: the model where things can go wrong with it.
 
-    def __init__(self, model: RouterModel, faulty: FaultyRouter | None = None) -> None:
+    A *token* of "" is drawn, and *port*, its TCP port, is any free one where it is 0.
+    """
+
+    def __init__(self, model: RouterModel, faulty: FaultyRouter | None = None, token: str = "", port: int = 0) -> None:
         self._model = model
-        self.faulty = faulty
-        self.token = secrets.token_hex(16)
+        self.faulty, self.port = faulty, port
+        self.token = token or secrets.token_hex(16)
 
     def handle(self, request: bytes) -> bytes:
         """The reply to one request. Never raises."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from ..backend import Backend, FlowCounters, LatencyCounters, StreamCounters
 from .params import bad, refused
@@ -20,6 +20,15 @@ INTERVAL = 0.2
 """Seconds of the bench's clock over which rates are taken."""
 
 Rates = dict[tuple[str, int], tuple[float, float]]
+
+
+@runtime_checkable
+class Forgetful(Protocol):
+    """A backend whose groups may be missing from an answer, because that was asked for."""
+
+    def shown(self, groups: list[int]) -> list[int]:
+        """Those of *groups* that the answer is to tell of."""
+        ...
 
 
 @dataclass(slots=True)
@@ -81,6 +90,8 @@ class FlowStats:
         """The answer to ``get_pgid_stats`` for the groups *numbers*; those that do not exist are left out."""
         if len(numbers) > MOST:
             raise bad(f"Asking information for too many packet group IDs. Max allowed is {MOST}")
+        if isinstance(self._counters, Forgetful):
+            numbers = self._counters.shown(numbers)
         flows: dict[str, Any] = {}
         latency: dict[str, Any] = {}
         versions: dict[str, int] = {}
@@ -125,13 +136,9 @@ class FlowStats:
 
 def _latency(found: LatencyCounters) -> dict[str, Any]:
     # a lost or late frame makes the next one's number too high; a late or repeated one has itself a number too low
-    errors = {
-        "drp": found.lost,
-        "ooo": found.out_of_order,
-        "dup": found.duplicates,
-        "sth": found.lost + found.out_of_order,
-        "stl": found.out_of_order + found.duplicates,
-    }
+    late, twice = found.out_of_order, found.duplicates
+    counts = {"drp": found.lost, "ooo": late, "dup": twice, "sth": found.lost + late, "stl": late + twice}
+    errors = {key: count for key, count in counts.items() if count}
     measured = {
         "average": found.average,
         "jit": round(found.jitter),

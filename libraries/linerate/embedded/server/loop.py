@@ -18,6 +18,9 @@ from .rpc import MAXIMUM, Dispatcher
 from .service import Service
 from .trouble import act
 
+RENEWAL = 2.0
+"""Seconds that a socket's address may need to be free again."""
+
 
 class PortTaken(Exception):
     """A fixed TCP port is already in use."""
@@ -47,7 +50,7 @@ class Server:
         pub_port: int = 0,
         control: Control | None = None,
     ) -> None:
-        self._backend, self._control = backend, control
+        self._backend, self._control, self._host = backend, control, host
         self._context = zmq.Context()
         self._rpc, self._pub = self._context.socket(zmq.REP), self._context.socket(zmq.XPUB)
         self._control_socket = self._context.socket(zmq.REP)
@@ -62,7 +65,7 @@ class Server:
             self.rpc_port = bind(self._rpc, host, rpc_port)
             self.pub_port = bind(self._pub, host, pub_port)
             if control:
-                self.control_port = bind(self._control_socket, "127.0.0.1", 0)
+                self.control_port = bind(self._control_socket, "127.0.0.1", control.port)
         except BaseException:
             self._release()
             raise
@@ -105,13 +108,15 @@ class Server:
                 self._publisher.subscribed()
             faulty = self._control.faulty if self._control else None
             if faulty:
-                act(faulty, self.service, self._publisher)
+                act(faulty, self.service, self._publisher, self._addresses())
             if late is not None and time.monotonic() >= late[0]:
                 self._rpc.send(late[1])
                 late = None
             if self._rpc in ready:
                 reply = self._dispatcher.handle(self._rpc.recv())
-                if faulty and (hold := faulty.hold()):
+                if faulty and faulty.drop():
+                    self._renew(poller)
+                elif faulty and (hold := faulty.hold()):
                     late = time.monotonic() + hold, reply
                 else:
                     self._rpc.send(reply)
@@ -120,6 +125,29 @@ class Server:
             transmission.tick()
             if time.monotonic() >= self._publisher.due:
                 self._publisher.counters(statistics.published())
+
+    def _addresses(self) -> dict[str, object]:
+        control = {"control_port": self.control_port, "control_token": self._control.token} if self._control else {}
+        return {"rpc_port": self.rpc_port, "pub_port": self.pub_port, **control}
+
+    def _renew(self, poller: zmq.Poller) -> None:
+        """A new socket for requests in place of one that owes an answer, which must never be sent."""
+        poller.unregister(self._rpc)
+        self._rpc.close(linger=0)
+        self._rpc = self._context.socket(zmq.REP)
+        self._rpc.setsockopt(zmq.LINGER, 100)
+        self._rpc.setsockopt(zmq.MAXMSGSIZE, 16 * MAXIMUM)
+        until = time.monotonic() + RENEWAL
+        while True:
+            try:
+                bind(self._rpc, self._host, self.rpc_port)
+                break
+            except PortTaken:
+                # the old one is closed in the background
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.005)
+        poller.register(self._rpc, zmq.POLLIN)
 
     def _release(self) -> None:
         self._context.destroy(linger=100)
