@@ -1,0 +1,79 @@
+"""A ramp as the JSON that trex-loadtest-viz draws, so that it can stand in one graph with published load tests.
+
+The format is known from what that program reads (github.com/wejn/trex-loadtest-viz, ``graph.rb``): ``vars`` with the
+ramp's settings, ``stats`` with one entry per second, each with ports ``"0"`` and ``"1"`` and their ``tx_pps``,
+``rx_pps``, ``tx_util`` and ``rx_util`` (per cent of line rate, L1). It divides by ``tx_pps`` without looking, so these
+must be floats, and not 0 on a port that sends.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ..methods.ramp import Phase, RampResult, Step
+from ..trial import DirectionCount
+from ..units import si
+from .rates import Traffic
+
+_PORTS = 2
+
+
+def loadtest_data(result: RampResult, traffic: Traffic, bidirectional: bool, simulated: bool = False) -> dict[str, Any]:
+    """The ramp as JSON data. Ports are told as 0 and 1, in the order in which the bench uses them.
+
+    ``profile_file`` is the traffic in words: results of the same words come into the same graph. A step longer than
+    a second counts as several, with the same mean rates.
+    """
+    plan = result.plan
+    seconds: dict[str, Any] = {}
+    ports = _ports(result.steps)
+    for step in result.steps:
+        entry = _entry(step, ports, plan.line_pps)
+        for _ in range(max(1, round(step.trial.outcome.duration))):
+            seconds[str(len(seconds))] = entry
+    return {
+        "vars": {
+            "profile_file": traffic.name,
+            "unidirectional": not bidirectional,
+            "warmup_mult": si(plan.warm_up_pps, "pps").replace(" ", ""),
+            "warmup_duration": plan.warm_up,
+            "rampup_target": plan.target,
+            "rampup_duration": plan.steps * plan.step,
+            "hold_duration": plan.hold,
+            "simulated": simulated,
+            "deviations": [str(item) for item in result.deviations],
+        },
+        "stats": seconds,
+    }
+
+
+def loadtest_json(result: RampResult, traffic: Traffic, bidirectional: bool, simulated: bool = False) -> str:
+    """:func:`loadtest_data` as the text of a file."""
+    data = loadtest_data(result, traffic, bidirectional, simulated)
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+
+def _ports(steps: Sequence[Step]) -> dict[int, int]:
+    """The bench's port numbers, as 0 and 1."""
+    first: DirectionCount | None = next((way for step in steps for way in step.trial.outcome.directions), None)
+    return {} if first is None else {first.tx_port: 0, first.rx_port: 1}
+
+
+def _entry(step: Step, ports: dict[int, int], line_pps: float) -> dict[str, Any]:
+    sent, received = [0.0] * _PORTS, [0.0] * _PORTS
+    for way in step.trial.outcome.directions:
+        sent[ports[way.tx_port]] += way.offered / step.trial.seconds
+        received[ports[way.rx_port]] += way.forwarded / step.trial.seconds
+    found: dict[str, Any] = {
+        str(port): {
+            "tx_pps": sent[port],
+            "rx_pps": received[port],
+            "tx_util": 100 * sent[port] / line_pps,
+            "rx_util": 100 * received[port] / line_pps,
+        }
+        for port in range(_PORTS)
+    }
+    found["phase"] = step.phase.value if step.phase is not Phase.RISE else "rampup"
+    return found

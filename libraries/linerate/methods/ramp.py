@@ -1,0 +1,190 @@
+"""Ramp: a warm-up, a load that rises from nothing to line rate, then a hold; where does the router fall behind?
+
+The second method of the published reviews, whose load rises smoothly and whose rates are read from the generator's
+display once a second. Here it rises in steps, each a trial of its own, so that every figure is a count.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from ..trial import Load, Measure, Trial
+from ..units import si
+from .deviations import Deviation
+from .reasons import percent
+from .trials import Ended, Terms, Trials
+
+PAUSES = Deviation(
+    "method 2 of the published reviews",
+    "a load that rises without a pause, with rates read from the generator's display each second",
+    "a staircase of trials; traffic pauses between them so that each one's frames are counted to the last, and the"
+    " router's buffers are empty when the next begins",
+)
+
+
+class Phase(Enum):
+    """The parts of a ramp."""
+
+    WARM_UP = "warm-up"
+    RISE = "ramp"
+    HOLD = "hold"
+
+
+@dataclass(frozen=True, slots=True)
+class RampPlan:
+    """A ramp to ``target`` per cent of ``line_pps`` (frames/s of one port) in ``steps`` trials of ``step`` s each.
+
+    Before it ``warm_up`` s at ``warm_up_pps`` frames/s, after it ``hold`` s at the top; both in trials of at most
+    ``step`` s. ``behind``: the ratio of offered frames (0..1) that may be missing before the router counts as behind.
+    """
+
+    line_pps: float
+    steps: int = 100
+    step: float = 1.0
+    target: float = 100.0
+    warm_up: float = 5.0
+    warm_up_pps: float = 1000.0
+    hold: float = 5.0
+    behind: float = 0.001
+
+    def __post_init__(self) -> None:
+        if self.steps < 2 or not self.step > 0 or self.line_pps <= 0 or not 0 < self.target <= 100:
+            raise ValueError(
+                f"a ramp has two steps or more of some length up to at most 100 % of a line rate, not {self.steps} of"
+                f" {self.step:g} s to {self.target:g} % of {self.line_pps:g} pps"
+            )
+        if self.warm_up < 0 or self.hold < 0 or not self.warm_up_pps > 0 or not 0 <= self.behind < 1:
+            raise ValueError("a ramp's warm-up and hold take no less than 0 s, and 'behind' is a ratio below 1")
+
+    @property
+    def duration(self) -> float:
+        """Seconds of traffic in all."""
+        return self.warm_up + self.steps * self.step + self.hold
+
+    def phases(self) -> Iterator[tuple[Phase, Load, float]]:
+        """Every trial: its phase, load and duration in s."""
+        top = self.line_pps * self.target / 100
+        for seconds in _pieces(self.warm_up, self.step):
+            yield Phase.WARM_UP, Load(self.warm_up_pps), seconds
+        for index in range(1, self.steps + 1):
+            yield Phase.RISE, Load(top * index / self.steps), self.step
+        for seconds in _pieces(self.hold, self.step):
+            yield Phase.HOLD, Load(top), seconds
+
+
+def _pieces(whole: float, piece: float) -> Iterator[float]:
+    count = math.ceil(whole / piece - 1e-9)
+    yield from (whole / count for _ in range(count))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One trial of the ramp, with the mean rates over it in frames/s: of both directions, or of the worse one.
+
+    ``behind``: more of the offered frames are missing than the plan allows.
+    """
+
+    phase: Phase
+    trial: Trial
+    offered_pps: float
+    forwarded_pps: float
+    loss_ratio: float
+    behind: bool
+
+    @property
+    def load(self) -> Load:
+        """The load asked for, into each port."""
+        return self.trial.outcome.load
+
+
+@dataclass(frozen=True, slots=True)
+class RampResult:
+    """``saturation``: the first step from which on the router stays behind. None: it never does.
+
+    ``peak_pps``: the highest forwarding rate of any step; ``ceiling_pps``: the most the generator offered, where it
+    offered less than was asked. ``ended``: why it ended early (empty: it did not).
+    """
+
+    plan: RampPlan
+    steps: tuple[Step, ...]
+    saturation: Step | None
+    peak_pps: float
+    ceiling_pps: float | None
+    ended: str
+    in_total: bool
+    deviations: tuple[Deviation, ...] = (PAUSES,)
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """The trial of every step."""
+        return tuple(step.trial for step in self.steps)
+
+    @property
+    def definition(self) -> str:
+        """What is called saturation here."""
+        return (
+            f"saturation is the lowest load of the ramp from which on every step, the hold included, lost more than"
+            f" {percent(self.plan.behind)} of the frames offered"
+        )
+
+    def __str__(self) -> str:
+        return "; ".join([*self.findings, *(f"deviation: {item}" for item in self.deviations)])
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What was found, in words."""
+        found = self.saturation
+        words = []
+        if found is None:
+            reached = max((step.load.pps for step in self.steps), default=0.0)
+            words.append(f"no saturation up to {si(reached, 'pps')}" if self.steps else "no step was measured")
+        else:
+            share = 100 * found.load.pps / self.plan.line_pps
+            words.append(
+                f"saturated at {si(found.load.pps, 'pps')} ({share:.4g} % line rate) into each port, where"
+                f" {si(found.forwarded_pps, 'pps')} of {si(found.offered_pps, 'pps')} offered came back"
+            )
+        words.append(f"highest forwarding rate {si(self.peak_pps, 'pps')}")
+        if self.ceiling_pps is not None:
+            words.append(f"the generator offered no more than {si(self.ceiling_pps, 'pps')}, less than was asked")
+        words.append(self.definition)
+        return (*words, self.ended) if self.ended else tuple(words)
+
+
+def ramp(measure: Measure, plan: RampPlan, terms: Terms) -> RampResult:
+    """Run *plan*. A step that the bench spoilt is repeated; one where the generator sent less is kept as it is."""
+    trials = Trials(measure, terms)
+    steps: list[Step] = []
+    ended = ""
+    try:
+        for phase, load, seconds in plan.phases():
+            trial = trials.run(load, seconds, lambda trial: trial.blames_router)
+            steps.append(_step(phase, trial, plan, terms))
+    except Ended as reason:
+        ended = str(reason)
+    short = [step.offered_pps for step in steps if not step.trial.valid]
+    measured = [step for step in steps if step.phase is not Phase.WARM_UP]
+    peak = max((step.forwarded_pps for step in measured), default=0.0)
+    ceiling = max(short) if short else None
+    return RampResult(plan, tuple(steps), _saturation(measured), peak, ceiling, ended, terms.in_total)
+
+
+def _step(phase: Phase, trial: Trial, plan: RampPlan, terms: Terms) -> Step:
+    seconds = trial.seconds
+    offered = [direction.offered / seconds for direction in trial.outcome.directions]
+    forwarded = [direction.forwarded / seconds for direction in trial.outcome.directions]
+    together = math.fsum if terms.in_total else min
+    loss = trial.loss_ratio(terms.in_total)
+    return Step(phase, trial, together(offered), together(forwarded), loss, loss > plan.behind)
+
+
+def _saturation(steps: list[Step]) -> Step | None:
+    found: Step | None = None
+    for step in reversed(steps):
+        if not step.behind:
+            break
+        found = step
+    return found if found is None or found.phase is Phase.RISE else None
