@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,13 @@ class Goal(Config):
     ``final_trial_duration`` and ``duration_sum`` in s; ``loss_ratio`` is the most a trial may lose, ``exceed_ratio``
     the share of the duration sum that may lose more (0..1). ``invalid_trials``: how many trials spoilt by the bench are
     repeated before the verdict is INCONCLUSIVE. ``warm_up`` in s, before the first trial of a sentence.
+
+    ``clear_loss_ratio``: one trial that loses more decides at once, whatever the exceed ratio would forgive (None: no
+    such bound). ``scout`` in s: a first trial of that duration, which can do nothing but show a clear fail (0: none).
+
+    ``buffer_frames``: the buffer that a router is taken to have, in frames. A trial does not see a shortage that fits
+    in it, so at low rates trials are lengthened, to ``longest_trial`` s at most, until a shortage of ``resolution``
+    (ratio of the load) overflows it. ``confidence``: of the intervals that go with a measured figure, 0..1.
     """
 
     goal: str
@@ -27,23 +35,63 @@ class Goal(Config):
     exceed_ratio: Annotated[float, Field(ge=0, lt=1)]
     warm_up: Annotated[float, Field(ge=0, le=600)] = 1.0
     invalid_trials: Annotated[int, Field(ge=0, le=100)] = 3
+    clear_loss_ratio: Annotated[float | None, Field(ge=0, le=1)] = None
+    scout: Annotated[float, Field(ge=0, le=60)] = 0.0
+    buffer_frames: Annotated[int, Field(ge=0, le=10**9)] = 0
+    resolution: Annotated[float, Field(gt=0, lt=1)] = 0.01
+    longest_trial: Annotated[float | None, Field(gt=0, le=3600)] = None
+    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
     about: str
 
     @model_validator(mode="after")
     def _whole_trials(self) -> Goal:
         if self.duration_sum < self.final_trial_duration:
             raise ValueError("duration_sum must be at least final_trial_duration")
+        if self.longest_trial is not None and self.longest_trial < self.final_trial_duration:
+            raise ValueError("longest_trial must be at least final_trial_duration")
+        if self.clear_loss_ratio is not None and self.clear_loss_ratio < self.loss_ratio:
+            raise ValueError("clear_loss_ratio must be at least loss_ratio")
+        if self.scout and self.clear_loss_ratio is None:
+            raise ValueError("a scout shows nothing but a clear fail: clear_loss_ratio must say what that is")
+        if self.scout and self.scout >= self.final_trial_duration:
+            raise ValueError("scout must be shorter than final_trial_duration; right is 0 where those are short")
         return self
 
     def __str__(self) -> str:
+        clear = "" if self.clear_loss_ratio is None else f", clear loss ratio {self.clear_loss_ratio:g}"
         return (
             f"goal '{self.goal}': trials of {self.final_trial_duration:g} s, duration sum {self.duration_sum:g} s,"
-            f" loss ratio {self.loss_ratio:g}, exceed ratio {self.exceed_ratio:g}"
+            f" loss ratio {self.loss_ratio:g}, exceed ratio {self.exceed_ratio:g}{clear}"
         )
 
     def allowing(self, loss_ratio: float) -> Goal:
-        """This goal with another loss ratio (for a sentence that states its own)."""
-        return self.model_copy(update={"loss_ratio": loss_ratio})
+        """This goal with another loss ratio (for a sentence that states its own).
+
+        A clear fail stays as far beyond it as it was: the same share of what was to be forwarded.
+        """
+        clear = self.clear_loss_ratio
+        if clear is not None:
+            beyond = (clear - self.loss_ratio) / (1 - self.loss_ratio)
+            clear = loss_ratio + (1 - loss_ratio) * beyond
+        return self.model_copy(update={"loss_ratio": loss_ratio, "clear_loss_ratio": clear})
+
+    def at(self, pps: float) -> Goal:
+        """This goal for a load of *pps* frames/s into each port: trials long enough to see past ``buffer_frames``.
+
+        The duration sum grows with the trials, so that their number stays.
+        """
+        longest = self.longest_trial or self.final_trial_duration
+        # to a tenth of a second, for the reader
+        wanted = math.ceil(10 * self.buffer_frames / (self.resolution * pps)) / 10
+        duration = min(max(self.final_trial_duration, wanted), longest)
+        if duration == self.final_trial_duration:
+            return self
+        total = self.duration_sum * duration / self.final_trial_duration
+        return self.model_copy(update={"final_trial_duration": duration, "duration_sum": total})
+
+    def hidden_shortage(self, pps: float) -> float:
+        """The largest shortage, as a ratio of a load of *pps* frames/s, that ``buffer_frames`` hide from each trial."""
+        return min(1.0, self.buffer_frames / (pps * self.final_trial_duration))
 
 
 def read_goal(folder: Path, name: str) -> Goal:

@@ -1,11 +1,14 @@
 """The decision rule: what a list of trials proves about a requirement under a goal. Pure functions of the counts.
 
-Each trial is evidence for the router (GOOD), against it (BAD), or for nothing (NONE). With duration sum *S* and exceed
-ratio *e* of the goal (RFC 9971 conditional throughput, read sequentially):
+Each trial is evidence for the router (GOOD), against it (BAD, or CLEAR where it loses too much to be forgiven), or for
+nothing (NONE). With duration sum *S* and exceed ratio *e* of the goal (RFC 9971 conditional throughput, read
+sequentially):
 
-* FAIL as soon as BAD trials last longer than ``e * S``: whatever else came, the goal could not be met any more;
+* FAIL as soon as one trial is CLEAR, or BAD trials last longer than ``e * S``: whatever else came, the goal could not
+  be met any more;
 * PASS as soon as GOOD trials last at least ``(1 - e) * S``: whatever else came, it could not be missed any more;
-* INCONCLUSIVE when more trials than the goal's ``invalid_trials`` proved nothing.
+* INCONCLUSIVE when more trials than the goal's ``invalid_trials`` proved nothing, or when as many did not have the full
+  load, though some of them lost frames: a router must not pass for having lost more.
 """
 
 from __future__ import annotations
@@ -35,7 +38,15 @@ class Evidence(Enum):
 
     GOOD = "good"
     BAD = "bad"
+    BAD_BELOW = "bad at less than the load"
+    CLEAR = "bad beyond what is forgiven"
     NONE = "none"
+    SCOUT = "too short to weigh"
+
+    @property
+    def against(self) -> bool:
+        """Whether it speaks against the router."""
+        return self in (Evidence.BAD, Evidence.BAD_BELOW, Evidence.CLEAR)
 
 
 Weigh = Callable[[Trial], Evidence]
@@ -43,11 +54,16 @@ Weigh = Callable[[Trial], Evidence]
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Seconds of trials for and against, and the number that proved nothing."""
+    """Seconds of trials for and against, and the number that proved nothing.
+
+    ``clear``: trials that alone decide against; ``below``: trials that were bad at less than the load asked for.
+    """
 
     good: float
     bad: float
     spoilt: int
+    clear: int = 0
+    below: int = 0
 
 
 def tally(trials: Sequence[Trial], weigh: Weigh) -> Tally:
@@ -55,31 +71,43 @@ def tally(trials: Sequence[Trial], weigh: Weigh) -> Tally:
     weighed = [(weigh(trial), trial.outcome.duration) for trial in trials]
     return Tally(
         math.fsum(duration for evidence, duration in weighed if evidence is Evidence.GOOD),
-        math.fsum(duration for evidence, duration in weighed if evidence is Evidence.BAD),
-        sum(1 for evidence, _ in weighed if evidence is Evidence.NONE),
+        math.fsum(duration for evidence, duration in weighed if evidence.against),
+        *(
+            sum(1 for evidence, _ in weighed if evidence is wanted)
+            for wanted in (Evidence.NONE, Evidence.CLEAR, Evidence.BAD_BELOW)
+        ),
     )
 
 
 def decide(goal: Goal, trials: Sequence[Trial], weigh: Weigh) -> Ruling | None:
     """The verdict that *trials* allow, or None while more of them are needed."""
     found = tally(trials, weigh)
-    if found.bad > goal.exceed_ratio * goal.duration_sum + _HAIR:
+    if found.clear or found.bad > goal.exceed_ratio * goal.duration_sum + _HAIR:
         return Ruling.FAIL
     if found.good >= (1 - goal.exceed_ratio) * goal.duration_sum - _HAIR:
-        return Ruling.PASS
+        # had those below the load lost nothing, they would be spoilt; losing more must not make a PASS of that
+        return Ruling.PASS if found.spoilt + found.below <= goal.invalid_trials else Ruling.INCONCLUSIVE
     if found.spoilt > goal.invalid_trials:
         return Ruling.INCONCLUSIVE
     return None
 
 
 def weigh_loss(goal: Goal, in_total: bool) -> Weigh:
-    """Loss within the goal is GOOD only at the load asked for; loss beyond it is BAD at that load *or any lower*."""
+    """Loss within the goal is GOOD only at the load asked for; loss beyond it is BAD at that load *or any lower*.
+
+    A trial shorter than the goal's is a scout: it can be CLEAR, and nothing else.
+    """
 
     def weigh(trial: Trial) -> Evidence:
-        if not trial.blames_router:
-            return Evidence.NONE
-        if trial.loss_ratio(in_total) > goal.loss_ratio:
-            return Evidence.BAD
+        scout = trial.outcome.duration < goal.final_trial_duration - _HAIR
+        if trial.blames_router:
+            loss = trial.loss_ratio(in_total)
+            if goal.clear_loss_ratio is not None and loss > goal.clear_loss_ratio:
+                return Evidence.CLEAR
+            if loss > goal.loss_ratio and not scout:
+                return Evidence.BAD if trial.valid else Evidence.BAD_BELOW
+        if scout:
+            return Evidence.SCOUT
         return Evidence.GOOD if trial.valid else Evidence.NONE
 
     return weigh

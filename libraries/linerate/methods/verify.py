@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..goals import Goal
 from ..requirement import Quantity, Requirement
 from ..trial import Fault, Load, Measure, Trial
@@ -17,33 +19,55 @@ BUSY = 90.0
 def verify(
     requirement: Requirement, load: Load, goal: Goal, measure: Measure, link_bps: float, conditions: Conditions
 ) -> Verdict:
-    """Judge a throughput or a loss sentence at *load* (frames/s into each sending port) under *goal*."""
+    """Judge a throughput or a loss sentence at *load* (frames/s into each sending port) under *goal*.
+
+    At low rates trials are as long as the goal's ``buffer_frames`` need (:meth:`~linerate.goals.Goal.at`).
+    """
+    goal = goal.at(load.pps)
     weigh = weigh_loss(goal, requirement.in_total)
-    ruling, trials = until_decided(measure, load, goal, weigh, conditions)
+    ruling, trials = until_decided(measure, load, goal, weigh, conditions, goal.scout)
+    weighed = [trial for trial in trials if weigh(trial) is not Evidence.SCOUT]
     # what the bench spoilt says nothing of the router, so it is in no figure of it
-    telling = [trial for trial in trials if trial.blames_router]
+    telling = [trial for trial in weighed if trial.blames_router]
     offered, lost = sum(trial.offered for trial in telling), sum(trial.lost for trial in telling)
     worst = max((trial.loss_ratio(requirement.in_total) for trial in telling), default=0.0)
-    figures = rate_figures(requirement, trials, link_bps) | {
+    figures = rate_figures(requirement, weighed, link_bps) | {
         "offered_frames": float(offered),
         "lost_frames": float(lost),
         "worst_loss_ratio": worst,
     }
     if ruling is Ruling.INCONCLUSIVE:
-        reason = bench_reason(trials)
+        reason = bench_reason(weighed)
     elif ruling is Ruling.PASS:
         least = min(offered_pps(trial, requirement) for trial in telling if weigh(trial) is Evidence.GOOD)
         reason = f"lost {lost} of {offered} frames at {rate_text(least, requirement, link_bps)} offered"
-        bad = [trial for trial in telling if weigh(trial) is Evidence.BAD]
+        bad = [trial for trial in telling if weigh(trial).against]
         if bad:
             allowed = goal.exceed_ratio * goal.duration_sum
             reason += (
                 f", in {len(bad)} of {len(telling)} trials ({tally(trials, weigh).bad:g} s; the goal allows"
                 f" {allowed:g} s), at most {percent(worst)}"
             )
+        reason += _unseen(goal, load, trials[: len(trials) - len(weighed)])
     else:
         reason = _failure(requirement, goal, telling, link_bps)
     return Verdict(requirement, goal, ruling, reason, trials, link_bps, figures)
+
+
+def _unseen(goal: Goal, load: Load, scouts: Sequence[Trial]) -> str:
+    """What a PASS did not look at: a shortage that a buffer hides, loss in a scout."""
+    text = ""
+    hidden = goal.hidden_shortage(load.pps)
+    # trials are lengthened to a tenth of a second
+    if hidden > goal.resolution * 1.001:
+        text += (
+            f"; a buffer of {goal.buffer_frames} frames, if the router has one, hides a shortage of up to"
+            f" {percent(hidden)} in trials of {goal.final_trial_duration:g} s at this load"
+        )
+    lost = sum(trial.lost for trial in scouts)
+    if lost:
+        text += f"; a scout of {goal.scout:g} s before them lost {lost} frames, which is not weighed"
+    return text
 
 
 def _failure(requirement: Requirement, goal: Goal, telling: list[Trial], link_bps: float) -> str:
@@ -58,8 +82,10 @@ def _failure(requirement: Requirement, goal: Goal, telling: list[Trial], link_bp
         margin = f", {100 * (forwarded / requirement.threshold_pps(link_bps) - 1):+.1f} % against the threshold"
     busy = max((trial.outcome.readings.get("cpu_util", 0.0) for trial in telling), default=0.0)
     strained = f"; the generator's CPU was {busy:.0f} % busy, which may be a cause" if busy > BUSY else ""
+    counted = f"{found.bad:g} s of trials lost more than the goal allows, {found.good:g} s did not"
+    if found.clear and goal.clear_loss_ratio is not None:
+        counted = f"one trial that loses more than {percent(goal.clear_loss_ratio)} decides"
     return (
         f"lost {percent(loss)} at {si(offered, 'pps')} offered{lower} (goal: {percent(goal.loss_ratio)});"
-        f" forwarded {rate_text(forwarded, requirement, link_bps)}{margin}; {found.bad:g} s of trials lost more than"
-        f" the goal allows, {found.good:g} s did not{strained}"
+        f" forwarded {rate_text(forwarded, requirement, link_bps)}{margin}; {counted}{strained}"
     )
