@@ -32,6 +32,16 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print(json.dumps({"ready": True}), flush=True)
 time.sleep(60)
 """
+RETURNING = """
+import json, os, sys
+spec = json.loads(sys.stdin.readline())
+print(json.dumps({"ready": True}), flush=True)
+if spec["number"] < 2:
+    again = {"after": 0.1, "specification": {"number": spec["number"] + 1, "port": spec.get("other")}}
+    print(json.dumps({"again": again}), flush=True)
+    os._exit(70)
+sys.stdin.read()
+"""
 MUTE = "import sys; print('I am thinking', file=sys.stderr, flush=True); sys.stdin.read()"
 PARENT = """
 import json, subprocess, sys
@@ -109,6 +119,30 @@ class TestKeeper:
             keeper.close()
         assert gone(keeper.pid)
         assert keeper.failures == ()
+
+    def test_a_process_that_asks_for_it_is_started_again(self, lease: leases.Lease) -> None:
+        keeper = KeeperClient.start(plan(lease, process(lease, "a", RETURNING, spec={"number": 0})))
+        try:
+            assert soon(lambda: len(keeper.deaths()) == 2 and all(death.again for death in keeper.deaths()))
+            assert "'a' ended with status 70" in str(keeper.deaths()[0])
+            assert str(keeper.deaths()[0]).endswith("it was started again")
+            keeper.forgive()
+            assert keeper.deaths() == ()
+        finally:
+            keeper.close()
+        assert gone(keeper.pid) and keeper.failures == ()
+
+    def test_one_that_cannot_be_started_again_stays_dead(self, lease: leases.Lease) -> None:
+        code = RETURNING.replace("if spec", "assert spec['number'] == 0\nif spec")
+        code = code.replace('print(json.dumps({"ready"', 'spec["number"] == 0 and print(json.dumps({"ready"')
+        keeper = KeeperClient.start(plan(lease, process(lease, "a", code, spec={"number": 0})))
+        try:
+            assert soon(lambda: len(keeper.deaths()) == 2)
+            keeper.forgive()
+            assert [death.again for death in keeper.deaths()] == [False, False]
+        finally:
+            keeper.close()
+        assert gone(keeper.pid)
 
     def test_setup_that_fails_half_way_is_taken_down(self, lease: leases.Lease, tmp_path: Path) -> None:
         made, undone = tmp_path / "made", tmp_path / "undone"

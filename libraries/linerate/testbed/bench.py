@@ -43,6 +43,11 @@ class Bench:
         """Sentences on the bench's processes that have ended since it was opened; empty while all is well."""
         return tuple(str(death) for death in self._keeper.deaths()) if self._keeper else ()
 
+    def forgive(self) -> None:
+        """Let :meth:`problems` tell no more of processes that were started again since they ended."""
+        if self._keeper:
+            self._keeper.forgive()
+
     @property
     def failures(self) -> tuple[str, ...]:
         """After :meth:`close`: what could not be taken down in the ordinary way."""

@@ -3,7 +3,8 @@
 ``python -m linerate.testbed.keeper`` reads one :class:`~linerate.testbed.plan.Plan` as a JSON line on standard
 input, sets it up, and answers one JSON line: ``{"ready": true, "processes": {name: facts}}``, or
 ``{"error": "sentence"}`` once everything is taken down again. Then it watches: ``{"died": name, "status": n,
-"tail": …}`` for a process that ended. ``{"stop": true}`` takes the bench down and is answered with
+"tail": …}`` for a process that ended, and where that one had asked for it, ``{"again": name}`` once it was started
+again. ``{"stop": true}`` takes the bench down and is answered with
 ``{"stopped": true, "failures": […]}``. The end of standard input (the owner is gone) and SIGTERM do the same. SIGINT
 and SIGHUP are not for it.
 """
@@ -17,8 +18,6 @@ import os
 import select
 import shutil
 import signal
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -28,8 +27,9 @@ from typing import Any
 
 import psutil
 
+from .keeper_child import Child, Failed
 from .leases import MARK, Lease, end_all, identify, remove_folder, run_command
-from .plan import Plan, ProcessPlan, resolve
+from .plan import Plan
 
 ORDERLY = 1.5
 """Seconds that all processes together have to end by themselves, before they are made to."""
@@ -37,18 +37,11 @@ ORDERLY = 1.5
 PROMPT = 0.7
 """Seconds between SIGTERM and SIGKILL after that."""
 
-TAIL = 600
-"""Characters of a log that an error quotes."""
-
 _SET_CHILD_SUBREAPER = 36
 
 
 class _Stop(Exception):
     """The owner wants the bench taken down, or is gone."""
-
-
-class _Failed(Exception):
-    """The bench cannot be set up: one sentence."""
 
 
 class _Inbox:
@@ -102,143 +95,75 @@ class _Inbox:
         return [descriptor for descriptor in found if descriptor not in (0, self._wake)]
 
 
-class _Child:
-    """One process of the bench."""
-
-    def __init__(self, plan: ProcessPlan, facts: Mapping[str, Mapping[str, Any]]) -> None:
-        self.plan = plan
-        self.reported = False
-        self._said = b""
-        try:
-            argv = [str(word) for word in resolve(plan.argv, facts)]
-            spec = resolve(plan.spec, facts)
-            environment = {**os.environ, **{key: str(value) for key, value in resolve(plan.env, facts).items()}}
-        except KeyError as error:
-            raise _Failed(f"the plan of '{plan.name}' refers to {error}, which no process before it has said") from None
-        with contextlib.ExitStack() as stack:
-            log = stack.enter_context(open(plan.log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)))
-            try:
-                self.process = subprocess.Popen(
-                    [*_die_with_parent(), *argv],
-                    stdin=subprocess.DEVNULL if spec is None else subprocess.PIPE,
-                    stdout=subprocess.PIPE if plan.ready == "json" else log,
-                    stderr=log,
-                    env=environment,
-                    bufsize=0,
-                )
-            except OSError as error:
-                raise _Failed(f"'{plan.name}' cannot be started: {argv[0]}: {error.strerror}") from None
-        if self.process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError):
-                self.process.stdin.write(json.dumps(spec).encode() + b"\n")
-
-    @property
-    def descriptor(self) -> int | None:
-        """Where to read what the process says."""
-        out = self.process.stdout
-        return None if out is None or out.closed else out.fileno()
-
-    def read(self) -> None:
-        """Take what can be read."""
-        out = self.process.stdout
-        if out is None:
-            return
-        said = os.read(out.fileno(), 65536)
-        # only the first line means something; the rest is taken so that the process never blocks on it
-        if b"\n" not in self._said:
-            self._said += said
-        if not said:
-            out.close()
-
-    def ready(self) -> Mapping[str, Any] | None:
-        """What the process says of itself once it is ready; None until then. Raises _Failed when it refuses."""
-        name = self.plan.name
-        if self.plan.ready != "json":
-            host, port = self.plan.ready
-            with contextlib.suppress(OSError), socket.create_connection((host, port), 0.2):
-                # somebody else may hold the port: then ours has ended or is about to
-                return None if self.process.poll() is not None else {}
-            return None
-        line, end, _ = self._said.partition(b"\n")
-        if not end:
-            return None
-        try:
-            data = json.loads(line)
-            if "error" in data:
-                raise _Failed(str(data["error"]))
-            if data["ready"] is True:
-                return {key: value for key, value in data.items() if key != "ready"}
-        except (ValueError, KeyError, TypeError):
-            pass
-        raise _Failed(f"'{name}' said something that is no ready line: {line[:200].decode(errors='replace')!r}")
-
-    def tail(self) -> str:
-        """The end of its log, for a person."""
-        with contextlib.suppress(OSError):
-            text = Path(self.plan.log).read_text(encoding="utf-8", errors="replace").strip()
-            return text if len(text) <= TAIL else "…" + text[-TAIL:]
-        return ""
-
-    def ask_to_end(self) -> None:
-        """The order to end that this process understands."""
-        if self.process.stdin is None:
-            self.process.terminate()
-        else:
-            with contextlib.suppress(OSError):
-                self.process.stdin.close()
-
-    def gone_within(self, seconds: float) -> bool:
-        """Whether it ends within *seconds*."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(max(0.0, seconds))
-        return self.process.returncode is not None
-
-
 class Keeper:
     """Sets a plan up, watches it, takes it down."""
 
     def __init__(self, plan: Plan, inbox: _Inbox) -> None:
         self._plan = plan
         self._inbox = inbox
-        self._children: list[_Child] = []
+        self._children: list[Child] = []
+        self._facts: dict[str, Mapping[str, Any]] = {}
+        self._due: list[tuple[float, Child]] = []
         os.environ[MARK] = plan.lease
         self._lease = Lease(
             Path(plan.lease), identify(os.getpid()), teardown=plan.teardown, folders=tuple(plan.folders)
         )
 
     def set_up(self) -> dict[str, Mapping[str, Any]]:
-        """Everything of the plan, in order; what each process said. Raises _Failed or _Stop half way."""
+        """Everything of the plan, in order; what each process said. Raises Failed or _Stop half way."""
         self._lease.write()
         for argv in self._plan.setup:
             self._inbox.wait((), 0)
             failure = run_command(argv)
             if failure:
-                raise _Failed(failure)
+                raise Failed(failure)
         facts: dict[str, Mapping[str, Any]] = {}
         for plan in self._plan.processes:
             self._inbox.wait((), 0)
-            child = _Child(plan, facts)
+            child = Child(plan, facts)
             self._children.append(child)
-            with contextlib.suppress(ProcessLookupError):
-                known = (*self._lease.processes, identify(child.process.pid))
-                self._lease = replace(self._lease, processes=known)
-                self._lease.write()
-            facts[plan.name] = self._await(child)
+            facts[plan.name] = self._begin(child)
+        self._facts = facts
         return facts
+
+    def _begin(self, child: Child) -> Mapping[str, Any]:
+        with contextlib.suppress(ProcessLookupError):
+            known = (*self._lease.processes, identify(child.process.pid))
+            self._lease = replace(self._lease, processes=known)
+            self._lease.write()
+        return self._await(child)
 
     def watch(self) -> None:
         """Report deaths until told to stop; raises _Stop then."""
         while True:
+            # first: while it waits, others may end
+            self._start_again()
             for child in self._children:
                 if child.process.poll() is not None and not child.reported:
                     child.reported = True
+                    child.read_all()
                     say({"died": child.plan.name, "status": child.process.returncode, "tail": child.tail()})
+                    if child.again is not None:
+                        self._due.append((time.monotonic() + child.again.after, child))
             self._reap()
             open_ends = {child.descriptor: child for child in self._children if child.descriptor is not None}
-            for descriptor in self._inbox.wait([end for end in open_ends if end is not None], None):
+            wait = min((moment for moment, _ in self._due), default=None)
+            seconds = None if wait is None else max(0.0, wait - time.monotonic())
+            for descriptor in self._inbox.wait([end for end in open_ends if end is not None], seconds):
                 open_ends[descriptor].read()
             if self._inbox.told_to_stop():
                 raise _Stop
+
+    def _start_again(self) -> None:
+        """Start what asked for it and whose moment has come; one that cannot be started stays dead."""
+        now = time.monotonic()
+        due, self._due = [row for row in self._due if row[0] <= now], [row for row in self._due if row[0] > now]
+        for _, child in due:
+            with contextlib.suppress(Failed):
+                new = Child(child.successor(), self._facts)
+                self._children[self._children.index(child)] = new
+                self._begin(new)
+                say({"again": new.plan.name})
 
     def take_down(self) -> list[str]:
         """Everything in reverse order, each step tried; a sentence for each that failed."""
@@ -261,7 +186,7 @@ class Keeper:
         self._lease.path.unlink(missing_ok=True)
         return failures
 
-    def _await(self, child: _Child) -> Mapping[str, Any]:
+    def _await(self, child: Child) -> Mapping[str, Any]:
         name, limit = child.plan.name, child.plan.limit
         until = time.monotonic() + limit
         while True:
@@ -271,9 +196,9 @@ class Keeper:
             if found is not None:
                 return found
             if status is not None and child.descriptor is None:
-                raise _Failed(f"'{name}' ended with status {status} before it was ready{_quote(child.tail())}")
+                raise Failed(f"'{name}' ended with status {status} before it was ready{_quote(child.tail())}")
             if over:
-                raise _Failed(f"'{name}' was not ready within {limit:g} s{_quote(child.tail())}")
+                raise Failed(f"'{name}' was not ready within {limit:g} s{_quote(child.tail())}")
             ends = [] if child.descriptor is None else [child.descriptor]
             if self._inbox.wait(ends, 0.05):
                 child.read()
@@ -298,12 +223,6 @@ def say(data: Mapping[str, Any]) -> None:
     """One JSON line to the owner; nothing where there is none left."""
     with contextlib.suppress(OSError):
         os.write(1, json.dumps(data).encode() + b"\n")
-
-
-def _die_with_parent() -> list[str]:
-    """The wrapper that has a process killed when its keeper is: for those that do not watch standard input."""
-    setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv and sys.platform == "linux" else []
 
 
 def _adopt() -> None:
@@ -333,7 +252,7 @@ def main() -> int:
         keeper.watch()
     except _Stop:
         answer = {"stopped": True}
-    except _Failed as error:
+    except Failed as error:
         answer = {"error": str(error)}
     except Exception as error:
         answer = {"error": f"the keeper of the bench failed: {type(error).__name__}: {error}"}

@@ -11,7 +11,7 @@ import sys
 import sysconfig
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +25,22 @@ CLOSE_LIMIT = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A process of the bench that ended by itself. ``status`` as of subprocess (negative: by that signal)."""
+    """A process of the bench that ended by itself. ``status`` as of subprocess (negative: by that signal).
+
+    ``again``: it was started again since.
+    """
 
     name: str
     status: int
     tail: str = ""
+    again: bool = False
 
     def __str__(self) -> str:
         how = f"signal {-self.status}" if self.status < 0 else f"status {self.status}"
-        return f"the bench's process '{self.name}' ended with {how}" + (
-            f"; its log ends: {self.tail}" if self.tail else ""
+        return (
+            f"the bench's process '{self.name}' ended with {how}"
+            + (f"; its log ends: {self.tail}" if self.tail else "")
+            + ("; it was started again" if self.again else "")
         )
 
 
@@ -95,6 +101,11 @@ class KeeperClient:
             found.append(Death("keeper", self._process.returncode))
         return tuple(found)
 
+    def forgive(self) -> None:
+        """Tell no more of those that were started again since they ended."""
+        with self._lock:
+            self._deaths = [death for death in self._deaths if not death.again]
+
     def close(self) -> None:
         """Take the bench down and wait for it; harmless when repeated."""
         with self._lock:
@@ -146,6 +157,11 @@ class KeeperClient:
                 if "died" in data:
                     with self._lock:
                         self._deaths.append(Death(data["died"], data["status"], data.get("tail", "")))
+                elif "again" in data:
+                    with self._lock:
+                        self._deaths = [
+                            replace(row, again=True) if row.name == data["again"] else row for row in self._deaths
+                        ]
                 else:
                     self._answers.put(data)
         self._answers.put(None)
