@@ -1,0 +1,143 @@
+"""RFC 2544 26.4 back-to-back frames, as updated by RFC 9004: the longest burst at line rate of which nothing is lost.
+
+From it follows how much time the router's buffer holds. RFC 9004 takes off what was forwarded while the burst was still
+arriving: ``corrected = implied - implied * throughput / maximum rate``, with ``implied = mean burst / maximum rate``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from ...trial import Outcome, Trial
+from ..deviations import Deviation
+from ..trials import Ended, Terms, Trials
+from . import fewer
+
+REPEATS = 50
+"""RFC 2544 26.4."""
+
+SendBurst = Callable[[int], Outcome]
+"""``send_burst(frames)``: so many frames at the maximum rate of the medium, then a pause in which buffers drain."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackToBackResult:
+    """Bursts of one frame size. ``bursts``: the longest without loss of each repetition, frames.
+
+    ``unlimited``: a burst of ``longest`` frames passed, so the buffer's limit was not found.
+    """
+
+    size: int
+    line_pps: float
+    throughput_pps: float
+    bursts: tuple[int, ...]
+    longest: int
+    unlimited: bool
+    trials: tuple[Trial, ...]
+    ended: str
+    deviations: tuple[Deviation, ...]
+
+    @property
+    def mean(self) -> float | None:
+        """The reported figure: frames."""
+        return fmean(self.bursts) if self.bursts else None
+
+    @property
+    def spread(self) -> float | None:
+        """Standard deviation of the repetitions, frames."""
+        return stdev(self.bursts) if len(self.bursts) > 1 else None
+
+    @property
+    def implied_buffer_time(self) -> float | None:
+        """Seconds of line rate that the mean burst is (RFC 9004). None where the limit was not found."""
+        return None if self.mean is None or self.unlimited else self.mean / self.line_pps
+
+    @property
+    def corrected_buffer_time(self) -> float | None:
+        """:attr:`implied_buffer_time` less what the router forwarded while the burst arrived (RFC 9004), s."""
+        implied = self.implied_buffer_time
+        return None if implied is None else implied - implied * self.throughput_pps / self.line_pps
+
+    @property
+    def buffer_frames(self) -> float | None:
+        """Frames that the corrected time is, at line rate."""
+        corrected = self.corrected_buffer_time
+        return None if corrected is None else corrected * self.line_pps
+
+    def __str__(self) -> str:
+        if self.mean is None:
+            found = "not measured"
+        elif self.unlimited:
+            found = f"at least {self.longest} frames (no longer burst was sent)"
+        else:
+            found = (
+                f"{self.mean:.0f} frames in the mean of {len(self.bursts)} ({min(self.bursts)} to {max(self.bursts)});"
+                f" buffer time {1e3 * (self.implied_buffer_time or 0):.4g} ms, corrected"
+                f" {1e3 * (self.corrected_buffer_time or 0):.4g} ms"
+            )
+        words = [f"{self.size} bytes: back-to-back {found}", self.ended]
+        return "; ".join([word for word in words if word] + [f"deviation: {item}" for item in self.deviations])
+
+
+def back_to_back(
+    send_burst: SendBurst,
+    size: int,
+    line_pps: float,
+    throughput_pps: float,
+    terms: Terms,
+    longest: int | None = None,
+    resolution: int = 1,
+    repeats: int = REPEATS,
+) -> BackToBackResult:
+    """Search the longest burst that passes, *repeats* times, each to *resolution* frames.
+
+    *throughput_pps* is that of RFC 2544 26.1 for this *size*: at line rate there is nothing to find, for no buffer
+    fills (RFC 9004). *longest*: the longest burst to try in frames (None: 2 s of line rate). A burst that loses frames
+    is sent once more before it counts, as loss has other causes than a full buffer.
+    """
+    limit = longest if longest is not None else max(1, round(2 * line_pps))
+    if limit < 1 or resolution < 1 or repeats < 1:
+        raise ValueError(f"bursts are searched in frames: not {limit}, {resolution}, {repeats}")
+    trials = Trials(lambda load, duration: send_burst(round(load.pps * duration)), terms)
+    bursts: list[int] = []
+    unlimited, ended = False, ""
+    try:
+        while len(bursts) < repeats and not unlimited:
+            found = _longest(send_burst, trials, line_pps, limit, resolution)
+            unlimited = found >= limit
+            bursts.append(found)
+    except Ended as reason:
+        ended = str(reason)
+    # where the longest passes, one repetition tells all
+    deviations = () if unlimited else fewer(len(bursts), REPEATS, "RFC 2544 26.4")
+    if throughput_pps >= line_pps * (1 - 1e-3):
+        done = "throughput is line rate within 0.1 %: the figure says nothing of a buffer"
+        deviations += (Deviation("RFC 9004", "frame sizes whose throughput is less than the maximum rate", done),)
+    return BackToBackResult(
+        size, line_pps, throughput_pps, tuple(bursts), limit, unlimited, tuple(trials.done), ended, deviations
+    )
+
+
+def _longest(send_burst: SendBurst, trials: Trials, line_pps: float, limit: int, resolution: int) -> int:
+    """The longest burst up to *limit* that passes, to *resolution* frames; 0 where not even the shortest does."""
+
+    def passes(frames: int) -> bool:
+        for _ in range(2):
+            trial = trials.take(lambda: send_burst(frames), frames / line_pps, lambda trial: trial.valid)
+            if not any(way.lost for way in trial.outcome.directions):
+                return True
+        return False
+
+    good, bad = 0, limit + 1
+    if passes(limit):
+        return limit
+    bad = limit
+    while bad - good > resolution:
+        middle = (good + bad) // 2
+        if passes(middle):
+            good = middle
+        else:
+            bad = middle
+    return good

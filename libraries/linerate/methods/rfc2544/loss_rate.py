@@ -1,0 +1,96 @@
+"""RFC 2544 26.3 frame loss rate: the share of frames lost, from line rate down to where nothing is lost twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...trial import Load, Measure, Trial
+from ..deviations import Deviation
+from ..reasons import percent as in_percent
+from ..trials import Ended, Terms, Trials
+from . import NOT_RELEARNED, TRIAL, shorter
+
+
+@dataclass(frozen=True, slots=True)
+class LossPoint:
+    """Loss ratio (0..1) at a load: ``asked`` and ``offered`` in per cent of line rate, of the worse direction."""
+
+    asked: float
+    offered: float
+    loss_ratio: float
+    trial: Trial
+
+
+@dataclass(frozen=True, slots=True)
+class LossCurve:
+    """The points of one traffic, from the highest load down. ``size`` is the (mean) frame size in bytes with FCS."""
+
+    size: float
+    line_pps: float
+    points: tuple[LossPoint, ...]
+    trials: tuple[Trial, ...]
+    step: float
+    duration: float
+    ended: str
+    deviations: tuple[Deviation, ...]
+
+    @property
+    def lossless(self) -> bool:
+        """The curve came down to two successive trials without loss."""
+        return len(self.points) > 1 and not any(point.loss_ratio for point in self.points[-2:])
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{point.asked:.4g} %: {in_percent(point.loss_ratio)}" for point in self.points)
+        words = [f"{self.size:g} bytes: loss at per cent of line rate: {told or 'not measured'}", self.ended]
+        return "; ".join([word for word in words if word] + [f"deviation: {item}" for item in self.deviations])
+
+
+def loss_curve(
+    measure: Measure,
+    size: float,
+    line_pps: float,
+    terms: Terms,
+    step: float = 10.0,
+    duration: float = TRIAL,
+    highest: float = 100.0,
+) -> LossCurve:
+    """Trials of *duration* s at *highest* per cent of *line_pps*, then *step* per cent less each time.
+
+    It ends with two successive trials in which no frame is lost (RFC 2544 26.3), or where no load is left. Steps of at
+    most 10 per cent; finer ones are encouraged by the RFC.
+    """
+    if not 0 < step <= 10 or not 0 < highest <= 100 or not duration > 0:
+        raise ValueError(
+            f"a loss curve goes down from at most 100 % in steps of at most 10 % (RFC 2544 26.3), not from {highest:g}"
+            f" in steps of {step:g}"
+        )
+    deviations = (NOT_RELEARNED, *shorter(duration))
+    if highest < 100:
+        done = f"it is at {highest:g} %, the most that is asked of the generator"
+        deviations += (Deviation("RFC 2544 26.3", "a first trial at 100 % of the medium's maximum rate", done),)
+    trials = Trials(measure, terms)
+    points: list[LossPoint] = []
+    ended = ""
+    try:
+        for asked in _shares(highest, step):
+            load = Load(line_pps * asked / 100)
+            # a generator that sends less gives a point too: where it lies is told by what was offered
+            trial = trials.run(load, duration, lambda trial: trial.blames_router and trial.offered > 0)
+            offered = min(way.offered for way in trial.outcome.directions) / trial.seconds
+            points.append(LossPoint(asked, 100 * offered / line_pps, trials.loss(trial), trial))
+            if len(points) > 1 and not any(point.loss_ratio for point in points[-2:]):
+                break
+    except Ended as reason:
+        ended = str(reason)
+    return LossCurve(size, line_pps, tuple(points), tuple(trials.done), step, duration, ended, deviations)
+
+
+def _shares(highest: float, step: float) -> list[float]:
+    found = [highest]
+    # 100, 90, 80 …: the steps are counted from 100 whatever the first is
+    share = 100.0 - step
+    while share > 1e-9:
+        if share < highest - 1e-9:
+            found.append(share)
+        share -= step
+    return found

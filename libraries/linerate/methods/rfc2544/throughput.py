@@ -1,0 +1,115 @@
+"""RFC 2544 26.1 throughput: the fastest rate at which not a frame is lost, by the binary search of the RFC.
+
+Each load is tried once, for the whole trial duration; loss of one frame in one direction sends the search lower. The
+capacity search of :mod:`linerate.methods.search` finds the same with less traffic, and stands a rare burst of loss;
+this one is what the RFC describes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...trial import Load, Measure, Trial
+from ...units import si
+from ..deviations import Deviation
+from ..trials import Ended, Terms, Trials
+from . import NOT_RELEARNED, TRIAL, shorter
+
+
+@dataclass(frozen=True, slots=True)
+class ThroughputResult:
+    """Throughput of one frame size. Loads are of each sending port.
+
+    ``throughput``: the highest load tried that lost nothing, None where each lost frames; ``beyond``: the lowest that
+    lost some, None where none did. ``line_pps``: frames/s that fill the line.
+    """
+
+    size: int
+    line_pps: float
+    throughput: Load | None
+    beyond: Load | None
+    resolution: float
+    duration: float
+    trials: tuple[Trial, ...]
+    ended: str
+    deviations: tuple[Deviation, ...]
+
+    @property
+    def percent(self) -> float | None:
+        """Throughput in per cent of line rate."""
+        return None if self.throughput is None else 100 * self.throughput.pps / self.line_pps
+
+    @property
+    def finished(self) -> bool:
+        """The search came to its end."""
+        return not self.ended
+
+    def __str__(self) -> str:
+        if self.throughput is None:
+            least = f" down to {si(self.beyond.pps, 'pps')}" if self.beyond else ""
+            found = f"frames were lost at every load{least}" if self.beyond else "not measured"
+        else:
+            found = f"throughput {si(self.throughput.pps, 'pps', 6)} ({self.percent:.4g} % line rate)"
+        words = [f"{self.size} bytes: {found}", f"{len(self.trials)} trials of {self.duration:g} s", self.ended]
+        return "; ".join([word for word in words if word] + [f"deviation: {item}" for item in self.deviations])
+
+
+def throughput(
+    measure: Measure,
+    size: int,
+    line_pps: float,
+    terms: Terms,
+    highest: Load | None = None,
+    duration: float = TRIAL,
+    resolution: float = 0.001,
+) -> ThroughputResult:
+    """Search between 0 and *highest* (None: *line_pps*) until loss and no loss are *resolution* of line rate apart.
+
+    *size* in bytes with FCS; *duration* of each trial in s (the RFC: 60 or more, else it is a declared deviation).
+    """
+    if not 0 < resolution < 1 or not duration > 0:
+        raise ValueError(f"the resolution is a ratio of line rate, and trials take time: not {resolution}, {duration}")
+    top = highest or Load(line_pps)
+    deviations = (NOT_RELEARNED, *shorter(duration))
+    if top.pps < line_pps * (1 - 1e-9):
+        deviations += (
+            Deviation(
+                "RFC 2544 20",
+                "a generator that sends the maximum rate of the medium",
+                f"at most {100 * top.pps / line_pps:.4g} % of it is asked of the generator",
+            ),
+        )
+    trials = Trials(measure, terms)
+    good: float | None = None
+    bad: float | None = None
+    ended = ""
+    try:
+        load = top.pps
+        while True:
+            trial = trials.run(
+                Load(load), duration, lambda trial: trial.valid or (trial.blames_router and _lost(trial))
+            )
+            if _lost(trial):
+                bad = load
+            else:
+                good = load
+            if bad is None or bad - (good or 0.0) <= resolution * line_pps * (1 + 1e-9):
+                break
+            load = (bad + (good or 0.0)) / 2
+    except Ended as reason:
+        ended = str(reason)
+    return ThroughputResult(
+        size,
+        line_pps,
+        None if good is None else Load(good),
+        None if bad is None else Load(bad),
+        resolution,
+        duration,
+        tuple(trials.done),
+        ended,
+        deviations,
+    )
+
+
+def _lost(trial: Trial) -> bool:
+    return any(direction.lost for direction in trial.outcome.directions)
