@@ -1,0 +1,96 @@
+"""What a sample comes to: its number, extremes, median, mean and standard deviation."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+VITALS_HEAD = "    N           Min           Max        Median           Avg        Stddev"
+"""The head of the table whose rows :meth:`Summary.vitals` gives, in the columns of ministat(1)."""
+
+
+def checked(sample: Sequence[float], least: int = 1, what: str = "sample") -> list[float]:
+    """The *sample* as floats.
+
+    Raises ValueError where there are fewer than *least* measurements or one is not a finite number; *what* names the
+    sample in that sentence.
+    """
+    values = [float(value) for value in sample]
+    if len(values) < least:
+        needed = "one measurement" if least == 1 else f"{least} measurements"
+        raise ValueError(f"the {what} has {len(values) or 'no'} measurement(s); this needs at least {needed}.")
+    for number, value in enumerate(values, start=1):
+        if not math.isfinite(value):
+            raise ValueError(f"measurement {number} of the {what} is {value}; every one must be a finite number.")
+    return values
+
+
+def checked_confidence(confidence: float) -> float:
+    """The *confidence* if it is a fraction between 0 and 1, both excluded; else raises ValueError."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"a confidence of {confidence} cannot be: it is a fraction between 0 and 1, 0.95 for 95 %.")
+    return confidence
+
+
+def mean(sample: Sequence[float]) -> float:
+    """The mean of a *sample* of one or more, never outside it: rounding alone would put that of 0.1, 0.1, 0.1 there."""
+    return min(max(statistics.fmean(sample), min(sample)), max(sample))
+
+
+def confidence_text(confidence: float) -> str:
+    """A confidence as a person writes it: 0.95 is ``95 %``."""
+    return f"{100 * confidence:.6g} %"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moments:
+    """What a published result often gives of its sample, and all that a t-test needs.
+
+    *stddev* is that of a sample (divided by n - 1), in the sample's unit; None where one measurement has none.
+    Raises ValueError for what no sample can have.
+    """
+
+    n: int
+    mean: float
+    stddev: float | None
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise ValueError(f"a sample of {self.n} measurements has no mean; n must be at least 1.")
+        if not math.isfinite(self.mean):
+            raise ValueError(f"the mean of a sample is {self.mean}; it must be a finite number.")
+        if (self.stddev is None) != (self.n == 1):
+            raise ValueError(f"a sample of {self.n} has stddev {self.stddev}; only a sample of one has None.")
+        if self.stddev is not None and not 0 <= self.stddev < math.inf:
+            raise ValueError(f"the standard deviation of a sample is {self.stddev}; it must be finite, and 0 or more.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary(Moments):
+    """A whole sample's figures, in its unit. The median of an even number is the mean of the middle two."""
+
+    minimum: float
+    median: float
+    maximum: float
+
+    @classmethod
+    def of(cls, sample: Sequence[float]) -> Summary:
+        """The summary of a *sample* of one or more. Raises ValueError for none, or for what is no finite number."""
+        values = checked(sample)
+        least, most = min(values), max(values)
+        return cls(
+            n=len(values),
+            mean=mean(values),
+            stddev=statistics.stdev(values) if len(values) > 1 else None,
+            minimum=least,
+            median=statistics.median(values),
+            maximum=most,
+        )
+
+    def vitals(self, symbol: str = "x") -> str:
+        """One row as ministat(1) prints it: n, minimum, maximum, median, mean, standard deviation to 8 digits."""
+        figures = (self.minimum, self.maximum, self.median, self.mean)
+        spread = f"{'-':>13}" if self.stddev is None else f"{self.stddev:13.8g}"
+        return f"{symbol} {self.n:3d} " + " ".join(f"{figure:13.8g}" for figure in figures) + f" {spread}"
