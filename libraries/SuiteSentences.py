@@ -11,7 +11,7 @@ from robot.api import TestSuite
 from robot.variables import VariableMatches
 
 from linerate.profiles import Catalogue
-from linerate.requirement import EXAMPLES, is_sentence
+from linerate.sentence import EXAMPLES, is_sentence
 
 CALLS_FIRST = {
     "runkeyword": 0,

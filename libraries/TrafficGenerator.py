@@ -39,7 +39,7 @@ class TrafficGenerator:
     @keyword
     def put_traffic_on_ports(self, bench: Session, requirement: Requirement) -> None:
         """Put the streams of the sentence on the generator's ports."""
-        bench.put_traffic(requirement.profile, requirement.bidirectional)
+        bench.put_traffic_of(requirement)
         profile = requirement.profile
         logger.info(f"{profile.name}: mean frame {profile.mean_size:g} bytes with FCS, {profile.flows.count} flows")
 

@@ -12,10 +12,10 @@ from linerate.goals import read_goal
 from linerate.methods.cost import cost
 from linerate.methods.sequential import Conditions
 from linerate.profiles import Catalogue
-from linerate.requirement import parse
 from linerate.routers.efficiency import cycles_per_packet, mean_cost
 from linerate.routers.vpp import Vpp
 from linerate.routers.vpp_text import parse_runtime
+from linerate.sentence import parse
 from linerate.trial import DirectionCount, Fault, Load, Outcome, Problem
 from linerate.verdict import Ruling, Verdict
 

@@ -18,7 +18,7 @@ from linerate.embedded.model.schema import router_model
 from linerate.plan import Plan
 from linerate.platforms import read_platform
 from linerate.project import Project
-from linerate.requirement import is_sentence
+from linerate.sentence import is_sentence
 from linerate.testbed.settings import HardwareSettings, SimulatedSettings
 
 ROOT = robot_run.ROOT

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from linerate.errors import ConfigError, SentenceError
 from linerate.profiles import Catalogue, Profile
-from linerate.requirement import parse
+from linerate.sentence import parse
 from linerate.units import Layer
 
 FOLDER = Path(__file__).resolve().parents[1] / "variables" / "profiles"

@@ -10,7 +10,7 @@ from linerate.methods.saturate import saturate
 from linerate.methods.sequential import Conditions, most_trials, until_decided
 from linerate.methods.verify import verify
 from linerate.profiles import Catalogue
-from linerate.requirement import parse
+from linerate.sentence import parse
 from linerate.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, judge
 from linerate.verdict import Ruling, Verdict, weigh_loss
 

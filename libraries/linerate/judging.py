@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from .cross_check import SETTLE, lost_at_router, received_too_many
 from .errors import BenchError, LinerateError
 from .methods.cost import cost
+from .methods.latency import latency
 from .methods.saturate import saturate
 from .methods.sequential import Conditions
 from .methods.verify import verify
@@ -86,7 +87,7 @@ class Judge:
 
     def _method(self, requirement: Requirement, keep: Callable[[Trial, Tally], None]) -> Verdict:
         session = self.session
-        goal, load, link_bps = session.plan.goal, session.load_for(requirement), session.link_bps
+        goal, load, link_bps = session.plan.goal_for(requirement), session.load_for(requirement), session.link_bps
         conditions = Conditions(session.plan.testbed.tolerances(), session.bench.facts.clock_speed, keep)
         match requirement.quantity:
             case Quantity.THROUGHPUT:
@@ -96,14 +97,22 @@ class Judge:
                 return verify(requirement, load, goal, session.measure, link_bps, conditions)
             case Quantity.FORWARDING_RATE:
                 return saturate(requirement, load, goal, session.measure, link_bps, conditions)
+            case Quantity.LATENCY | Quantity.JITTER:
+                return latency(requirement, load, goal, session.measure, link_bps, conditions, self._clock())
             case Quantity.COST:
                 clear = session.router_connected.clear
                 return cost(requirement, load, goal, session.measure, clear, self._cycles, link_bps, conditions)
 
     def inconclusive(self, requirement: Requirement, reason: str, trials: tuple[Trial, ...] = ()) -> Verdict:
         """The verdict that the bench could not tell, and why."""
-        session = self.session
-        return Verdict(requirement, session.plan.goal, Ruling.INCONCLUSIVE, reason, trials, session.link_bps, {})
+        goal, link_bps = self.session.plan.goal_for(requirement), self.session.link_bps
+        return Verdict(requirement, goal, Ruling.INCONCLUSIVE, reason, trials, link_bps, {})
+
+    def _clock(self) -> str:
+        """Resolution and bias of the generator's clock, in words."""
+        if self.session.simulated:
+            return "a modelled latency"
+        return "stamped by the generator in software; its own part of the latency is not taken off"
 
     def _surplus(self, verdict: Verdict, before: Telemetry, after: Telemetry) -> str | None:
         """Where more came back than the router sent, in words. Counters that may lag are read again after SETTLE s."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .errors import ConfigError, SentenceError
+from .generators.streams import probe_size
 from .goals import Goal, read_goal
 from .platforms import Platform, Software, read_platform
 from .profiles import Catalogue
 from .project import Project
-from .requirement import Quantity, Requirement, parse
+from .requirement import Quantity, Requirement
+from .sentence import parse
 from .testbed.settings import Testbed, read_testbed
 
 
@@ -45,10 +47,30 @@ class Plan:
             Catalogue.read(project.profiles),
         )
 
+    def goal_for(self, requirement: Requirement) -> Goal:
+        """The goal, with the duration sum that the sentence asks for."""
+        if requirement.lasting is None:
+            return self.goal
+        return self.goal.model_copy(update={"duration_sum": requirement.lasting})
+
     def requirement(self, sentence: str) -> Requirement:
         """The sentence, understood and checked against the platform's ports. Raises SentenceError."""
         found = parse(sentence, self.catalogue)
         found.check(self.platform.link_bps)
+        trial = self.goal.final_trial_duration
+        if found.lasting is not None and found.lasting < trial:
+            raise SentenceError(
+                f"'{sentence}': {found.lasting:g} s is less than one trial of goal '{self.goal.goal}' ({trial:g} s)"
+            )
+        if found.statistic is not None:
+            self._check_probe(sentence, found)
         if found.quantity is Quantity.COST and self.software.shell != "vpp":
             raise SentenceError(f"'{sentence}': cycles per packet are read from VPP; {self.software_name} shows none")
         return found
+
+    def _check_probe(self, sentence: str, requirement: Requirement) -> None:
+        try:
+            for frame in requirement.profile.frames:
+                probe_size(requirement.profile, frame)
+        except ValueError as error:
+            raise SentenceError(f"'{sentence}': {error}") from None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from .embedded.faults import Fault
 from .embedded.shells.control import Control
 from .errors import BenchError
-from .generators.base import Generator, Way
+from .generators.base import Generator, Probe, Way
 from .plan import Plan
 from .profiles import Profile
 from .requirement import Quantity, Requirement
@@ -35,7 +35,7 @@ class Session:
     bench: Bench
     generator: Generator | None = None
     router: Router | None = None
-    _prepared: tuple[Profile, bool] | None = field(default=None, repr=False)
+    _prepared: tuple[Profile, bool, Probe | None] | None = field(default=None, repr=False)
     _watch: RouterWatch | None = None
     _versions: Mapping[str, str] = field(default_factory=dict)
 
@@ -124,14 +124,25 @@ class Session:
         forward, backward = Way(first, second), Way(second, first, swapped=True)
         return (forward, backward) if bidirectional else (forward,)
 
-    def put_traffic(self, profile: Profile, bidirectional: bool) -> None:
+    def put_traffic(self, profile: Profile, bidirectional: bool, probe: Probe | None = None) -> None:
         """Put the profile's streams on the ports, unless they are there already."""
-        if self._prepared == (profile, bidirectional):
+        if self._prepared == (profile, bidirectional, probe):
             return
         refuse(profile, self.router.lacking if self.router else {})
         self._prepared = None
-        self._generator.prepare(profile, self.ways(bidirectional))
-        self._prepared = (profile, bidirectional)
+        self._generator.prepare(profile, self.ways(bidirectional), probe)
+        self._prepared = (profile, bidirectional, probe)
+
+    def put_traffic_of(self, requirement: Requirement) -> None:
+        """Put a sentence's streams on the ports, with probe frames where it speaks of latency."""
+        self.put_traffic(requirement.profile, requirement.bidirectional, self.probe_for(requirement))
+
+    def probe_for(self, requirement: Requirement) -> Probe | None:
+        """As many probe frames as the statistic needs in a trial, twice over, but no more than a tenth of the load."""
+        if requirement.statistic is None:
+            return None
+        enough = 2 * requirement.statistic.frames_needed / self.plan.goal.final_trial_duration
+        return Probe(min(max(PROBE_PPS, enough), self.load_for(requirement).pps / 10))
 
     def maximum_load(self, profile: Profile) -> Load:
         """The most that the testbed lets its generator be asked for, per port."""

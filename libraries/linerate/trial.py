@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from .latency import LatencyCount
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -93,7 +95,8 @@ class Outcome:
     """What one trial left: ``duration`` s asked, ``elapsed`` s of transmission really taken, counts per direction.
 
     ``started`` is Unix time in s. ``problems`` are those the generator itself saw; :func:`judge` adds the rest.
-    ``readings`` are the generator's further figures (CPU in per cent, queue_full …), kept as evidence.
+    ``readings`` are the generator's further figures (CPU in per cent, queue_full …), kept as evidence. ``latency``: of
+    the directions that had probe frames.
     """
 
     load: Load
@@ -103,6 +106,7 @@ class Outcome:
     directions: tuple[DirectionCount, ...]
     problems: tuple[Problem, ...] = ()
     readings: Mapping[str, float] = field(default_factory=dict)
+    latency: tuple[LatencyCount, ...] = ()
 
 
 Measure = Callable[[Load, float], Outcome]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
+from ..latency import LatencyCount
 from ..trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from ..units import Rate
 
@@ -93,6 +94,7 @@ class TrialRecord:
             "seen_by_generator": [_problem(problem) for problem in outcome.problems],
             "problems": [_problem(problem) for problem in self.trial.problems],
             "readings": {name: _finite(value) for name, value in outcome.readings.items()},
+            "latency": [_latency(item) for item in outcome.latency],
         }
 
     @classmethod
@@ -108,6 +110,8 @@ class TrialRecord:
             tuple(_read_direction(item) for item in take("directions", list)),
             tuple(_read_problem(item) for item in take("seen_by_generator", list)),
             {name: _read_figure(name, value) for name, value in readings.items()},
+            # written since 0.2; older records have none
+            tuple(_read_latency(item) for item in data.get("latency", ())),
         )
         problems = tuple(_read_problem(item) for item in take("problems", list))
         return cls(
@@ -306,6 +310,40 @@ def _read_direction(data: Any) -> DirectionCount:
     take = _Taker(data, None)
     names = ("tx_port", "rx_port", "intended", "offered", "forwarded", "offered_bytes", "forwarded_bytes")
     return DirectionCount(*(take(name, int) for name in names))
+
+
+def _latency(count: LatencyCount) -> dict[str, Any]:
+    return {
+        "tx_port": count.tx_port,
+        "rx_port": count.rx_port,
+        "sent": count.sent,
+        "received": count.received,
+        "mean_us": count.mean,
+        "minimum_us": count.minimum,
+        "maximum_us": count.maximum,
+        "jitter_us": count.jitter,
+        "histogram_us": {str(key): frames for key, frames in count.histogram.items()},
+        "out_of_order": count.out_of_order,
+        "duplicates": count.duplicates,
+    }
+
+
+def _read_latency(data: Any) -> LatencyCount:
+    take = _Taker(data, None)
+    histogram = take("histogram_us", dict)
+    return LatencyCount(
+        tx_port=take("tx_port", int),
+        rx_port=take("rx_port", int),
+        sent=take("sent", int),
+        received=take("received", int),
+        mean=take.number("mean_us"),
+        maximum=take.number("maximum_us"),
+        jitter=take.number("jitter_us"),
+        minimum=take("minimum_us", float, int, type(None)),
+        histogram={int(key): int(_read_figure(key, frames)) for key, frames in histogram.items()},
+        out_of_order=take("out_of_order", int),
+        duplicates=take("duplicates", int),
+    )
 
 
 def _problem(problem: Problem) -> dict[str, str]:

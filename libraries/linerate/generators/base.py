@@ -33,6 +33,13 @@ class Way:
     swapped: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Frames whose latency is measured, among the others: ``pps`` of them per second into each sending port."""
+
+    pps: float
+
+
 class Generator(Protocol):
     """A connected generator that holds its ports. Every call has a time limit and raises BenchError beyond it."""
 
@@ -46,8 +53,11 @@ class Generator(Protocol):
         """Versions of server, client and protocol, as evidence."""
         ...
 
-    def prepare(self, profile: Profile, ways: tuple[Way, ...]) -> None:
-        """Put the profile's streams on the sending ports, replacing what was there."""
+    def prepare(self, profile: Profile, ways: tuple[Way, ...], probe: Probe | None = None) -> None:
+        """Put the profile's streams on the sending ports, replacing what was there.
+
+        With *probe*, some of the load's frames are probes, and outcomes tell their latency.
+        """
         ...
 
     def measure(self, load: Load, duration: float) -> Outcome:

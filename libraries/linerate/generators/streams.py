@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import ipaddress
 import struct
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..ip_header import way_back
 from ..profiles import ETHERNET, IP, AddressRange, Flows, FrameClass, Headers, Profile
 from ..units import FCS
-from .base import Way
+from .base import Probe, Way
 
 IPV4 = ETHERNET
 """Offset of the IPv4 header in a frame without tags and labels."""
 
 VARYING = {4: (12, 16), 6: (20, 36)}
 """Offsets in the IP header of the four bytes of source and destination address that vary."""
+
+MARK = 16
+"""Bytes of payload that TRex writes number and moment of a probe frame into (its flow_stat_payload_header)."""
 
 GAP = 0.1
 """Microseconds by which each further size of a mix begins later, as in TRex's own mixes, so that they do not burst."""
@@ -54,14 +57,20 @@ class Stream:
     gap: float = 0.0
     variables: tuple[Variable, ...] = ()
     fix_ipv4: int | None = None
+    group: int | None = None
+    """Number of the group whose latency is measured; its rate is ``pps``, whatever the multiplier."""
+    pps: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         return asdict(self)
 
 
-def streams(profile: Profile, way: Way) -> tuple[Stream, ...]:
-    """The streams that the sending port of *way* needs for *profile*, one per frame size or captured frame."""
+def streams(profile: Profile, way: Way, probe: Probe | None = None) -> tuple[Stream, ...]:
+    """The streams that the sending port of *way* needs for *profile*: one per size or captured frame, and *probe*.
+
+    Raises ValueError for a profile whose frames cannot be probes.
+    """
     flows = profile.flows.reversed() if way.swapped else profile.flows
     headers = profile.headers.reversed() if way.swapped else profile.headers
     variables = _variables(flows, headers)
@@ -72,7 +81,30 @@ def streams(profile: Profile, way: Way) -> tuple[Stream, ...]:
         fixed = headers.ip if variables and headers.version == 4 else None
         return Stream(frame_bytes(item.size, flows, headers).hex(), share, gap, variables, fixed)
 
-    return tuple(stream(item, share, round(GAP * index, 6)) for index, (item, share) in enumerate(profile.shares()))
+    found = [stream(item, share, round(GAP * index, 6)) for index, (item, share) in enumerate(profile.shares())]
+    if probe is not None:
+        # of the commonest size, and in the same flows: it waits in the same queues
+        commonest = max(profile.shares(), key=lambda row: row[1])[0]
+        item = FrameClass(probe_size(profile, commonest))
+        found.append(replace(stream(item, 0.0, 0.0), group=probe_group(way), pps=probe.pps))
+    return tuple(found)
+
+
+def probe_group(way: Way) -> int:
+    """Number of the packet group of the probe frames of *way*."""
+    return way.tx_port + 1
+
+
+def probe_size(profile: Profile, frame: FrameClass) -> int:
+    """Bytes with FCS of probe frames among *frame*: at least what the generator's mark needs behind the headers.
+
+    Raises ValueError for frames that a generator cannot mark.
+    """
+    if frame.data:
+        raise ValueError("the latency of captured frames is not measured; right would be a profile of frame sizes")
+    if profile.headers.labels:
+        raise ValueError("the latency of labelled (MPLS) frames is not measured: TRex finds its mark behind IP only")
+    return max(frame.size, profile.headers.size + MARK + FCS)
 
 
 def _variables(flows: Flows, headers: Headers) -> tuple[Variable, ...]:

@@ -19,6 +19,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from linerate.generators.trex.drain import drained
+from linerate.generators.trex.groups import group_counts
 from linerate.generators.trex.library import build_stream, load_library
 from linerate.generators.trex.service import Refusal, Service
 from linerate.generators.trex.watch import Watch, busiest_load, clean
@@ -49,6 +50,7 @@ class Session:
         self._held: list[int] = []
         self._gone = False
         self._watch = Watch(0)
+        self._streams: dict[str, list[dict[str, Any]]] = {}
         self._trip = 0.0  # s that the last question for counters took, there and back
 
     def command(self, name: str) -> Callable[..., Any]:
@@ -175,6 +177,7 @@ class Session:
     def prepare(self, streams: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
         """Replace all streams: per port number, a list of :class:`linerate.generators.streams.Stream` as data."""
         client = self._connected()
+        self._streams = dict(streams)
         client.remove_all_streams(self._held)
         for port, items in streams.items():
             client.add_streams([build_stream(self.load(), item) for item in items], ports=[int(port)])
@@ -187,16 +190,20 @@ class Session:
         duration: float,
         clock_speed: float = 1.0,
         drain: float = 2.0,
+        groups: Mapping[str, int] | None = None,
     ) -> dict[str, Any]:
         """Send *rates* (frames/s per port number) for *duration* s of the bench's clock, drain, count.
 
         *ways*: sending and receiving port of each way; *drain*: see :func:`.drain.drained`. Answers counters before
         and after per port, global readings, ``elapsed`` (wall s of sending, at least and at most), ``finished``,
         ``links`` (per port: up whenever it was looked at) and what the server complained of. ``cpu_util``: the busiest
-        that the generator as a whole or a sending port was while sending, in per cent.
+        that the generator as a whole or a sending port was while sending, in per cent. ``latency``: what the server
+        says of *groups* (sending port -> packet group) as :mod:`.groups` reads it.
         """
         client, sending = self._connected(), {int(port): float(rate) for port, rate in rates.items()}
         involved = sorted({*sending, *(port for way in ways for port in way)})
+        if groups:
+            self.prepare(self._streams)  # what a group counted before goes with its last stream
         self._watch.clear()
         before = self._counters()
         trip, idle = self._trip, self._snapshot()
@@ -228,7 +235,15 @@ class Session:
             "complaints": list(self._watch.complaints),
             "cpu_util": busiest,
             "rx_cpu_util": float(first["global"].get("m_rx_cpu_util", 0)),
+            "latency": self._latency(groups or {}, ways),
         }
+
+    def _latency(self, groups: Mapping[str, int], ways: list[tuple[int, int]]) -> list[dict[str, Any]]:
+        if not groups:
+            return []
+        answer = self._client._transmit("get_pgid_stats", {"pgids": list(groups.values())})
+        self._good(answer)
+        return [found for way in ways if (found := group_counts(answer.data(), groups[str(way[0])], *way)) is not None]
 
     def capture(self, ways: list[tuple[int, int]], keep: int, **trial: Any) -> dict[str, Any]:
         """A trial during which up to *keep* frames of each receiving port are kept, as hexadecimal digits."""

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...errors import BenchError
+from ...latency import LatencyCount
 from ...profiles import Profile
 from ...trial import DirectionCount, Fault, Load, Outcome, Problem
-from ..base import GeneratorPort, Way
+from ..base import GeneratorPort, Probe, Way
 from ..steal import Ticks
-from ..streams import streams
+from ..streams import probe_group, streams
 from .probe import probe
 from .process import ClientError, ClientProcess
 
@@ -70,6 +71,7 @@ class TrexGenerator:
         """Connect. *process*: one already started, to save its 1 to 2 s of imports; this generator ends it."""
         self.settings = settings
         self._ways: tuple[Way, ...] = ()
+        self._groups: dict[str, int] = {}
         self._versions: dict[str, str] = {}
         self._closed = False
         self._process: ClientProcess | None = process
@@ -137,16 +139,23 @@ class TrexGenerator:
         """Versions of server, client, protocol and the libraries in the client's process."""
         return dict(self._versions)
 
-    def prepare(self, profile: Profile, ways: tuple[Way, ...]) -> None:
-        """Put the profile's streams on the sending ports, replacing what was there. Raises BenchError."""
+    def prepare(self, profile: Profile, ways: tuple[Way, ...], probe: Probe | None = None) -> None:
+        """Put the profile's streams on the sending ports, replacing what was there. Raises BenchError.
+
+        *probe* frames are part of the load asked for: TRex takes their fixed rate off before it multiplies the rest.
+        """
         strangers = {port for way in ways for port in (way.tx_port, way.rx_port)} - set(self.settings.ports)
         if strangers or not ways:
             named = ", ".join(str(port) for port in sorted(strangers)) or "none"
             raise BenchError(f"ports {named} are not among those held: {', '.join(map(str, self.settings.ports))}")
         self._ways = ()
-        data = {str(way.tx_port): [item.to_json() for item in streams(profile, way)] for way in ways}
+        try:
+            data = {str(way.tx_port): [item.to_json() for item in streams(profile, way, probe)] for way in ways}
+        except ValueError as error:
+            raise BenchError(f"{profile.name}: {error}") from None
         self._ask("prepare", streams=data)
         self._ways = ways
+        self._groups = {str(way.tx_port): probe_group(way) for way in ways} if probe else {}
 
     def measure(self, load: Load, duration: float) -> Outcome:
         """One trial of *duration* s of the bench's clock. Raises BenchError where there is no outcome."""
@@ -192,6 +201,7 @@ class TrexGenerator:
             "duration": duration,
             "clock_speed": self.settings.clock_speed,
             "drain": self.settings.drain,
+            "groups": self._groups,
         }
 
     def _trial_limit(self, duration: float) -> float:
@@ -283,6 +293,10 @@ def outcome(
             "queue_full": max(0.0, queue_full),
             "drain": float(answer["drained"]) * clock_speed,
         },
+        latency=tuple(
+            LatencyCount(**{**item, "histogram": {int(key): count for key, count in item["histogram"].items()}})
+            for item in answer.get("latency", ())
+        ),
     )
 
 

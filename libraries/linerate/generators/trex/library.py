@@ -51,4 +51,8 @@ def build_stream(library: SimpleNamespace, item: Mapping[str, Any]) -> Any:
     packet = builder.STLPktBuilder(
         pkt_buffer=bytes.fromhex(item["frame"]), vm=builder.STLScVmRaw(commands) if commands else None
     )
+    group = item.get("group")
+    if group is not None:
+        measured = streams.STLFlowLatencyStats(pg_id=group)
+        return streams.STLStream(packet=packet, mode=streams.STLTXCont(pps=item["pps"]), flow_stats=measured)
     return streams.STLStream(packet=packet, mode=streams.STLTXCont(pps=item["share"]), isg=item["gap"])
