@@ -72,6 +72,13 @@ class Generator(Protocol):
         """Stop all traffic now."""
         ...
 
+    def reconnect(self) -> None:
+        """Begin anew, with no streams, after a call that failed. Takes no port from anybody else unless told so.
+
+        May be tried again where it fails.
+        """
+        ...
+
     def close(self) -> None:
         """Stop traffic, release the ports, end the client's process. Harmless when repeated."""
         ...

@@ -43,10 +43,13 @@ class Bench:
         """Sentences on the bench's processes that have ended since it was opened; empty while all is well."""
         return tuple(str(death) for death in self._keeper.deaths()) if self._keeper else ()
 
-    def forgive(self) -> None:
-        """Let :meth:`problems` tell no more of processes that were started again since they ended."""
+    def forgive(self, limit: float = 0.0) -> None:
+        """Let :meth:`problems` tell no more of processes that were started again since they ended.
+
+        Waits up to *limit* s for those that are about to be.
+        """
         if self._keeper:
-            self._keeper.forgive()
+            self._keeper.forgive(limit)
 
     @property
     def failures(self) -> tuple[str, ...]:

@@ -3,8 +3,8 @@
 ``python -m linerate.testbed.keeper`` reads one :class:`~linerate.testbed.plan.Plan` as a JSON line on standard
 input, sets it up, and answers one JSON line: ``{"ready": true, "processes": {name: facts}}``, or
 ``{"error": "sentence"}`` once everything is taken down again. Then it watches: ``{"died": name, "status": n,
-"tail": …}`` for a process that ended, and where that one had asked for it, ``{"again": name}`` once it was started
-again. ``{"stop": true}`` takes the bench down and is answered with
+"tail": …, "again": s}`` for a process that ended, and where that one had asked for it (s is not null), ``{"again":
+name}`` once it was started again. ``{"stop": true}`` takes the bench down and is answered with
 ``{"stopped": true, "failures": […]}``. The end of standard input (the owner is gone) and SIGTERM do the same. SIGINT
 and SIGHUP are not for it.
 """
@@ -142,7 +142,9 @@ class Keeper:
                 if child.process.poll() is not None and not child.reported:
                     child.reported = True
                     child.read_all()
-                    say({"died": child.plan.name, "status": child.process.returncode, "tail": child.tail()})
+                    after = child.again.after if child.again else None
+                    status = child.process.returncode
+                    say({"died": child.plan.name, "status": status, "tail": child.tail(), "again": after})
                     if child.again is not None:
                         self._due.append((time.monotonic() + child.again.after, child))
             self._reap()

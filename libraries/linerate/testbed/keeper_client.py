@@ -27,13 +27,14 @@ CLOSE_LIMIT = 5.0
 class Death:
     """A process of the bench that ended by itself. ``status`` as of subprocess (negative: by that signal).
 
-    ``again``: it was started again since.
+    ``again``: it was started again since; ``returning``: it is about to be.
     """
 
     name: str
     status: int
     tail: str = ""
     again: bool = False
+    returning: bool = False
 
     def __str__(self) -> str:
         how = f"signal {-self.status}" if self.status < 0 else f"status {self.status}"
@@ -101,8 +102,11 @@ class KeeperClient:
             found.append(Death("keeper", self._process.returncode))
         return tuple(found)
 
-    def forgive(self) -> None:
-        """Tell no more of those that were started again since they ended."""
+    def forgive(self, limit: float = 0.0) -> None:
+        """Tell no more of those that were started again since they ended, once none is about to be, in *limit* s."""
+        until = time.monotonic() + limit
+        while any(death.returning for death in self.deaths()) and time.monotonic() < until:
+            time.sleep(0.02)
         with self._lock:
             self._deaths = [death for death in self._deaths if not death.again]
 
@@ -156,15 +160,23 @@ class KeeperClient:
                 data = json.loads(line)
                 if "died" in data:
                     with self._lock:
-                        self._deaths.append(Death(data["died"], data["status"], data.get("tail", "")))
+                        self._settle(data["died"], again=False)
+                        returning = data.get("again") is not None
+                        death = Death(data["died"], data["status"], data.get("tail", ""), returning=returning)
+                        self._deaths.append(death)
                 elif "again" in data:
                     with self._lock:
-                        self._deaths = [
-                            replace(row, again=True) if row.name == data["again"] else row for row in self._deaths
-                        ]
+                        self._settle(data["again"], again=True)
                 else:
                     self._answers.put(data)
         self._answers.put(None)
+
+    def _settle(self, name: str, again: bool) -> None:
+        """Those called *name* that were about to be started again were, or were not."""
+        self._deaths = [
+            replace(row, again=again, returning=False) if row.name == name and row.returning else row
+            for row in self._deaths
+        ]
 
     def _said(self) -> str:
         with contextlib.suppress(OSError):

@@ -132,10 +132,17 @@ class Session:
             )
         return found
 
-    def acquire(self, ports: list[int], force: bool = False) -> list[dict[str, Any]]:
-        """Take *ports*, stop and forget what ran on them; their descriptions."""
+    def acquire(self, ports: list[int], force: bool = False, former: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Take *ports*, stop and forget what ran on them; the handler of each.
+
+        *former*: the handlers of an earlier connection. A port that is still held by one of them is given back first;
+        one that somebody took since is not, for its handler is another.
+        """
         client = self._connected()
         self.ports(ports)  # says which of them do not exist
+        for number, handler in (former or {}).items():
+            # refused where that connection holds it no more, which is well too
+            client.ports[int(number)].transmit("release", {"handler": handler, "port_id": int(number)})
         try:
             client.acquire(ports, force=force, sync_streams=False)
         except Exception as error:
@@ -145,7 +152,7 @@ class Session:
         client.remove_all_streams(ports)
         client.set_port_attr(ports, promiscuous=False)
         client.set_service_mode(ports, False)
-        return self.ports(ports)
+        return {str(number): str(client.ports[number].handler) for number in ports}
 
     def release(self) -> dict[str, Any]:
         """Stop the traffic and give the ports back."""

@@ -73,7 +73,7 @@ class TrexGenerator:
         self._ways: tuple[Way, ...] = ()
         self._groups: dict[str, int] = {}
         self._versions: dict[str, str] = {}
-        self._closed = False
+        self._handlers: dict[str, str] = {}
         self._process: ClientProcess | None = process
         try:
             if settings.client != "pypi":
@@ -84,12 +84,15 @@ class TrexGenerator:
                 )
             if not settings.ports:
                 raise BenchError("a TRex generator needs at least one port; right would be for example 'ports: [0, 1]'")
-            self._process = process or ClientProcess()  # imports while the server is being asked
-            probe(settings.server, settings.sync_port, settings.async_port)
-            self._open()
+            self._connect(process)
         except BaseException:
             self.close()
             raise
+
+    def _connect(self, process: ClientProcess | None = None) -> None:
+        self._process = process or ClientProcess()  # imports while the server is being asked
+        probe(self.settings.server, self.settings.sync_port, self.settings.async_port)
+        self._open()
 
     def _open(self) -> None:
         setting = self.settings
@@ -102,7 +105,9 @@ class TrexGenerator:
                 async_port=setting.async_port,
                 username=setting.username,
             )
-            self._call("acquire", ports=list(setting.ports), force=setting.force)
+            self._handlers = self._call(
+                "acquire", ports=list(setting.ports), force=setting.force, former=self._handlers
+            )
         except ClientError as error:
             if error.kind == "install":
                 raise BenchError(f"{error}; right would be trex-stl-lib 0.3: pip install trex-stl-lib==0.3") from error
@@ -176,6 +181,20 @@ class TrexGenerator:
         """Stop all traffic now. Raises BenchError."""
         self._ask("stop")
 
+    def reconnect(self) -> None:
+        """Begin anew: end the client's process and let another one connect and take the ports. Raises BenchError.
+
+        Ports that are still held by this generator are taken over; from anybody else only as the settings' ``force``
+        says. There are no streams afterwards. Where it fails, it may be tried again.
+        """
+        self.close()
+        self._ways = ()
+        try:
+            self._connect()
+        except BaseException:
+            self.close()
+            raise
+
     def close(self) -> None:
         """Stop traffic, release the ports, end the client's process. Harmless when repeated."""
         process, self._process = self._process, None
@@ -222,6 +241,9 @@ class TrexGenerator:
                 raise BenchError(f"the TRex server at {where} no longer answers: {error}") from error
             if error.kind == "taken":
                 raise BenchError(f"the ports of the TRex server at {where} are no longer ours: {error}") from error
+            if "API handler" in str(error):
+                # each server draws its own; the client's requests carry that of the server it met
+                raise BenchError(f"the TRex server at {where} was started again meanwhile: {error}") from error
             raise BenchError(f"the TRex server at {where}, asked to {command}: {error}") from error
 
 
