@@ -7,8 +7,6 @@ sentence counts both directions in total, they stand on one another; else side b
 from __future__ import annotations
 
 import base64
-import io
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -16,26 +14,8 @@ from typing import Any
 
 from ..trial import Trial
 from ..units import line_rate_pps
+from .canvas import DEMAND, FAINT, GRID, LOST, WAYS, canvas, unit
 from .rates import Row, Traffic, name_of, percent, rows
-from .tables import SIMULATED
-
-_WAYS = ("#2c6fa6", "#59a3c9", "#7a68a6", "#a996c9")
-_LOST = "#d1382c"
-_INK = "#2b3540"
-_FAINT = "#8a95a0"
-_DEMAND = "#0d7a4f"
-_STYLE = {
-    "svg.hashsalt": "linerate",
-    # text stays text: it can be read, searched and copied
-    "svg.fonttype": "none",
-    "font.size": 10.5,
-    "axes.edgecolor": _FAINT,
-    "axes.labelcolor": _INK,
-    "text.color": _INK,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-    "hatch.linewidth": 0.7,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,47 +39,22 @@ def trials_plot(
 
     *link_bps*: link speed of one direction in L1 bit/s; *in_total*: the sentence counts both directions together.
     """
-    # matplotlib takes long to import, and most of a run needs none of it
-    import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
     shown = rows(trials, traffic, link_bps)
     line = line_rate_pps(link_bps, traffic.mean_size)
     highest = _highest(shown, demand, in_total) or line
-    unit, factor = _unit(highest)
-    with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(9.4, 4.5), layout="constrained")
-        FigureCanvasSVG(figure)
-        axes = figure.add_subplot()
+    named, factor = unit(highest)
+    with canvas(title, simulated) as made:
+        axes = made.axes
         ways = list(dict.fromkeys(row.way for row in shown))
         _mark_invalid(axes, trials, highest * 1.12 / factor)
         labels = _bars(axes, trials, shown, ways, factor, in_total)
         labels |= _demand(axes, demand, factor)
         limit = line * (len(ways) if in_total else 1)
         if limit <= highest * 1.1:
-            axes.axhline(limit / factor, color=_FAINT, linewidth=1, linestyle=":", zorder=1)
-        _axes(axes, trials, unit, factor, highest, line)
-        if simulated:
-            axes.text(
-                0.5,
-                0.5,
-                "SIMULATED",
-                transform=axes.transAxes,
-                ha="center",
-                va="center",
-                rotation=18,
-                fontsize=62,
-                color=_FAINT,
-                alpha=0.16,
-                weight="bold",
-                zorder=5,
-            )
-        _titles(figure, axes, title, simulated)
-        _legend(figure, labels)
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "linerate", "Title": title})
-    return out.getvalue()
+            axes.axhline(limit / factor, color=FAINT, linewidth=1, linestyle=":", zorder=1)
+        _axes(axes, trials, named, factor, highest, line)
+        made.legend(labels)
+    return made.svg
 
 
 def svg_image(name: str, svg: str) -> str:
@@ -115,10 +70,6 @@ def _highest(shown: Sequence[Row], demand: Demand | None, in_total: bool) -> flo
         key = id(row.trial)
         heights[key] = heights.get(key, 0.0) + height if in_total else max(heights.get(key, 0.0), height)
     return max([*heights.values(), demand.pps if demand else 0.0])
-
-
-def _unit(pps: float) -> tuple[str, float]:
-    return ("Mpps", 1e6) if pps >= 1e6 else ("kpps", 1e3) if pps >= 1e3 else ("pps", 1.0)
 
 
 def _bars(
@@ -138,7 +89,7 @@ def _bars(
             x = index if in_total else index + (way - (len(ways) - 1) / 2) * width
             base = level if in_total else 0.0
             height = min(row.forwarded.pps, row.offered.pps) / factor
-            bar = axes.bar(x, height, width * 0.94, base, color=_WAYS[way % len(_WAYS)], zorder=3)
+            bar = axes.bar(x, height, width * 0.94, base, color=WAYS[way % len(WAYS)], zorder=3)
             if not trial.number:
                 # a warm-up proves nothing
                 bar[0].set_alpha(0.45)
@@ -166,7 +117,7 @@ def _rest(
     lost = sum(max(0.0, row.offered.pps - row.forwarded.pps) for row in mine) / factor
     unsent = sum(max(0.0, row.intended.pps - row.offered.pps) for row in mine) / factor
     if lost > 0:
-        drawn.setdefault("lost", axes.bar(x, lost, width * 0.94, level, color=_LOST, zorder=3))
+        drawn.setdefault("lost", axes.bar(x, lost, width * 0.94, level, color=LOST, zorder=3))
         ratio = sum(row.count.lost for row in mine) / sum(row.count.offered for row in mine)
         if labelled:
             axes.annotate(
@@ -176,7 +127,7 @@ def _rest(
                 textcoords="offset points",
                 ha="center",
                 fontsize=8.5,
-                color=_LOST,
+                color=LOST,
                 zorder=6,
             )
     # less than the width of a line is not seen; a legend entry for it would puzzle
@@ -187,7 +138,7 @@ def _rest(
             width * 0.94,
             level + lost,
             facecolor="white",
-            edgecolor=_FAINT,
+            edgecolor=FAINT,
             hatch="////",
             linewidth=0.8,
             zorder=3,
@@ -206,23 +157,23 @@ def _mark_invalid(axes: Any, trials: Sequence[Trial], top: float) -> None:
 def _demand(axes: Any, demand: Demand | None, factor: float) -> dict[str, Any]:
     if demand is None:
         return {}
-    return {demand.label: axes.axhline(demand.pps / factor, color=_DEMAND, linewidth=1.8, linestyle="--", zorder=4)}
+    return {demand.label: axes.axhline(demand.pps / factor, color=DEMAND, linewidth=1.8, linestyle="--", zorder=4)}
 
 
-def _axes(axes: Any, trials: Sequence[Trial], unit: str, factor: float, highest: float, line: float) -> None:
+def _axes(axes: Any, trials: Sequence[Trial], named: str, factor: float, highest: float, line: float) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     names = [name_of(trial) for trial in trials]
     axes.set_xlim(-0.5, max(len(trials), 1) - 0.5)
     axes.set_ylim(0, highest * 1.12 / factor)
     axes.set_xlabel("trial")
-    axes.set_ylabel(f"rate [{unit}]")
+    axes.set_ylabel(f"rate [{named}]")
     axes.xaxis.set_major_locator(MaxNLocator(min(20, max(len(trials), 1)), integer=True))
     axes.xaxis.set_major_formatter(
         FuncFormatter(lambda x, _: names[round(x)] if 0 <= round(x) < len(names) and abs(x - round(x)) < 1e-6 else "")
     )
     axes.tick_params(axis="x", length=0)
-    axes.grid(axis="y", color="#dde3e8", linewidth=0.8, zorder=0)
+    axes.grid(axis="y", color=GRID, linewidth=0.8, zorder=0)
     axes.set_axisbelow(True)
     axes.spines[["top"]].set_visible(False)
     second = axes.secondary_yaxis(
@@ -230,23 +181,4 @@ def _axes(axes: Any, trials: Sequence[Trial], unit: str, factor: float, highest:
     )
     second.set_ylabel("% of one direction's line rate")
     if not trials:
-        axes.text(0, highest * 0.56 / factor, "no trial was run", ha="center", color=_FAINT)
-
-
-def _titles(figure: Any, axes: Any, title: str, simulated: bool) -> None:
-    axes.set_title(textwrap.fill(title, 84), loc="left", fontsize=12, weight="bold", pad=10, parse_math=False)
-    if simulated:
-        figure.suptitle(SIMULATED, x=0.995, ha="right", fontsize=9.5, color="#9a3a06", weight="bold")
-
-
-def _legend(figure: Any, drawn: dict[str, Any]) -> None:
-    if drawn:
-        figure.legend(
-            list(drawn.values()),
-            list(drawn),
-            loc="outside lower center",
-            ncols=min(5, len(drawn)),
-            frameon=False,
-            fontsize=9.5,
-            handlelength=1.2,
-        )
+        axes.text(0, highest * 0.56 / factor, "no trial was run", ha="center", color=FAINT)
