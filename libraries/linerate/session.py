@@ -15,6 +15,7 @@ from .errors import BenchError
 from .generators.base import Generator, Probe, Way
 from .plan import Plan
 from .profiles import Profile
+from .recovery import Recovery
 from .requirement import Quantity, Requirement
 from .router_watch import RouterWatch
 from .routers import make
@@ -35,6 +36,7 @@ class Session:
     bench: Bench
     generator: Generator | None = None
     router: Router | None = None
+    recovery: Recovery = field(default_factory=Recovery, repr=False)
     _prepared: tuple[Profile, bool, Probe | None] | None = field(default=None, repr=False)
     _watch: RouterWatch | None = None
     _versions: Mapping[str, str] = field(default_factory=dict)
@@ -58,7 +60,16 @@ class Session:
     def connect_generator(self, connect: Callable[[Bench], Generator]) -> None:
         """Take the generator's ports, and check that they are what the platform says."""
         self.generator = connect(self.bench)
-        for port in self.generator.ports:
+        self._check_ports()
+
+    def reconnect_generator(self) -> None:
+        """A new connection in place of one that failed, with no streams yet. Raises BenchError."""
+        self._prepared = None
+        self._generator.reconnect()
+        self._check_ports()
+
+    def _check_ports(self) -> None:
+        for port in self._generator.ports:
             if not port.link_up:
                 raise BenchError(
                     f"the generator's port {port.index} has no link; check the cable and the router's port"
@@ -125,12 +136,14 @@ class Session:
         return (forward, backward) if bidirectional else (forward,)
 
     def put_traffic(self, profile: Profile, bidirectional: bool, probe: Probe | None = None) -> None:
-        """Put the profile's streams on the ports, unless they are there already."""
+        """Put the profile's streams on the ports, unless they are there already: a sentence begins."""
+        self.recovery.before_sentence(self)
         if self._prepared == (profile, bidirectional, probe):
             return
         refuse(profile, self.router.lacking if self.router else {})
         self._prepared = None
-        self._generator.prepare(profile, self.ways(bidirectional), probe)
+        with self.recovery.watching():
+            self._generator.prepare(profile, self.ways(bidirectional), probe)
         self._prepared = (profile, bidirectional, probe)
 
     def put_traffic_of(self, requirement: Requirement) -> None:
@@ -156,10 +169,11 @@ class Session:
 
     def measure(self, load: Load, duration: float) -> Outcome:
         """One trial; raises BenchError where a part of the bench has died."""
-        dead = self.bench.problems()
-        if dead:
-            raise BenchError("; ".join(dead))
-        return self._generator.measure(load, duration)
+        with self.recovery.watching():
+            dead = self.bench.problems()
+            if dead:
+                raise BenchError("; ".join(dead))
+            return self._generator.measure(load, duration)
 
     def warm_up(self, requirement: Requirement) -> Trial | None:
         """A first trial that is not judged (caches, frequency scaling). None where the goal has none."""
@@ -191,7 +205,8 @@ class Session:
     def capture(self, profile: Profile, bidirectional: bool, load: Load, limit: int) -> Mapping[int, tuple[bytes, ...]]:
         """A short trial whose received frames are looked at: port -> frames without FCS."""
         self.put_traffic(profile, bidirectional)
-        return self._generator.capture(load, 1.0, limit)
+        with self.recovery.watching():
+            return self._generator.capture(load, 1.0, limit)
 
     # -- the router ----------------------------------------------------------------------------------------------------
 
