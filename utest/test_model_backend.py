@@ -18,14 +18,14 @@ from linerate.platforms import read_platform
 from model_bench import PROJECT, HandClock, bench, configuration, traffic
 
 
-def balance(backend: ModelBackend) -> None:
+def balance(backend: ModelBackend, waiting: int = 0) -> None:
+    """Every frame has one fate, but for those *waiting* at the most in the rings."""
     interfaces = backend.state().interfaces
     for port, interface in enumerate(interfaces):
         assert backend.counters(port).opackets == interface.rx_packets + interface.rx_missed
     lost = sum(interface.no_route + interface.tx_dropped for interface in interfaces)
-    assert sum(one.rx_packets for one in interfaces) == sum(one.tx_packets for one in interfaces) + lost
-    for port, interface in enumerate(interfaces):
-        assert backend.counters(port).ipackets == interface.tx_packets
+    came, left = sum(one.rx_packets for one in interfaces), sum(one.tx_packets for one in interfaces)
+    assert 0 <= came - left - lost <= waiting
 
 
 @given(
@@ -70,7 +70,7 @@ def test_at_rest_every_frame_has_one_fate(
         now = backend.counters(0).ipackets, backend.counters(1).ipackets
         assert now >= before
         before = now
-        balance(backend)
+        balance(backend, waiting=8 * 1024)
     clock.time = 3.0
     balance(backend)
     assert backend.counters(1).ipackets <= backend.counters(0).opackets

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from .groups import Delay
 from .model.forwarding import Forwarding, Load
-from .model.latency import latency_of
+from .model.latency import latency_of, least_of
+from .model.rings import Released
 from .model.schema import RouterModel
 
 
-def delay_of(model: RouterModel, forwarding: Forwarding, loads: list[Load], number: int) -> Delay:
-    """How late the frames of the stream *number* of *loads* are, in µs."""
-    found = latency_of(model, forwarding, loads, number)
+def delay_of(
+    model: RouterModel, forwarding: Forwarding, loads: list[Load], number: int, waiting: Mapping[tuple[int, int], int]
+) -> Delay:
+    """How late the frames of the stream *number* of *loads* are, in µs; *waiting*: frames in each ring."""
+    found = latency_of(model, forwarding, loads, number, waiting)
     return Delay(found.least, found.wait, found.most)
+
+
+def delay_after(model: RouterModel, released: Released) -> Delay:
+    """How late frames are that had to wait in a ring, in µs."""
+    least = least_of(model, released.sending.size)
+    return Delay(least + released.usec / 2, released.usec / 2, least + 2 * released.usec)

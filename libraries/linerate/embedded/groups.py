@@ -77,18 +77,21 @@ class Groups:
         sent: int,
         exits: Mapping[int, int],
         delay: Delay,
+        lost: int | None = None,
     ) -> None:
-        """*sent* frames of *size* bytes with FCS left by *port*; of them *exits* came back, {port: frames}."""
-        rule = traffic.flow_stats
-        if rule is None or not sent:
+        """*sent* frames of *size* bytes with FCS left by *port*, and *exits* came back, {port: frames}.
+
+        *lost*: what of them will never come; None: all that did not come back.
+        """
+        rule, arrived = traffic.flow_stats, sum(exits.values())
+        if rule is None or not (sent or arrived):
             return
         group = self._groups.setdefault(int(rule["stream_id"]), _Group())
         _add(group.sent[port], sent, size)
         for way, frames in exits.items():
             _add(group.received[way], frames, size)
         if rule["rule_type"] == "latency":
-            arrived = sum(exits.values())
-            group.missing += sent - arrived
+            group.missing += sent - arrived if lost is None else lost
             if arrived:
                 # a gap in the sequence is seen when the next frame arrives
                 group.lost, group.missing = group.lost + group.missing, 0

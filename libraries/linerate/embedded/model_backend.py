@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Set
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,7 +34,7 @@ from .model.flows import HEADERS, Flow, check
 from .model.forwarding import Fate, Forwarding, Load, Part, forward, parts_of
 from .model.ports import Port
 from .model.rings import Released, Rings
-from .model.routing import Fib, SetUp
+from .model.routing import Fib, SetUp, answers, check_names
 from .model.sampling import leaving
 from .model.schema import RouterModel, load_platform, router_model
 from .model.telemetry import Telemetry
@@ -90,10 +91,7 @@ class ModelBackend:
 
     @classmethod
     def from_specification(cls, specification: Mapping[str, Any], clock: Now) -> Self:
-        """What the embedded server is told.
-
-        ``platform_file``, ``software``, ``rx_queues``, ``noise``, ``seed``, ``set_up``.
-        """
+        """As the server is told: ``platform_file``, ``software``, ``rx_queues``, ``noise``, ``seed``, ``set_up``."""
         path = Path(specification["platform_file"])
         return cls(
             load_platform(path),
@@ -135,8 +133,7 @@ class ModelBackend:
         for index, streams in traffic.items():
             self._drop(index)
             for stream in streams:
-                gap = stream.isg_usec / 1e6
-                if gap < lasts:
+                if (gap := stream.isg_usec / 1e6) < lasts:
                     sending = Sending(index, stream, self._parts_of(stream), now + gap, lasts - gap)
                     self._later.append((now + gap, sending))
         self._begin_due(now)
@@ -231,11 +228,7 @@ class ModelBackend:
 
     def answers(self, port: int, address: str) -> bool | None:
         """Whether the router's interface at *port* is up and has this IPv4 address; None: it has none yet."""
-        own = [row for name, row in self._configuration.addresses if name == self._port(port).name]
-        if not own:
-            return None
-        up = self._port(port).name in self._configuration.up
-        return up and address in (row.partition("/")[0] for row in own)
+        return answers(self._configuration, self._port(port).name, address)
 
     def close(self) -> None:
         """Stop everything."""
@@ -263,10 +256,7 @@ class ModelBackend:
     def configure(self, configuration: RouterConfiguration) -> None:
         """Take over a whole configuration. Raises ValueError with a sentence."""
         now = self._advance()
-        named = [*configuration.up, *(row[0] for row in (*configuration.addresses, *configuration.neighbours))]
-        for name in named:
-            if name not in self._numbers:
-                raise ValueError(f"no interface '{name}'; known: {', '.join(self._numbers)}")
+        check_names(configuration, self._numbers)
         self._fib = Fib(configuration, self._set_up)
         self._configuration = configuration
         self._chance.cold()
@@ -294,10 +284,9 @@ class ModelBackend:
         return now
 
     def _next_event(self) -> float:
-        end = min((sending.over for sending in self._sending), default=math.inf)
         begin = self._later[0][0] if self._later else math.inf
-        change = min(self._chance.next_change(self._offered), self._rings.next_change())
-        return min(end, begin, self._last + change)
+        end = min((sending.over for sending in self._sending), default=math.inf)
+        return min(end, begin, self._last + min(self._chance.next_change(self._offered), self._rings.next_change()))
 
     def _begin_due(self, now: float) -> None:
         self._later.sort(key=lambda row: row[0])
@@ -308,9 +297,8 @@ class ModelBackend:
         del self._later[:due]
 
     def _all(self) -> list[Sending]:
-        paused = [row for rows in self._paused.values() for row in rows]
         later = [*self._later, *(row for rows in self._held.values() for row in rows)]
-        return [*self._sending, *paused, *(sending for _, sending in later)]
+        return [*self._sending, *chain(*self._paused.values()), *(sending for _, sending in later)]
 
     def _count(self, now: float) -> None:
         self._telemetry.add(self._forwarding, now - self._last)
@@ -345,10 +333,8 @@ class ModelBackend:
         if row.exit is None:
             self._ports[sending.port].enter(Counts(no_route=row.frames), sending.size, 0)
             return
-        if sending.traffic.flow_stats:
-            delay = delay_after(self._exact, row)
-            exits = {row.exit: row.frames}
-            self._groups.book(self._last, sending.port, sending.traffic, sending.size, 0, exits, delay, 0)
+        exits, delay = {row.exit: row.frames}, delay_after(self._exact, row)
+        self._groups.book(self._last, sending.port, sending.traffic, sending.size, 0, exits, delay, 0)
         self._ports[row.exit].leave(row.frames, sending.size)
         self._keep(sending, range(sending.counts.offered - row.frames, sending.counts.offered), row.exit, row.frames)
 
@@ -356,8 +342,8 @@ class ModelBackend:
         port = self._ports[way]
         room = min(port.capture_limit - len(port.captured), frames)
         if room > 0:
-            found = leaving(sending.traffic, numbers[: 4 * room], self._fib, port.name, port.router_mac, room)
-            port.captured = (*port.captured, *(CapturedFrame(way, data, self._last) for data in found))
+            seen = leaving(sending.traffic, numbers[: 4 * room], self._fib, port.name, port.router_mac, room)
+            port.captured += tuple(CapturedFrame(way, data, self._last) for data in seen)
 
     def _settle(self, now: float) -> None:
         """Compute anew what is sent and what becomes of it."""
@@ -375,8 +361,7 @@ class ModelBackend:
             entering = []
         self._entering = {sending: number for number, sending in enumerate(entering)}
         self._loads = [Load(row.port, row.pps, row.size, row.parts) for row in entering]
-        found = forward(self._model, self._loads)
-        self._forwarding = self._rings.settle(self._model, found, self._loads, entering)
+        self._forwarding = self._rings.settle(self._model, forward(self._model, self._loads), self._loads, entering)
         for sending, fate in zip(entering, self._forwarding.fates, strict=True):
             sending.fate(fate)
         for sending in self._sending:
@@ -385,10 +370,8 @@ class ModelBackend:
 
     def _delay(self, sending: Sending) -> Delay:
         # a stream of which no frame enters has none that could be late
-        number = self._entering.get(sending)
-        return Delay(0.0, 0.0) if number is None else self._late(number)
-
-    def _late(self, number: int) -> Delay:
+        if (number := self._entering.get(sending)) is None:
+            return Delay(0.0, 0.0)
         return delay_of(self._model, self._forwarding, self._loads, number, self._rings.waiting)
 
     # -- small things
@@ -405,8 +388,7 @@ class ModelBackend:
         return self._ports[index]
 
     def _route(self, flow: Flow | None) -> int | None:
-        found = self._fib.way(flow)
-        return self._numbers[found.interface] if found else None
+        return self._numbers[found.interface] if (found := self._fib.way(flow)) else None
 
     def _parts_of(self, stream: StreamTraffic) -> tuple[Part, ...]:
         key = (stream.frame[:HEADERS], stream.variables)

@@ -16,10 +16,14 @@ _TINY = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Frames of a stream. ``exits``: (port, frames) that left the router; together they are ``offered``."""
+    """Frames of a stream. ``exits``: (port, frames) that left the router at once; together they are ``offered``.
+
+    ``held``: those that had to wait in a ring, whatever became of them after.
+    """
 
     offered: int = 0
     missed: int = 0
+    held: int = 0
     no_route: int = 0
     tx_dropped: int = 0
     exits: tuple[tuple[int, int], ...] = ()
@@ -33,7 +37,7 @@ class Counts:
 class Splitter:
     """Deals frames by shares: after n frames the k-th of *shares* of what those before left has had floor(share·n)."""
 
-    def __init__(self, carries: Sequence[float] = (0.0, 0.0, 0.0)) -> None:
+    def __init__(self, carries: Sequence[float] = (0.0, 0.0, 0.0, 0.0)) -> None:
         self.carries = tuple(carries)
 
     def split(self, frames: int, shares: Sequence[float]) -> tuple[list[int], tuple[float, ...]]:
@@ -111,11 +115,12 @@ class Sending:
         before = self.counts
         if offered > before.offered:
             self.counts = replace(before, offered=offered)
-            (missed, no_route, tx_dropped, rest), _ = self._split()
+            (missed, held, no_route, tx_dropped, rest), _ = self._split()
             start = self._segment
             self.counts = Counts(
                 offered,
                 start.missed + missed,
+                start.held + held,
                 start.no_route + no_route,
                 start.tx_dropped + tx_dropped,
                 self._exits(start, rest),
@@ -125,7 +130,8 @@ class Sending:
 
     def _split(self) -> tuple[list[int], tuple[float, ...]]:
         frames = self.counts.offered - self._segment.offered
-        return self._splitter.split(frames, (self._fate.missed, self._fate.no_route, self._fate.tx_dropped))
+        fate = self._fate
+        return self._splitter.split(frames, (fate.missed, fate.held, fate.no_route, fate.tx_dropped))
 
     def _exits(self, start: Counts, rest: int) -> tuple[tuple[int, int], ...]:
         found, left, total = dict(start.exits), rest, self._fate.forwarded
@@ -143,6 +149,7 @@ def difference(new: Counts, old: Counts) -> Counts:
     return Counts(
         new.offered - old.offered,
         new.missed - old.missed,
+        new.held - old.held,
         new.no_route - old.no_route,
         new.tx_dropped - old.tx_dropped,
         tuple((way, frames - before.get(way, 0)) for way, frames in new.exits),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import inf
 
@@ -46,13 +46,17 @@ class Load:
 class Fate:
     """Shares of a stream's frames, each of what is left by those before: missed by the NIC, unroutable, dropped at tx.
 
-    ``forwarded``: share of the frames offered that leave.
+    ``forwarded``: share of the frames offered that leave. ``excess``: per (queue, way out) the share of the frames
+    offered that comes faster than it is handled; all of it is missed unless a ring has room (:mod:`.rings`). Then
+    ``held`` is the share that waits there, of what is not missed.
     """
 
     missed: float
     no_route: float
     tx_dropped: float
     exits: Mapping[int, float]
+    excess: Mapping[tuple[int, int | None], float] = field(default_factory=dict)
+    held: float = 0.0
 
     @property
     def forwarded(self) -> float:
@@ -229,18 +233,19 @@ def _result(
 ) -> Forwarding:
     leaving: defaultdict[int, float] = defaultdict(float)
     frames: defaultdict[int, float] = defaultdict(float)
-    rows: list[tuple[float, dict[int | None, float]]] = []
+    rows: list[tuple[float, dict[int | None, float], dict[tuple[int, int | None], float]]] = []
     pps = [0.0] * model.workers
     variable = [0.0] * model.workers
     exits: list[defaultdict[int | None, float]] = [defaultdict(float) for _ in range(model.workers)]
     for load in loads:
         ways: defaultdict[int | None, float] = defaultdict(float)
-        whole = True
+        excess: defaultdict[tuple[int, int | None], float] = defaultdict(float)
         cycles = cost_per_frame(model, load.size, float("inf")) + contention
         for part in load.parts:
             worker, enters = worker_of(model, load.port, part.queue), entering[load.port, part.queue]
             share = part.share * enters * served[worker]
-            whole = whole and enters >= 1 and served[worker] >= 1
+            if enters < 1 or served[worker] < 1:
+                excess[part.queue, part.exit] += part.share - share
             ways[part.exit] += share
             pps[worker] += load.pps * share
             variable[worker] += load.pps * share * (cycles + part.cycles)
@@ -250,10 +255,10 @@ def _result(
                 leaving[way] += load.pps * share * l1_bits(load.size)
                 frames[way] += load.pps * share
         # exactly none missed where nothing limits: shares that sum to almost 1 would lose a frame in a billion
-        rows.append((0.0 if whole else max(0.0, 1 - sum(ways.values())), dict(ways)))
+        rows.append((max(0.0, 1 - sum(ways.values())) if excess else 0.0, dict(ways), dict(excess)))
     fits = {way: min(_fit(model.link_bps, rate), _fit((model.nic.tx_mpps or inf) * 1e6, frames[way]))
             for way, rate in leaving.items()}  # fmt: skip
-    fates = tuple(_fate(missed, ways, fits) for missed, ways in rows)
+    fates = tuple(replace(_fate(missed, ways, fits), excess=excess) for missed, ways, excess in rows)
     workers = tuple(
         _worker(model, pps[n], variable[n] / pps[n] if pps[n] else 0.0, exits[n], fits) for n in range(model.workers)
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...units import l2_bits
@@ -88,12 +88,24 @@ def _drawn(item: Wait, chance: random.Random) -> float:
     return min(item.most, item.fixed + beyond)
 
 
-def latency_of(model: RouterModel, forwarding: Forwarding, loads: Sequence[Load], number: int) -> Latency:
+def least_of(model: RouterModel, size: float) -> float:
+    """What every frame of *size* bytes with FCS takes."""
+    return ALWAYS + 2 * l2_bits(size) / model.link_bps * 1e6
+
+
+def latency_of(
+    model: RouterModel,
+    forwarding: Forwarding,
+    loads: Sequence[Load],
+    number: int,
+    waiting: Mapping[tuple[int, int], int] | None = None,
+) -> Latency:
     """Latency of the stream *number* of *loads*, of which *forwarding* came (:func:`.forwarding.forward`).
 
     Stored and forwarded on the line, handled with its vector, and before that queued: with random arrivals and a fixed
     service time (M/D/1) the mean wait is half of that time by load over free share. A server without free time has a
-    full ring before it.
+    ring before it that is full, or *waiting*: the frames in each (port, queue)'s ring, which fills or empties: over
+    that time frames find half of them there.
     """
     load, rows = loads[number], [(row, part) for row in loads for part in row.parts]
     arrivals = [Arrival(row.port, part.queue, row.pps * part.share, row.size) for row, part in rows]
@@ -109,8 +121,13 @@ def latency_of(model: RouterModel, forwarding: Forwarding, loads: Sequence[Load]
         key, worker = (load.port, part.queue), forwarding.workers[worker_of(model, load.port, part.queue)]
         core = worker.cycles / model.clock_hz * 1e6
         servers = ((core, worker.busy), (own * 1e6, pps[key] * own))
-        most = model.nic.ring * max(service for service, _ in servers)
+        most = model.ring * max(service for service, _ in servers)
         full = any(busy > _NEARLY for _, busy in servers)
         mean = 0.0 if full else sum(service * busy / (2 * (1 - busy)) for service, busy in servers)
-        waits.append(Wait(part.share / through, most if full else min(most, core * worker.vector), mean, most))
-    return Latency(ALWAYS + 2 * l2_bits(load.size) / model.link_bps * 1e6, tuple(waits))
+        fixed = min(most, core * worker.vector)
+        if waiting is None:
+            fixed = most if full else fixed
+        elif frames := waiting.get(key, 0):
+            fixed = max(fixed, most if frames >= model.ring else most * frames / model.ring / 2)
+        waits.append(Wait(part.share / through, fixed, mean, most))
+    return Latency(least_of(model, load.size), tuple(waits))

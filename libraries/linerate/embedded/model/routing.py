@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -92,3 +92,18 @@ class Fib:
         found = self._connected_to(hop)
         mac = self._neighbours.get((found[1], hop)) if found else None
         return Exit(found[1], mac) if found and mac else None
+
+
+def answers(configuration: RouterConfiguration, interface: str, address: str) -> bool | None:
+    """Whether *interface* is up and has this IPv4 address; None: it has no address yet."""
+    own = [row.partition("/")[0] for name, row in configuration.addresses if name == interface]
+    return interface in configuration.up and address in own if own else None
+
+
+def check_names(configuration: RouterConfiguration, known: Iterable[str]) -> None:
+    """Raise ValueError with a sentence for an interface that is none of *known*."""
+    named = [*configuration.up, *(row[0] for row in (*configuration.addresses, *configuration.neighbours))]
+    known = tuple(known)
+    for name in named:
+        if name not in known:
+            raise ValueError(f"no interface '{name}'; known: {', '.join(known)}")

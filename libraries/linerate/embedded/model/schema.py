@@ -25,6 +25,9 @@ KEYS = {
 }
 """RSS keys that have a name, in hexadecimal digits."""
 
+RINGS = {"vpp": 1024, "linux": 512, "freebsd": 1024}
+"""Receive descriptors of a queue by default: VPP's ``num-rx-desc``, Linux's ixgbe, FreeBSD's igb and cxgbe."""
+
 NotNegative = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 
@@ -111,7 +114,8 @@ class Pcie(Config):
 
 
 class Nic(Config):
-    """``reta``: entries of the redirection table. ``ring``: frames that wait in a receive queue before one is lost.
+    """``reta``: entries of the redirection table. ``ring``: frames that wait in a receive queue before one is lost;
+    None: what the software's drivers have unless told otherwise (RINGS).
 
     ``queue_ns``: ns of the card's own for each frame of a receive queue. ``descriptors``: bytes per frame of
     descriptors, completions and requests on ``pcie``. Limits (None: none below line rate): ``port_mpps`` that a port
@@ -120,7 +124,7 @@ class Nic(Config):
     """
 
     reta: Annotated[int, Field(ge=1, le=4096)] = 128
-    ring: Annotated[int, Field(ge=1, le=65536)] = 1024
+    ring: Annotated[int, Field(ge=1, le=65536)] | None = None
     queue_ns: NotNegative = 0.0
     descriptors: NotNegative = 0.0
     port_mpps: Positive | None = None
@@ -163,6 +167,8 @@ class RouterModel:
     link_bps: float
     nic: Nic
     software: SoftwareModel
+    ring: int
+    """Frames that a receive queue holds."""
 
     @property
     def maximum_vector(self) -> int:
@@ -207,6 +213,7 @@ def router_model(
         platform.link_bps,
         nic,
         model.software[software],
+        nic.ring or RINGS[chosen.shell],
     )
 
 

@@ -1,0 +1,124 @@
+"""Rings of receive queues: short bursts over capacity wait and come out later, what exceeds the ring is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linerate.embedded.backend import PortCounters
+from linerate.embedded.model.schema import RINGS, router_model
+from linerate.embedded.model_backend import ModelBackend
+from linerate.platforms import read_platform
+from model_bench import PROJECT, HandClock, bench, platform, traffic
+
+RING = RINGS["vpp"]
+
+
+def received(backend: ModelBackend, clock: HandClock, pps: float, seconds: float, rest: float = 1.0) -> PortCounters:
+    """What port 1 has after port 0 sent one flow; *rest* s later."""
+    backend.start({0: traffic("64b 1-flow", pps)}, seconds)
+    clock.time += seconds + rest
+    return backend.counters(1)
+
+
+def capacity() -> float:
+    """Frames/s of one flow that are forwarded for ever."""
+    backend, clock = bench()
+    before = received(backend, clock, 14e6, 1.0).ipackets
+    return float(received(backend, clock, 14e6, 2.0).ipackets - before - RING) / 2
+
+
+def test_a_burst_of_a_few_hundred_frames_over_capacity_loses_nothing() -> None:
+    backend, clock = bench()
+    piece = replace(traffic("64b 1-flow", 14e6)[0], count=RING)
+    backend.start({0: (piece,)}, None)
+    clock.time = RING / 14e6
+    assert 0 < backend.counters(1).ipackets < RING
+    clock.time += 0.01
+    assert backend.counters(1).ipackets == RING
+    assert sum(row.rx_missed for row in backend.state().interfaces) == 0
+
+
+def test_a_longer_one_loses_what_exceeds_the_ring() -> None:
+    backend, clock = bench()
+    offered, top = 10e6, capacity()
+    counted = received(backend, clock, offered, 0.01).ipackets
+    assert counted == pytest.approx(top * 0.01 + RING, abs=3)
+    assert backend.state().interfaces[0].rx_missed == 100_000 - counted
+
+
+def test_just_above_capacity_only_what_exceeds_the_ring_is_lost() -> None:
+    backend, clock = bench()
+    top = capacity()
+    # a millionth more: a ring is full after minutes
+    pps, seconds = top * (1 + 1e-6), 60.0
+    backend.start({0: traffic("64b 1-flow", pps)}, seconds)
+    clock.time += seconds + 1
+    assert backend.counters(1).ipackets == backend.counters(0).opackets
+    over = top * (1 + 1e-4)
+    lost = backend.counters(0).opackets - backend.counters(1).ipackets
+    backend.start({0: traffic("64b 1-flow", over)}, 100.0)
+    clock.time += 101
+    lost = backend.counters(0).opackets - backend.counters(1).ipackets
+    assert lost == pytest.approx((over - top) * 100 - RING, abs=100)
+
+
+@given(
+    bursts=st.lists(st.tuples(st.floats(1e5, 15e6), st.floats(1e-4, 0.02), st.floats(0, 0.005)), max_size=5),
+    looks=st.lists(st.floats(0, 0.1), max_size=6),
+    software=st.sampled_from(["vpp", "linux"]),
+)
+@settings(max_examples=40, deadline=None)
+def test_however_often_it_is_read_every_frame_has_one_fate(
+    bursts: list[tuple[float, float, float]], looks: list[float], software: str
+) -> None:
+    counted = []
+    for seen in ([], sorted(looks)):
+        backend, clock = bench(software)
+        events = _events(bursts)
+        for at, pps, seconds in events:
+            for look in (look for look in seen if clock.time < look < at):
+                clock.time = look
+                backend.counters(1)
+            clock.time = at
+            backend.start({0: traffic("64b var2", pps)}, seconds)
+        clock.time += 1.0
+        sent, came = backend.counters(0).opackets, backend.counters(1).ipackets
+        missed = sum(row.rx_missed + row.tx_dropped for row in backend.state().interfaces)
+        assert sent == came + missed
+        counted.append(came)
+    assert counted[0] == pytest.approx(counted[1], abs=20)
+
+
+def _events(bursts: list[tuple[float, float, float]]) -> Iterator[tuple[float, float, float]]:
+    at = 0.0
+    for pps, seconds, pause in bursts:
+        yield at, pps, seconds
+        at += seconds + pause
+
+
+def test_frames_of_a_full_ring_are_as_late_as_it_is_long_and_those_of_a_short_burst_less() -> None:
+    late = []
+    for seconds in (2e-5, 0.1):
+        backend, clock = bench()
+        stream = replace(traffic("64b 1-flow", 10e6)[0], flow_stats={"stream_id": 5, "rule_type": "latency"})
+        backend.start({0: (stream,)}, seconds)
+        clock.time = seconds + 0.1
+        found = backend.latency_counters(5)
+        late.append(found.average)
+        assert backend.flow_counters(5).received[1][0] + found.lost == backend.flow_counters(5).sent[0][0]
+    assert late[0] < late[1] / 3
+    assert late[1] == pytest.approx(RING / capacity() * 1e6, rel=0.2)
+
+
+def test_the_ring_is_the_platforms_or_else_what_the_drivers_have() -> None:
+    assert router_model(platform(), "vpp").ring == RINGS["vpp"]
+    assert router_model(platform(), "linux").ring == RINGS["linux"]
+    apu = read_platform(PROJECT.platforms, "freebsd_apu2")
+    assert router_model(apu, next(iter(apu.software))).ring == RINGS["freebsd"]
+    model = {**platform().model, "nic": {**dict(platform().model.get("nic", {})), "ring": 4096}}
+    assert router_model(platform().model_copy(update={"model": model}), "vpp").ring == 4096
