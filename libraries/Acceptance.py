@@ -140,7 +140,7 @@ class Acceptance:
     def keep_evidence(self, bench: Session, verdict: Verdict) -> None:
         """Write the requirement's record and attach its trials to the report, as a table and as a plot."""
         recorder = self._open_recorder()
-        recorder.keep_verdict(verdict)
+        recorder.keep_verdict(verdict, bench.recovery.note)
         requirement = verdict.requirement
         title = f"{verdict.outcome.value}: {requirement.sentence}"
         demand = None
@@ -156,6 +156,8 @@ class Acceptance:
             logger.info(svg_image(picture, plot), html=True)
             logger.info(trials_fragment(*shown), html=True)
         allure.attach_text("Verdict", verdict.message)
+        if bench.recovery.note:
+            allure.attach_text("Recovery", bench.recovery.note)
 
     @keyword
     def verdict_should_be_pass(self, verdict: Verdict) -> None:

@@ -38,8 +38,13 @@ class TrafficGenerator:
 
     @keyword
     def put_traffic_on_ports(self, bench: Session, requirement: Requirement) -> None:
-        """Put the streams of the sentence on the generator's ports."""
+        """Put the streams of the sentence on the generator's ports.
+
+        A generator that was lost in an earlier sentence is connected again first, once; log and evidence say so.
+        """
         bench.put_traffic_of(requirement)
+        if bench.recovery.note:
+            logger.warn(bench.recovery.note)
         profile = requirement.profile
         logger.info(f"{profile.name}: mean frame {profile.mean_size:g} bytes with FCS, {profile.flows.count} flows")
 

@@ -65,8 +65,8 @@ class Recorder:
         for command, text in telemetry.raw.items():
             self.folder.add_telemetry(self._number, f"{name} {command}", text)
 
-    def keep_verdict(self, verdict: Verdict) -> None:
-        """Append the requirement's record."""
+    def keep_verdict(self, verdict: Verdict, recovery: str = "") -> None:
+        """Append the requirement's record. *recovery*: what was done to the bench before it was judged, if anything."""
         requirement = verdict.requirement
         size, link = requirement.profile.mean_size, verdict.link_bps
         pps = verdict.figures.get("forwarded_pps")
@@ -95,6 +95,7 @@ class Recorder:
                 extra={
                     "figures": dict(verdict.figures),
                     "router_drops": dict(verdict.router_drops or {}),
+                    **({"recovery": recovery} if recovery else {}),
                     "rfc2544_throughput": verdict.is_rfc2544_throughput and not self.environment.simulated,
                 },
             )
