@@ -17,7 +17,7 @@ import pytest
 from linerate.embedded.backend import FieldVariable, StreamTraffic
 from linerate.embedded.wire import WireBackend, WirePort
 from linerate.errors import BenchError
-from linerate.testbed.namespaces import Cable, Topology, available, existing, plan
+from linerate.testbed.namespaces import MTU, Cable, Topology, available, existing, plan
 
 REASON = available()
 pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.skipif(REASON is not None, reason=REASON or "")]
@@ -184,8 +184,9 @@ def test_a_pause_takes_nothing_from_the_duration(topology: Topology, backend: Wi
 
 
 def test_a_frame_larger_than_the_interface_carries_is_refused(topology: Topology, backend: WireBackend) -> None:
-    with pytest.raises(BenchError, match=r"1600 bytes without FCS.*'port0' carries 14 to 1518"):
-        backend.start({0: (stream(topology.cables[0], 10.0, size=1600),)}, 0.1)
+    most = MTU + 18
+    with pytest.raises(BenchError, match=rf"{most + 1} bytes without FCS.*'port0' carries 14 to {most}"):
+        backend.start({0: (stream(topology.cables[0], 10.0, size=most + 1),)}, 0.1)
     assert not backend.sending(0)
 
 

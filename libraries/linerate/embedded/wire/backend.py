@@ -1,6 +1,7 @@
 """The carrier of real frames behind the embedded TRex server: kernel interfaces, one sending process per port.
 
-All counts are the kernel's own interface counters, so they agree with ``ip -s link`` to the frame.
+All counts of ports are the kernel's own interface counters, so they agree with ``ip -s link`` to the frame. Packet
+groups are counted besides, for streams that ask for it: see :mod:`.flows`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,20 @@ from typing import Any
 
 from ...errors import BenchError
 from ...units import FCS
-from ..backend import CapturedFrame, PortCounters, PortDescription, StreamTraffic, Utilisation
+from ..backend import (
+    CapturedFrame,
+    FlowCounters,
+    LatencyCounters,
+    PortCounters,
+    PortDescription,
+    StreamTraffic,
+    Utilisation,
+)
 from .capture import Capture
+from .flows import Flows
 from .linux import LinkReader, LinkReading
 from .members import Member, Members
-from .protocol import stream_to_json
+from .protocol import Load
 
 DRIVER = "linerate_wire"
 
@@ -51,7 +61,7 @@ class WirePort:
 
 
 class WireBackend:
-    """Sends real frames from *ports* and counts with the kernel; a :class:`..backend.Backend`. Linux, root."""
+    """Sends real frames from *ports* and counts with the kernel: a ``Backend`` and ``StreamCounters``. Linux, root."""
 
     def __init__(self, ports: Sequence[WirePort]) -> None:
         self._ports = tuple(sorted(ports, key=lambda port: port.index))
@@ -61,12 +71,15 @@ class WireBackend:
         self._members: Members | None = None
         self._active: dict[int, tuple[Member, ...]] = {}
         self._captures: dict[int, Capture] = {}
+        self._flows = Flows({port.index: (port.netns, port.interface) for port in self._ports}, self._counted)
         try:
             for port in self._ports:
                 self._readers.append(LinkReader(port.netns, port.interface))
             # a port may send with every CPU when it sends alone
-            each = range(min(MOST, len(os.sched_getaffinity(0))))
-            self._members = Members([(port.index, port.netns, port.interface) for port in self._ports for _ in each])
+            each = [False] * min(MOST, len(os.sched_getaffinity(0)))
+            self._members = Members(
+                [(port.index, port.netns, port.interface, timed) for port in self._ports for timed in (*each, True)]
+            )
             self._active = {port.index: self._members.of(port.index)[:1] for port in self._ports}
         except BaseException:
             self.close()
@@ -94,17 +107,19 @@ class WireBackend:
     def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
         """Begin sending on each port of *traffic* at the same moment, for *duration* s (None: until stopped).
 
-        Raises BenchError for a frame that the interface cannot carry or a variable outside its frame.
+        Raises BenchError for a frame that the interface cannot carry, a variable outside its frame, or a stream that
+        cannot be counted by its packet group.
         """
         traffic = {port: streams for port, streams in traffic.items() if streams}
         for port, streams in traffic.items():
             self._check(port, streams)
+        others = sum(self.sending(other.index) for other in self._ports if other.index not in traffic)
+        loads = self._flows.prepare(traffic, idle=not others)
         began: list[Member] = []
         try:
-            for port, streams in traffic.items():
-                others = sum(self.sending(other.index) for other in self._ports if other.index not in traffic)
-                self._active[port] = self._choose(port, streams, len(traffic) + others)
-                for order, member in self._orders("load", port, streams):
+            for port, (plain, timed) in loads.items():
+                self._active[port] = self._choose(port, plain, timed, len(traffic) + others)
+                for order, member in self._orders("load", port, plain, timed):
                     member.number += 1
                     began.append(member)
                     member.tell({**order, "duration": duration, "number": member.number})
@@ -120,24 +135,28 @@ class WireBackend:
         begin = time.monotonic() + LEAD
         _all(began, {"op": "go", "at": begin})
 
-    def _choose(self, port: int, streams: tuple[StreamTraffic, ...], sending: int) -> tuple[Member, ...]:
+    def _choose(self, port: int, plain: Load, timed: Load, sending: int) -> tuple[Member, ...]:
         """The members that shall send: as few as the rate needs, no more than this port's part of the CPUs."""
-        own = self._own(port)
-        needed = math.ceil(sum(stream.pps for stream in streams) / ONE_SENDER)
-        return own[: max(1, min(needed, len(own) // max(1, sending)))]
+        own = [member for member in self._own(port) if not member.timed]
+        needed = math.ceil(sum(stream.pps for stream in plain.streams) / ONE_SENDER)
+        least = 0 if timed.streams and not plain.streams else 1
+        found = own[: max(least, min(needed, len(own) // max(1, sending)))]
+        return (*found, *(member for member in self._own(port) if member.timed and timed.streams))
 
     def _own(self, port: int) -> tuple[Member, ...]:
         if self._members is None:
             raise BenchError("the wire backend has been closed")
         return self._members.of(port)
 
-    def _orders(self, name: str, port: int, streams: tuple[StreamTraffic, ...]) -> list[tuple[dict[str, Any], Member]]:
-        rows = [stream_to_json(stream) for stream in streams]
-        active = self._active[port]
-        return [
-            ({"op": name, "streams": rows, "share": share, "shares": len(active)}, member)
-            for share, member in enumerate(active)
+    def _orders(self, name: str, port: int, plain: Load, timed: Load | None) -> list[tuple[dict[str, Any], Member]]:
+        senders = [member for member in self._active[port] if not member.timed]
+        found: list[tuple[dict[str, Any], Member]] = [
+            ({"op": name, **plain.to_json(), "share": share, "shares": len(senders)}, member)
+            for share, member in enumerate(senders)
         ]
+        if timed is not None:
+            found += [({"op": name, **timed.to_json()}, member) for member in self._active[port] if member.timed]
+        return found
 
     def _check(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
         room = self._readers[port].read().mtu + _HEADERS
@@ -152,8 +171,9 @@ class WireBackend:
         """New rates for a port that is sending; what is left of the duration stays."""
         if self.sending(port):
             self._check(port, streams)
+            plain, timed = self._flows.change(port, streams)
             begin = time.monotonic() + LEAD
-            orders = self._orders("update", port, streams)
+            orders = self._orders("update", port, plain, timed)
             for order, member in orders:
                 member.tell({**order, "at": begin})
             for _, member in orders:
@@ -173,6 +193,8 @@ class WireBackend:
 
     def sending(self, port: int) -> bool:
         """Whether the port still sends; False once its duration or its bursts are over."""
+        # the server asks every few ms while a port sends: often enough to read what arrives
+        self._flows.collect()
         return any(member.busy for member in self._active[port])
 
     def counters(self, port: int) -> PortCounters:
@@ -196,6 +218,21 @@ class WireBackend:
     def taken(self, port: int) -> int:
         """Frames that the senders handed to the kernel: their own count, beside the interface's."""
         return sum(member.status[1] for member in self._own(port))
+
+    def _counted(self, port: int, slot: int) -> int:
+        return sum(member.counted(slot) for member in self._own(port))
+
+    def flow_counters(self, group: int) -> FlowCounters:
+        """Frames of a packet group that were sent, and that came back, by port; exact."""
+        return self._flows.flow_counters(group)
+
+    def latency_counters(self, group: int) -> LatencyCounters:
+        """Latency of a packet group: from just before a frame is handed to the kernel to the kernel's receiving it."""
+        return self._flows.latency_counters(group)
+
+    def forget(self, group: int) -> None:
+        """Begin to count this group anew."""
+        self._flows.forget(group)
 
     def link_up(self, port: int) -> bool:
         """Whether the interface has carrier; False as well when it is gone."""
@@ -236,6 +273,7 @@ class WireBackend:
         for capture in self._captures.values():
             capture.close()
         self._captures.clear()
+        self._flows.close()
         if self._members is not None:
             self._members.close()
             self._members = None

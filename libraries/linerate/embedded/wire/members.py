@@ -16,22 +16,23 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import BenchError
-from .protocol import STATUS
+from .protocol import STATUS, STATUS_BYTES, slots_of
 
 LIMIT = 5.0
 """Seconds that a member may take to answer."""
 
 
 class Member:
-    """One sending process of port *port*: its pipes and its status in shared memory."""
+    """One sending process of port *port*: its pipes and its status in shared memory. *timed*: of latency streams."""
 
-    def __init__(self, port: int, netns: str | None, interface: str) -> None:
-        self._port, self._netns, self._interface = port, netns, interface
+    def __init__(self, port: int, netns: str | None, interface: str, timed: bool = False) -> None:
+        self._port, self._netns, self._interface, self.timed = port, netns, interface, timed
         self._far_commands, self._commands = os.pipe()
         self._answers, self._far_answers = os.pipe()
         self._far_status = os.memfd_create("linerate-sender")
-        os.ftruncate(self._far_status, mmap.PAGESIZE)
-        self._status = mmap.mmap(self._far_status, mmap.PAGESIZE)
+        os.ftruncate(self._far_status, STATUS_BYTES)
+        self._status = mmap.mmap(self._far_status, STATUS_BYTES)
+        self._slots = slots_of(self._status)
         self._read = b""
         self._alive = True
         self.number = 0
@@ -46,7 +47,7 @@ class Member:
     def specification(self) -> dict[str, Any]:
         """What the process is told of itself."""
         commands, answers, status = self.far
-        place = {"netns": self._netns, "interface": self._interface}
+        place = {"netns": self._netns, "interface": self._interface, "timed": self.timed}
         return {**place, "commands": commands, "answers": answers, "status": status}
 
     def started(self) -> None:
@@ -93,6 +94,10 @@ class Member:
         ended, frames, stalls, seconds = STATUS.unpack_from(self._status, 0)
         return ended, frames, stalls, seconds
 
+    def counted(self, slot: int) -> int:
+        """Frames of the streams with this slot that the kernel took, since the process began."""
+        return int(self._slots[slot])
+
     @property
     def busy(self) -> bool:
         """Whether a trial was begun that has not ended; False as well when the process has died."""
@@ -113,12 +118,12 @@ class Member:
 
 
 class Members:
-    """All sending processes: one for each (port, namespace, interface) of *places*.
+    """All sending processes: one for each (port, namespace, interface, whether of latency streams) of *places*.
 
     Raises BenchError when one cannot begin.
     """
 
-    def __init__(self, places: Sequence[tuple[int, str | None, str]]) -> None:
+    def __init__(self, places: Sequence[tuple[int, str | None, str, bool]]) -> None:
         self._all = tuple(Member(*place) for place in places)
         self._ports = tuple(place[0] for place in places)
         root = str(Path(__file__).resolve().parents[3])

@@ -3,15 +3,54 @@
 from __future__ import annotations
 
 import base64
+import mmap
 import struct
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..backend import FieldVariable, StreamTraffic
 
 STATUS = struct.Struct("=qqqd")
 """What a sender writes to shared memory: number of the last trial ended, frames, stalls, CPU seconds."""
+
+STATUS_BYTES = 4 * mmap.PAGESIZE
+"""The whole of that memory."""
+
+SLOTS = 2000
+"""Counts of frames by stream group behind STATUS, 64 bits each."""
+
+_SLOTS_AT = 64
+
+
+def slots_of(status: mmap.mmap) -> memoryview:
+    """The counts by group, SLOTS numbers: each is read and written whole, which ``struct`` does not promise."""
+    return memoryview(status)[_SLOTS_AT : _SLOTS_AT + 8 * SLOTS].cast("q")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a port's senders of one sort are told to send.
+
+    ``slots``: where the frames of each stream are counted, -1: nowhere; empty: of none. ``groups``: for latency
+    streams, the number of each one's group, and ``start`` which start it is.
+    """
+
+    streams: tuple[StreamTraffic, ...] = ()
+    slots: tuple[int, ...] = ()
+    groups: tuple[int, ...] = ()
+    start: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As the commands carry it."""
+        rows = [stream_to_json(stream) for stream in self.streams]
+        return {"streams": rows, "slots": self.slots, "groups": self.groups, "start": self.start}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Load:
+        """The inverse of :meth:`to_json`."""
+        streams = tuple(stream_from_json(row) for row in data["streams"])
+        return cls(streams, tuple(data["slots"]), tuple(data["groups"]), data["start"])
 
 
 def stream_to_json(stream: StreamTraffic) -> dict[str, Any]:

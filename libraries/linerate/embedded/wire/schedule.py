@@ -46,6 +46,13 @@ class Schedule:
         found = self._due(elapsed, ending=False)
         return found if self.frames is None else min(found, self.frames)
 
+    def moment(self, frames: int) -> float:
+        """Seconds after the start at which so many frames are due, were there no duration; infinite when never."""
+        for phase in self._plan:
+            if phase.length is None or frames <= phase.first + phase.length:
+                return phase.begin + max(0, frames - phase.first) / phase.pps
+        return math.inf
+
     def _due(self, elapsed: float, ending: bool) -> int:
         found = 0
         for phase in self._plan:

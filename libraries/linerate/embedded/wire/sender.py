@@ -1,10 +1,11 @@
 """The processes that send: ``python -m linerate.embedded.wire.sender``, started by the backend.
 
 The first process is told the members as one JSON line and forks one process for each: several for a port, each of which
-sends its share of a fast port's frames. A member takes commands from its own pipe, one JSON line each, answered by one
-line each: ``load`` (streams, duration, share), ``go`` (at a moment of the monotonic clock), ``update``, ``pause``,
-``resume``, ``stop``. Processes, because the interpreter's lock would let the server's protocol work, or a second
-thread, delay frames. A member ends when its pipe ends, the first process when its members have.
+sends its share of a fast port's frames, and one more for its latency streams. A member takes commands from its own
+pipe, one JSON line each, answered by one line each: ``load`` (streams, duration, share), ``go`` (at a moment of the
+monotonic clock), ``update``, ``pause``, ``resume``, ``stop``. Processes, because the interpreter's lock would let the
+server's protocol work, or a second thread, delay frames. A member ends when its pipe ends, the first process when its
+members have.
 """
 
 from __future__ import annotations
@@ -17,20 +18,20 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...errors import BenchError, LinerateError
 from .. import process
-from ..backend import StreamTraffic
 from .frames import streams as frames_of
-from .linux import enter
-from .order import locate, phases
-from .protocol import STATUS, stream_from_json
+from .linux import enter, punctual
+from .order import Tally, locate, phases
+from .protocol import SLOTS, STATUS, STATUS_BYTES, Load, slots_of
 from .ring import USUAL, RingStore, TxRing, slots_for
 from .schedule import Pace, Schedule
+from .stamped import Stamped, open_socket
 
 TICK = 0.0005
 """Seconds between batches at moderate rates: keeps bursts short and leaves the CPU to the router."""
@@ -42,20 +43,24 @@ OVERTIME = 0.05
 """Seconds beyond the duration after which frames still owed stay unsent."""
 
 
+TALLY = 10
+"""Looks at a running trial after which its frames are counted by group again."""
+
+
 class Share:
     """One thread's part of a port's traffic: its ring, which frames are its own, and its pace."""
 
-    def __init__(
-        self, rings: RingStore, traffic: tuple[StreamTraffic, ...], duration: float | None, share: int, shares: int
-    ) -> None:
-        self._plan = phases(traffic)
-        self._streams = frames_of(traffic)
+    def __init__(self, rings: RingStore, load: Load, duration: float | None, share: int, shares: int) -> None:
+        self._plan = phases(load.streams)
+        self._streams = frames_of(load.streams)
+        self._tally = Tally(self._plan, len(self._streams), share, shares)
         self._share, self._shares = share, shares
         self.pace = Pace(Schedule(self._plan, duration), share, shares)
         longest = max(stream.length for stream in self._streams)
         period = self._period()
         slots = slots_for(period, longest) if period else None
         self._static = slots is not None
+        self._rings = rings
         self.ring = rings.take(longest, slots or USUAL)
         self.stalls = 0
         if self._static:
@@ -98,15 +103,25 @@ class Share:
         self.pace.took(taken)
         return taken
 
+    def rest(self, elapsed: float) -> float:
+        """Seconds until the next batch."""
+        return self.pace.rest(elapsed, TICK)
+
+    def counts(self) -> list[int]:
+        """Frames of each stream that were taken."""
+        return self._tally.counts(self.pace.sent)
+
+    def close(self) -> None:
+        """Give the ring back."""
+        self._rings.give(self.ring)
+
 
 class Trial:
     """One start: the sending thread, and the flags that it looks at between batches."""
 
-    def __init__(
-        self, rings: RingStore, traffic: tuple[StreamTraffic, ...], duration: float | None, share: int, shares: int
-    ) -> None:
-        self._rings = rings
-        self._share = Share(rings, traffic, duration, share, shares)
+    def __init__(self, share: Share | Stamped, slots: Sequence[int], duration: float | None) -> None:
+        self._share = share
+        self._slots = slots
         self._duration = duration
         self._ended = threading.Event()
         self._running = threading.Event()
@@ -126,6 +141,16 @@ class Trial:
     def stalls(self) -> int:
         """How often the kernel took fewer than offered."""
         return self._share.stalls
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """Frames that the kernel took, by slot."""
+        found: dict[int, int] = {}
+        if self._slots:
+            for slot, frames in zip(self._slots, self._share.counts(), strict=True):
+                found[slot] = found.get(slot, 0) + frames
+            found.pop(-1, None)
+        return found
 
     def elapsed(self) -> float:
         """Seconds of sending time: pauses do not count."""
@@ -162,7 +187,7 @@ class Trial:
 
     def _wait(self) -> None:
         elapsed = self.elapsed()
-        rest = self._share.pace.rest(elapsed, TICK)
+        rest = self._share.rest(elapsed)
         if rest > 0:
             left = 1.0 if self._duration is None else self._duration - elapsed
             time.sleep(min(rest, 0.02, left) if left > 0 else 0.0001)
@@ -195,14 +220,16 @@ class Trial:
         self._running.set()
         if self._thread is not None:
             self._thread.join(1.0)
-        self._rings.give(self._share.ring)
+        self._share.close()
 
 
 class Sender:
-    """The commands of one member."""
+    """The commands of one member. *timed*: a member for latency streams."""
 
-    def __init__(self, interface: str, status: mmap.mmap) -> None:
-        self._rings, self._status = RingStore(interface), status
+    def __init__(self, interface: str, status: mmap.mmap, timed: bool) -> None:
+        self._rings, self._status, self._slots = RingStore(interface), status, slots_of(status)
+        self._socket = open_socket(interface) if timed else None
+        self._counted = [0] * SLOTS
         self._trial: Trial | None = None
         self._number = 0
         self._ended = 0
@@ -212,14 +239,22 @@ class Sender:
 
     def watch(self) -> None:
         """Keep the status up to date while a trial runs, and close the trial when its threads are done."""
+        looks = 0
         while self._awake.wait():
+            looks += 1
             with self._lock:
                 if self._trial is not None and self._trial.over:
                     self._close()
                 if self._trial is None:
                     self._awake.clear()
+                elif looks % TALLY == 0:
+                    self._count(self._trial)
                 self._write()
             time.sleep(0.002)
+
+    def _count(self, trial: Trial) -> None:
+        for slot, frames in trial.counts.items():
+            self._slots[slot] = self._counted[slot] + frames
 
     def _write(self) -> None:
         trial = self._trial
@@ -237,7 +272,16 @@ class Sender:
             sys.stderr.write(trial.failure + "\n")
         self._frames += trial.sent
         self._stalls += trial.stalls
+        self._count(trial)
+        for slot in trial.counts:
+            self._counted[slot] = self._slots[slot]
         self._trial, self._ended = None, self._number
+
+    def _load(self, order: Mapping[str, Any], duration: float | None) -> Trial:
+        load = Load.from_json(order)
+        if self._socket is not None:
+            return Trial(Stamped(self._socket, load, duration), load.slots, duration)
+        return Trial(Share(self._rings, load, duration, order["share"], order["shares"]), load.slots, duration)
 
     def command(self, order: Mapping[str, Any]) -> None:
         """Do one command. Raises BenchError."""
@@ -249,9 +293,8 @@ class Sender:
         name = order["op"]
         if name == "load":
             self._close()
-            traffic = tuple(stream_from_json(row) for row in order["streams"])
             self._number = order["number"]
-            self._trial = Trial(self._rings, traffic, order["duration"], order["share"], order["shares"])
+            self._trial = self._load(order, order["duration"])
         elif name == "stop":
             self._close()
         elif self._trial is None:
@@ -264,12 +307,11 @@ class Sender:
         elif name == "resume":
             self._trial.resume()
         elif name == "update":
-            traffic = tuple(stream_from_json(row) for row in order["streams"])
             left, number, paused = self._trial.left, self._number, self._trial.paused
             self._number = self._ended
             self._close()
             self._number = number
-            self._trial = Trial(self._rings, traffic, left, order["share"], order["shares"])
+            self._trial = self._load(order, left)
             self._trial.go(order["at"])
             if paused:
                 self._trial.pause()
@@ -289,11 +331,14 @@ def serve(member: Mapping[str, Any]) -> None:
             os.setpriority(os.PRIO_PROCESS, 0, NICE)
         try:
             enter(member["netns"])
-            TxRing(member["interface"], 60).close()
+            if member["timed"]:
+                punctual()
+            else:
+                TxRing(member["interface"], 60).close()
+            sender = Sender(member["interface"], mmap.mmap(member["status"], STATUS_BYTES), member["timed"])
         except LinerateError as error:
             say({"error": str(error)})
             return
-        sender = Sender(member["interface"], mmap.mmap(member["status"], mmap.PAGESIZE))
         threading.Thread(target=sender.watch, daemon=True).start()
         say({"ok": True})
         for line in commands:

@@ -1,0 +1,116 @@
+"""The sending end of latency streams: each frame gets its number and the time just before it is handed over.
+
+One system call for each frame: meant for thousands of frames a second, not for millions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import time
+from collections import defaultdict, deque
+
+import numpy as np
+
+from ...errors import BenchError
+from .frames import streams as frames_of
+from .marks import HEADER, MAGIC, end_of, place_of
+from .order import Tally, locate, phases
+from .protocol import Load
+from .schedule import Pace, Schedule
+
+_SOL_PACKET, _QDISC_BYPASS = 263, 20
+_SO_SNDBUFFORCE = 32
+_AHEAD = 32
+"""Frames that are made at once, while there is time."""
+_EARLY = 0.0003
+"""Seconds before the next frame is due in which none are made."""
+_NUMBERS = 1 << 32
+
+
+def open_socket(interface: str) -> socket.socket:
+    """A socket that sends whole frames from *interface* of the calling thread's namespace, past any queue."""
+    opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
+    try:
+        with contextlib.suppress(OSError):
+            opened.setsockopt(_SOL_PACKET, _QDISC_BYPASS, 1)
+        with contextlib.suppress(OSError):
+            opened.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, 8 << 20)
+        opened.bind((interface, 0))
+        opened.setblocking(False)
+    except OSError as error:
+        opened.close()
+        raise BenchError(f"latency frames cannot be sent from interface '{interface}': {error}") from error
+    return opened
+
+
+class Stamped:
+    """The latency streams of one port, sent through the socket *opened*."""
+
+    def __init__(self, opened: socket.socket, load: Load, duration: float | None) -> None:
+        traffic = load.streams
+        self._socket, self._groups, self._start = opened, load.groups, load.start
+        self._plan = phases(traffic)
+        self._streams = frames_of(traffic)
+        self._places = [place_of(stream.frame) for stream in traffic]
+        self._schedule = Schedule(self._plan, duration)
+        self.pace = Pace(self._schedule)
+        self._tally = Tally(self._plan, len(traffic))
+        self.stalls = 0
+        self._numbers: defaultdict[int, int] = defaultdict(int)
+        self._made = 0
+        self._ready: deque[tuple[bytearray, int, int]] = deque()
+        self._make()
+
+    def _make(self) -> None:
+        if not self._plan:
+            return
+        which, numbers = locate(self._plan, np.arange(self._made, self._made + _AHEAD, dtype=np.int64))
+        made: list[tuple[bytearray, int, int]] = [(bytearray(), 0, 0)] * _AHEAD
+        for place, stream in enumerate(self._streams):
+            mine = np.flatnonzero(which == place)
+            for at, row in zip(mine.tolist(), stream.rows(numbers[mine]), strict=True):
+                frame, header = bytearray(row.tobytes()), self._places[place]
+                end = len(frame) if header is None else end_of(frame, header)
+                made[at] = frame, end - HEADER.size, self._groups[place]
+        self._ready.extend(made)
+        self._made += _AHEAD
+
+    def send(self, elapsed: float) -> int:
+        """Send what is due; returns how many frames were taken."""
+        due = self.pace.allowance(elapsed)
+        taken = 0
+        while taken < due:
+            if not self._ready:
+                self._make()
+            frame, at, group = self._ready[0]
+            number = self._numbers[group]
+            try:
+                HEADER.pack_into(frame, at, MAGIC, self._start, group, number, time.time_ns())
+                self._socket.send(frame)
+            except OSError as error:
+                # EAGAIN, ENOBUFS: the peer's queue refused the frame, which is offered again
+                if error.errno not in (11, 105):
+                    raise BenchError(f"the kernel refuses to send: {error}") from error
+                self.stalls += 1
+                break
+            self._numbers[group] = (number + 1) % _NUMBERS
+            self._ready.popleft()
+            taken += 1
+        self.pace.took(taken)
+        return taken
+
+    def rest(self, elapsed: float) -> float:
+        """Seconds until the next frame is due."""
+        left = self._schedule.moment(self.pace.sent + 1) - elapsed
+        if left > _EARLY and len(self._ready) < _AHEAD // 2:
+            self._make()
+            return 0.0
+        return max(left, 0.0)
+
+    def counts(self) -> list[int]:
+        """Frames of each stream that were taken."""
+        return self._tally.counts(self.pace.sent)
+
+    def close(self) -> None:
+        """Nothing is held: the socket is the caller's."""
