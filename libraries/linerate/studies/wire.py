@@ -1,8 +1,8 @@
 """``python -m linerate study wire``: how fast, how exactly and how truthfully the netns bench sends.
 
-Over one veth pair between two namespaces made for it, 64-byte frames (60 without FCS) are sent alternately by
-``trafgen`` of netsniff-ng and by the embedded server's wire backend, flat out; then by the backend at half of trafgen's
-rate; then both ways at once. Every count is the kernel's, read with ``ip -s link``.
+Over one veth pair between two namespaces made for it, 64-byte frames (60 without FCS) are sent in turns by ``trafgen``
+of netsniff-ng, by ``iperf3 -u`` and by the embedded server's wire backend, flat out, each with all CPUs it takes and on
+one CPU; then by the backend at half of trafgen's rate; then both ways at once. Every count is the kernel's own.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import json
 import os
 import signal
 import statistics
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,9 +25,14 @@ from ..errors import BenchError
 from ..generators.steal import Ticks
 from ..testbed.leases import clear_stale, release, reserve
 from ..testbed.namespaces import Topology, available, find, plan
+from .wire_figures import FRAME, CpuTime, Sample, best, cpu_ratio, crowded, rate_ratio, table
+from .wire_rivals import LIMIT, Iperf3, Trafgen, run
 
 SHARE = 0.8
-"""The least part of trafgen's rate that the backend has to reach."""
+"""The least part of the best rival's rate that the backend has to reach."""
+
+ALONE = 1.0
+"""The same of senders held to one CPU."""
 
 ERROR = 0.01
 """The most that a rate asked for may be missed by."""
@@ -38,18 +43,24 @@ FLAT_OUT = 100e6
 SETTLE = 0.3
 """Seconds that a sender runs before it is measured."""
 
-LIMIT = 10.0
-"""Seconds that a command may take."""
+OURS = "embedded server"
+
+ONE = ", one CPU"
+"""What the names of senders held to one CPU end with."""
 
 _ETHERNET_UDP = "0800 4500002e0000000040110abe1000000130000001 04010009001a0000"
 """IPv4 (RFC 791) from 16.0.0.1 to 48.0.0.1 with its checksum, UDP from 1025 to 9."""
+
+
+_Sending = Callable[[], AbstractContextManager[int]]
+"""Starts a sender; gives the process whose family sends."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the tables; 0 when all bounds are kept, 1 when one is not, 2 when this machine cannot run it."""
     parser = argparse.ArgumentParser(prog="linerate study wire", description=__doc__)
     parser.add_argument("--rounds", type=int, default=3, help="rounds, each sender once in each (default 3)")
-    parser.add_argument("--seconds", type=float, default=2.0, help="seconds of each measurement (default 2)")
+    parser.add_argument("--seconds", type=float, default=1.5, help="seconds of each measurement (default 1.5)")
     arguments = parser.parse_args(argv)
     if not 1 <= arguments.rounds <= 100 or not 0.2 <= arguments.seconds <= 60:
         parser.error("right would be 1 to 100 rounds of 0.2 to 60 s")
@@ -60,8 +71,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if trafgen is None:
         print("linerate: the wire study cannot run: 'trafgen' is missing; install the package netsniff-ng")
         return 2
-    with _testbed() as (topology, folder), contextlib.closing(_backend(topology)) as backend:
-        return _Study(topology, backend, trafgen, folder, arguments.seconds, arguments.rounds).run()
+    with (
+        _testbed() as (topology, folder),
+        contextlib.closing(_backend(topology)) as backend,
+        contextlib.closing(_single(topology)) as single,
+    ):
+        return _Study(topology, backend, single, trafgen, folder, arguments.seconds, arguments.rounds).run()
 
 
 @contextlib.contextmanager
@@ -75,7 +90,7 @@ def _testbed() -> Iterator[tuple[Topology, Path]]:
     before = signal.signal(signal.SIGTERM, _interrupt)
     try:
         for command in topology.setup:
-            _run(command)
+            run(command)
         yield topology, lease.folder
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -97,11 +112,19 @@ def _backend(topology: Topology) -> WireBackend:
     )
 
 
-def _run(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
-    if done.returncode != 0:
-        raise BenchError(f"'{' '.join(command)}' failed: {done.stderr.strip() or 'no reason given'}")
-    return done.stdout
+def _one_cpu() -> int:
+    """The CPU for the senders that get only one: the first, to which trafgen moves itself."""
+    return min(os.sched_getaffinity(0))
+
+
+def _single(topology: Topology) -> WireBackend:
+    """The same with one sending process for each port, all on one CPU: they inherit the CPUs of their parent."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {_one_cpu()})
+    try:
+        return _backend(topology)
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +136,7 @@ class _Kernel:
 
     @classmethod
     def read(cls, namespace: str, interface: str) -> _Kernel:
-        text = _run(("ip", "-n", namespace, "-s", "-s", "-j", "link", "show", "dev", interface))
+        text = run(("ip", "-n", namespace, "-s", "-s", "-j", "link", "show", "dev", interface))
         stats = json.loads(text)[0]["stats64"]
         return cls(stats["rx"]["packets"], stats["tx"]["packets"])
 
@@ -122,48 +145,93 @@ class _Study:
     """The measurements over one cable."""
 
     def __init__(
-        self, topology: Topology, backend: WireBackend, trafgen: str, folder: Path, seconds: float, rounds: int
+        self,
+        topology: Topology,
+        backend: WireBackend,
+        single: WireBackend,
+        trafgen: str,
+        folder: Path,
+        seconds: float,
+        rounds: int,
     ) -> None:
-        self._topology, self._cable, self._backend = topology, topology.cables[0], backend
-        self._trafgen, self._seconds, self._rounds = trafgen, seconds, rounds
-        self._config = folder / "trafgen.cfg"
-        self._config.write_text(f"{{ {', '.join(f'0x{octet:02x}' for octet in self._frame(0))} }}\n")
+        self._topology, self._cable, self._backend, self._single = topology, topology.cables[0], backend, single
+        self._seconds, self._rounds, self._folder, self._trafgen = seconds, rounds, folder, trafgen
 
     def run(self) -> int:
         """All of it, printed; the exit status."""
-        before = Ticks.read()
-        contenders: dict[str, Callable[[], float]] = {
-            "trafgen, every CPU": lambda: self._run_trafgen(),
-            "trafgen, one CPU": lambda: self._run_trafgen("--cpus", "1"),
-            "wire backend": self._flat_out,
-        }
-        rates: dict[str, list[float]] = {name: [] for name in contenders}
+        before, load = Ticks.read(), os.getloadavg()[0]
+        senders = self._senders()
+        samples: dict[str, list[Sample]] = {name: [] for name in senders}
         for turn in range(self._rounds):
-            names = list(contenders)
+            names = list(senders)
             for name in names[turn % len(names) :] + names[: turn % len(names)]:
-                rates[name].append(contenders[name]())
-        print(f"64-byte frames per second over one veth pair, {self._rounds} rounds of {self._seconds:g} s, Mpps\n")
-        print(f"  {'sender':<20}{'median':>8}{'least':>8}{'most':>8}")
-        for name, found in rates.items():
-            figures = (statistics.median(found), min(found), max(found))
-            print(f"  {name:<20}" + "".join(f"{figure / 1e6:8.3f}" for figure in figures))
-        rival = max(rates, key=lambda name: statistics.median(rates[name]) if name.startswith("trafgen") else 0.0)
-        best = statistics.median(rates[rival])
-        # round by round: what else the machine does comes and goes, and is alike for neighbours in time
-        ratio = statistics.median(
-            ours / theirs for ours, theirs in zip(rates["wire backend"], rates[rival], strict=True)
-        )
-        kept = [_line(f"ratio to '{rival}', median of the rounds: {ratio:.2f}", f"at least {SHARE:g}", ratio >= SHARE)]
-        kept += self._holds(best / 2)
+                samples[name].append(self._sample(name, senders[name]))
+        print(f"64-byte frames over one veth pair, {self._rounds} rounds of {self._seconds:g} s, millions per second\n")
+        print("\n".join(table(samples)) + "\n")
+        kept = self._compared(samples)
+        rivals = [name for name in samples if name.startswith("trafgen")]
+        fastest = max(statistics.median(sample.rate for sample in samples[name]) for name in rivals)
+        kept += self._holds(fastest / 2)
         kept += self._counts()
         steal = Ticks.read().steal_since(before)
-        print(f"\nCPU time stolen by the hypervisor meanwhile: {steal:.1f} %")
+        print(f"\nCPU time stolen by the hypervisor meanwhile: {steal:.1f} %; load average when it began: {load:.2f}")
         return 0 if all(kept) else 1
+
+    def _senders(self) -> dict[str, _Sending]:
+        """What is compared; each held to one CPU as well."""
+        bound, one = SETTLE + self._seconds, _one_cpu()
+        found: dict[str, _Sending] = {}
+        trafgen = Trafgen(self._topology, self._cable, self._trafgen, self._frame(0), self._folder)
+        found["trafgen"] = lambda: trafgen.sending(bound, None)
+        found["trafgen" + ONE] = lambda: trafgen.sending(bound, one)
+        if program := find("iperf3"):
+            iperf3 = Iperf3(self._topology, self._cable, program)
+            # its receiver is not what is measured: it gets a CPU of its own where there is one
+            other = max(os.sched_getaffinity(0))
+            found["iperf3 -u"] = lambda: iperf3.sending(bound, None, None)
+            found["iperf3 -u" + ONE] = lambda: iperf3.sending(bound, one, other)
+        else:
+            print("left out: iperf3, which is not installed (Debian's package iperf3)\n")
+        found[OURS] = lambda: self._flat_out(self._backend)
+        found[OURS + ONE] = lambda: self._flat_out(self._single)
+        return found
+
+    def _compared(self, samples: dict[str, list[Sample]]) -> list[bool]:
+        """The backend beside each rival: all CPUs with all CPUs, one with one. Bounds are for the fastest rival."""
+        kept = []
+        for end in ("", ONE):
+            rivals = {name: found for name, found in samples.items() if name.endswith(ONE) == bool(end)}
+            ours = rivals.pop(OURS + end)
+            fastest = best(rivals)
+            for name, theirs in rivals.items():
+                wall, each = rate_ratio(ours, theirs), cpu_ratio(ours, theirs)
+                text = f"'{OURS}{end}' to '{name}': {wall:.2f} of its frames/s, {each:.2f} of its frames per CPU second"
+                share = ALONE if end else SHARE
+                if name == fastest:
+                    kept.append(_line(text, f"at least {share:g} of its frames/s", wall >= share))
+                else:
+                    print(f"      {text}")
+        # iperf3 is not asked: it waits now and then by itself
+        if crowded(samples[name + ONE] for name in ("trafgen", OURS)):
+            print("\n  other processes took a part of the CPU that each had to itself: repeat it on a quiet machine")
+        return kept
+
+    def _sample(self, name: str, sending: _Sending) -> Sample:
+        """What leaves port 0 from SETTLE s after the start, for the seconds asked for."""
+        with sending() as root:
+            time.sleep(SETTLE)
+            # over netlink: starting 'ip' takes milliseconds, at a moment that nobody knows
+            begin, first, used = time.monotonic(), self._backend.reading(0), CpuTime.read((root,))
+            time.sleep(self._seconds)
+            end, last, total = time.monotonic(), self._backend.reading(0), CpuTime.read((root,))
+            cpu = total.sender - used.sender + total.kernel - used.kernel
+            frames, octets = last.tx_packets - first.tx_packets, last.tx_bytes - first.tx_bytes
+            return Sample(frames, octets, end - begin, cpu).checked(name)
 
     def _frame(self, port: int) -> bytes:
         ends = (self._cable.router_mac, self._cable.port_mac)
         to, source = ends if port == 0 else ends[::-1]
-        return bytes.fromhex((to + source).replace(":", "") + _ETHERNET_UDP).ljust(60, b"\0")
+        return bytes.fromhex((to + source).replace(":", "") + _ETHERNET_UDP).ljust(FRAME, b"\0")
 
     def _kernel(self, port: int) -> _Kernel:
         if port == 0:
@@ -173,42 +241,21 @@ class _Study:
     def _rate(self) -> float:
         """Frames/s that leave port 0, from its counter after SETTLE s and *seconds* later."""
         time.sleep(SETTLE)
-        # over netlink: starting 'ip' takes milliseconds, at a moment that nobody knows
         begin, first = time.monotonic(), self._backend.reading(0).tx_packets
         time.sleep(self._seconds)
         end, last = time.monotonic(), self._backend.reading(0).tx_packets
         return (last - first) / (end - begin)
 
-    def _run_trafgen(self, *options: str) -> float:
-        # bounded in time: it would send for ever if this process were killed
-        bound = ("timeout", "-s", "KILL", str(SETTLE + self._seconds + LIMIT))
-        command = (*bound, "ip", "netns", "exec", self._topology.generator, self._trafgen)
-        # else it would raise socket memory limits of the whole machine; its short form -A is refused by 0.6.8
-        fixed = ("--dev", self._cable.port, "--conf", str(self._config), "--no-sock-mem", *options)
-        process = subprocess.Popen(
-            (*command, *fixed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        )
-        try:
-            rate = self._rate()
-            if process.poll() is not None or rate == 0:
-                raise BenchError(f"trafgen sends nothing here; see what '{self._trafgen} --help' and it say")
-            return rate
-        finally:
-            for number in (signal.SIGINT, signal.SIGKILL):
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, number)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(1.0)
-
     def _streams(self, port: int, pps: float) -> tuple[StreamTraffic, ...]:
         return (StreamTraffic(1, self._frame(port), pps),)
 
-    def _flat_out(self) -> float:
-        self._backend.start({0: self._streams(0, FLAT_OUT)}, None)
+    @contextlib.contextmanager
+    def _flat_out(self, backend: WireBackend) -> Iterator[int]:
+        backend.start({0: self._streams(0, FLAT_OUT)}, None)
         try:
-            return self._rate()
+            yield os.getpid()  # the only one whose descendants have anything to do now
         finally:
-            self._backend.stop(0)
+            backend.stop(0)
 
     def _holds(self, pps: float) -> list[bool]:
         """Half of trafgen's rate: over a window in the middle, and the frames of the whole trial."""
