@@ -44,6 +44,18 @@ def rate_figures(requirement: Requirement, trials: Sequence[Trial], link_bps: fl
     return found
 
 
+def by_way(trial: Trial) -> str:
+    """Which way a trial lost its frames, in words; "" where there is one way only, or where the ways are much alike."""
+    ways = sorted(trial.outcome.directions, key=lambda way: way.loss_ratio, reverse=True)
+    if len(ways) < 2 or ways[-1].loss_ratio > ways[0].loss_ratio / 2:
+        return ""
+    found = [
+        f"{percent(way.loss_ratio) if way.lost else 'nothing'} from port {way.tx_port} to port {way.rx_port}"
+        for way in ways
+    ]
+    return f"lost {', but '.join(found)}"
+
+
 def bench_reason(trials: Sequence[Trial]) -> str:
     """Why the trials prove nothing: the last spoilt trial's problems, and what to do about them."""
     spoilt = [trial for trial in trials if trial.problems]

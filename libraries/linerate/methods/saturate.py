@@ -7,7 +7,7 @@ from ..requirement import Requirement
 from ..trial import Load, Measure
 from ..units import si
 from ..verdict import Ruling, Verdict, forwarded_pps, offered_pps, weigh_forwarding
-from .reasons import bench_reason, rate_figures, rate_text
+from .reasons import bench_reason, by_way, rate_figures, rate_text
 from .sequential import Conditions, until_decided
 
 
@@ -40,4 +40,7 @@ def saturate(
             f"forwarded {rate_text(mean, requirement, link_bps)} at {si(sum(offered) / len(offered), 'pps')} offered"
             f" ({margin:+.2f} % against the threshold; {spread})"
         )
+        if ruling is Ruling.FAIL:
+            worst = min(telling, key=lambda trial: forwarded_pps(trial, requirement))
+            reason += f"; its worst trial {by_way(worst)}" if by_way(worst) else ""
     return Verdict(requirement, goal, ruling, reason, trials, link_bps, figures)

@@ -9,7 +9,7 @@ from ..requirement import Quantity, Requirement
 from ..trial import Fault, Load, Measure, Trial
 from ..units import si
 from ..verdict import Evidence, Ruling, Verdict, forwarded_pps, offered_pps, tally, weigh_loss
-from .reasons import bench_reason, percent, rate_figures, rate_text
+from .reasons import bench_reason, by_way, percent, rate_figures, rate_text
 from .sequential import Conditions, until_decided
 
 BUSY = 90.0
@@ -85,7 +85,8 @@ def _failure(requirement: Requirement, goal: Goal, telling: list[Trial], link_bp
     counted = f"{found.bad:g} s of trials lost more than the goal allows, {found.good:g} s did not"
     if found.clear and goal.clear_loss_ratio is not None:
         counted = f"one trial that loses more than {percent(goal.clear_loss_ratio)} decides"
+    ways = f"; its worst trial {by_way(worst)}" if by_way(worst) else ""
     return (
         f"lost {percent(loss)} at {si(offered, 'pps')} offered{lower} (goal: {percent(goal.loss_ratio)});"
-        f" forwarded {rate_text(forwarded, requirement, link_bps)}{margin}; {counted}{strained}"
+        f" forwarded {rate_text(forwarded, requirement, link_bps)}{margin}; {counted}{ways}{strained}"
     )
