@@ -10,7 +10,7 @@ from .rates import Row, Traffic, name_of, percent, rows, say
 
 SIMULATED = "SIMULATED – not a measurement"
 
-_STYLE = """
+STYLE = """
 .lr-trials { font: 14px/1.45 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; padding: 12px;
              color: #1d2733; background: #fff; white-space: normal; }
 .lr-trials h1 { font-size: 16px; margin: 0 0 4px; }
@@ -31,6 +31,7 @@ _STYLE = """
 .lr-trials td.lost { color: #b3261e; font-weight: 600; }
 .lr-trials td.good { color: #1f7a3f; }
 """
+"""CSS of every table."""
 
 _COLUMNS = (
     ("trial", ""),
@@ -77,7 +78,7 @@ def trials_fragment(
         body.append(f'<tr><td class="note" colspan="{len(_COLUMNS)}">no trial was run</td></tr>')
     marked = f'<div class="simulated">{SIMULATED}</div>' if simulated else ""
     return (
-        f'<style>{_STYLE}</style><div class="lr-trials">{marked}<h1>{escape(title or "Trials")}</h1>'
+        f'<style>{STYLE}</style><div class="lr-trials">{marked}<h1>{escape(title or "Trials")}</h1>'
         f"<p>{escape(_caption(traffic, link_bps))}</p>\n"
         f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n<tbody>\n' + "\n".join(body) + "\n"
         "</tbody></table></div></div>"

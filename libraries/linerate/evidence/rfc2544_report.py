@@ -1,0 +1,234 @@
+"""Results of RFC 2544's tests in the forms that its section 26 asks for: graphs and tables. Pure functions.
+
+Every table ends with the declared deviations of the results in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from ..methods.deviations import Deviation
+from ..methods.rfc2544.back_to_back import BackToBackResult
+from ..methods.rfc2544.latency import LatencyResult
+from ..methods.rfc2544.loss_rate import LossCurve
+from ..methods.rfc2544.recovery import RecoveryResult
+from ..methods.rfc2544.reset import ResetResult
+from ..methods.rfc2544.throughput import ThroughputResult
+from ..units import l1_bits, l2_bits
+from .canvas import DEMAND, FAINT, WAYS, canvas, unit
+from .grid import Grid
+
+_NOT = "–"
+
+
+class _Declaring(Protocol):
+    @property
+    def deviations(self) -> tuple[Deviation, ...]: ...
+
+
+def throughput_table(results: Sequence[ThroughputResult], title: str, simulated: bool = False) -> Grid:
+    """26.1 as a table: one line for each frame size."""
+    rows = []
+    for item in results:
+        found = item.throughput
+        rows.append(
+            (
+                str(item.size),
+                f"{item.line_pps:,.0f}",
+                _NOT if found is None else f"{found.pps:,.0f}",
+                _NOT if item.percent is None else f"{item.percent:.2f}",
+                _NOT if found is None else f"{found.pps * l1_bits(item.size) / 1e9:.4f}",
+                _NOT if found is None else f"{found.pps * l2_bits(item.size) / 1e9:.4f}",
+                str(len(item.trials)),
+                f"{item.duration:g}",
+                item.ended or "done",
+            )
+        )
+    columns = (
+        ("frame size", "bytes with FCS"),
+        ("theoretical", "frames/s each port"),
+        ("throughput", "frames/s each port"),
+        ("throughput", "% of line"),
+        ("throughput", "Gbit/s L1"),
+        ("throughput", "Gbit/s L2"),
+        ("trials", ""),
+        ("each of", "s"),
+        ("search", ""),
+    )
+    return Grid(title, columns, tuple(rows), _declared(results), simulated=simulated)
+
+
+def throughput_plot(results: Sequence[ThroughputResult], title: str, simulated: bool = False) -> str:
+    """26.1 as the graph it asks for: frame rate over frame size, beside the theoretical rate of the medium. SVG."""
+    named, factor = unit(max((item.line_pps for item in results), default=1.0))
+    with canvas(title, simulated) as made:
+        drawn: dict[str, Any] = {}
+        if results:
+            link = results[0].line_pps * l1_bits(results[0].size)
+            sizes = _between(min(item.size for item in results), max(item.size for item in results))
+            (drawn["theoretical maximum"],) = made.axes.plot(
+                sizes, [link / l1_bits(size) / factor for size in sizes], color=FAINT, linestyle="--", zorder=2
+            )
+        told = [(item.size, item.throughput.pps / factor) for item in results if item.throughput is not None]
+        if told:
+            (drawn["throughput, no frame lost"],) = made.axes.plot(
+                [size for size, _ in told], [rate for _, rate in told], color=WAYS[0], marker="o", zorder=3
+            )
+        made.plain("frame size [bytes with FCS]", f"rate into each port [{named}]")
+        made.axes.set_ylim(bottom=0)
+        made.axes.set_xlim(left=0)
+        made.legend(drawn)
+    return made.svg
+
+
+def _between(least: int, most: int) -> list[float]:
+    return [least + (most - least) * (index / 200) ** 2 for index in range(201)]
+
+
+def loss_plot(curves: Sequence[LossCurve], title: str, simulated: bool = False) -> str:
+    """26.3 as the graph it asks for: per cent lost over per cent of the medium's rate, both from 0 to 100. SVG."""
+    with canvas(title, simulated) as made:
+        drawn: dict[str, Any] = {}
+        for index, curve in enumerate(curves):
+            (drawn[f"{curve.size:g} bytes"],) = made.axes.plot(
+                [point.offered for point in curve.points],
+                [100 * point.loss_ratio for point in curve.points],
+                color=(*WAYS, DEMAND)[index % (len(WAYS) + 1)],
+                marker="o",
+                markersize=4,
+                zorder=3,
+            )
+        made.plain("offered rate [% of the medium's frame rate at this size]", "frames lost [%]")
+        made.axes.set_xlim(0, 100)
+        made.axes.set_ylim(0, 100)
+        made.legend(drawn)
+    return made.svg
+
+
+def loss_table(curves: Sequence[LossCurve], title: str, simulated: bool = False) -> Grid:
+    """26.3 in figures: one line for each point."""
+    rows = [
+        (f"{curve.size:g}", f"{point.asked:.4g}", f"{point.offered:.4g}", f"{100 * point.loss_ratio:.5g}")
+        for curve in curves
+        for point in curve.points
+    ]
+    columns = (
+        ("frame size", "bytes with FCS"),
+        ("asked", "% of line"),
+        ("offered", "% of line"),
+        ("lost", "% of frames offered"),
+    )
+    return Grid(title, columns, tuple(rows), (*_early(curves), *_declared(curves)), simulated=simulated)
+
+
+def latency_table(results: Sequence[LatencyResult], title: str, media: str = "", simulated: bool = False) -> Grid:
+    """26.2 as the table it asks for: size, rate, medium, latency; one line for each size and direction."""
+    rows = []
+    for item in results:
+        for number, way in enumerate(item.ways):
+            rows.append(
+                (
+                    str(item.size),
+                    f"{item.load.pps:,.0f}",
+                    media or _NOT,
+                    ("there", "back")[number] if number < 2 else str(number),
+                    f"{way.mean:.2f}",
+                    f"{way.least:.2f}",
+                    f"{way.most:.2f}",
+                    f"{way.deviation:.2f}" if way.repeats > 1 else _NOT,
+                    str(way.repeats),
+                )
+            )
+    columns = (
+        ("frame size", "bytes with FCS"),
+        ("rate", "frames/s each port"),
+        ("medium", ""),
+        ("direction", ""),
+        ("latency", "µs, mean"),
+        ("least", "µs"),
+        ("most", "µs"),
+        ("std. deviation", "µs"),
+        ("streams", ""),
+    )
+    return Grid(title, columns, tuple(rows), (*_early(results), *_declared(results)), simulated=simulated)
+
+
+def back_to_back_table(results: Sequence[BackToBackResult], title: str, simulated: bool = False) -> Grid:
+    """26.4 and RFC 9004 as the table they ask for: one line for each frame size."""
+    rows = []
+    for item in results:
+        limited = not item.unlimited and item.bursts
+        rows.append(
+            (
+                str(item.size),
+                _NOT if item.mean is None else f"{'≥ ' if item.unlimited else ''}{item.mean:,.1f}",
+                f"{min(item.bursts):,}" if limited else _NOT,
+                f"{max(item.bursts):,}" if limited else _NOT,
+                _NOT if item.spread is None else f"{item.spread:.1f}",
+                str(len(item.bursts)),
+                _milliseconds(item.implied_buffer_time),
+                _milliseconds(item.corrected_buffer_time),
+            )
+        )
+    columns = (
+        ("frame size", "bytes with FCS"),
+        ("back-to-back", "frames, mean"),
+        ("least", "frames"),
+        ("most", "frames"),
+        ("std. deviation", "frames"),
+        ("repetitions", ""),
+        ("implied buffer time", "ms"),
+        ("corrected buffer time", "ms"),
+    )
+    return Grid(title, columns, tuple(rows), (*_early(results), *_declared(results)), simulated=simulated)
+
+
+def recovery_table(results: Sequence[RecoveryResult], title: str, simulated: bool = False) -> Grid:
+    """26.5 as the table it asks for: one line for each frame size."""
+    rows = [
+        (
+            str(item.size),
+            f"{item.overload.pps:,.0f}",
+            f"{item.reduced.pps:,.0f}",
+            _NOT if item.mean is None else f"{item.mean:.3f}",
+            ", ".join("never" if time is None else f"{time:.3f}" for time in item.times) or _NOT,
+            f"{item.interval:g}",
+        )
+        for item in results
+    ]
+    columns = (
+        ("frame size", "bytes with FCS"),
+        ("overload", "frames/s each port"),
+        ("reduced to", "frames/s each port"),
+        ("recovery time", "s, mean"),
+        ("each", "s"),
+        ("known to", "s"),
+    )
+    return Grid(title, columns, tuple(rows), (*_early(results), *_declared(results)), simulated=simulated)
+
+
+def reset_text(results: Sequence[ResetResult]) -> str:
+    """26.6 as the statements it asks for: one for each kind of reset."""
+    return "".join(f"{item}\n" for item in results)
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return _NOT if seconds is None else f"{1e3 * seconds:.4g}"
+
+
+def _declared(results: Iterable[_Declaring]) -> tuple[str, ...]:
+    """Every deviation, once, as notes."""
+    found = dict.fromkeys(f"Deviation: {item}." for result in results for item in result.deviations)
+    return tuple(found)
+
+
+class _Ending(Protocol):
+    @property
+    def size(self) -> float: ...
+    @property
+    def ended(self) -> str: ...
+
+
+def _early(results: Iterable[_Ending]) -> tuple[str, ...]:
+    return tuple(f"{item.size:g} bytes: {item.ended}." for item in results if item.ended)
