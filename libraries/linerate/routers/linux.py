@@ -9,14 +9,12 @@ from ..errors import BenchError
 from .base import InterfaceCounters, Side, Telemetry
 from .frames import Frames
 from .linux_frames import LinuxFrames
+from .linux_ways import neighbour, route, sysctl
 from .remote import RemoteRouter, checked_side
 from .text import first_line
 
 IP_DROPS = ("InHdrErrors", "InAddrErrors", "InDiscards", "OutDiscards", "OutNoRoutes")
 """Counters of ``/proc/net/snmp`` (RFC 4293) that count datagrams lost on their way through."""
-
-_NOT_ACCEPTED = frozenset({"dead", "linkdown", "offload", "rt_offload", "trap", "rt_trap", "pervasive"})
-"""Words that ``ip route show`` prints and ``ip route replace`` does not take."""
 
 
 class Linux(RemoteRouter):
@@ -40,15 +38,15 @@ class Linux(RemoteRouter):
         for side in checked:
             self._configure(side)
         # after the interfaces: turning forwarding on resets their rp_filter to the default's in some kernels
-        self._sysctl("net/ipv4/ip_forward", "1")
+        sysctl(self._remote, "net/ipv4/ip_forward", "1", self._notes)
         for name in dict.fromkeys(("all", *(side.interface for side in checked))):
             # the kernel takes the larger of 'all' and the interface's own
-            self._sysctl(f"net/ipv4/conf/{name}/rp_filter", "0")
+            sysctl(self._remote, f"net/ipv4/conf/{name}/rp_filter", "0", self._notes)
 
     def set_up(self, sides: tuple[Side, ...], frames: Frames) -> None:
         """Ways for *frames* as well, after :meth:`configure`; what the kernel lacks modules for is :attr:`lacking`."""
         checked = tuple(map(checked_side, sides))
-        self._lacking = LinuxFrames(self._remote, checked, self._sysctl, self._notes).set_up(frames)
+        self._lacking = LinuxFrames(self._remote, checked, self._notes).set_up(frames)
 
     def _configure(self, side: Side) -> None:
         name, run = side.interface, self._remote
@@ -68,38 +66,8 @@ class Linux(RemoteRouter):
         if not re.search(rf"\binet {re.escape(side.address)} ", said["address"]):
             change = ("dev", name)
             run.change(("ip", "addr", "add", side.address, *change), ("ip", "addr", "del", side.address, *change))
-        self._neighbour(side, said["neighbour"])
-        self._route(side, said["route"])
-
-    def _neighbour(self, side: Side, before: str) -> None:
-        words = before.split()
-        permanent = words[-1:] == ["PERMANENT"]
-        mac = words[words.index("lladdr") + 1] if "lladdr" in words else None
-        if permanent and mac == side.peer_mac:
-            return
-        new = ("ip", "neigh", "replace", side.peer, "lladdr", side.peer_mac, "nud", "permanent", "dev", side.interface)
-        undo: tuple[str, ...] = ("ip", "neigh", "del", side.peer, "dev", side.interface)
-        if permanent and mac:
-            undo = ("ip", "neigh", "replace", side.peer, "lladdr", mac, "nud", "permanent", "dev", side.interface)
-        self._remote.change(new, undo)
-
-    def _route(self, side: Side, before: str) -> None:
-        old = [[word for word in line.split() if word not in _NOT_ACCEPTED] for line in before.splitlines()]
-        wanted = [side.network, "via", side.peer, "dev", side.interface]
-        if any(row[:5] == wanted for row in old):
-            return
-        undo: tuple[str, ...] = ("ip", "route", "del", side.network, "via", side.peer, "dev", side.interface)
-        if old and old[0]:
-            undo = ("ip", "route", "replace", *old[0])
-        self._remote.change(("ip", "route", "replace", *wanted), undo)
-
-    def _sysctl(self, key: str, value: str) -> None:
-        before = self._remote.run("sysctl", "-n", key).strip()
-        if not re.fullmatch(r"-?\d+", before):
-            raise BenchError(f"'sysctl -n {key}' was not understood: '{before}'")
-        if before != value:
-            self._remote.change(("sysctl", "-w", f"{key}={value}"), ("sysctl", "-w", f"{key}={before}"))
-            self._notes.append(f"{key} set from {before} to {value} for the test")
+        neighbour(run, side.peer, side.peer_mac, name, said["neighbour"])
+        route(run, (), (side.network, "via", side.peer, "dev", name), said["route"])
 
     def clear(self) -> None:
         """Nothing: a kernel's counters cannot be reset; their readers take differences."""

@@ -8,11 +8,12 @@ each is swapped for itself, towards the side that its direction leads to.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from ..errors import BenchError
 from .base import Side
 from .frames import FrameKind, Frames, Lacking, mapped, mapped_network
+from .linux_ways import neighbour, route, sysctl
 from .remote import Refused, Remote
 
 TABLE = 29700
@@ -27,15 +28,13 @@ _NO_SUCH_TYPE = re.compile(r"Unknown device type|not supported", re.IGNORECASE)
 
 
 class LinuxFrames:
-    """Sets up *remote* for *sides*, whose plain IPv4 is configured already. *sysctl*: sets a key, value, to come back.
+    """Sets up *remote* for *sides*, whose plain IPv4 is configured already.
 
     *notes* gets what is changed beyond interfaces, neighbours and routes.
     """
 
-    def __init__(
-        self, remote: Remote, sides: Sequence[Side], sysctl: Callable[[str, str], None], notes: list[str]
-    ) -> None:
-        self._remote, self._sides, self._sysctl, self._notes = remote, sides, sysctl, notes
+    def __init__(self, remote: Remote, sides: Sequence[Side], notes: list[str]) -> None:
+        self._remote, self._sides, self._notes = remote, sides, notes
         self._lacking: dict[frozenset[FrameKind], str] = {}
 
     def set_up(self, frames: Frames) -> Lacking:
@@ -73,16 +72,19 @@ class LinuxFrames:
                 "ipv6",
             )
             return ()
-        self._sysctl(key, "1")
-        self._ways6(interfaces, prefixes)
+        sysctl(self._remote, key, "1", self._notes)
+        self._ways6(interfaces, prefixes, self._notes)
         return prefixes
 
-    def _ways6(self, interfaces: Sequence[str], prefixes: Iterable[str], table: int | None = None) -> None:
+    def _ways6(
+        self, interfaces: Sequence[str], prefixes: Iterable[str], notes: list[str], table: int | None = None
+    ) -> None:
         for name in interfaces:
-            if self._remote.run("sysctl", "-n", f"net/ipv6/conf/{name}/disable_ipv6").strip() != "0":
+            conf = f"net/ipv6/conf/{name}"
+            if self._remote.run("sysctl", "-n", f"{conf}/disable_ipv6").strip() != "0":
                 for key, value in QUIET.items():
-                    self._sysctl(f"net/ipv6/conf/{name}/{key}", value)
-                self._sysctl(f"net/ipv6/conf/{name}/disable_ipv6", "0")
+                    sysctl(self._remote, f"{conf}/{key}", value, notes)
+                sysctl(self._remote, f"{conf}/disable_ipv6", "0", notes)
         for prefix in prefixes:
             for side, name in zip(self._sides, interfaces, strict=True):
                 network, peer = mapped_network(prefix, side.network), mapped(prefix, side.peer)
@@ -92,6 +94,7 @@ class LinuxFrames:
 
     def _tags(self, stacks: Iterable[tuple[tuple[int, int], ...]], prefixes: tuple[str, ...]) -> None:
         there = set(re.findall(r"^\d+: ([^:@\s]+)", self._remote.run("ip", "-o", "link", "show"), re.MULTILINE))
+        made: list[str] = []  # how the interfaces made here are set is no news of the router
         for table, stack in enumerate(stacks, TABLE):
             interfaces = []
             for index, side in enumerate(self._sides):
@@ -105,11 +108,11 @@ class LinuxFrames:
                     )
                     return
             for side, name in zip(self._sides, interfaces, strict=True):
-                self._sysctl(f"net/ipv4/conf/{name}/rp_filter", "0")
+                sysctl(self._remote, f"net/ipv4/conf/{name}/rp_filter", "0", made)
                 self._way("-4", side.network, side.peer, side.peer_mac, name, table)
                 self._rule("-4", name, table)
             if prefixes:
-                self._ways6(interfaces, prefixes, table)
+                self._ways6(interfaces, prefixes, made, table)
                 for name in interfaces:
                     self._rule("-6", name, table)
 
@@ -129,7 +132,7 @@ class LinuxFrames:
 
     def _rule(self, family: str, name: str, table: int) -> None:
         rule = ("iif", name, "lookup", str(table))
-        if not re.search(rf"\b{re.escape(' '.join(rule))}\s", self._remote.run("ip", family, "rule", "show")):
+        if not re.search(rf"\b{re.escape(' '.join(rule))}(\s|$)", self._remote.run("ip", family, "rule", "show")):
             self._remote.change(("ip", family, "rule", "add", *rule), ("ip", family, "rule", "del", *rule))
 
     # -- labels --------------------------------------------------------------------------------------------------------
@@ -160,34 +163,29 @@ class LinuxFrames:
                 f"label {both[0]} is among the words' 'labels' and 'labels_back', and a router sends each label one"
                 " way; right would be different ones"
             )
-        self._sysctl(limit, str(max(int(said["now"]), 1 + max(map(max, pairs)))))
+        sysctl(self._remote, limit, str(max(int(said["now"]), 1 + max(map(max, pairs)))), self._notes)
         for index, side in enumerate(self._sides):
-            self._sysctl(f"net/mpls/conf/{side.interface}/input", "1")
+            sysctl(self._remote, f"net/mpls/conf/{side.interface}/input", "1", self._notes)
             for label in dict.fromkeys(map(str, exits[index])):
-                way = ("as", label, "via", "inet", side.peer, "dev", side.interface)
-                self._replace(("-f", "mpls"), label, (label, *way), (label,))
+                way = (label, "as", "to", label, "via", "inet", side.peer, "dev", side.interface)
+                self._route(("-f", "mpls"), way)
 
     # -- ways ----------------------------------------------------------------------------------------------------------
 
     def _way(self, family: str, network: str, peer: str, mac: str, name: str, table: int | None) -> None:
         """A permanent neighbour, and the route through it; ``onlink``: no address of the interface tells of it."""
-        neighbour = (peer, "lladdr", mac, "nud", "permanent", "dev", name)
-        undo = ("ip", "neigh", "del", peer, "dev", name)
-        self._remote.change(("ip", "neigh", "replace", *neighbour), undo)
+        before = self._remote.run("ip", "neigh", "show", peer, "dev", name)
+        neighbour(self._remote, peer, mac, name, before)
         where = ("table", str(table)) if table else ()
-        self._replace((family,), network, (network, "via", peer, "dev", name, "onlink", *where), (network, *where))
+        self._route((family,), (network, "via", peer, "dev", name), ("onlink",), where)
 
-    def _replace(self, family: tuple[str, ...], shown: str, route: tuple[str, ...], gone: tuple[str, ...]) -> None:
-        before = self._remote.gather(
-            {"route": ("ip", *family, "route", "show", *gone)},
-            # a table without routes does not exist
-            optional=("route",),
-        )["route"].splitlines()
-        undo = ("ip", *family, "route", "del", *gone)
-        old = [word for word in (before[0].split() if before else ()) if word != "linkdown"]
-        if old and old[0] == shown:
-            undo = ("ip", *family, "route", "replace", *old, *gone[1:])
-        self._remote.change(("ip", *family, "route", "replace", *route), undo)
+    def _route(
+        self, family: tuple[str, ...], wanted: tuple[str, ...], more: tuple[str, ...] = (), where: tuple[str, ...] = ()
+    ) -> None:
+        # a table without routes does not exist, and is an error
+        shown = {"route": ("ip", *family, "route", "show", wanted[0], *where)}
+        before = self._remote.gather(shown, optional=("route",))["route"]
+        route(self._remote, family, wanted, before, (*more, *where))
 
 
 def _said(error: Refused) -> str:
