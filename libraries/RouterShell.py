@@ -16,6 +16,7 @@ from SSHLibrary import SSHLibrary
 from linerate.aside import aside
 from linerate.errors import BenchError
 from linerate.routers.base import Result, Telemetry
+from linerate.routers.frames import reason_against
 from linerate.session import Session
 
 CONNECT_LIMIT = 10.0
@@ -56,8 +57,20 @@ class RouterShell:
 
     @keyword
     def configure_router(self, bench: Session) -> None:
-        """Give the router the testbed's addresses, static neighbours and routes; `Restore Router` takes them back."""
+        """Give the router the testbed's addresses, static neighbours and routes; `Restore Router` takes them back.
+
+        Where the testbed file says ``set_up``, ways for IPv6, tagged and labelled frames as well.
+        """
         bench.configure_router()
+
+    @keyword
+    def reason_against_traffic(self, bench: Session, traffic: str) -> str:
+        """Why the router, as `Configure Router` left it, cannot forward *traffic* (``64b vlan``); empty where it can.
+
+        It names what the router lacks, for example a module of its kernel.
+        """
+        profile = bench.plan.catalogue.profile(traffic.split())
+        return reason_against(profile, bench.router_connected.lacking)
 
     @keyword
     def restore_router(self, bench: Session) -> None:

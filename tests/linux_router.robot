@@ -44,6 +44,34 @@ Nothing Is Lost At A Low Rate
     [Tags]    64b    unidirectional    loss
     64b unidirectional loses ≤ 0% at 5 kpps
 
+Longest Frames Pass Without Loss
+    [Documentation]    Jumbo frames, as long as the profiles have them: 370 Mbit/s each way.
+    [Tags]    9216b    jumbo    bidirectional
+    9216b bidirectional ≥ 5 kpps each way
+
+IPv6 Passes Both Ways Without Loss
+    [Documentation]    The same flows with addresses of RFC 5180; nothing of the kernel's neighbour discovery mixes in.
+    [Tags]    78b    ipv6    bidirectional
+    78b ipv6 bidirectional ≥ 10 kpps each way
+
+Tagged Frames Pass Without Loss
+    [Documentation]    VLAN 100 on both sides; skipped where the kernel has no module for it.
+    [Tags]    64b    vlan    unidirectional
+    [Setup]    Skip Unless Router Forwards    64b vlan
+    64b vlan unidirectional ≥ ${MODEST}
+
+Twice Tagged Frames Pass Without Loss
+    [Documentation]    IEEE 802.1ad, VLAN 100 within VLAN 200; skipped where the kernel has no module for it.
+    [Tags]    64b    qinq    unidirectional
+    [Setup]    Skip Unless Router Forwards    64b qinq
+    64b qinq unidirectional ≥ ${MODEST}
+
+Labelled Frames Pass Without Loss
+    [Documentation]    MPLS, each direction with a label of its own; skipped where the kernel has no module for it.
+    [Tags]    64b    mpls    bidirectional
+    [Setup]    Skip Unless Router Forwards    64b mpls
+    64b mpls bidirectional ≥ 10 kpps each way
+
 Each Frame Is Forwarded By The Book
     [Documentation]    RFC 1812 5.3.1: time to live one less, checksum right; link addresses are the next hop's.
     [Tags]    64b    forwarding
@@ -78,6 +106,12 @@ An Absurd Forwarding Rate Is Never A Pass
 
 
 *** Keywords ***
+Skip Unless Router Forwards
+    [Documentation]    Skips the test, with the reason, where the router's kernel has no way for *traffic*.
+    [Arguments]    ${traffic}
+    ${reason} =    Reason Against Traffic    ${BENCH}    ${traffic}
+    Skip If    $reason    ${reason}
+
 Link Address Of Router Interface
     [Documentation]    The router's own MAC address on *side* (0 or 1).
     [Arguments]    ${side}

@@ -31,7 +31,7 @@ class Capture:
                 opened.setsockopt(_SOL_PACKET, _AUXDATA, 1)
                 opened.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
                 with contextlib.suppress(OSError):
-                    opened.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, min(16 << 20, max(1 << 16, 4096 * limit)))
+                    opened.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, min(16 << 20, max(1 << 16, 16384 * limit)))
                 opened.bind((interface, _ETH_P_ALL))
             except OSError:
                 opened.close()
