@@ -80,6 +80,15 @@ class Value:
 
 
 @dataclass(frozen=True)
+class TrafficWords:
+    """What to send, where no figure is asked for. ``sentence``: the words, as ``64b 1-flow unidirectional``."""
+
+    sentence: str
+    profile: Profile
+    bidirectional: bool
+
+
+@dataclass(frozen=True)
 class Requirement:
     """A parsed sentence. ``load`` is the load it names (None: the threshold, or the maximum offered load).
 

@@ -12,8 +12,8 @@ import re
 
 from .errors import SentenceError
 from .latency import Statistic
-from .profiles import Catalogue
-from .requirement import RATE_UNITS, Quantity, Requirement, Scope, Unit, Value
+from .profiles import Catalogue, Profile
+from .requirement import RATE_UNITS, Quantity, Requirement, Scope, TrafficWords, Unit, Value
 
 _UNITS = {
     Quantity.THROUGHPUT: RATE_UNITS,
@@ -71,13 +71,10 @@ def _parse(sentence: str, catalogue: Catalogue) -> Requirement:
         shown = f"'{wrong[0]}' is not a comparison here; " if wrong and len(parts) == 1 else ""
         raise SentenceError(f"{shown}a sentence compares once, with ≥ or ≤ (or >= <=), as in '{EXAMPLES[0]}'")
     left, comparison, right = parts
-    words, bidirectional, quantity, statistic = _left(left.split(), catalogue)
+    words, said, quantity, statistic = _left(left.split(), catalogue)
     right, lasting = _lasting(right)
     profile = catalogue.profile(words)
-    if bidirectional is None:
-        if not profile.is_one_flow:
-            raise SentenceError("says no direction; right would be 'unidirectional' or 'bidirectional'")
-        bidirectional = False
+    bidirectional = _both_ways(said, profile)
     found = _RIGHT.match(right)
     if not found:
         raise SentenceError(
@@ -102,6 +99,27 @@ def _parse(sentence: str, catalogue: Catalogue) -> Requirement:
         statistic=statistic,
         lasting=lasting,
     )
+
+
+def parse_traffic(words: str, catalogue: Catalogue) -> TrafficWords:
+    """Understand ``TRAFFIC DIRECTION``, a sentence that asks for nothing. Raises SentenceError."""
+    text = " ".join(words.split())
+    try:
+        if is_sentence(text):
+            raise SentenceError(f"asks for a figure; right would be traffic alone, as '{_COMPARE.split(text)[0]}'")
+        traffic, said, quantity, _ = _left(text.split(), catalogue)
+        if quantity is not Quantity.THROUGHPUT:
+            raise SentenceError(f"'{quantity.value}' belongs to a sentence; right would be traffic and direction alone")
+        profile = catalogue.profile(traffic)
+        return TrafficWords(text, profile, _both_ways(said, profile))
+    except SentenceError as error:
+        raise SentenceError(f"'{words}': {error}") from None
+
+
+def _both_ways(said: bool | None, profile: Profile) -> bool:
+    if said is None and not profile.is_one_flow:
+        raise SentenceError("says no direction; right would be 'unidirectional' or 'bidirectional'")
+    return bool(said)
 
 
 def _left(words: list[str], catalogue: Catalogue) -> tuple[list[str], bool | None, Quantity, Statistic | None]:
