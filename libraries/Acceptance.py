@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from linerate.evidence.records import EnvironmentRecord
 from linerate.evidence.run import new_run_id
 from linerate.evidence.tables import trials_fragment, trials_table
 from linerate.judging import Judge
+from linerate.progress import Progress
 from linerate.recorder import Recorder
 from linerate.requirement import RATE_UNITS, Requirement
 from linerate.session import Session
@@ -41,6 +43,7 @@ class Acceptance:
         self._run_id = new_run_id(datetime.now(UTC))
         self._suites = 0
         self._recorder: Recorder | None = None
+        self._progress = Progress(None)
         self._cpu: Any = None
         # a library's listener is the one way to have Allure results from a plain `robot` call
         self.ROBOT_LIBRARY_LISTENER = allure.allure_listener(self._allure)
@@ -67,6 +70,7 @@ class Acceptance:
             packages=package_versions(),
             extra={"goal": plan.goal.model_dump(), "suite": BuiltIn().get_variable_value("${SUITE NAME}")},
         )
+        self._progress = Progress(sys.__stderr__, facts.clock_speed)
         self._cpu = cpu_times()
         self._recorder = Recorder(self._results, run_id, record)
         words = {
@@ -105,8 +109,10 @@ class Acceptance:
         return requirement
 
     @keyword
-    def begin_evidence(self) -> None:
+    def begin_evidence(self, bench: Session, requirement: Requirement) -> None:
         """Begin the record of a sentence: what follows belongs to it until `Keep Evidence`."""
+        load = bench.load_for(requirement)
+        self._progress.begin(requirement.sentence, load.pps, bench.plan.goal_for(requirement).at(load.pps))
         self._open_recorder().begin(str(BuiltIn().get_variable_value("${TEST NAME}")))
 
     @keyword
@@ -127,6 +133,7 @@ class Acceptance:
 
         def on_trial(trial: Trial, so_far: Tally) -> None:
             recorder.keep_trial(requirement, trial, bench.link_bps)
+            self._progress.trial(trial, so_far)
             logger.info(_trial_words(trial, so_far))
 
         return Judge(bench, on_trial, recorder.keep_telemetry).judge(requirement)
@@ -139,6 +146,7 @@ class Acceptance:
     @keyword
     def keep_evidence(self, bench: Session, verdict: Verdict) -> None:
         """Write the requirement's record and attach its trials to the report, as a table and as a plot."""
+        self._progress.end()
         recorder = self._open_recorder()
         recorder.keep_verdict(verdict, bench.recovery.note)
         requirement = verdict.requirement
@@ -172,6 +180,7 @@ class Acceptance:
     @keyword
     def close_evidence(self) -> None:
         """Note the end of the run and write the manifest of its files. Harmless when repeated."""
+        self._progress.end()
         recorder, self._recorder = self._recorder, None
         if recorder is not None:
             recorder.close(steal_percent(self._cpu, cpu_times()))

@@ -10,9 +10,11 @@ from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 
 import SuiteSentences
+from linerate.budget import clock
 from linerate.errors import ConfigError, SentenceError
 from linerate.plan import Plan
 from linerate.project import Project
+from linerate.requirement import Requirement
 from linerate.session import Session
 
 
@@ -47,20 +49,30 @@ class TestBench:
         `… Return Status` call, nor sentences with a variable that only the run sets. In ``__init__.robot`` it is every
         file of the folder.
 
+        Says on the console how much traffic the file's sentences take.
+
         Fails naming file and line of each sentence that is not understood, asks more than the ports can carry, or is
         no sentence to Robot because it compares nothing or has two spaces inside.
         """
         suite = TestSuite.from_file_system(BuiltIn().get_variable_value("${SUITE SOURCE}"))
         own = SuiteSentences.own_keywords(suite)
-        wrong = []
+        wrong, understood = [], []
         for step in SuiteSentences.steps(suite):
             if SuiteSentences.plain(step.name) in own:
                 continue
-            problem = SuiteSentences.malformed(step, plan.catalogue, _is_keyword) or _misunderstood(step, plan)
+            problem = SuiteSentences.malformed(step, plan.catalogue, _is_keyword)
+            try:
+                requirement = None if problem else _understood(step, plan)
+            except SentenceError as error:
+                problem = str(error)
             if problem:
                 wrong.append(f"{step.where}: {problem}")
+            elif requirement is not None:
+                understood.append(requirement)
         if wrong:
             raise ConfigError("; ".join(wrong))
+        if understood:
+            logger.console(_budget_words(plan, understood))
 
     @keyword
     def bench_should_be_open(self, bench: Session | None) -> None:
@@ -108,7 +120,19 @@ class TestBench:
                 stack.callback(self._open.pop(0).close)
 
 
-def _misunderstood(step: SuiteSentences.Step, plan: Plan) -> str | None:
+def _budget_words(plan: Plan, requirements: list[Requirement]) -> str:
+    budget = plan.budget(requirements)
+    wall = budget.wall(plan.clock_speed)
+    on_wall = f"; {clock(wall)} of the wall on this simulated clock" if plan.clock_speed != 1 else ""
+    count = f"{len(requirements)} sentences" if len(requirements) > 1 else "1 sentence"
+    return (
+        f"\n{count}, goal '{plan.goal.goal}': {clock(budget.passing)} of traffic if every one passes at once, at most"
+        f" {clock(budget.most)}{on_wall}"
+    )
+
+
+def _understood(step: SuiteSentences.Step, plan: Plan) -> Requirement | None:
+    """The requirement that *step* judges; None: none, or only the run will know. Raises SentenceError."""
     text = SuiteSentences.sentence(step)
     if text is None or step.needs_the_run():
         return None
@@ -119,11 +143,7 @@ def _misunderstood(step: SuiteSentences.Step, plan: Plan) -> str | None:
     except Exception:  # a variable that only exists later: judged when its turn comes
         logger.debug(f"not checked before the run: {text}")
         return None
-    try:
-        plan.requirement(sentence)
-    except SentenceError as error:
-        return str(error)
-    return None
+    return plan.requirement(sentence)
 
 
 def _is_keyword(name: str) -> bool:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from .budget import Budget, total
 from .errors import ConfigError, SentenceError
 from .generators.streams import probe_size
 from .goals import Goal, read_goal
 from .platforms import Platform, Software, read_platform
-from .profiles import Catalogue
+from .profiles import Catalogue, Profile
 from .project import Project
 from .requirement import Quantity, Requirement
 from .sentence import parse
-from .testbed.settings import Testbed, read_testbed
+from .testbed.settings import SimulatedSettings, Testbed, read_testbed
+from .trial import Load
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,35 @@ class Plan:
         if requirement.lasting is None:
             return self.goal
         return self.goal.model_copy(update={"duration_sum": requirement.lasting})
+
+    def load_for(self, requirement: Requirement, link_bps: float) -> Load:
+        """The load that a sentence is judged at, per sending port: its threshold, the one it names, or the maximum."""
+        if requirement.quantity is Quantity.THROUGHPUT:
+            return requirement.threshold_load(link_bps)
+        return requirement.named_load(link_bps) or self.maximum_load(requirement.profile, link_bps)
+
+    def maximum_load(self, profile: Profile, link_bps: float) -> Load:
+        """The most that the testbed lets its generator be asked for, per port."""
+        return Load(profile.line_rate_pps(link_bps) * self.testbed.maximum_load_percent / 100)
+
+    @property
+    def warm_up(self) -> float:
+        """Seconds of traffic before a sentence's first trial."""
+        return self.goal.warm_up if self.testbed.warm_up is None else self.testbed.warm_up
+
+    @property
+    def clock_speed(self) -> float:
+        """Seconds of the bench's clock per second of the wall."""
+        return self.testbed.clock_speed if isinstance(self.testbed, SimulatedSettings) else 1.0
+
+    def budget(self, requirements: Iterable[Requirement]) -> Budget:
+        """What all of *requirements* take."""
+        return total(
+            Budget.of(
+                self.goal_for(requirement).at(self.load_for(requirement, self.platform.link_bps).pps), self.warm_up
+            )
+            for requirement in requirements
+        )
 
     def requirement(self, sentence: str) -> Requirement:
         """The sentence, understood and checked against the platform's ports. Raises SentenceError."""

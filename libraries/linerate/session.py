@@ -16,7 +16,7 @@ from .generators.base import Generator, Probe, Way
 from .plan import Plan
 from .profiles import Profile
 from .recovery import Recovery
-from .requirement import Quantity, Requirement
+from .requirement import Requirement
 from .router_watch import RouterWatch
 from .routers import make
 from .routers.base import Router, Shell
@@ -159,13 +159,11 @@ class Session:
 
     def maximum_load(self, profile: Profile) -> Load:
         """The most that the testbed lets its generator be asked for, per port."""
-        return Load(profile.line_rate_pps(self.link_bps) * self.plan.testbed.maximum_load_percent / 100)
+        return self.plan.maximum_load(profile, self.link_bps)
 
     def load_for(self, requirement: Requirement) -> Load:
         """The load that a sentence is judged at, per sending port."""
-        if requirement.quantity is Quantity.THROUGHPUT:
-            return requirement.threshold_load(self.link_bps)
-        return requirement.named_load(self.link_bps) or self.maximum_load(requirement.profile)
+        return self.plan.load_for(requirement, self.link_bps)
 
     def measure(self, load: Load, duration: float) -> Outcome:
         """One trial; raises BenchError where a part of the bench has died."""
@@ -177,8 +175,7 @@ class Session:
 
     def warm_up(self, requirement: Requirement) -> Trial | None:
         """A first trial that is not judged (caches, frequency scaling). None where the goal has none."""
-        given = self.plan.testbed.warm_up
-        seconds = self.plan.goal.warm_up if given is None else given
+        seconds = self.plan.warm_up
         if not seconds:
             return None
         outcome = self.measure(self.load_for(requirement), seconds)

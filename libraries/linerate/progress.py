@@ -1,0 +1,81 @@
+"""What a person sees while a sentence is judged: one changing line on a terminal, else a plain line now and then."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from .budget import clock
+from .goals import Goal
+from .trial import Trial
+from .units import si
+from .verdict import Tally
+
+EVERY = 30.0
+"""Seconds of the wall between plain lines, so that a log shows that something goes on."""
+
+_BELOW, _BACK, _WIPE = "\x1bD\x1b[1A\x1b7\x1b[1B\r\x1b[K", "\x1b8", "\x1b7\x1b[1B\r\x1b[K\x1b8"
+"""Scroll if need be, remember the place, one line down and wipe it; back to the place."""
+
+
+class Progress:
+    """Shows where one sentence stands. *stream* None: shows nothing. Traffic's seconds are the bench's clock's."""
+
+    def __init__(
+        self, stream: TextIO | None, clock_speed: float = 1.0, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._stream, self._speed, self._now = stream, clock_speed, now
+        self._terminal = stream is not None and stream.isatty()
+        self._sentence, self._load = "", ""
+        self._said = now()
+        self._shown = False
+        self._goal: Goal | None = None
+
+    def begin(self, sentence: str, pps: float, goal: Goal) -> None:
+        """*sentence* is judged from now on, at *pps* frames/s into each port."""
+        self._sentence, self._load, self._goal = sentence, si(pps, "pps"), goal
+        self._said = self._now()
+        if self._terminal:
+            self._show("warming up")
+
+    def trial(self, trial: Trial, so_far: Tally) -> None:
+        """A trial is over."""
+        goal = self._goal
+        if goal is None:
+            return
+        needed = (1 - goal.exceed_ratio) * goal.duration_sum
+        left = max(0.0, needed - so_far.good) / self._speed
+        words = f"{so_far.good:g} of {needed:g} s good"
+        if so_far.bad:
+            words += f", {so_far.bad:g} s bad"
+        if so_far.spoilt:
+            words += f", {so_far.spoilt} spoilt"
+        words += f", lost {trial.lost} of {trial.offered} in the last; {clock(left)} left if all is well"
+        if self._terminal or self._now() - self._said >= EVERY:
+            self._show(words)
+
+    def end(self) -> None:
+        """The sentence is over: the line goes."""
+        self._goal = None
+        if self._shown and self._terminal and self._stream is not None:
+            self._write(_WIPE)
+        self._shown = False
+
+    def _show(self, words: str) -> None:
+        self._said, self._shown = self._now(), True
+        text = f"{self._sentence} at {self._load}: {words}"
+        if self._terminal:
+            room = shutil.get_terminal_size().columns - 1
+            self._write(_BELOW + text[:room] + _BACK)
+        else:
+            self._write(text + "\n")
+
+    def _write(self, text: str) -> None:
+        if self._stream is not None:
+            try:
+                self._stream.write(text)
+                self._stream.flush()
+            except (OSError, ValueError):  # nobody looks any more
+                self._stream = None
