@@ -56,6 +56,16 @@ def by_way(trial: Trial) -> str:
     return f"lost {', but '.join(found)}"
 
 
+def forwarded_by_way(trial: Trial) -> str:
+    """What each way of a trial forwarded, in words; "" where there is one only, or where they are much alike."""
+    ways = sorted(trial.outcome.directions, key=lambda way: way.forwarded)
+    if len(ways) < 2 or ways[0].forwarded > ways[-1].forwarded / 2:
+        return ""
+    seconds = trial.seconds
+    found = [f"{si(way.forwarded / seconds, 'pps')} from port {way.tx_port} to port {way.rx_port}" for way in ways]
+    return f"forwarded {', but '.join(found)}"
+
+
 def bench_reason(trials: Sequence[Trial]) -> str:
     """Why the trials prove nothing: the last spoilt trial's problems, and what to do about them."""
     spoilt = [trial for trial in trials if trial.problems]

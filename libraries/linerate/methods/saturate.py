@@ -7,7 +7,7 @@ from ..requirement import Requirement
 from ..trial import Load, Measure
 from ..units import si
 from ..verdict import Ruling, Verdict, forwarded_pps, offered_pps, weigh_forwarding
-from .reasons import bench_reason, by_way, rate_figures, rate_text
+from .reasons import bench_reason, forwarded_by_way, rate_figures, rate_text
 from .sequential import Conditions, until_decided
 
 
@@ -42,5 +42,5 @@ def saturate(
         )
         if ruling is Ruling.FAIL:
             worst = min(telling, key=lambda trial: forwarded_pps(trial, requirement))
-            reason += f"; its worst trial {by_way(worst)}" if by_way(worst) else ""
+            reason += f"; its worst trial {forwarded_by_way(worst)}" if forwarded_by_way(worst) else ""
     return Verdict(requirement, goal, ruling, reason, trials, link_bps, figures)
