@@ -18,6 +18,7 @@ from linerate.profiles import Catalogue
 from linerate.routers import make
 from linerate.routers.base import Result
 from linerate.routers.frames import FrameKind, Frames, mapped, mapped_network, reason_against, refuse
+from linerate.testbed.settings import HardwareSettings
 
 CATALOGUE = Catalogue.read(Path(__file__).parents[1] / "variables" / "profiles")
 ALL: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
@@ -67,6 +68,19 @@ def test_other_routers_are_set_up_by_hand(kind: str) -> None:
     with pytest.raises(BenchError, match=r"'set_up', .* set it up by hand and take the key away"):
         router.set_up(SIDES, FRAMES)
     assert router.lacking == {}
+
+
+def test_a_testbed_that_is_not_configured_is_not_set_up_either() -> None:
+    hardware = {
+        "testbed": "lab",
+        "kind": "hardware",
+        "generator": {"address": "192.0.2.10"},
+        "router": {"address": "192.0.2.20", "user": "admin", "key": "key"},
+        "set_up": ["ipv6"],
+    }
+    assert HardwareSettings.model_validate(hardware).set_up == ("ipv6",)
+    with pytest.raises(ValueError, match="with 'none' right would be to leave it out"):
+        HardwareSettings.model_validate({**hardware, "prepare": "none"})
 
 
 class Kernel:

@@ -223,6 +223,12 @@ class HardwareSettings(CommonSettings):
     generator: GeneratorSettings
     router: RouterSettings
 
+    @model_validator(mode="after")
+    def _somebody_sets_up(self) -> HardwareSettings:
+        if self.set_up and self.prepare == "none":
+            raise ValueError("'set_up' is for 'prepare: configure'; with 'none' right would be to leave it out")
+        return self
+
 
 Testbed = SimulatedSettings | NetnsSettings | HardwareSettings
 
