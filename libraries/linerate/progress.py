@@ -47,12 +47,12 @@ class Progress:
             return
         needed = (1 - goal.exceed_ratio) * goal.duration_sum
         left = max(0.0, needed - so_far.good) / self._speed
-        words = f"{so_far.good:g} of {needed:g} s good"
+        words = f"{clock(left)} left, {so_far.good:g} of {needed:g} s good"
         if so_far.bad:
             words += f", {so_far.bad:g} s bad"
         if so_far.spoilt:
             words += f", {so_far.spoilt} spoilt"
-        words += f", lost {trial.lost} of {trial.offered} in the last; {clock(left)} left if all is well"
+        words += f", lost {trial.lost} of {trial.offered}"
         if self._terminal or self._now() - self._said >= EVERY:
             self._show(words)
 
@@ -65,7 +65,7 @@ class Progress:
 
     def _show(self, words: str) -> None:
         self._said, self._shown = self._now(), True
-        text = f"{self._sentence} at {self._load}: {words}"
+        text = f"{words}: {self._sentence} at {self._load}"
         if self._terminal:
             room = shutil.get_terminal_size().columns - 1
             self._write(_BELOW + text[:room] + _BACK)
