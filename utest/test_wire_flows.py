@@ -263,6 +263,51 @@ def test_a_plain_start_takes_the_counters_off_the_ports(topology: Topology, back
     assert backend.flow_counters(1).received[1] == backend.flow_counters(2).received[1] == (100, 6400)
 
 
+def headed(cable: Cable, head: str, version: int) -> bytes:
+    """A frame to the other end of the cable with these bytes, as hexadecimal digits, behind its addresses."""
+    if version == 4:
+        packet = summed(cable)[14:]
+    else:
+        packet = bytes.fromhex("600000000060113f") + bytes(32) + bytes.fromhex("0401000900600000") + bytes(88)
+    return bytes.fromhex((cable.router_mac + cable.port_mac).replace(":", "") + head) + packet
+
+
+@pytest.mark.parametrize(
+    ("head", "version"),
+    [
+        ("86dd", 6),
+        ("810000050800", 4),
+        ("88a8000681000005 86dd", 6),
+        ("884700064140", 4),
+        ("8100000588470006404000065040 00064140", 6),
+    ],
+)
+def test_behind_tags_and_labels(topology: Topology, head: str, version: int) -> None:
+    """Over one cable without a router, which might not know all of them."""
+    cable = topology.cables[0]
+    ends = [
+        WirePort(0, cable.port, topology.generator, cable.port_mac, cable.router_mac),
+        WirePort(1, cable.router_interface, topology.router, cable.router_mac, cable.port_mac),
+    ]
+    frame = headed(cable, head, version)
+    plain = StreamTraffic(1, frame, 20_000, flow_stats={"stream_id": 1, "rule_type": "stats"})
+    timed = StreamTraffic(2, frame, 1000, flow_stats={"stream_id": 2, "rule_type": "latency"})
+    with contextlib.closing(WireBackend(ends)) as backend:
+        backend.start({0: (plain, timed)}, 0.1)
+        finish(backend)
+        size = len(frame) + 4
+        for group, frames in ((1, 2000), (2, 100)):
+            wait(lambda group=group: backend.flow_counters(group).received[1] == backend.flow_counters(group).sent[0])
+            assert backend.flow_counters(group).sent == {0: (frames, frames * size)}
+        assert sum(backend.latency_counters(2).histogram.values()) == 100
+
+
+def test_more_than_can_be_stamped_is_refused(topology: Topology, backend: WireBackend) -> None:
+    first, second = topology.cables
+    with pytest.raises(BenchError, match="ask for 22000 frames/s together; right would be 20000"):
+        backend.start({0: (stream(first, 12e3, 1, "latency"),), 1: (stream(second, 1e4, 2, "latency"),)}, 0.1)
+
+
 def test_streams_that_cannot_be_counted_are_refused(topology: Topology, backend: WireBackend) -> None:
     cable = topology.cables[0]
     good = stream(cable, 1000, 1)

@@ -128,7 +128,7 @@ class FrameCounter:
         self._joined = []
         if opened:
             # the kernel waits milliseconds for each, which nobody here has to
-            threading.Thread(target=_close, args=(opened,), name="close-counters").start()
+            threading.Thread(target=_close, args=(opened,), name="close-counters", daemon=True).start()
 
 
 def _settle(row: _Counted) -> None:
@@ -136,8 +136,8 @@ def _settle(row: _Counted) -> None:
         return
     frames, _ = _COUNTS.unpack(row.socket.getsockopt(_SOL_PACKET, _STATISTICS, _COUNTS.size))
     if frames and not row.told:
-        # the first frame had room
-        with contextlib.suppress(BlockingIOError):
+        # the first frame had room; what else is told here is that the interface was set down for a while
+        with contextlib.suppress(OSError):
             buffer = bytearray(65536)
             size, ancillary, _, _ = row.socket.recvmsg_into([buffer], 256)
             row.size, row.told = size + FCS + tag_of(ancillary), True

@@ -22,7 +22,11 @@ from .tracker import Tracker
 LOOKS = 256
 """Frames of a stream that are looked at when its field engine writes where it is counted by."""
 AT_ONCE = 4000
-"""Latency frames that one call reads at most: some 20 ms of work."""
+"""Latency frames that are read at most in passing: some 40 ms of work."""
+ALL = 100_000
+"""More than can be waiting to be read."""
+FASTEST = 20_000.0
+"""Latency frames/s of all ports together: what is sure to be read in time, each for itself, on a busy machine."""
 SETTLED = 60.0
 """Seconds after which the kernel's counts are taken over, long before 32 bits are full."""
 STARTS = 255
@@ -53,6 +57,7 @@ class Flows:
         self._readers: dict[int, LatencyReader] = {}
         self._free = list(reversed(range(SLOTS)))
         self._last: dict[int, Load] = {}
+        """The latency streams that each port was told last."""
         self._starts = 0
         self._settled = time.monotonic()
 
@@ -61,6 +66,7 @@ class Flows:
 
         *idle*: whether no other port sends. Raises BenchError for a stream that cannot be counted as it asks.
         """
+        self._check(traffic, idle)
         grouped = any(stream.flow_stats for streams in traffic.values() for stream in streams)
         self.collect()
         if idle and not grouped:
@@ -77,6 +83,7 @@ class Flows:
 
     def change(self, port: int, streams: tuple[StreamTraffic, ...]) -> tuple[Load, Load | None]:
         """As :meth:`prepare` for a port that sends; None for latency streams that stay as they are."""
+        self._check({port: streams}, idle=False)
         plain, timed = self._loads(port, streams)
         last = self._last.get(port, Load())
         if replace(timed, start=last.start) == last:
@@ -87,6 +94,16 @@ class Flows:
         self._receive({port: streams})
         self._expect(timed)
         return plain, timed
+
+    def _check(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], idle: bool) -> None:
+        rows = [stream for streams in traffic.values() for stream in streams if _rule(stream) == "latency"]
+        if not idle:
+            rows += [stream for port, load in self._last.items() if port not in traffic for stream in load.streams]
+        if (pps := sum(stream.pps for stream in rows)) > FASTEST:
+            raise BenchError(
+                f"latency streams ask for {pps:.0f} frames/s together; right would be {FASTEST:.0f} at most, each of"
+                " which is stamped and read for itself, and a stream with the rule 'stats' for the rest"
+            )
 
     def _expect(self, timed: Load) -> None:
         for group in self._groups.values():
@@ -208,7 +225,7 @@ class Flows:
         found = self._groups.get(group)
         if found is None:
             return FlowCounters()
-        self.collect()
+        self.collect(ALL)
         sent: dict[int, Counts] = {}
         for (port, size), (slot, before) in found.slots.items():
             frames = self._sent(port, slot) - before
@@ -222,13 +239,13 @@ class Flows:
 
     def latency_counters(self, group: int) -> LatencyCounters:
         """Latency of *group* up to this moment."""
-        self.collect()
+        self.collect(ALL)
         found = self._groups.get(group)
         return found.tracker.counters() if found else LatencyCounters()
 
     def forget(self, group: int) -> None:
         """Begin to count *group* anew. What is still under way of it is counted nowhere."""
-        self.collect()
+        self.collect(ALL)
         found = self._groups.pop(group, None)
         if found is not None:
             self._free += [slot for slot, _ in found.slots.values()]

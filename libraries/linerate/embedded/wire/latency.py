@@ -78,7 +78,8 @@ class LatencyReader:
         for _ in range(limit):
             try:
                 size, ancillary, _, _ = self._socket.recvmsg_into(buffers, 256)
-            except BlockingIOError:
+            except OSError:
+                # nothing is left, or the interface was set down, which is told once
                 return
             arrived = 0
             for level, kind, value in ancillary:

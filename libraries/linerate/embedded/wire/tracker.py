@@ -33,9 +33,9 @@ class Tracker:
         self._window = (0.0, 0.0, 0.0)
         self._lost = self._late = self._repeated = 0
 
-    def begin(self, start: int) -> None:
-        """Frames of the start *start* are expected from sequence number 0 on; older ones have no order any more."""
-        self._start, self._next = start, 0
+    def begin(self, start: int, first: int = 0) -> None:
+        """Frames of the start *start* are expected from number *first* on; older ones have no order any more."""
+        self._start, self._next = start, first
         self._missing.clear()
 
     def add(self, start: int, number: int, usec: float, now: float) -> None:
