@@ -341,6 +341,14 @@ def test_trials_are_long_enough_to_see_past_a_buffer():
     assert len(passed.trials) == len(run("64b unidirectional ≥ 5 Mpps", buffered(6e6), "standard").trials)
 
 
+def test_a_soak_does_not_grow_with_its_trials():
+    goal = read_goal(GOALS, "standard")
+    soak = goal.model_copy(update={"duration_sum": 1800.0})
+    assert (soak.at(50e3).final_trial_duration, soak.at(50e3).duration_sum) == (10, 1800)
+    assert (goal.at(50e3).final_trial_duration, goal.at(50e3).duration_sum) == (10, 200)
+    assert goal.at(5e6) == goal
+
+
 def test_a_pass_says_what_a_buffer_may_have_hidden():
     hidden = run("64b unidirectional ≥ 10 kpps", buffered(9.7e3), "standard")
     assert hidden.outcome is Ruling.PASS

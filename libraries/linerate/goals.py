@@ -12,6 +12,9 @@ from .config import Config, load
 from .errors import ConfigError
 from .platforms import named_file
 
+ENOUGH_TRIALS = 20
+"""As many trials tell a burst from a shortage; what asks for more asks for time."""
+
 
 class Goal(Config):
     """How much evidence a verdict needs.
@@ -78,15 +81,17 @@ class Goal(Config):
     def at(self, pps: float) -> Goal:
         """This goal for a load of *pps* frames/s into each port: trials long enough to see past ``buffer_frames``.
 
-        The duration sum grows with the trials, so that their number stays.
+        The duration sum grows with the trials, so that their number stays; a sum of more than ENOUGH_TRIALS of them (a
+        soak) only as far as it must to hold those.
         """
-        longest = self.longest_trial or self.final_trial_duration
+        longest = max(self.longest_trial or 0.0, self.final_trial_duration)
         # to a tenth of a second, for the reader
         wanted = math.ceil(10 * self.buffer_frames / (self.resolution * pps)) / 10
         duration = min(max(self.final_trial_duration, wanted), longest)
         if duration == self.final_trial_duration:
             return self
-        total = self.duration_sum * duration / self.final_trial_duration
+        number = min(self.duration_sum / self.final_trial_duration, ENOUGH_TRIALS)
+        total = max(self.duration_sum, number * duration)
         return self.model_copy(update={"final_trial_duration": duration, "duration_sum": total})
 
     def hidden_shortage(self, pps: float) -> float:
