@@ -9,8 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from ..backend import PortDescription, StreamTraffic
+from .attributes import Attributes, Tags
 from .legs import MOST, legs_of, traffic_of
-from .params import Params, bad, refused
+from .params import bad, refused
 from .streams import Stream, mac_bytes
 
 STREAM_LIMIT = 20_000
@@ -36,9 +37,13 @@ class Port:
         self.state = "IDLE"
         self.factor: float | None = None
         self.sent: tuple[StreamTraffic, ...] = ()
+        self.applied: tuple[StreamTraffic, ...] = ()
+        """What the backend was told last."""
         self.highest_stream = 0
-        self.promiscuous = False
-        self.multicast = False
+        self.duration: float | None = None
+        self.paused: frozenset[int] = frozenset()
+        self.attributes = Attributes()
+        self.vlan = Tags()
         self.service = False
         self.source_mac = description.mac
         self.destination_mac = description.peer_mac
@@ -143,6 +148,11 @@ class Port:
         fixed = {stream.stream_id for stream in self.streams.values() if stream.fixed_rate}
         return tuple(row if row.stream_id in fixed else replace(row, pps=row.pps * factor) for row in traffic)
 
+    @property
+    def present(self) -> tuple[StreamTraffic, ...]:
+        """``sent`` with nothing of the streams that are paused."""
+        return tuple(replace(row, pps=0.0) if row.stream_id in self.paused else row for row in self.sent)
+
     # -- addresses
 
     @property
@@ -168,30 +178,9 @@ class Port:
             resolved = self.description.peer_mac
         self.ipv4, self.destination_mac = (source, destination), resolved.lower() or NO_MAC
 
-    def set_attributes(self, attributes: Params) -> None:
-        """``set_port_attr``. Raises RpcError for what cannot be set, before anything is."""
-        for name in attributes.data:
-            if name not in (
-                "promiscuous",
-                "multicast",
-                "rx_filter_mode",
-                "flow_ctrl_mode",
-                "link_status",
-                "led_status",
-            ):
-                raise bad(f"unknown port attribute '{name:.40}'")
-            if name not in ("promiscuous", "multicast"):
-                raise refused(
-                    f"port {self.index}: '{name}' cannot be changed here; right would be promiscuous or multicast"
-                )
-        if "promiscuous" in attributes:
-            self.promiscuous = attributes.object("promiscuous").boolean("enabled")
-        if "multicast" in attributes:
-            self.multicast = attributes.object("multicast").boolean("enabled")
-
     # -- as told to clients
 
-    def attributes(self, link_up: bool) -> dict[str, Any]:
+    def told(self, link_up: bool) -> dict[str, Any]:
         """``attr`` of ``get_port_status``."""
         ether = {"src": self.source_mac, "dst": self.destination_mac if self.has_destination else NO_MAC}
         ipv4 = {"src": "none", "dst": "none", "state": "none"}
@@ -209,11 +198,11 @@ class Port:
                 "ipv6": {"enabled": False},
             },
             "link": {"up": link_up},
-            "multicast": {"enabled": self.multicast},
-            "promiscuous": {"enabled": self.promiscuous},
+            "multicast": {"enabled": self.attributes.multicast},
+            "promiscuous": {"enabled": self.attributes.promiscuous},
             "rx_filter_mode": "hw",
             "speed": self.description.speed_bps / 1e9,
-            "vlan": {"tags": []},
+            "vlan": {"tags": list(self.vlan.tags)},
             "vxlan_fs": [],
         }
 
@@ -221,7 +210,7 @@ class Port:
         """The answer to ``get_port_status``, for both clients."""
         off = {"is_active": False}
         return {
-            "attr": self.attributes(link_up),
+            "attr": self.told(link_up),
             "max_stream_id": self.highest_stream,
             "owner": self.owner,
             "profile_count": 1,

@@ -38,6 +38,7 @@ class Pushing:
             except Exception as error:
                 raise refused(f"port {port.index} cannot send the packets: {error}") from error
         sent = self._now()
+        self._captures.pushed(port.index, frames, counted=not port.active)
         for frame in frames:
             self._answer(port, frame)
         return {"sent": len(frames), "ts": sent}

@@ -10,16 +10,18 @@ from typing import Any
 
 from ... import __version__
 from ..backend import Backend
+from . import absent
 from .captures import LIMIT, Captures
 from .flow_stats import FlowStats
 from .legs import check_chain
 from .load import factor_of, load_of
-from .params import Params, RpcError, bad, refused
+from .params import Params, RpcError, refused
 from .ports import Port, handle
 from .publisher import Event, Publisher
 from .pushing import Pushing
 from .rpc import Method
 from .statistics import XSTATS, Statistics
+from .steering import Steering
 from .streams import parse_stream
 from .transmission import Transmission
 
@@ -38,11 +40,12 @@ class Service:
         self.api_h = handle()
         self.ports = {description.index: Port(description) for description in backend.ports}
         self.statistics = Statistics(backend, now)
-        self.captures = Captures(backend, now)
+        self.captures = Captures(backend, now, lambda index: self.ports[index].sent)
         self.flows = FlowStats(backend, now)
         self.pushing = Pushing(backend, self.captures, now)
         self._born = time.monotonic()
         self.transmission = Transmission(backend, self.ports, publisher, self.statistics, self._uptime)
+        self.steering = Steering(self.transmission)
         self._backend, self._publisher = backend, publisher
         self._uptime_text = datetime.now().astimezone().strftime("%b %d %Y @ %H:%M:%S")
 
@@ -68,7 +71,6 @@ class Service:
             "get_utilization": lambda _: self.statistics.utilisation(),
             "get_active_pgids": lambda _: self.flows.active(),
             "get_pgid_stats": lambda p: self.flows.values(p.integers("pgids")),
-            "get_tpg_status": self._tpg_status,
             "get_port_status": self._port_status,
             "get_owner": lambda p: {"owner": self._port(p).owner},
             "acquire": self._acquire,
@@ -82,9 +84,12 @@ class Service:
             "get_all_streams": self._get_all_streams,
             "validate": self._validate,
             "start_traffic": self._start,
-            "update_traffic": self._update,
-            "pause_traffic": self._pause,
-            "resume_traffic": self._resume,
+            "update_traffic": lambda p: self.steering.update(self._owned(p), p),
+            "pause_traffic": lambda p: self.steering.pause(self._owned(p)),
+            "resume_traffic": lambda p: self.steering.resume(self._owned(p)),
+            "pause_streams": lambda p: self.steering.pause_streams(self._owned(p), p),
+            "resume_streams": lambda p: self.steering.resume_streams(self._owned(p), p),
+            "update_streams": lambda p: self.steering.update_streams(self._owned(p), p),
             "stop_traffic": self._stop,
             "remove_rx_filters": lambda p: self._owned(p) and {},
             "set_port_attr": self._set_attributes,
@@ -97,6 +102,7 @@ class Service:
             "capture": self.captures.command,
             "get_rx_queue_pkts": lambda p: {"pkts": self.captures.queued(self._owned(p).index)},
             "push_pkts": lambda p: self.pushing.push(self._port(p), p),
+            **absent.methods(self._port, self._owned),
         }
         return found
 
@@ -159,11 +165,6 @@ class Service:
             self._publisher.barrier(key)
         return {}
 
-    @staticmethod
-    def _tpg_status(_: Params) -> dict[str, Any]:
-        data = {"acquired_ports": [], "num_tags": 0, "num_tpgids": 0, "rx_ports": [], "username": "-"}
-        return {"enabled": False, "data": data}
-
     # -- ports
 
     def _port(self, params: Params) -> Port:
@@ -219,7 +220,7 @@ class Service:
         return {}
 
     def _set_attributes(self, params: Params) -> dict[str, Any]:
-        self._owned(params).set_attributes(params.object("attr"))
+        self._owned(params).attributes.set(params.object("attr"))
         return {}
 
     def _set_l2(self, params: Params) -> dict[str, Any]:
@@ -232,9 +233,7 @@ class Service:
         return {}
 
     def _set_vlan(self, params: Params) -> dict[str, Any]:
-        self._owned(params)
-        if params.integers("vlan"):
-            raise refused("this server adds no VLAN tags to a port; right would be streams whose frames carry the tag")
+        self._owned(params).vlan.set(params)
         return {}
 
     def _set_ipv6(self, params: Params) -> dict[str, Any]:
@@ -315,29 +314,8 @@ class Service:
         lasts = duration if duration > 0 else None
         traffic = port.traffic(factor, lasts, force)
         self.transmission.start(port, traffic, lasts, at)
-        port.factor, port.sent = factor, traffic
+        port.factor, port.sent, port.applied, port.duration, port.paused = factor, traffic, traffic, lasts, frozenset()
         return {"multiplier": factor, "ts": self._uptime()}
-
-    def _update(self, params: Params) -> dict[str, Any]:
-        port = self._owned(params)
-        port.require("update", "TX")
-        if port.factor is None:
-            raise bad("the port has no rate to update")
-        load = load_of(port.streams.values())
-        force = params.boolean("force", False)
-        factor = factor_of(params.object("mul"), load, port.description.speed_bps, force, port.factor)
-        traffic = port.multiplied(port.sent, factor / port.factor)
-        self.transmission.update(port, traffic)
-        port.factor, port.sent = factor, traffic
-        return {"multiplier": factor}
-
-    def _pause(self, params: Params) -> dict[str, Any]:
-        self.transmission.pause(self._owned(params))
-        return {}
-
-    def _resume(self, params: Params) -> dict[str, Any]:
-        self.transmission.resume(self._owned(params))
-        return {}
 
     def _stop(self, params: Params) -> dict[str, Any]:
         self.transmission.stop(self._owned(params))

@@ -53,7 +53,7 @@ def act(faulty: Faulty, service: Service, publisher: Publisher, addresses: Mappi
         port = service.ports[notice.port]
         data: dict[str, Any] = {"port_id": port.index}
         if notice.what == "link":
-            publisher.event(Event.ATTRIBUTES, data | {"attr": port.attributes(notice.up)})
+            publisher.event(Event.ATTRIBUTES, data | {"attr": port.told(notice.up)})
         elif notice.what == "free":
             if port.owner == THIEF:
                 port.release()

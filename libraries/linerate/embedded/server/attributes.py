@@ -1,0 +1,60 @@
+"""Port attributes that clients set: what a port in TRex's software mode knows, the rest is refused as it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .params import Params, bad, refused
+
+UNSUPPORTED: dict[str, Callable[[Params], Any]] = {
+    "link_status": lambda row: row.boolean("up"),
+    "led_status": lambda row: row.boolean("on"),
+    "flow_ctrl_mode": lambda row: row.integer("mode"),
+}
+"""What only some cards can do, and how its value is read."""
+
+
+class Attributes:
+    """``promiscuous``, ``multicast``, and UDP ports of VXLAN."""
+
+    def __init__(self) -> None:
+        self.promiscuous = False
+        self.multicast = False
+
+    def set(self, attributes: Params) -> None:
+        """``set_port_attr``, one after the other. Raises RpcError at the first that cannot be set."""
+        for name in attributes.data:
+            if name == "promiscuous":
+                self.promiscuous = attributes.object(name).boolean("enabled")
+            elif name == "multicast":
+                self.multicast = attributes.object(name).boolean("enabled")
+            elif name in UNSUPPORTED:
+                UNSUPPORTED[name](attributes.object(name))
+                raise _unsupported(name)
+            elif name == "vxlan_fs":
+                if attributes.integers(name):
+                    raise _unsupported(name)
+            else:
+                raise refused(f"unknown attribute type: '{name:.40}'")
+
+
+def _unsupported(name: str) -> Exception:
+    return refused(f"Error applying {name}: operation is not supported for this NIC.")
+
+
+class Tags:
+    """VLAN tags of a port's own services (ARP, ping): streams carry theirs in their frames."""
+
+    def __init__(self) -> None:
+        self.tags: list[int] = []
+
+    def set(self, params: Params) -> None:
+        """``set_vlan``. Raises RpcError for more than two tags, or those outside 1…4095."""
+        tags = params.integers("vlan")
+        if len(tags) > 2:
+            raise bad(f"invalid number of VLAN tags: {len(tags)}")
+        for tag in tags:
+            if not 1 <= tag <= 4095:
+                raise bad(f"invalid VLAN tag: '{tag}'")
+        self.tags = tags
