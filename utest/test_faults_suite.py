@@ -18,8 +18,22 @@ from linerate.studies import faults
 ROOT = robot_run.ROOT
 CASES = {case.name: case for case in faults.CASES}
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # SSHLibrary's own
-SLOWER = ("SSH freezes for good", "an answer never comes", "the server ends")
-BOTH = ("a link flaps in every trial", "frames come twice in one trial", "the generator's counters wrap")
+SLOWER = (
+    "SSH freezes for good",
+    "an answer never comes",
+    "an answer is lost",
+    "the server restarts",
+    "the server ends",
+)
+OTHERS = [
+    ("saturate", "a link flaps in every trial"),
+    ("saturate", "frames come twice in one trial"),
+    ("saturate", "the generator's counters wrap"),
+    ("saturate", "frames are lost one way"),
+    ("latency", "frames are lost one way"),
+    ("latency", "flow statistics are dropped"),
+    ("latency", "flow statistics count nothing"),
+]
 
 
 @pytest.mark.slow
@@ -39,17 +53,17 @@ def test_what_only_a_limit_ends(name: str, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", BOTH)
-def test_a_sentence_that_saturates(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("method", "name"), OTHERS)
+def test_another_method(method: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    result = faults.run(CASES[name], "saturate", Project.find(ROOT))
-    assert result.as_expected(CASES[name], "saturate"), result.text
+    result = faults.run(CASES[name], method, Project.find(ROOT))
+    assert result.as_expected(CASES[name], method), result.text
 
 
 def test_the_documents_show_every_case() -> None:
     text = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| .* \|$", text, re.MULTILINE)
-    assert faults.table(faults.expected_rows()).splitlines() == [row for row in rows if row.count("|") == 6]
+    assert faults.table(faults.expected_rows()).splitlines() == [row for row in rows if row.count("|") == 7]
 
 
 @pytest.mark.slow

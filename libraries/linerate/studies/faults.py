@@ -1,8 +1,8 @@
 """``python -m linerate study faults``: what the acceptance procedure makes of each fault of the simulated bench.
 
 Every fault is caused on a bench of its own while the Netgate 6100 of the forwarding model is judged, by one sentence
-that is verified (loss at a load) and one that saturates (forwarding rate at maximum offered load). Without the fault
-the router keeps both.
+that is verified (loss at a load), one that saturates (forwarding rate at maximum offered load) and one on latency.
+Without the fault the router keeps all three.
 """
 
 from __future__ import annotations
@@ -27,8 +27,16 @@ from ..verdict import Verdict
 SENTENCES: Mapping[str, str] = {
     "verify": "64b 1-flow unidirectional ≥ 1 Mpps",
     "saturate": "64b 1-flow unidirectional forwards ≥ 1 Mpps",
+    "latency": "64b 1-flow unidirectional latency p99 ≤ 1 ms at 1 Mpps",
 }
-"""One for each method; both are kept with a wide margin."""
+"""One for each method; all are kept with a wide margin."""
+
+BOTH_WAYS: Mapping[str, str] = {
+    "verify": "64b 1-flow bidirectional ≥ 1 Mpps each way",
+    "saturate": "64b 1-flow bidirectional forwards ≥ 1 Mpps each way",
+    "latency": "64b 1-flow bidirectional latency p99 ≤ 1 ms at 1 Mpps each way",
+}
+"""The same, in both directions."""
 
 PLATFORM, SOFTWARE, TESTBED, GOAL = "netgate6100", "vpp", "simulated", "quick"
 
@@ -51,12 +59,13 @@ class Case:
     details: Mapping[str, Any] = field(default_factory=dict)
     saturate: Mapping[str, Any] = field(default_factory=dict)
     """Keys of the fault that are others when saturating, which sends more."""
-    saturated: tuple[str, str] | None = None
-    """Ruling and cause when saturating, where they are others."""
+    others: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Ruling and cause by method, where they are others."""
+    sentences: Mapping[str, str] = field(default_factory=lambda: SENTENCES)
 
     def wanted(self, method: str) -> tuple[str, str]:
         """Ruling and cause."""
-        return self.saturated if self.saturated and method == "saturate" else (self.expected, self.cause)
+        return self.others.get(method, (self.expected, self.cause))
 
 
 TRIAL = 2
@@ -144,13 +153,66 @@ CASES = (
         {"start": TRIAL, "share": 0.95},
     ),
     Case(
+        "the generator stalls in one trial",
+        "stalled generator",
+        "a port sends nothing for 0.2 s, then goes on; it counts as sending all the time",
+        "PASS",
+        Problem.UNDER_OFFERED.value,
+        {"start": TRIAL, "at": 0.5},
+    ),
+    Case(
+        "frames are lost one way",
+        "one-way loss",
+        "1 % (saturating: 90 %) of what port 1 sends; the sentence is bidirectional",
+        "FAIL",
+        "from port 1 to port 0",
+        {"start": TRIAL},
+        {"share": 0.9},
+        {"latency": ("FAIL", "a frame that never comes is later than any limit")},
+        BOTH_WAYS,
+    ),
+    Case(
+        "frames are lost the other way",
+        "one-way loss",
+        "90 % of what port 1 sends; the sentence asks for port 0 to port 1",
+        "PASS",
+        "",
+        {"start": TRIAL, "share": 0.9},
+    ),
+    Case(
+        "frames come out of order",
+        "reordered frames",
+        "1 % of them, from then on",
+        "PASS",
+        "",
+        {"start": TRIAL},
+    ),
+    Case(
+        "flow statistics are dropped",
+        "flow stats dropped",
+        "answers tell of no packet group",
+        "PASS",
+        "",
+        {"start": TRIAL},
+        others={"latency": ("INCONCLUSIVE", "told no latency")},
+    ),
+    Case(
+        "flow statistics count nothing",
+        "flow stats dropped",
+        "zeros in place of counts",
+        "PASS",
+        "",
+        {"start": TRIAL, "shows": "zeros"},
+        others={"latency": ("INCONCLUSIVE", "probe frames came back")},
+    ),
+    Case(
         "frames come twice in one trial",
         "duplicated frames",
         "1 % of them",
         "PASS",
         Problem.SURPLUS.value,
         {"start": TRIAL, "for": 1.0},
-        saturated=("INCONCLUSIVE", "frames come twice"),
+        others={"saturate": ("INCONCLUSIVE", "frames come twice")},
     ),
     Case(
         "frames come twice from then on",
@@ -159,7 +221,7 @@ CASES = (
         "INCONCLUSIVE",
         Problem.SURPLUS.value,
         {"start": TRIAL},
-        saturated=("INCONCLUSIVE", "frames come twice"),
+        others={"saturate": ("INCONCLUSIVE", "frames come twice")},
     ),
     Case(
         "the generator's counters reset",
@@ -193,7 +255,7 @@ CASES = (
         "PASS",
         "",
         {"start": TRIAL, "at": 0.5, "of": "router"},
-        saturated=("INCONCLUSIVE", "the router's counters were reset"),
+        others={"saturate": ("INCONCLUSIVE", "the router's counters were reset")},
     ),
     Case(
         "an answer comes late",
@@ -210,6 +272,22 @@ CASES = (
         "INCONCLUSIVE",
         "no longer answers",
         {"start": TRIAL, "hold": 30.0},
+    ),
+    Case(
+        "an answer is lost",
+        "lost reply",
+        "one answer of the server never comes; the next ones do",
+        "INCONCLUSIVE",
+        "no longer answers",
+        {"start": TRIAL, "at": 0.3},
+    ),
+    Case(
+        "the server restarts",
+        "server restart",
+        "its process ends mid-trial and is started again after 20 s; the router is not touched",
+        "INCONCLUSIVE",
+        "'server' ended",
+        {"start": TRIAL, "at": 0.3},
     ),
     Case(
         "the server ends",
@@ -240,8 +318,8 @@ def run(case: Case, method: str, project: Project) -> Result:
     """Judge the sentence of *method* on a new bench, with the fault. Raises BenchError where there is no bench."""
     plan = Plan.read(project, PLATFORM, SOFTWARE, TESTBED, GOAL)
     with opened(plan) as session:
-        requirement = plan.requirement(SENTENCES[method])
-        session.put_traffic(requirement.profile, requirement.bidirectional)
+        requirement = plan.requirement(case.sentences[method])
+        session.put_traffic_of(requirement)
         more = case.saturate if method == "saturate" else {}
         session.cause_fault(fault_of(case.kind, **{**case.details, **more}))
         session.warm_up(requirement)
@@ -277,7 +355,7 @@ def opened(plan: Plan) -> Iterator[Session]:
 
 def table(rows: Sequence[tuple[str, ...]]) -> str:
     """Markdown."""
-    head = ("fault", "what happens", "verify", "saturate", "cause named")
+    head = ("fault", "what happens", *SENTENCES, "cause named")
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ("---",) * len(head), *rows])
 
 
