@@ -23,6 +23,7 @@ from linerate.judging import Judge
 from linerate.progress import Progress
 from linerate.recorder import Recorder
 from linerate.requirement import RATE_UNITS, Requirement
+from linerate.resume import FINGERPRINTS, Carried, Resumption, fingerprints
 from linerate.session import Session
 from linerate.trial import Trial
 from linerate.units import si
@@ -44,6 +45,7 @@ class Acceptance:
         self._suites = 0
         self._recorder: Recorder | None = None
         self._progress = Progress(None)
+        self._resumption: Resumption | None = None
         self._cpu: Any = None
         # a library's listener is the one way to have Allure results from a plain `robot` call
         self.ROBOT_LIBRARY_LISTENER = allure.allure_listener(self._allure)
@@ -53,8 +55,14 @@ class Acceptance:
         return self._results / self._run_id / "allure"
 
     @keyword
-    def describe_run(self, bench: Session) -> None:
-        """Open the run's folder, and say in the log, in Allure and in the records what takes part."""
+    def describe_run(self, bench: Session, resume: str = "") -> None:
+        """Open the run's folder, and say in the log, in Allure and in the records what takes part.
+
+        *resume*: the id of an interrupted run whose decided sentences are carried over. Fails where platform, software,
+        testbed or goal are not what they were.
+        """
+        suite = str(BuiltIn().get_variable_value("${SUITE NAME}"))
+        self._resumption = Resumption.find(self._results, resume, suite) if resume else None
         self._suites += 1
         run_id = self._run_id if self._suites == 1 else f"{self._run_id}-{self._suites}"
         plan, facts = bench.plan, bench.bench.facts
@@ -68,8 +76,15 @@ class Acceptance:
             started=time.time(),
             host=host_facts(),
             packages=package_versions(),
-            extra={"goal": plan.goal.model_dump(), "suite": BuiltIn().get_variable_value("${SUITE NAME}")},
+            extra={
+                "goal": plan.goal.model_dump(),
+                "suite": suite,
+                FINGERPRINTS: fingerprints(plan),
+                **({"resumed_from": self._resumption.run_id} if self._resumption else {}),
+            },
         )
+        if self._resumption is not None:
+            self._resumption.check(record)
         self._progress = Progress(sys.__stderr__, facts.clock_speed)
         self._cpu = cpu_times()
         self._recorder = Recorder(self._results, run_id, record)
@@ -91,7 +106,11 @@ class Acceptance:
     def note_parts(self, bench: Session) -> None:
         """Keep what generator and router say of themselves, and the router's configuration, and show it."""
         versions, configuration = bench.versions(), bench.configuration()
-        self._open_recorder().keep_parts(versions, configuration)
+        recorder = self._open_recorder()
+        recorder.keep_parts(versions, configuration)
+        if self._resumption is not None:
+            self._resumption.check(recorder.environment)
+            logger.console(f"run {self._resumption.run_id} decided {self._resumption.decided} sentences: carried over")
         for name, value in {**versions, **configuration}.items():
             logger.info(f"{name}: {value}")
 
@@ -107,6 +126,27 @@ class Acceptance:
         logger.info(f"line rate of {requirement.profile.name}: {si(line, 'pps')} each way")
         logger.info(f"load: {si(load.pps, 'pps')} into each of {requirement.directions} port(s)")
         return requirement
+
+    @keyword
+    def carried_verdict(self, requirement: Requirement) -> Carried | None:
+        """What the run that is resumed decided on this sentence of this test; None: nothing, or none is resumed.
+
+        It is copied into this run's records.
+        """
+        if self._resumption is None:
+            return None
+        found = self._resumption.take(str(BuiltIn().get_variable_value("${TEST NAME}")), requirement.sentence)
+        return None if found is None else self._open_recorder().carry(found)
+
+    @keyword
+    def carried_verdict_should_be_pass(self, carried: Carried) -> None:
+        """Pass or fail as the earlier run did, saying so."""
+        words = f"{carried.record.message} (carried over from run {carried.record.extra['carried_from']})"
+        allure.attach_text("Verdict", words)
+        if carried.record.verdict != "PASS":
+            raise SlaFailure(words)
+        logger.info(words)
+        BuiltIn().set_test_message(words, append=True, separator="\n")
 
     @keyword
     def begin_evidence(self, bench: Session, requirement: Requirement) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from .evidence.records import EnvironmentRecord, Figures, RequirementRecord, TrialRecord
 from .evidence.run import RunFolder
 from .requirement import RATE_UNITS, Requirement
+from .resume import Carried
 from .routers.base import Telemetry
 from .trial import Trial
 from .units import Rate
@@ -100,6 +101,14 @@ class Recorder:
                 },
             )
         )
+
+    def carry(self, carried: Carried) -> Carried:
+        """Copy a verdict of an earlier run, with its trials, into this one's records; as it now stands there."""
+        mine = carried.into(self.folder.run_id, self.folder.next_requirement())
+        for trial in mine.trials:
+            self.folder.add_trial(trial)
+        self.folder.add_requirement(mine.record)
+        return mine
 
     def close(self, cpu_steal_percent: float | None = None) -> None:
         """Note the end and write the manifest. Harmless when repeated."""
