@@ -156,6 +156,11 @@ class Acceptance:
         self._open_recorder().begin(str(BuiltIn().get_variable_value("${TEST NAME}")))
 
     @keyword
+    def open_records(self) -> Recorder:
+        """The records of the open run, for keywords that keep evidence of their own."""
+        return self._open_recorder()
+
+    @keyword
     def warm_up(self, bench: Session, requirement: Requirement) -> None:
         """Send the sentence's load for the goal's warm-up time. It is kept as trial 0, and not judged."""
         trial = bench.warm_up(requirement)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .evidence.records import EnvironmentRecord, Figures, RequirementRecord, TrialRecord
 from .evidence.run import RunFolder
-from .requirement import RATE_UNITS, Requirement
+from .requirement import RATE_UNITS, Requirement, TrafficWords
 from .resume import Carried
 from .routers.base import Telemetry
 from .trial import Trial
@@ -42,8 +42,8 @@ class Recorder:
         self._test = test
         self._trials = []
 
-    def keep_trial(self, requirement: Requirement, trial: Trial, link_bps: float) -> None:
-        """Append one trial of the sentence under judgement (number 0: warm-up)."""
+    def keep_trial(self, requirement: Requirement | TrafficWords, trial: Trial, link_bps: float) -> None:
+        """Append one trial of the sentence, or of the traffic, under way (number 0: warm-up)."""
         self.folder.add_trial(
             TrialRecord(
                 run=self.folder.run_id,
@@ -65,6 +65,15 @@ class Recorder:
         """Keep the router's own words at this moment (*name*: ``before`` or ``after``)."""
         for command, text in telemetry.raw.items():
             self.folder.add_telemetry(self._number, f"{name} {command}", text)
+
+    @property
+    def number(self) -> int:
+        """The number of the sentence under way, within the run; 0 before the first."""
+        return self._number
+
+    def keep_file(self, name: str, text: str, number: int | None = None) -> Path:
+        """Keep a picture, a table or figures as ``characterisation/003-NAME``: of *number*, or what is under way."""
+        return self.folder.add_result(self._number if number is None else number, name, text)
 
     def keep_verdict(self, verdict: Verdict, recovery: str = "") -> None:
         """Append the requirement's record. *recovery*: what was done to the bench before it was judged, if anything."""

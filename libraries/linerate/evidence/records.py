@@ -22,6 +22,7 @@ TRIAL = "linerate.trial/1"
 REQUIREMENT = "linerate.requirement/1"
 ENVIRONMENT = "linerate.environment/1"
 MANIFEST = "linerate.manifest/1"
+CHARACTERISATION = "linerate.characterisation/1"
 
 Verdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 VERDICTS: tuple[str, ...] = get_args(Verdict)

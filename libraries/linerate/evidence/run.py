@@ -24,6 +24,7 @@ TRIALS = "trials.jsonl"
 REQUIREMENTS = "requirements.jsonl"
 ENVIRONMENT_FILE = "environment.json"
 TELEMETRY = "telemetry"
+CHARACTERISATION = "characterisation"
 MANIFEST_FILE = "manifest.json"
 SUMS = "SHA256SUMS"
 DERIVED = frozenset({"allure", "report"})
@@ -96,6 +97,19 @@ class RunFolder:
             free = f"{stem}-{count}"
         self._replace(f"{TELEMETRY}/{free}.txt", text)
         return self.path / TELEMETRY / f"{free}.txt"
+
+    def add_result(self, requirement: int, name: str, text: str) -> Path:
+        """Keep a characterisation's result, as ``characterisation/003-search.json``; *name* with its ending."""
+        folder = self.path / CHARACTERISATION
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise BenchError(f"the folder {folder} cannot be made: {error.strerror}") from None
+        stem, _, ending = name.rpartition(".")
+        slug = re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-")[:80] or "result"
+        file = f"{CHARACTERISATION}/{requirement:03d}-{slug}.{ending}"
+        self._replace(file, text)
+        return self.path / file
 
     def write_manifest(self) -> None:
         """Write ``manifest.json`` and ``SHA256SUMS`` anew from what is there now. The same files give the same text."""

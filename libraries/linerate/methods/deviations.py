@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -15,3 +16,8 @@ class Deviation:
 
     def __str__(self) -> str:
         return f"{self.source} asks for {self.asks}; here: {self.done}"
+
+
+def declared(found: str, deviations: Sequence[Deviation]) -> str:
+    """What was found, with the deviations it was found under."""
+    return "; ".join([found, *(f"deviation: {item}" for item in deviations)])

@@ -13,7 +13,7 @@ from enum import Enum
 
 from ..trial import Load, Measure, Trial
 from ..units import si
-from .deviations import Deviation
+from .deviations import Deviation, declared
 from .reasons import percent
 from .trials import Ended, Terms, Trials
 
@@ -131,7 +131,12 @@ class RampResult:
         )
 
     def __str__(self) -> str:
-        return "; ".join([*self.findings, *(f"deviation: {item}" for item in self.deviations)])
+        return declared(self.found, self.deviations)
+
+    @property
+    def found(self) -> str:
+        """What was found, in words, without the deviations."""
+        return "; ".join(self.findings)
 
     @property
     def findings(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from ...trial import Outcome, Trial
-from ..deviations import Deviation
+from ..deviations import Deviation, declared
 from ..trials import Ended, Terms, Trials
 from . import fewer
 
@@ -67,6 +67,11 @@ class BackToBackResult:
         return None if corrected is None else corrected * self.line_pps
 
     def __str__(self) -> str:
+        return declared(self.found, self.deviations)
+
+    @property
+    def found(self) -> str:
+        """What was found, in words, without the deviations."""
         if self.mean is None:
             found = "not measured"
         elif self.unlimited:
@@ -78,7 +83,7 @@ class BackToBackResult:
                 f" {1e3 * (self.corrected_buffer_time or 0):.4g} ms"
             )
         words = [f"{self.size} bytes: back-to-back {found}", self.ended]
-        return "; ".join([word for word in words if word] + [f"deviation: {item}" for item in self.deviations])
+        return "; ".join(word for word in words if word)
 
 
 def back_to_back(

@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 
 from ...errors import LinerateError
 from ...trial import Load
-from ..deviations import Deviation
+from ..deviations import Deviation, declared
 from ..trials import Deadline
 from . import fewer, shorter
 
@@ -53,6 +53,11 @@ class LatencyResult:
     deviations: tuple[Deviation, ...]
 
     def __str__(self) -> str:
+        return declared(self.found, self.deviations)
+
+    @property
+    def found(self) -> str:
+        """What was found, in words, without the deviations."""
         told = (
             ", ".join(f"{way.mean:.4g} µs ({way.least:.4g} to {way.most:.4g})" for way in self.ways) or "not measured"
         )
@@ -61,7 +66,7 @@ class LatencyResult:
             f"{len(self.samples)} streams of {self.duration:g} s",
             self.ended,
         ]
-        return "; ".join([word for word in words if word] + [f"deviation: {item}" for item in self.deviations])
+        return "; ".join(word for word in words if word)
 
 
 def latency(

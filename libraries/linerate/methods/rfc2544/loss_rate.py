@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...trial import Load, Measure, Trial
-from ..deviations import Deviation
+from ..deviations import Deviation, declared
 from ..reasons import percent as in_percent
 from ..trials import Ended, Terms, Trials
 from . import NOT_RELEARNED, TRIAL, shorter
@@ -40,9 +40,14 @@ class LossCurve:
         return len(self.points) > 1 and not any(point.loss_ratio for point in self.points[-2:])
 
     def __str__(self) -> str:
+        return declared(self.found, self.deviations)
+
+    @property
+    def found(self) -> str:
+        """What was found, in words, without the deviations."""
         told = ", ".join(f"{point.asked:.4g} %: {in_percent(point.loss_ratio)}" for point in self.points)
         words = [f"{self.size:g} bytes: loss at per cent of line rate: {told or 'not measured'}", self.ended]
-        return "; ".join([word for word in words if word] + [f"deviation: {item}" for item in self.deviations])
+        return "; ".join(word for word in words if word)
 
 
 def loss_curve(

@@ -8,7 +8,7 @@ from statistics import fmean
 from ...errors import LinerateError
 from ...trial import Load
 from ...units import si
-from ..deviations import Deviation
+from ..deviations import Deviation, declared
 from . import shorter
 from .live import Interval, LiveTraffic
 
@@ -40,6 +40,11 @@ class RecoveryResult:
         return fmean(known) if known and len(known) == len(self.times) else None
 
     def __str__(self) -> str:
+        return declared(self.found, self.deviations)
+
+    @property
+    def found(self) -> str:
+        """What was found, in words, without the deviations."""
         told = ", ".join("not within the time given" if time is None else f"{time:.3g} s" for time in self.times)
         mean = f"{self.mean:.3g} s in the mean" if self.mean is not None else "no mean"
         words = [
@@ -47,7 +52,7 @@ class RecoveryResult:
             f" each port in {mean} ({told or 'not measured'}), known to {self.interval:g} s",
             self.ended,
         ]
-        return "; ".join([word for word in words if word] + [f"deviation: {item}" for item in self.deviations])
+        return "; ".join(word for word in words if word)
 
 
 def recovery(

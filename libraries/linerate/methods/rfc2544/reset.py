@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...errors import LinerateError
 from ...trial import Load
-from ..deviations import Deviation
+from ..deviations import Deviation, declared
 from .live import Interval, LiveTraffic, Sample
 
 SILENT = 0.01
@@ -37,13 +37,17 @@ class ResetResult:
     deviations: tuple[Deviation, ...]
 
     def __str__(self) -> str:
+        return declared(self.found, self.deviations)
+
+    @property
+    def found(self) -> str:
+        """What was found, in words, without the deviations."""
         if not self.recovered:
             found = self.ended or "it did not forward again within the time given"
         else:
             time = "too short to see a silent interval" if self.by_time is None else f"{self.by_time:.3g} s"
             found = f"{self.by_loss:.4g} s by {self.lost} frames lost; {time} by time (known to {self.interval:g} s)"
-        parts = [f"{self.kind} reset, {self.size} bytes: {found}"]
-        return "; ".join(parts + [f"deviation: {item}" for item in self.deviations])
+        return f"{self.kind} reset, {self.size} bytes: {found}"
 
 
 def reset(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...trial import Load, Measure, Trial
 from ...units import si
-from ..deviations import Deviation
+from ..deviations import Deviation, declared
 from ..trials import Ended, Terms, Trials
 from . import NOT_RELEARNED, TRIAL, shorter
 
@@ -45,13 +45,22 @@ class ThroughputResult:
         return not self.ended
 
     def __str__(self) -> str:
+        return declared(self.found, self.deviations)
+
+    @property
+    def found(self) -> str:
+        """What was found, in words, without the deviations."""
         if self.throughput is None:
             least = f" down to {si(self.beyond.pps, 'pps')}" if self.beyond else ""
             found = f"frames were lost at every load{least}" if self.beyond else "not measured"
         else:
             found = f"throughput {si(self.throughput.pps, 'pps', 6)} ({self.percent:.4g} % line rate)"
-        words = [f"{self.size} bytes: {found}", f"{len(self.trials)} trials of {self.duration:g} s", self.ended]
-        return "; ".join([word for word in words if word] + [f"deviation: {item}" for item in self.deviations])
+        words = [
+            f"{self.size} bytes: {found}",
+            f"{len(self.trials)} trial{'s' * (len(self.trials) != 1)} of {self.duration:g} s",
+            self.ended,
+        ]
+        return "; ".join(word for word in words if word)
 
 
 def throughput(

@@ -1,0 +1,44 @@
+"""The result of a characterisation as JSON data: whatever its dataclasses hold, in plain figures.
+
+Loads are frames/s into each port, trials their numbers in ``trials.jsonl``, figures that are not finite ``null``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import PurePath
+from typing import Any
+
+from ..goals import Goal
+from ..methods.deviations import Deviation
+from ..trial import Load, Trial
+
+
+def plain(value: Any) -> Any:
+    """*value* as JSON data. Raises TypeError for what is not made of dataclasses, sequences and plain values."""
+    if isinstance(value, Load):
+        return value.pps
+    if isinstance(value, Trial):
+        return value.number
+    if isinstance(value, Goal):
+        return value.model_dump()
+    if isinstance(value, Deviation):
+        return str(value)
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if isinstance(value, PurePath):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} is no part of a result")

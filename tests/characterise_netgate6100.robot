@@ -1,0 +1,35 @@
+*** Settings ***
+Documentation       How much a Netgate 6100 with VPP carries: a search, a ramp, tests of RFC 2544, and scaling.
+...                 A short tour of the characterising keywords, with shortened trials; what was shortened is declared
+...                 in each result. For a measurement: longer trials and ``-v GOAL:standard`` or ``-v GOAL:rfc2544``.
+Resource            ../resources/characterisation.resource
+Suite Setup         Open Testbed For    netgate6100    software=vpp    goal=${GOAL}
+Suite Teardown      Close Testbed
+Test Tags           netgate6100    vpp    characterisation
+
+
+*** Variables ***
+${GOAL}         quick
+
+
+*** Test Cases ***
+Capacity Of One Flow
+    [Documentation]    NDR and PDR in one search.
+    Search Throughput Of    64b 1-flow unidirectional    deadline=100
+
+Ramp To Saturation
+    [Documentation]    Published: the curve "Method 2" of the review named in ``netgate6100.robot``.
+    Ramp    64b 1-flow unidirectional    steps=10    step=0.5    warm_up=1    hold=1
+
+Throughput And Latency By RFC 2544
+    [Documentation]    Sections 26.1 and 26.2, in trials of 1 s.
+    ${found} =    RFC 2544 Throughput Of    1-flow unidirectional    64    1518    duration=1    resolution=0.02
+    RFC 2544 Latency Of    1-flow unidirectional    ${found}    repeats=2    duration=1
+
+Loss Beyond The Capacity
+    [Documentation]    Section 26.3.
+    Frame Loss Rate Of    64b 1-flow unidirectional    duration=1
+
+More Flows Take More Queues
+    [Documentation]    One flow is one queue is one core.
+    Scale Over Flows    64b unidirectional    1    64    relative_width=0.03

@@ -1,0 +1,81 @@
+"""The characterising keywords as a user runs them, and everything they leave."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import robot_run
+from linerate.evidence.records import CHARACTERISATION, schema
+from linerate.evidence.run import check_manifest, read_run
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> robot_run.RobotRun:
+    folder = tmp_path_factory.mktemp("characterise")
+    return robot_run.run(folder, robot_run.ROOT / "tests" / "characterise_netgate6100.robot")
+
+
+@pytest.fixture(scope="module")
+def left(done: robot_run.RobotRun) -> Path:
+    (folder,) = (done.folder / "results").iterdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(left: Path) -> dict[str, dict]:
+    found = [json.loads(path.read_text()) for path in (left / "characterisation").glob("*.json")]
+    return {item["method"]: item for item in found if "method" in item}
+
+
+def test_it_passes_says_what_was_found_and_leaves_no_process(done: robot_run.RobotRun):
+    assert done.status == 0, done.console
+    assert all("SIMULATED: " in message for _, message in done.tests.values())
+    assert "NDR (without loss)" in done.tests["Capacity Of One Flow"][1]
+    assert "Departures from RFC 2544" in done.tests["Throughput And Latency By RFC 2544"][1]
+    assert robot_run.processes_of(done.folder) == []
+
+
+def test_results_are_as_published_and_name_their_trials(left: Path, results: dict[str, dict]):
+    assert set(results) == {
+        "search",
+        "ramp",
+        "RFC 2544 throughput",
+        "RFC 2544 latency",
+        "RFC 2544 frame loss rate",
+        "scaling over flows",
+    }
+    trials = read_run(left).trials
+    for item in results.values():
+        jsonschema.validate(item, schema(CHARACTERISATION))
+        assert item["simulated"]
+        mine = [record for record in trials if item["number"] <= record.requirement <= item["last"]]
+        assert mine and {record.test for record in mine} == {item["test"]}
+        assert all(record.sentence for record in mine)
+    assert check_manifest(left) == ()
+
+
+def test_the_model_is_found_to_forward_what_is_published(results: dict[str, dict]):
+    none, partial = results["search"]["result"]["bounds"]
+    # 5.01 Mpps of one flow at saturation
+    assert none["lower"] == pytest.approx(5.01e6, rel=0.01) and none["finished"]
+    assert partial["lower"] >= none["lower"]
+    assert results["RFC 2544 throughput"]["result"][1]["throughput"] == pytest.approx(0.97 * 10e9 / 8 / 1538, rel=1e-3)
+    one, many = results["scaling over flows"]["result"]["points"]
+    assert many["result"]["bounds"][0]["lower"] > 2 * one["result"]["bounds"][0]["lower"]
+
+
+def test_pictures_and_tables_are_marked(left: Path, results: dict[str, dict]):
+    folder = left / "characterisation"
+    assert len(list(folder.glob("*.svg"))) == len(results) - 1
+    assert len(list(folder.glob("*.html"))) == len(results)
+    for path in (*folder.glob("*.svg"), *folder.glob("*.html")):
+        assert "SIMULATED" in path.read_text()
+    (drawn,) = folder.glob("*-loadtest.json")
+    assert json.loads(drawn.read_text())["vars"]["simulated"] is True
+    assert len(list((left / "allure").glob("*-attachment.svg"))) >= len(results) - 1

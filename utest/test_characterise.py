@@ -1,0 +1,163 @@
+"""Characterisation of a session: what is put on the ports, what is on record, what becomes of a bench that fails."""
+
+import json
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import pytest
+
+from linerate.characterise import Characteriser
+from linerate.errors import BenchError, SentenceError
+from linerate.evidence.result_json import plain
+from linerate.goals import Goal
+from linerate.latency import LatencyCount
+from linerate.methods.trials import Deadline
+from linerate.profiles import Catalogue
+from linerate.router_watch import RouterRestarted
+from linerate.trial import Load, Outcome, Tolerance
+from model_bench import PROJECT
+from pure_router import LINE, PureRouter
+
+CATALOGUE = Catalogue.read(PROJECT.profiles)
+GOAL = Goal(goal="test", final_trial_duration=1, duration_sum=2, loss_ratio=0, exceed_ratio=0, about="for these tests")
+
+
+@dataclass
+class Bench:
+    """What a characteriser asks of a session, around a pure router."""
+
+    router: PureRouter = field(default_factory=PureRouter)
+    restarted: bool = False
+    put: list = field(default_factory=list)
+    link_bps: float = 10e9
+
+    def __post_init__(self):
+        self.plan = SimpleNamespace(
+            goal=GOAL, catalogue=CATALOGUE, testbed=SimpleNamespace(tolerances=Tolerance, warm_up=None)
+        )
+        self.bench = SimpleNamespace(facts=SimpleNamespace(clock_speed=1.0))
+        self.router_watch = SimpleNamespace(read_again=self._read)
+
+    def _read(self):
+        if self.restarted:
+            raise RouterRestarted("the router restarted")
+
+    def put_traffic(self, profile, bidirectional, probe=None):
+        self.put.append((profile.name, bidirectional, probe))
+        self.router.directions = 2 if bidirectional else 1
+
+    def maximum_load(self, profile):
+        return Load(profile.line_rate_pps(self.link_bps) * 0.97)
+
+    def measure(self, load, duration):
+        outcome = self.router(load, duration)
+        if not self.put[-1][2]:
+            return outcome
+        told = tuple(
+            LatencyCount(way.tx_port, way.rx_port, 500, 500, 10.0 + way.tx_port, 30.0, 1.0)
+            for way in outcome.directions
+        )
+        return Outcome(load, duration, duration, outcome.started, outcome.directions, latency=told)
+
+
+def characterised(bench):
+    begun, seen = [], []
+    return Characteriser(bench, begun.append, lambda traffic, trial: seen.append((traffic, trial))), begun, seen
+
+
+def test_a_search_warms_up_and_stays_below_the_testbeds_maximum():
+    bench = Bench()
+    worker, begun, seen = characterised(bench)
+    result = worker.search("64b 1-flow bidirectional")
+    assert result["NDR"].lower.pps == pytest.approx(5e6, rel=0.006)
+    assert bench.put == [("64b 1-flow", True, None)]
+    assert [traffic.sentence for traffic in begun] == ["64b 1-flow bidirectional"]
+    assert [trial.number for _, trial in seen] == list(range(len(result.trials) + 1))
+    assert max(pps for pps, _ in bench.router.asked) == pytest.approx(0.97 * LINE, rel=1e-6)
+
+
+def test_a_ramp_ends_at_the_testbeds_maximum_and_has_a_warm_up_of_its_own():
+    bench = Bench()
+    worker, _, seen = characterised(bench)
+    result = worker.ramp("64b unidirectional", steps=10, warm_up=1, hold=1)
+    assert result.plan.target == pytest.approx(97)
+    assert [trial.number for _, trial in seen] == list(range(1, 13))
+    assert bench.router.asked[0] == (1000, 1)
+
+
+def test_rfc_2544_takes_sizes_in_order_and_latency_follows_at_each_throughput():
+    bench = Bench(PureRouter(3e6))
+    worker, begun, seen = characterised(bench)
+    found = worker.throughput("bidirectional", [64, 512], duration=1, resolution=0.01)
+    assert [item.size for item in found] == [64, 512]
+    assert [item.throughput.pps for item in found] == pytest.approx([3e6, 0.97 * 10e9 / 8 / 532], rel=0.05)
+    bench.put.clear()
+    told = worker.latency("bidirectional", found, repeats=2, duration=1)
+    assert [[way.mean for way in item.ways] for item in told] == [[10, 11], [10, 11]]
+    assert [name for name, _, _ in bench.put] == ["64b", "512b"]
+    assert all(probe.pps == 1000 for _, _, probe in bench.put)
+    assert [item.sentence for item in begun] == ["64b bidirectional", "512b bidirectional"] * 2
+    assert [trial.number for traffic, trial in seen[-2:]] == [1, 2]
+
+
+def test_every_word_is_understood_before_any_frame_is_sent():
+    bench = Bench()
+    worker, _, _ = characterised(bench)
+    with pytest.raises(SentenceError):
+        worker.throughput("bidirectional", [64, 20_000])
+    with pytest.raises(SentenceError, match="each once"):
+        worker.throughput("bidirectional", [64, 64])
+    with pytest.raises(SentenceError):
+        worker.scale_flows("64b 1-flow unidirectional", [1, 8])
+    with pytest.raises(SentenceError):
+        worker.search("64b unidirectional ≥ 5 Mpps")
+    assert not bench.put and not bench.router.asked
+
+
+def test_scaling_keeps_each_points_trials_under_its_own_words():
+    bench = Bench()
+    worker, begun, seen = characterised(bench)
+    result = worker.scale_flows("64b unidirectional", [1, 1000], deadline=Deadline(traffic=500))
+    assert not result.unfinished
+    assert [item.sentence for item in begun] == ["64b unidirectional 1-flow", "64b unidirectional 1000-flows"]
+    for item, point in zip(begun, result.points, strict=True):
+        mine = [trial for traffic, trial in seen if traffic is item]
+        assert [trial.number for trial in mine] == list(range(len(point.result.trials) + 1))
+    values = []
+    worker.scale("queues", [1, 2], lambda value: "64b unidirectional", set_up=values.append)
+    assert values == [1, 2]
+
+
+def test_a_bench_that_fails_while_it_is_set_up_costs_one_point():
+    bench = Bench()
+    worker, _, _ = characterised(bench)
+
+    def refuse(value):
+        if value == 1:
+            raise BenchError("no such queue")
+
+    result = worker.scale("queues", [1, 2], lambda value: "64b unidirectional", set_up=refuse)
+    assert result.unfinished == (1,) and "no such queue" in result.points[0].reason
+
+
+def test_a_router_that_restarted_is_told():
+    worker, _, _ = characterised(Bench())
+    assert worker.router_since() == ""
+    worker, _, _ = characterised(Bench(restarted=True))
+    assert "restarted" in worker.router_since()
+
+
+def test_results_are_plain_data():
+    worker, _, _ = characterised(Bench())
+    for result in (
+        worker.search("64b unidirectional"),
+        worker.search("64b unidirectional", deadline=Deadline(traffic=0)),
+        worker.ramp("64b unidirectional", steps=4),
+        worker.throughput("unidirectional", [64], duration=1),
+        worker.loss_curve("64b unidirectional", duration=1),
+        worker.scale_sizes("unidirectional", [64, 1518]),
+    ):
+        data = json.loads(json.dumps(plain(result), allow_nan=False))
+        assert data
+    with pytest.raises(TypeError, match="no part of a result"):
+        plain(object())
