@@ -9,6 +9,8 @@ from . import __version__
 from .errors import LinerateError
 
 STUDIES = {
+    "characteristic": "how often each decision rule passes a router, by its true capacity (no traffic)",
+    "cost": "traffic that each decision rule needs for a verdict, and how often it is wrong (no traffic)",
     "fidelity": "published rows against what the forwarding model says (no traffic)",
     "faults": "what the acceptance procedure makes of each fault of the simulated bench",
     "overhead": "wall time of a trial less its duration, in real time, against the embedded server",
@@ -20,7 +22,7 @@ USAGE = "\n".join(
         f"linerate {__version__}",
         "",
         "  python -m linerate study NAME [options]   measure the bench itself:",
-        *(f"      {name:<10} {what}" for name, what in STUDIES.items()),
+        *(f"      {name:<14} {what}" for name, what in STUDIES.items()),
         "  python -m linerate serve [options]        start the embedded bench for other clients and print its ports",
         "",
         "Acceptance tests are run by Robot Framework: robot tests/netgate6100.robot",
