@@ -14,6 +14,7 @@ from types import FrameType
 from ..errors import BenchError, ConfigError
 from ..platforms import read_platform
 from ..project import Project
+from ..recovery import RETURN_LIMIT
 from ..testbed.bench import Bench, open_bench
 from ..testbed.facts import BenchFacts
 from ..testbed.settings import HardwareSettings, SimulatedSettings, read_testbed
@@ -71,9 +72,12 @@ def _serve(arguments: argparse.Namespace) -> None:
 def _watch(bench: Bench) -> str:
     """Wait for a signal ("") or for a process of the bench to end (a sentence)."""
     try:
-        while not (problems := bench.problems()):
+        while True:
+            # one that restarts because a fault asked for it is no reason to end
+            bench.forgive(RETURN_LIMIT)
+            if problems := bench.problems():
+                return "; ".join(problems)
             time.sleep(LOOK)
-        return "; ".join(problems)
     except KeyboardInterrupt:
         return ""
 
