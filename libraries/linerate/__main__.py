@@ -1,4 +1,4 @@
-"""``python -m linerate study NAME`` and ``python -m linerate serve``."""
+"""``python -m linerate study NAME``, ``… serve``, ``… compare RUN RUN``."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ USAGE = "\n".join(
         "  python -m linerate study NAME [options]   measure the bench itself:",
         *(f"      {name:<14} {what}" for name, what in STUDIES.items()),
         "  python -m linerate serve [options]        start the embedded bench for other clients and print its ports",
+        "  python -m linerate compare RUN RUN        what two runs of a suite measured; exit status 1: proven worse",
         "",
         "Acceptance tests are run by Robot Framework: robot tests/netgate6100.robot",
     ]
@@ -37,6 +38,8 @@ def main(argv: list[str]) -> int:
             module = f"studies.{name}"
         case ["serve", *rest]:
             module = "studies.serve"
+        case ["compare", *rest]:
+            module = "compare"
         case [] | ["-h" | "--help", *_]:
             print(USAGE)
             return 0

@@ -28,6 +28,8 @@ PACKAGES = (
     "matplotlib",
     "psutil",
     "scapy",
+    "scipy",
+    "mlrsearch",
 )
 """The distributions whose versions can bear on a figure."""
 

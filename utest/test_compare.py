@@ -1,0 +1,90 @@
+"""Two runs of a suite compared: what is proven worse, what only looks so."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evidence_builders import requirement_record, trial_record
+from linerate.compare import main
+from linerate.errors import BenchError
+from linerate.evidence.records import EnvironmentRecord
+from linerate.evidence.run import RunFolder
+from linerate.latency import LatencyCount
+from linerate.trial import DirectionCount, Load, Outcome, Trial
+
+FORWARDS = "64b 1-flow unidirectional forwards ≥ 5 Mpps"
+LATENCY = "64b unidirectional latency mean ≤ 50 µs at 1 Mpps"
+LOAD = "64b unidirectional ≥ 5 Mpps"
+
+
+def run(folder: Path, name: str, rates: dict[str, list[float]], verdict: str = "PASS", vpp: str = "24.10") -> Path:
+    """A run whose trials forwarded *rates* (frames/s), or had such mean latencies in µs."""
+    written = RunFolder.create(folder, name)
+    written.write_environment(
+        EnvironmentRecord(name, False, "lab", "box", "vpp", 1.0, 0.0, versions={"router.vpp": vpp})
+    )
+    for number, (sentence, figures) in enumerate(rates.items(), 1):
+        for place, figure in enumerate(figures, 1):
+            late = sentence == LATENCY
+            frames = 10_000_000 if late else round(figure)
+            counts = (DirectionCount(0, 1, 10_000_000, 10_000_000, frames),)
+            probe = (LatencyCount(0, 1, 1000, 1000, figure, 2 * figure, 1.0),) if late else ()
+            outcome = Outcome(Load(1e7), 1.0, 1.0, 0.0, counts, latency=probe)
+            record = replace(trial_record(), run=name, requirement=number, sentence=sentence, test="T")
+            written.add_trial(replace(record, trial=Trial(place, outcome, ())))
+        written.add_requirement(
+            replace(requirement_record(), run=name, number=number, sentence=sentence, test="T", verdict=verdict)
+        )
+    return written.path
+
+
+def around(mean: float, seed: int, spread: float = 0.002) -> list[float]:
+    chance = random.Random(seed)
+    return [mean * (1 + chance.gauss(0, spread)) for _ in range(20)]
+
+
+def test_slower_is_worse_and_the_exit_status_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    old = run(tmp_path, "old", {FORWARDS: around(5e6, 1)})
+    new = run(tmp_path, "new", {FORWARDS: around(4.9e6, 2)}, vpp="25.02")
+    assert main([str(old), str(new)]) == 1
+    said = capsys.readouterr().out
+    assert f"WORSE   {FORWARDS}: 5" in said
+    assert "router.vpp: 24.10 → 25.02" in said
+    assert "1 of 1 sentences proven worse" in said
+    assert main([str(new), str(old)]) == 0
+    assert f"better  {FORWARDS}" in capsys.readouterr().out
+
+
+def test_later_is_worse(tmp_path: Path):
+    old = run(tmp_path, "old", {LATENCY: around(20, 1)})
+    new = run(tmp_path, "new", {LATENCY: around(25, 2)})
+    assert (main([str(old), str(new)]), main([str(new), str(old)])) == (1, 0)
+
+
+def test_noise_proves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    old = run(tmp_path, "old", {FORWARDS: around(5e6, 1, 0.02)})
+    new = run(tmp_path, "new", {FORWARDS: around(4.99e6, 2, 0.02)})
+    assert main([str(old), str(new), "--method", "pooled", "--confidence", "0.99"]) == 0
+    assert "0 of 1 sentences proven worse" in capsys.readouterr().out
+
+
+def test_a_pass_that_fails_now_is_worse_whatever_the_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    old, new = run(tmp_path, "old", {LOAD: [1e7]}), run(tmp_path, "new", {LOAD: [1e7]}, verdict="FAIL")
+    assert main([str(old), str(new)]) == 1
+    assert "PASS → FAIL" in capsys.readouterr().out
+
+
+def test_equal_runs_are_said_to_be_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    old, new = run(tmp_path, "old", {LOAD: [1e7] * 5}), run(tmp_path, "new", {LOAD: [1e7] * 5})
+    assert main([str(old), str(new)]) == 0
+    assert "0 loss ratio in both" in capsys.readouterr().out
+
+
+def test_runs_of_different_suites_are_refused(tmp_path: Path):
+    old, new = run(tmp_path, "old", {LOAD: [1e7]}), run(tmp_path, "new", {FORWARDS: [1e7]})
+    with pytest.raises(BenchError, match="no sentence in common"):
+        main([str(old), str(new)])
