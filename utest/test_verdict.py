@@ -353,7 +353,16 @@ def test_a_pass_says_what_a_buffer_may_have_hidden():
     hidden = run("64b unidirectional ≥ 10 kpps", buffered(9.7e3), "standard")
     assert hidden.outcome is Ruling.PASS
     assert "a buffer of 4096 frames, if the router has one, hides a shortage of up to 4.1 %" in hidden.message
-    assert "in trials of 10 s at this load" in hidden.message
+    assert "in trials of 10 s at this rate" in hidden.message
+
+
+def test_a_buffer_does_not_make_up_for_a_forwarding_rate():
+    slow = run("64b unidirectional forwards ≥ 100 kpps", buffered(99e3), "standard")
+    assert (slow.outcome, slow.goal.final_trial_duration) == (Ruling.FAIL, 5.2)
+    # a tenth of what is asked for is there when the trial ends
+    hidden = run("64b unidirectional forwards ≥ 40 kpps", buffered(39e3), "quick")
+    assert hidden.outcome is Ruling.PASS
+    assert "hides a shortage of up to 10.2 % in trials of 1 s at this rate" in hidden.message
 
 
 @pytest.mark.parametrize(

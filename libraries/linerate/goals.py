@@ -98,6 +98,17 @@ class Goal(Config):
         """The largest shortage, as a ratio of a load of *pps* frames/s, that ``buffer_frames`` hide from each trial."""
         return min(1.0, self.buffer_frames / (pps * self.final_trial_duration))
 
+    def unseen(self, pps: float) -> str:
+        """What a PASS at *pps* frames/s did not look at, in words; empty where trials are as long as they should be."""
+        hidden = self.hidden_shortage(pps)
+        # a hair: trials are lengthened to a tenth of a second
+        if hidden <= self.resolution * 1.001:
+            return ""
+        return (
+            f"a buffer of {self.buffer_frames} frames, if the router has one, hides a shortage of up to"
+            f" {100 * hidden:.3g} % in trials of {self.final_trial_duration:g} s at this rate"
+        )
+
 
 def read_goal(folder: Path, name: str) -> Goal:
     """The goal *name* of *folder*. Raises ConfigError listing those that exist."""

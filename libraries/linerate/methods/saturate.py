@@ -14,7 +14,13 @@ from .sequential import Conditions, until_decided
 def saturate(
     requirement: Requirement, load: Load, goal: Goal, measure: Measure, link_bps: float, conditions: Conditions
 ) -> Verdict:
-    """Judge a ``forwards`` sentence: *load* (frames/s into each port) is the most that the generator is asked for."""
+    """Judge a ``forwards`` sentence: *load* (frames/s into each port) is the most that the generator is asked for.
+
+    What a buffer holds when a trial ends comes back too, and counts: at low thresholds trials are as long as the goal's
+    ``buffer_frames`` need (:meth:`~linerate.goals.Goal.at`).
+    """
+    least = requirement.threshold_load(link_bps).pps
+    goal = goal.at(least)
     weigh = weigh_forwarding(requirement, link_bps)
     ruling, trials = until_decided(measure, load, goal, weigh, conditions)
     telling = [trial for trial in trials if trial.blames_router] or list(trials)
@@ -40,6 +46,8 @@ def saturate(
             f"forwarded {rate_text(mean, requirement, link_bps)} at {si(sum(offered) / len(offered), 'pps')} offered"
             f" ({margin:+.2f} % against the threshold; {spread})"
         )
+        if ruling is Ruling.PASS and goal.unseen(least):
+            reason += f"; {goal.unseen(least)}"
         if ruling is Ruling.FAIL:
             worst = min(telling, key=lambda trial: forwarded_pps(trial, requirement))
             reason += f"; its worst trial {forwarded_by_way(worst)}" if forwarded_by_way(worst) else ""

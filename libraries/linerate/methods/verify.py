@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ..goals import Goal
 from ..requirement import Quantity, Requirement
 from ..trial import Fault, Load, Measure, Trial
@@ -48,26 +46,14 @@ def verify(
                 f", in {len(bad)} of {len(telling)} trials ({tally(trials, weigh).bad:g} s; the goal allows"
                 f" {allowed:g} s), at most {percent(worst)}"
             )
-        reason += _unseen(goal, load, trials[: len(trials) - len(weighed)])
+        unseen = goal.unseen(load.pps)
+        reason += f"; {unseen}" if unseen else ""
+        lost = sum(trial.lost for trial in trials[: len(trials) - len(weighed)])
+        if lost:
+            reason += f"; a scout of {goal.scout:g} s before them lost {lost} frames, which is not weighed"
     else:
         reason = _failure(requirement, goal, telling, link_bps)
     return Verdict(requirement, goal, ruling, reason, trials, link_bps, figures)
-
-
-def _unseen(goal: Goal, load: Load, scouts: Sequence[Trial]) -> str:
-    """What a PASS did not look at: a shortage that a buffer hides, loss in a scout."""
-    text = ""
-    hidden = goal.hidden_shortage(load.pps)
-    # trials are lengthened to a tenth of a second
-    if hidden > goal.resolution * 1.001:
-        text += (
-            f"; a buffer of {goal.buffer_frames} frames, if the router has one, hides a shortage of up to"
-            f" {percent(hidden)} in trials of {goal.final_trial_duration:g} s at this load"
-        )
-    lost = sum(trial.lost for trial in scouts)
-    if lost:
-        text += f"; a scout of {goal.scout:g} s before them lost {lost} frames, which is not weighed"
-    return text
 
 
 def _failure(requirement: Requirement, goal: Goal, telling: list[Trial], link_bps: float) -> str:
