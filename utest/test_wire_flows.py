@@ -199,7 +199,7 @@ def test_latency_of_every_frame(topology: Topology, backend: WireBackend) -> Non
     for group in (7, 8):
         found = backend.latency_counters(group)
         assert sum(found.histogram.values()) == 500
-        assert 0 < found.total_min <= found.average <= found.total_max
+        assert 0 <= found.total_min <= found.average <= found.total_max
         assert found.last_max <= found.total_max
         assert found.jitter > 0
         assert (found.lost, found.out_of_order, found.duplicates) == (0, 0, 0)
@@ -308,6 +308,12 @@ def test_more_than_can_be_stamped_is_refused(topology: Topology, backend: WireBa
         backend.start({0: (stream(first, 12e3, 1, "latency"),), 1: (stream(second, 1e4, 2, "latency"),)}, 0.1)
 
 
+def test_a_latency_group_has_one_sender(topology: Topology, backend: WireBackend) -> None:
+    rows = {cable.index: (stream(cable, 1000, 3, "latency"),) for cable in topology.cables}
+    with pytest.raises(BenchError, match="port 0 sends already"):
+        backend.start(rows, 0.1)
+
+
 def test_streams_that_cannot_be_counted_are_refused(topology: Topology, backend: WireBackend) -> None:
     cable = topology.cables[0]
     good = stream(cable, 1000, 1)
@@ -354,6 +360,6 @@ def test_a_client_sees_it_all(topology: Topology) -> None:
             assert flow["tx_bytes"] == 5000 * 64 and flow["rx_by_port"] == {other: 5000, port: 0}
             latency = trial[port]["latency"]
             assert latency["dropped"] == latency["out_of_order"] == latency["dup"] == 0
-            assert 0 < latency["total_min"] <= latency["average"] <= latency["total_max"]
+            assert 0 <= latency["total_min"] <= latency["total_max"] and latency["average"] > 0
             assert latency["frames"] == 500
     assert saw["ids"] == {"flow_stats": [1, 2], "latency": [11, 12]}

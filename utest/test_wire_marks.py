@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import struct
 
 import numpy as np
@@ -14,6 +15,7 @@ from linerate.embedded.wire import marks
 from linerate.embedded.wire.filters import Instruction, program
 from linerate.embedded.wire.marks import Kind
 from linerate.embedded.wire.order import Tally, locate, phases
+from linerate.embedded.wire.protocol import LATER, STATUS_BYTES, Later, slots_of
 from linerate.embedded.wire.schedule import Schedule
 from linerate.embedded.wire.tracker import Tracker
 
@@ -203,6 +205,21 @@ def test_a_tally_agrees_with_the_order(rows: list[tuple[int, int | None, float]]
         streams, _ = locate(plan, own)
         expected = np.bincount(streams, minlength=len(traffic)).tolist()
         assert Tally(plan, len(traffic), share, shares).counts(len(own)) == expected
+
+
+def test_how_much_later_a_frame_was_sent_is_kept_for_a_while() -> None:
+    status = mmap.mmap(-1, STATUS_BYTES)
+    later = Later(status)
+    assert later.of(0, 1, 0) is None
+    for group in range(128):
+        later.keep(group, 255, 2**32 - 1, 1000 + group)
+    assert [later.of(group, 255, 2**32 - 1) for group in range(128)] == list(range(1000, 1128))
+    assert later.of(3, 254, 2**32 - 1) is later.of(3, 255, 5) is None
+    later.keep(3, 1, 7, 10**12)
+    assert later.of(3, 1, 7) == 2**24 - 1, "what is out of all proportion"
+    later.keep(3, 1, 7 + LATER, 5)
+    assert later.of(3, 1, 7) is None
+    assert not any(slots_of(status)), "counts are elsewhere"
 
 
 def test_when_a_frame_is_due() -> None:

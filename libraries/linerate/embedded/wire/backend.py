@@ -70,8 +70,11 @@ class WireBackend:
         self._readers: list[LinkReader] = []
         self._members: Members | None = None
         self._active: dict[int, tuple[Member, ...]] = {}
+        self._timed: dict[int, Member] = {}
         self._captures: dict[int, Capture] = {}
-        self._flows = Flows({port.index: (port.netns, port.interface) for port in self._ports}, self._counted)
+        self._flows = Flows(
+            {port.index: (port.netns, port.interface) for port in self._ports}, self._counted, self._later
+        )
         try:
             for port in self._ports:
                 self._readers.append(LinkReader(port.netns, port.interface))
@@ -81,6 +84,7 @@ class WireBackend:
                 [(port.index, port.netns, port.interface, timed) for port in self._ports for timed in (*each, True)]
             )
             self._active = {port.index: self._members.of(port.index)[:1] for port in self._ports}
+            self._timed = {port.index: self._members.of(port.index)[-1] for port in self._ports}
         except BaseException:
             self.close()
             raise
@@ -222,12 +226,15 @@ class WireBackend:
     def _counted(self, port: int, slot: int) -> int:
         return sum(member.counted(slot) for member in self._own(port))
 
+    def _later(self, port: int, group: int, start: int, number: int) -> int | None:
+        return self._timed[port].later.of(group, start, number)
+
     def flow_counters(self, group: int) -> FlowCounters:
         """Frames of a packet group that were sent, and that came back, by port; exact."""
         return self._flows.flow_counters(group)
 
     def latency_counters(self, group: int) -> LatencyCounters:
-        """Latency of a packet group: from just before a frame is handed to the kernel to the kernel's receiving it."""
+        """Latency of a packet group: from the kernel's giving a frame to the port to the kernel's receiving it."""
         return self._flows.latency_counters(group)
 
     def forget(self, group: int) -> None:

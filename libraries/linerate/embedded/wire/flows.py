@@ -39,6 +39,8 @@ class _Group:
     rule: str
     number: int
     """Among the groups of its rule."""
+    port: int = -1
+    """Which sends it, of a latency group."""
     slots: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     """{(port, L2 bytes with FCS): (slot, frames counted there before)}."""
     kinds: dict[Kind, dict[int, Counts]] = field(default_factory=dict)
@@ -48,10 +50,21 @@ class _Group:
 
 
 class Flows:
-    """The groups of all *ports*: {index: (namespace, interface)}. *sent* tells what members counted in a slot."""
+    """The groups of all *ports*: {index: (namespace, interface)}.
 
-    def __init__(self, ports: Mapping[int, tuple[str | None, str]], sent: Callable[[int, int], int]) -> None:
-        self._ports, self._sent = ports, sent
+    *sent* tells how many frames a port's members counted in a slot; *later* how many ns after its stamp a latency frame
+    of a port, group number, start and sequence number was really sent, if that is known.
+    """
+
+    def __init__(
+        self,
+        ports: Mapping[int, tuple[str | None, str]],
+        sent: Callable[[int, int], int],
+        later: Callable[[int, int, int, int], int | None],
+    ) -> None:
+        self._ports, self._sent, self._later = ports, sent, later
+        self._usual = dict.fromkeys(ports, 0)
+        """The last answer of *later* for each port."""
         self._groups: dict[int, _Group] = {}
         self._counters = {port: FrameCounter(*place) for port, place in ports.items()}
         self._readers: dict[int, LatencyReader] = {}
@@ -115,6 +128,14 @@ class Flows:
         timed = [stream for stream in streams if _rule(stream) == "latency"]
         if not timed and not any(stream.flow_stats for stream in plain):
             return Load(tuple(self._unmarked(stream) for stream in plain)), Load()
+        for stream in timed:
+            group = self._group(stream)
+            if group.port not in (-1, port):
+                raise BenchError(
+                    f"latency stream {stream.stream_id} has a packet group that port {group.port} sends already; right"
+                    " would be one of its own"
+                )
+            group.port = port
         groups = tuple(self._group(stream).number for stream in timed)
         loads = [
             Load(
@@ -210,8 +231,12 @@ class Flows:
                     row = group.received.setdefault(port, [0, 0])
                     row[0] += 1
                     row[1] += frame.size
-                    usec, now = (frame.arrived - frame.sent) / 1000, frame.arrived / 1e9
-                    group.tracker.add(frame.start, frame.number, usec, now)
+                    later = self._later(group.port, group.number, frame.start, frame.number)
+                    if later is None:
+                        later = self._usual[group.port]
+                    self._usual[group.port] = later
+                    usec = (frame.arrived - frame.sent - later) / 1000
+                    group.tracker.add(frame.start, frame.number, usec, frame.arrived / 1e9)
         now = time.monotonic()
         if now - self._settled > SETTLED:
             self._settled = now

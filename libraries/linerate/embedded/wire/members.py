@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import BenchError
-from .protocol import STATUS, STATUS_BYTES, slots_of
+from .protocol import STATUS, STATUS_BYTES, Later, slots_of
 
 LIMIT = 5.0
 """Seconds that a member may take to answer."""
@@ -33,6 +33,8 @@ class Member:
         os.ftruncate(self._far_status, STATUS_BYTES)
         self._status = mmap.mmap(self._far_status, STATUS_BYTES)
         self._slots = slots_of(self._status)
+        self.later = Later(self._status)
+        """Of the latency frames that it sent."""
         self._read = b""
         self._alive = True
         self.number = 0

@@ -14,7 +14,12 @@ from ..backend import FieldVariable, StreamTraffic
 STATUS = struct.Struct("=qqqd")
 """What a sender writes to shared memory: number of the last trial ended, frames, stalls, CPU seconds."""
 
-STATUS_BYTES = 4 * mmap.PAGESIZE
+_LATER_AT = 4 * mmap.PAGESIZE
+
+LATER = 1 << 14
+"""Latency frames of which it is kept how much later than their stamp the kernel sent them."""
+
+STATUS_BYTES = _LATER_AT + 8 * LATER
 """The whole of that memory."""
 
 SLOTS = 2000
@@ -26,6 +31,32 @@ _SLOTS_AT = 64
 def slots_of(status: mmap.mmap) -> memoryview:
     """The counts by group, SLOTS numbers: each is read and written whole, which ``struct`` does not promise."""
     return memoryview(status)[_SLOTS_AT : _SLOTS_AT + 8 * SLOTS].cast("q")
+
+
+class Later:
+    """How many ns after its stamp the kernel handed a latency frame to the interface, kept in a member's *status*.
+
+    One 64-bit word for each: start, sequence number, ns. Groups with the same number are kept at different places.
+    """
+
+    def __init__(self, status: mmap.mmap) -> None:
+        self._words = memoryview(status)[_LATER_AT:STATUS_BYTES].cast("Q")
+
+    def keep(self, group: int, start: int, number: int, nanoseconds: int) -> None:
+        """For a frame that was sent."""
+        self._words[_place(group, number)] = start << 56 | number << 24 | min(nanoseconds, _NANOSECONDS)
+
+    def of(self, group: int, start: int, number: int) -> int | None:
+        """For a frame that was received; None when it is not known, or no longer."""
+        word = self._words[_place(group, number)]
+        return word & _NANOSECONDS if word >> 24 == start << 32 | number else None
+
+
+_NANOSECONDS = (1 << 24) - 1
+
+
+def _place(group: int, number: int) -> int:
+    return (131 * group + number) % LATER
 
 
 @dataclass(frozen=True, slots=True)

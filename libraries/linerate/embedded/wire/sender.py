@@ -28,7 +28,7 @@ from .. import process
 from .frames import streams as frames_of
 from .linux import enter, punctual
 from .order import Tally, locate, phases
-from .protocol import SLOTS, STATUS, STATUS_BYTES, Load, slots_of
+from .protocol import SLOTS, STATUS, STATUS_BYTES, Later, Load, slots_of
 from .ring import USUAL, RingStore, TxRing, slots_for
 from .schedule import Pace, Schedule
 from .stamped import Stamped, open_socket
@@ -229,6 +229,7 @@ class Sender:
     def __init__(self, interface: str, status: mmap.mmap, timed: bool) -> None:
         self._rings, self._status, self._slots = RingStore(interface), status, slots_of(status)
         self._socket = open_socket(interface) if timed else None
+        self._later = Later(status)
         self._counted = [0] * SLOTS
         self._trial: Trial | None = None
         self._number = 0
@@ -280,7 +281,7 @@ class Sender:
     def _load(self, order: Mapping[str, Any], duration: float | None) -> Trial:
         load = Load.from_json(order)
         if self._socket is not None:
-            return Trial(Stamped(self._socket, load, duration), load.slots, duration)
+            return Trial(Stamped(self._socket, load, duration, self._later), load.slots, duration)
         return Trial(Share(self._rings, load, duration, order["share"], order["shares"]), load.slots, duration)
 
     def command(self, order: Mapping[str, Any]) -> None:
