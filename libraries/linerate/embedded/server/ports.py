@@ -1,20 +1,20 @@
-"""A port as its clients see it: who owns it, its streams, its state (IDLE, STREAMS, TX, PAUSE) and its addresses."""
+"""A port as its clients see it: who owns it, its profiles, its attributes and its addresses."""
 
 from __future__ import annotations
 
 import ipaddress
 import secrets
 import string
-from dataclasses import replace
 from typing import Any
 
-from ..backend import PortDescription, StreamTraffic
+from ..backend import PortDescription
 from .attributes import Attributes, Tags
-from .legs import MOST, legs_of, traffic_of
 from .params import bad, refused
-from .streams import Stream, mac_bytes
+from .profile import ALL, DEFAULT, Profile
+from .streams import mac_bytes
 
-STREAM_LIMIT = 20_000
+PROFILES = 128
+"""Profiles that a port may have."""
 NO_MAC = "00:00:00:00:00:00"
 _ALPHABET = string.ascii_letters + string.digits
 
@@ -33,15 +33,7 @@ class Port:
         self.owner = ""
         self.session = 0
         self._handler = ""
-        self.streams: dict[int, Stream] = {}
-        self.state = "IDLE"
-        self.factor: float | None = None
-        self.sent: tuple[StreamTraffic, ...] = ()
-        self.applied: tuple[StreamTraffic, ...] = ()
-        """What the backend was told last."""
-        self.highest_stream = 0
-        self.duration: float | None = None
-        self.paused: frozenset[int] = frozenset()
+        self.profiles = {DEFAULT: Profile(self, DEFAULT)}
         self.attributes = Attributes()
         self.vlan = Tags()
         self.service = False
@@ -74,84 +66,47 @@ class Port:
         """Nobody owns the port any more. What it sends goes on."""
         self.owner, self.session, self._handler = "", 0, ""
 
-    # -- states
+    # -- profiles
+
+    def profile(self, name: str) -> Profile:
+        """The profile *name*. Raises RpcError when there is none."""
+        if name not in self.profiles:
+            raise refused(f"profile_id {name:.40} does not exists")
+        return self.profiles[name]
+
+    def chosen(self, name: str) -> list[Profile]:
+        """The profile *name*, or all for ``*``."""
+        return list(self.profiles.values()) if name == ALL else [self.profile(name)]
+
+    def opened(self, name: str) -> Profile:
+        """The profile *name*, made if there is none. Raises RpcError where there are too many."""
+        if name == ALL:
+            raise bad(f"invalid profile_id [{name}]")
+        if name not in self.profiles and len(self.profiles) >= PROFILES:
+            raise refused(f"port {self.index} has {len(self.profiles)} profiles, more are not possible")
+        return self.profiles.setdefault(name, Profile(self, name))
+
+    def tidy(self) -> None:
+        """Forget profiles without streams."""
+        self.profiles = {
+            name: row for name, row in self.profiles.items() if name == DEFAULT or row.streams or row.active
+        }
+
+    @property
+    def state(self) -> str:
+        """That of the liveliest profile."""
+        states = {profile.state for profile in self.profiles.values()}
+        return next((word for word in ("TX", "PAUSE", "STREAMS") if word in states), "IDLE")
 
     @property
     def active(self) -> bool:
-        """Whether it sends or pauses."""
-        return self.state in ("TX", "PAUSE")
+        """Whether any profile sends or pauses."""
+        return any(profile.active for profile in self.profiles.values())
 
     def require(self, command: str, *states: str) -> None:
         """Raise RpcError unless the port is in one of *states*."""
         if self.state not in states:
-            raise refused(f"command '{command}' cannot be executed on current state: '{self.state} on profile_id(_).'")
-
-    def idle(self) -> None:
-        """Sending has ended."""
-        self.state = "STREAMS" if self.streams else "IDLE"
-        self.factor = None
-
-    # -- streams
-
-    def admit(self, stream: Stream) -> None:
-        """Raise RpcError when *stream* cannot be added: the port sends, or has this stream, or has too many."""
-        self.require("add_stream", "IDLE", "STREAMS")
-        if stream.stream_id in self.streams:
-            raise refused(f"stream {stream.stream_id} already exists")
-        if len(self.streams) >= STREAM_LIMIT:
-            raise refused(f"Reached limit of {STREAM_LIMIT} streams at the port.")
-
-    def add(self, stream: Stream) -> None:
-        """Add a stream that was admitted."""
-        self.streams[stream.stream_id] = stream
-        self.highest_stream = max(self.highest_stream, stream.stream_id)
-        self.state = "STREAMS"
-
-    def remove(self, stream_id: int) -> Stream:
-        """Remove a stream and return it. Raises RpcError when there is none of that id."""
-        self.require("remove_stream", "STREAMS", "IDLE")
-        found = self.streams.pop(stream_id, None)
-        if found is None:
-            raise refused(f"stream {stream_id} does not exist")
-        self.idle()
-        return found
-
-    def remove_all(self) -> list[Stream]:
-        """Remove all streams and return them."""
-        self.require("remove_all_streams", "IDLE", "STREAMS")
-        found = list(self.streams.values())
-        self.streams.clear()
-        self.highest_stream = 0
-        self.idle()
-        return found
-
-    def traffic(self, factor: float, duration: float | None = None, force: bool = True) -> tuple[StreamTraffic, ...]:
-        """All that is sent within *duration* s, at *factor*. Raises RpcError when streams cannot be sent together.
-
-        Unless *force*, also when a destination MAC is missing.
-        """
-        sending = [stream for stream in self.streams.values() if stream.sends]
-        if not force and not self.has_destination and any(not stream.destination_from_packet for stream in sending):
-            text = f"Port {self.index} dest MAC is invalid and there are streams without explicit dest MAC."
-            raise refused(text)
-        legs = legs_of(self.streams.values(), factor, duration)
-        found = tuple(row for leg in legs for row in traffic_of(leg, self.source_mac, self.destination_mac))
-        if len(found) > MOST:
-            raise refused(
-                f"the streams of port {self.index} have {len(found)} bursts and lengths of frames together;"
-                f" right would be at most {MOST}"
-            )
-        return found
-
-    def multiplied(self, traffic: tuple[StreamTraffic, ...], factor: float) -> tuple[StreamTraffic, ...]:
-        """*traffic* of this port with all rates times *factor*, but for those that no multiplier changes."""
-        fixed = {stream.stream_id for stream in self.streams.values() if stream.fixed_rate}
-        return tuple(row if row.stream_id in fixed else replace(row, pps=row.pps * factor) for row in traffic)
-
-    @property
-    def present(self) -> tuple[StreamTraffic, ...]:
-        """``sent`` with nothing of the streams that are paused."""
-        return tuple(replace(row, pps=0.0) if row.stream_id in self.paused else row for row in self.sent)
+            raise refused(f"command '{command}' cannot be executed on current state: '{self.state}'")
 
     # -- addresses
 
@@ -211,9 +166,9 @@ class Port:
         off = {"is_active": False}
         return {
             "attr": self.told(link_up),
-            "max_stream_id": self.highest_stream,
+            "max_stream_id": max(profile.highest_stream for profile in self.profiles.values()),
             "owner": self.owner,
-            "profile_count": 1,
+            "profile_count": len(self.profiles),
             "rx_info": {
                 "capture_port": off,
                 "capwap_proxy": off,

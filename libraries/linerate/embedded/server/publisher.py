@@ -136,11 +136,12 @@ class Publisher:
         self._barrier = time.monotonic(), message
         self._send(message)
 
-    def event(self, kind: Event, data: dict[str, Any]) -> None:
-        """Publish an event of *kind*, after its twin."""
+    def event(self, kind: Event, data: dict[str, Any], profile: str = "_", whole: bool = True) -> None:
+        """Publish an event of *kind*, after its twin of *profile*; of that alone unless it is the *whole* port's."""
         if kind in TWIN:
-            self._event(TWIN[kind], {**data, "profile_id": "_"})
-        self._event(kind, data)
+            self._event(TWIN[kind], {**data, "profile_id": profile})
+        if whole:
+            self._event(kind, data)
 
     def _event(self, kind: Event, data: dict[str, Any]) -> None:
         message = {"name": "trex-event", "type": int(kind), "data": data}

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from ... import __version__
-from ..backend import Backend
+from ..backend import Backend, StreamTraffic
 from . import absent
 from .captures import LIMIT, Captures
 from .flow_stats import FlowStats
@@ -17,6 +17,7 @@ from .legs import check_chain
 from .load import factor_of, load_of
 from .params import Params, RpcError, refused
 from .ports import Port, handle
+from .profile import ALL, DEFAULT, Profile
 from .publisher import Event, Publisher
 from .pushing import Pushing
 from .rpc import Method
@@ -40,11 +41,11 @@ class Service:
         self.api_h = handle()
         self.ports = {description.index: Port(description) for description in backend.ports}
         self.statistics = Statistics(backend, now)
-        self.captures = Captures(backend, now, lambda index: self.ports[index].sent)
+        self.captures = Captures(backend, now, self._sent)
         self.flows = FlowStats(backend, now)
         self.pushing = Pushing(backend, self.captures, now)
         self._born = time.monotonic()
-        self.transmission = Transmission(backend, self.ports, publisher, self.statistics, self._uptime)
+        self.transmission = Transmission(backend, self.ports, publisher, self.statistics, now, self._uptime)
         self.steering = Steering(self.transmission)
         self._backend, self._publisher = backend, publisher
         self._uptime_text = datetime.now().astimezone().strftime("%b %d %Y @ %H:%M:%S")
@@ -78,18 +79,18 @@ class Service:
             "add_stream": self._add_stream,
             "remove_stream": self._remove_stream,
             "remove_all_streams": self._remove_all_streams,
-            "get_profile_list": lambda p: self._port(p) and ["_"],
-            "get_stream_list": lambda p: list(self._port(p).streams),
+            "get_profile_list": lambda p: list(self._port(p).profiles),
+            "get_stream_list": self._get_stream_list,
             "get_stream": self._get_stream,
             "get_all_streams": self._get_all_streams,
             "validate": self._validate,
             "start_traffic": self._start,
-            "update_traffic": lambda p: self.steering.update(self._owned(p), p),
-            "pause_traffic": lambda p: self.steering.pause(self._owned(p)),
-            "resume_traffic": lambda p: self.steering.resume(self._owned(p)),
-            "pause_streams": lambda p: self.steering.pause_streams(self._owned(p), p),
-            "resume_streams": lambda p: self.steering.resume_streams(self._owned(p), p),
-            "update_streams": lambda p: self.steering.update_streams(self._owned(p), p),
+            "update_traffic": lambda p: self.steering.update(self._profile(p), p),
+            "pause_traffic": lambda p: self.steering.pause(self._profile(p)),
+            "resume_traffic": lambda p: self.steering.resume(self._profile(p)),
+            "pause_streams": lambda p: self.steering.pause_streams(self._profile(p), p),
+            "resume_streams": lambda p: self.steering.resume_streams(self._profile(p), p),
+            "update_streams": lambda p: self.steering.update_streams(self._profile(p), p),
             "stop_traffic": self._stop,
             "remove_rx_filters": lambda p: self._owned(p) and {},
             "set_port_attr": self._set_attributes,
@@ -171,10 +172,13 @@ class Service:
         index = params.integer("port_id")
         if index not in self.ports:
             raise refused(f"invalid port id {index} - should be one of: {sorted(self.ports)}")
-        profile = params.text("profile_id", "_")
-        if profile not in ("_", "*"):
-            raise refused(f"profile_id {profile:.40} does not exist: this server has one profile for each port, '_'")
         return self.ports[index]
+
+    def _profile(self, params: Params) -> Profile:
+        return self._owned(params).profile(params.text("profile_id", DEFAULT))
+
+    def _sent(self, index: int) -> tuple[StreamTraffic, ...]:
+        return tuple(row for profile in self.ports[index].profiles.values() for row in profile.sent)
 
     def _owned(self, params: Params) -> Port:
         handler = params.text("handler")
@@ -187,7 +191,7 @@ class Service:
         found = port.status(self._backend.link_up(port.index))
         found["rx_info"]["queue"] = self.captures.queue_status(port.index)
         if params.text("profile_id", "_") == "*":
-            found["state_profile"] = {"_": port.state}
+            found["state_profile"] = {name: profile.state for name, profile in port.profiles.items()}
         return found
 
     def _acquire(self, params: Params) -> str:
@@ -252,34 +256,50 @@ class Service:
         except RpcError as error:
             # as TRex does: here a bad field, too, is a failed execution
             raise refused(str(error)) from None
-        port.admit(stream)
+        profile = port.opened(params.text("profile_id", DEFAULT))
+        profile.admit(stream)
         self.flows.add(port.index, stream)
-        port.add(stream)
+        profile.add(stream)
         return {}
 
     def _remove_stream(self, params: Params) -> dict[str, Any]:
-        port = self._owned(params)
-        self.flows.remove(port.index, port.remove(params.integer("stream_id")))
+        profile = self._profile(params)
+        self.flows.remove(profile.index, profile.remove(params.integer("stream_id")))
+        profile.port.tidy()
         return {}
 
     def _remove_all_streams(self, params: Params) -> dict[str, Any]:
-        port = self._owned(params)
-        for stream in port.remove_all():
-            self.flows.remove(port.index, stream)
+        port, name = self._owned(params), params.text("profile_id", DEFAULT)
+        # as TRex does: there is nothing to remove from a profile that there is not
+        for profile in port.chosen(name) if name == ALL or name in port.profiles else ():
+            for stream in profile.remove_all():
+                self.flows.remove(port.index, stream)
+        port.tidy()
         return {}
 
+    def _get_stream_list(self, params: Params) -> Any:
+        port, name = self._port(params), params.text("profile_id", DEFAULT)
+        if name == ALL:
+            return {row.name: list(row.streams) for row in port.profiles.values()}
+        return list(port.profile(name).streams)
+
     def _get_stream(self, params: Params) -> dict[str, Any]:
-        port, stream_id = self._port(params), params.integer("stream_id")
-        if stream_id not in port.streams:
+        profile = self._port(params).profile(params.text("profile_id", DEFAULT))
+        stream_id = params.integer("stream_id")
+        if stream_id not in profile.streams:
             raise refused(f"stream {stream_id} does not exist")
-        return {"stream": port.streams[stream_id].json}
+        return {"stream": profile.streams[stream_id].json}
 
     def _get_all_streams(self, params: Params) -> dict[str, Any]:
-        streams = {str(key): stream.json for key, stream in self._port(params).streams.items()}
-        return {"profiles": {"_": streams}} if "profile_id" in params else {"streams": streams}
+        port, name = self._port(params), params.text("profile_id", DEFAULT)
+        rows = {
+            profile.name: {str(key): stream.json for key, stream in profile.streams.items()}
+            for profile in port.profiles.values()
+        }
+        return {"profiles": rows} if name == ALL else {"streams": rows.get(name, {})}
 
     def _validate(self, params: Params) -> dict[str, Any]:
-        port = self._owned(params)
+        port = self._profile(params)
         if not port.streams:
             raise refused("no streams attached to port")
         traffic = load_of(port.streams.values())
@@ -302,23 +322,30 @@ class Service:
         return {"rate": rate, "graph": graph}
 
     def _start(self, params: Params) -> dict[str, Any]:
-        port = self._owned(params)
-        port.require("start", "STREAMS")
+        profile = self._profile(params)
+        profile.require("start", "STREAMS")
         force = params.boolean("force", False)
         duration = params.number("duration")
-        if not force and not self._backend.link_up(port.index):
+        if not force and not self._backend.link_up(profile.index):
             raise refused("Link state is DOWN.")
         at = params.number("start_at_ts", 0.0, least=0)
-        load = load_of(port.streams.values())
-        factor = factor_of(params.object("mul"), load, port.description.speed_bps, force)
+        load = load_of(profile.streams.values())
+        factor = factor_of(params.object("mul"), load, profile.description.speed_bps, force)
         lasts = duration if duration > 0 else None
-        traffic = port.traffic(factor, lasts, force)
-        self.transmission.start(port, traffic, lasts, at)
-        port.factor, port.sent, port.applied, port.duration, port.paused = factor, traffic, traffic, lasts, frozenset()
+        traffic = profile.traffic(factor, lasts, force)
+        self.transmission.start(profile, traffic, lasts, at)
+        profile.factor, profile.sent, profile.applied, profile.duration, profile.paused = (
+            factor,
+            traffic,
+            traffic,
+            lasts,
+            frozenset(),
+        )
         return {"multiplier": factor, "ts": self._uptime()}
 
     def _stop(self, params: Params) -> dict[str, Any]:
-        self.transmission.stop(self._owned(params))
+        for profile in self._owned(params).chosen(params.text("profile_id", DEFAULT)):
+            self.transmission.stop(profile)
         return {}
 
     def close(self) -> None:

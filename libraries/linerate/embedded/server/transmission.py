@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..backend import Backend, StreamTraffic
+from .mixing import Mixer
 from .params import refused
 from .ports import Port
+from .profile import Profile
 from .publisher import Event, Publisher
 from .statistics import Statistics
 
@@ -35,7 +37,7 @@ class _Pending:
     session: int
     duration: float | None
     scheduled: bool
-    traffic: dict[int, tuple[StreamTraffic, ...]] = field(default_factory=dict)
+    traffic: dict[Profile, tuple[StreamTraffic, ...]] = field(default_factory=dict)
 
 
 class Transmission:
@@ -47,16 +49,18 @@ class Transmission:
         ports: Mapping[int, Port],
         publisher: Publisher,
         statistics: Statistics,
+        now: Callable[[], float],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._backend, self._ports, self._publisher = backend, ports, publisher
+        self._mixer = Mixer(backend, now)
         self._statistics, self._clock = statistics, clock
         self._pending: list[_Pending] = []
 
     # -- commands
 
-    def start(self, port: Port, traffic: tuple[StreamTraffic, ...], duration: float | None, at: float) -> None:
-        """Let *port* send for *duration* s of the bench's clock, at once or *at* a moment of the wall clock.
+    def start(self, profile: Profile, traffic: tuple[StreamTraffic, ...], duration: float | None, at: float) -> None:
+        """Let *profile* send for *duration* s of the bench's clock, at once or *at* a moment of the wall clock.
 
         Raises RpcError when the backend refuses, or the moment has passed.
         """
@@ -64,31 +68,31 @@ class Transmission:
         if at > 0:
             if not now < at < now + FURTHEST:
                 raise refused(f"start_at_ts is {at:.3f}; right would be within {FURTHEST:.0f} s after now, {now:.3f}")
-            group = self._group(lambda row: row.scheduled and row.due == at, port, duration)
+            group = self._group(lambda row: row.scheduled and row.due == at, profile, duration)
             if group is None:
-                group = self._new(_Pending(at, port.session, duration, scheduled=True))
-            group.traffic[port.index] = traffic
-            port.state = "TX"
+                group = self._new(_Pending(at, profile.port.session, duration, scheduled=True))
+            group.traffic[profile] = traffic
+            profile.state = "TX"
             return
-        group = self._group(lambda row: not row.scheduled, port, duration)
+        group = self._group(lambda row: not row.scheduled, profile, duration)
         if group is None:
             # another session's, or of another duration: it has waited long enough
             self._begin([row for row in self._pending if not row.scheduled])
-            group = self._new(_Pending(now + HOLD, port.session, duration, scheduled=False))
-        group.traffic[port.index] = traffic
-        port.state = "TX"
-        if not any(self._may_follow(other, port) for other in self._ports.values()):
+            group = self._new(_Pending(now + HOLD, profile.port.session, duration, scheduled=False))
+        group.traffic[profile] = traffic
+        profile.state = "TX"
+        if not any(self._may_follow(other, profile) for other in self._ports.values()):
             self._pending.remove(group)
             try:
                 self._begin_now(group)
             except Exception:
                 # this port's client is told by the answer, the others' were answered before
-                self._tell(Event.JOB_DONE, [self._ports[index] for index in group.traffic if index != port.index])
+                self._tell(Event.JOB_DONE, [other for other in group.traffic if other is not profile])
                 raise
 
-    def _group(self, fits: Callable[[_Pending], bool], port: Port, duration: float | None) -> _Pending | None:
+    def _group(self, fits: Callable[[_Pending], bool], profile: Profile, duration: float | None) -> _Pending | None:
         for row in self._pending:
-            if fits(row) and row.session == port.session and row.duration == duration:
+            if fits(row) and row.session == profile.port.session and row.duration == duration:
                 return row
         return None
 
@@ -97,45 +101,45 @@ class Transmission:
         return row
 
     @staticmethod
-    def _may_follow(other: Port, port: Port) -> bool:
+    def _may_follow(other: Port, profile: Profile) -> bool:
         return (
-            other.index != port.index
+            other.index != profile.index
             and other.state == "STREAMS"
             and other.owner != ""
-            and other.session == port.session
+            and other.session == profile.port.session
         )
 
-    def update(self, port: Port, traffic: tuple[StreamTraffic, ...]) -> None:
+    def update(self, profile: Profile, traffic: tuple[StreamTraffic, ...]) -> None:
         """New rates for a port that sends."""
-        self._begin([row for row in self._pending if port.index in row.traffic])
-        if port.state == "TX":
-            self._backend.update(port.index, traffic)
+        self._begin([row for row in self._pending if profile in row.traffic])
+        if profile.state == "TX":
+            self._mixer.update(profile, traffic)
 
-    def pause(self, port: Port) -> None:
+    def pause(self, profile: Profile) -> None:
         """Stop sending for now."""
-        self._begin([row for row in self._pending if port.index in row.traffic])
-        port.require("pause", "TX")
-        self._backend.pause(port.index)
-        port.state = "PAUSE"
-        self._tell(Event.PAUSED, [port])
+        self._begin([row for row in self._pending if profile in row.traffic])
+        profile.require("pause", "TX")
+        self._mixer.pause(profile)
+        profile.state = "PAUSE"
+        self._tell(Event.PAUSED, [profile])
 
-    def resume(self, port: Port) -> None:
+    def resume(self, profile: Profile) -> None:
         """Go on."""
-        port.require("resume", "PAUSE")
-        self._backend.resume(port.index)
-        port.state = "TX"
-        self._tell(Event.RESUMED, [port])
+        profile.require("resume", "PAUSE")
+        self._mixer.resume(profile)
+        profile.state = "TX"
+        self._tell(Event.RESUMED, [profile])
 
-    def stop(self, port: Port) -> None:
+    def stop(self, profile: Profile) -> None:
         """Stop sending at once. Harmless on an idle port."""
-        if not port.active:
+        if not profile.active:
             return
         for row in self._pending:
-            row.traffic.pop(port.index, None)
+            row.traffic.pop(profile, None)
         self._pending = [row for row in self._pending if row.traffic]
-        self._backend.stop(port.index)
-        port.idle()
-        self._tell(Event.STOPPED, [port])
+        self._mixer.stop(profile)
+        profile.idle()
+        self._tell(Event.STOPPED, [profile])
 
     def close(self) -> None:
         """Stop all."""
@@ -156,12 +160,11 @@ class Transmission:
         """Begin what is due; tell of ports whose duration or bursts are over."""
         now = self._clock()
         self._begin([row for row in self._pending if row.due <= now])
-        waiting = {index for row in self._pending for index in row.traffic}
-        done = []
-        for port in self._ports.values():
-            if port.state == "TX" and port.index not in waiting and not self._backend.sending(port.index):
-                port.idle()
-                done.append(port)
+        waiting = {profile for row in self._pending for profile in row.traffic}
+        sending = [row for port in self._ports.values() for row in port.profiles.values() if row.state == "TX"]
+        done = [row for row in sending if row not in waiting and not self._mixer.sending(row)]
+        for profile in done:
+            profile.idle()
         if done:
             self._tell(Event.JOB_DONE, done)
 
@@ -172,24 +175,27 @@ class Transmission:
                 self._begin_now(row)
             except Exception as error:
                 # the start was already answered: its ports end without having sent a frame, which their counts show
-                log.error("start of ports %s failed: %s", sorted(row.traffic), error)
-                ports = [self._ports[index] for index in row.traffic]
-                self._tell(Event.ERROR, ports)
-                self._tell(Event.JOB_DONE, ports)
+                log.error("start of ports %s failed: %s", sorted(profile.index for profile in row.traffic), error)
+                self._tell(Event.ERROR, list(row.traffic))
+                self._tell(Event.JOB_DONE, list(row.traffic))
 
     def _begin_now(self, row: _Pending) -> None:
-        ports = [self._ports[index] for index in sorted(row.traffic)]
+        profiles = sorted(row.traffic, key=lambda profile: profile.index)
         try:
-            self._backend.start(row.traffic, row.duration)
+            self._mixer.start(row.traffic, row.duration)
         except Exception as error:
-            for port in ports:
-                port.idle()
-            raise refused(f"ports {[port.index for port in ports]} cannot start: {error}") from error
-        self._tell(Event.STARTED, ports)
+            for profile in profiles:
+                profile.idle()
+            raise refused(f"ports {[profile.index for profile in profiles]} cannot start: {error}") from error
+        self._tell(Event.STARTED, profiles)
 
-    def _tell(self, kind: Event, ports: list[Port]) -> None:
+    def _tell(self, kind: Event, profiles: list[Profile]) -> None:
         if kind in (Event.STOPPED, Event.JOB_DONE, Event.PAUSED):
             # a client that reads its counters when it sees the event shall find the final ones
             self._publisher.counters(self._statistics.published())
-        for port in ports:
-            self._publisher.event(kind, {"port_id": port.index})
+        for profile in profiles:
+            others = [row for row in profile.port.profiles.values() if row not in profiles]
+            # what does not change the port's own state is told of the profile alone
+            states = ("TX",) if kind in (Event.STARTED, Event.RESUMED, Event.PAUSED) else ("TX", "PAUSE")
+            whole = not any(row.state in states for row in others)
+            self._publisher.event(kind, {"port_id": profile.index}, profile.name, whole)
