@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from statistics import fmean
+
 from ..goals import Goal
 from ..requirement import Requirement
+from ..stats import Interval, Way, interval
+from ..stats.summary import confidence_text
 from ..trial import Load, Measure
 from ..units import si
 from ..verdict import Ruling, Verdict, forwarded_pps, offered_pps, weigh_forwarding
 from .reasons import bench_reason, forwarded_by_way, rate_figures, rate_text
 from .sequential import Conditions, until_decided
+
+CEILING = 0.001
+"""A generator that offers less than was asked by more than this ratio has its ceiling named."""
 
 
 def saturate(
@@ -18,6 +25,9 @@ def saturate(
 
     What a buffer holds when a trial ends comes back too, and counts: at low thresholds trials are as long as the goal's
     ``buffer_frames`` need (:meth:`~linerate.goals.Goal.at`).
+
+    Among the figures are the mean and, in ``forwarded_pps_low`` and ``…_high``, its interval at the goal's confidence,
+    found as if the number of trials had been fixed before (one trial has none). The verdict does not use it.
     """
     least = requirement.threshold_load(link_bps).pps
     goal = goal.at(least)
@@ -26,10 +36,13 @@ def saturate(
     telling = [trial for trial in trials if trial.blames_router] or list(trials)
     rates = [forwarded_pps(trial, requirement) for trial in telling]
     offered = [offered_pps(trial, requirement) for trial in telling]
+    found = interval(rates, goal.confidence)
     figures = rate_figures(requirement, trials, link_bps) | {
         "forwarded_pps_min": min(rates),
         "forwarded_pps_max": max(rates),
     }
+    if found.low is not None and found.high is not None:
+        figures |= {"forwarded_pps_low": found.low, "forwarded_pps_high": found.high}
     threshold = requirement.threshold_pps(link_bps)
     if ruling is Ruling.INCONCLUSIVE:
         reason = bench_reason(trials)
@@ -41,9 +54,10 @@ def saturate(
     else:
         mean = figures["forwarded_pps"]
         margin = 100 * (mean / threshold - 1)
-        spread = f"trials from {si(min(rates), 'pps')} to {si(max(rates), 'pps')}"
+        spread = f"{_interval_words(found)}; trials from {si(min(rates), 'pps')} to {si(max(rates), 'pps')}"
+        asked = load.pps * (requirement.directions if requirement.in_total else 1)
         reason = (
-            f"forwarded {rate_text(mean, requirement, link_bps)} at {si(sum(offered) / len(offered), 'pps')} offered"
+            f"forwarded {rate_text(mean, requirement, link_bps)} at {_offered_words(fmean(offered), asked)}"
             f" ({margin:+.2f} % against the threshold; {spread})"
         )
         if ruling is Ruling.PASS and goal.unseen(least):
@@ -52,3 +66,20 @@ def saturate(
             worst = min(telling, key=lambda trial: forwarded_pps(trial, requirement))
             reason += f"; its worst trial {forwarded_by_way(worst)}" if forwarded_by_way(worst) else ""
     return Verdict(requirement, goal, ruling, reason, trials, link_bps, figures)
+
+
+def _interval_words(found: Interval) -> str:
+    if found.low is None or found.high is None or found.half_width is None:
+        return "one trial has no interval"
+    if found.way in (Way.BCA, Way.PERCENTILE):
+        # not symmetrical about the mean
+        words = f"{si(found.low, 'pps', 5)} to {si(found.high, 'pps', 5)}"
+        return f"{confidence_text(found.confidence)} interval {words} ({found.way.value})"
+    return f"{confidence_text(found.confidence)} interval ± {si(found.half_width, 'pps', 3)}"
+
+
+def _offered_words(offered: float, asked: float) -> str:
+    words = f"{si(offered, 'pps')} offered"
+    if offered >= asked * (1 - CEILING):
+        return words
+    return f"{words}, the generator's ceiling ({100 * offered / asked:.3g} % of the {si(asked, 'pps')} asked for)"
