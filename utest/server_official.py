@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 sys.path.insert(0, f"{sys.argv[1]}/automation/trex_control_plane/interactive")
@@ -32,6 +33,7 @@ from trex.stl.api import (
     STLVmTupleGen,
     STLVmWrFlowVar,
     STLVmWrMaskFlowVar,
+    TRexError,
 )
 
 
@@ -67,6 +69,46 @@ def programs() -> list[Any]:
 def counted(client: Any) -> list[int]:
     stats = client.get_stats()
     return [stats[0]["opackets"], stats[1]["ipackets"]]
+
+
+def refused(call: Callable[..., Any], *args: Any, **named: Any) -> str:
+    try:
+        call(*args, **named)
+    except TRexError as error:
+        return str(error)
+    return ""
+
+
+def steered(client: Any) -> dict[str, Any]:
+    """Single streams, several profiles, captures of both ways, a file that is not there."""
+    saw: dict[str, Any] = {}
+    client.reset([0, 1])
+    numbers = client.add_streams([STLStream(packet=packet(), mode=STLTXCont(pps=100)) for _ in (1, 2)], ports=[0])
+    client.start([0], mult="2kpps")
+    client.pause_streams(0, [numbers[0]])
+    client.resume_streams(0, [numbers[0]])
+    client.update_streams(0, "1kpps", False, numbers)
+    client.stop([0])
+    client.add_streams([STLStream(packet=packet(), mode=STLTXCont(pps=100))], ports=["0.other"])
+    client.clear_stats()
+    client.start(["0.other"], mult="1kpps", duration=4)
+    client.start([0], mult="2kpps", duration=2)
+    saw["both"] = sorted(str(name) for name in client.get_profiles_with_state("active"))
+    client.wait_on_traffic([0], timeout=10)
+    saw["sent"] = client.get_stats()[0]["opackets"]
+    client.reset([0, 1])
+    saw["left"] = client.get_port_info([0])[0]["status"]
+    client.set_service_mode([0, 1], True)
+    capture = client.start_capture(tx_ports=[0], rx_ports=[1], limit=20)["id"]
+    beside = client.start_capture(rx_ports=[1], limit=20, mode="cyclic")["id"]
+    client.push_packets([bytes(packet().pkt)] * 3, ports=[0])
+    frames: list[Any] = []
+    client.stop_capture(capture, frames)
+    client.stop_capture(beside, [])
+    saw["captured"] = sum(frame["origin"] == "TX" for frame in frames)
+    client.set_service_mode([0, 1], False)
+    saw["remote"] = refused(client.push_remote, "/none.pcap", ports=[0])
+    return saw
 
 
 def main() -> dict[str, Any]:
@@ -124,6 +166,7 @@ def main() -> dict[str, Any]:
     client.wait_on_traffic([0], timeout=10)
     saw["chain"] = client.get_stats()[0]["opackets"]
 
+    saw |= steered(client)
     client.set_port_attr([0], promiscuous=True)
     saw["promiscuous"] = client.get_port_attr(0)["prom"]
     client.set_service_mode([0, 1], True)

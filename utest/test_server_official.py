@@ -45,3 +45,8 @@ def test_a_session_of_the_shipped_client() -> None:
     assert saw["promiscuous"] == "on"
     assert saw["resolved"] == PEERS[0]
     assert not saw["active"]
+    assert saw["both"] == ["0._", "0.other"]
+    assert abs(saw["sent"] - 8000) < 40
+    assert saw["left"] == "IDLE"
+    assert saw["captured"] == 3
+    assert "none.pcap" in saw["remote"]
