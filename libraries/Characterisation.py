@@ -12,7 +12,7 @@ from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn
 
 from linerate.characterise import Characteriser
-from linerate.errors import Inconclusive
+from linerate.errors import BenchError, Inconclusive
 from linerate.evidence import allure
 from linerate.evidence import characterisation as shown
 from linerate.evidence import rfc2544_report as report
@@ -259,9 +259,11 @@ class _Work:
         self.characteriser.router_since()
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if kind is None and self._failure:
             raise Inconclusive(f"INCONCLUSIVE: {self.title}: {self._failure}")
+        if isinstance(error, BenchError):
+            raise Inconclusive(f"INCONCLUSIVE: {self.title}: {error}") from error
 
     def keep(
         self, result: object, parts: Sequence[object], table: Grid, picture: str | None, endings: Sequence[str]

@@ -142,3 +142,30 @@ def test_the_goals_trials_are_those_that_decide():
     result = found(router, long)
     lower = result["NDR"].lower.pps
     assert sum(duration for pps, duration in router.asked if pps == pytest.approx(lower) and duration == 3.0) >= 4.5
+
+
+def buffered(capacity, buffer=4096):
+    return PureRouter(capacity, buffer=buffer)
+
+
+def test_a_buffer_does_not_hide_a_shortage_at_low_rates():
+    goal = GOAL.model_copy(update={"buffer_frames": 4096, "resolution": 0.01, "longest_trial": 10.0})
+    # in trials of a second the buffer is an eighth of what is forwarded
+    blind = found(buffered(30e3))
+    assert blind["NDR"].lower.pps > 33e3
+    result = found(buffered(30e3), goal)
+    assert result.goal.final_trial_duration == pytest.approx(10)
+    assert not result.unfinished
+    assert result["NDR"].lower.pps <= 30e3 * (1 + 4096 / 300e3)
+    assert [trial.number for trial in result.trials] == list(range(1, len(result.trials) + 1))
+    # and at high rates nothing is done twice
+    assert found(buffered(5e6), goal).goal == goal
+
+
+def test_longer_trials_that_come_too_late_leave_what_the_shorter_ones_found():
+    goal = GOAL.model_copy(update={"buffer_frames": 4096, "resolution": 0.01, "longest_trial": 10.0})
+    short = found(buffered(30e3))
+    result = found(buffered(30e3), goal, deadline=Deadline(traffic=short.traffic + 12))
+    assert result.ended.startswith("deadline: ")
+    assert set(result.unfinished) == {"NDR", "PDR"}
+    assert result["NDR"].lower == short["NDR"].lower

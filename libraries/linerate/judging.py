@@ -12,6 +12,7 @@ from .methods.cost import cost
 from .methods.latency import latency
 from .methods.saturate import saturate
 from .methods.sequential import Conditions
+from .methods.trials import BREAKDOWNS
 from .methods.verify import verify
 from .requirement import Quantity, Requirement
 from .router_watch import RouterRestarted
@@ -20,9 +21,6 @@ from .routers.efficiency import cycles_per_packet, mean_cost
 from .session import Session
 from .trial import Trial
 from .verdict import Ruling, Tally, Verdict
-
-BREAKDOWNS = (LinerateError, OSError, LookupError, ValueError, TypeError, ArithmeticError, RuntimeError)
-"""What makes a verdict INCONCLUSIVE. Not Exception: Robot stops a run by raising one of its own."""
 
 
 @dataclass(frozen=True)

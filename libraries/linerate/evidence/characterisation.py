@@ -49,11 +49,10 @@ def search_table(result: SearchResult, traffic: Traffic, link_bps: float, title:
         f"{result.goal}. Bounds to {percent(result.relative_width)}; {len(result.trials)} trials,"
         f" {result.traffic:g} s of traffic; between {result.lowest.pps:,.0f} and {result.highest.pps:,.0f} frames/s.",
     )
-    found = [item.lower.pps for item in result.bounds if item.lower is not None]
-    if found and result.goal.buffer_frames:
-        hidden = percent(result.goal.hidden_shortage(min(found)))
-        buffer = f"{result.goal.buffer_frames:,} frames"
-        notes += (f"A buffer of {buffer} hides a shortage of up to {hidden} of the load from a trial at such a load.",)
+    least = min((item.lower.pps for item in result.bounds if item.lower is not None), default=None)
+    unseen = "" if least is None else result.goal.unseen(least)
+    if unseen:
+        notes += (f"{unseen[0].upper()}{unseen[1:]}.",)
     return Grid(title, columns, tuple(rows), notes, tuple(filter(None, (result.ended,))), simulated)
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..errors import LinerateError
 from ..goals import Goal
 from ..trial import Load, Measure
 from .search import LOSS_RATIOS, RELATIVE_WIDTH, SearchResult, search
-from .trials import Deadline, Terms
+from .trials import BREAKDOWNS, Deadline, Terms
 
 FLOWS = (1, 2, 8, 64, 256, 1_000, 10_000)
 """Numbers of flows worth a look: each queue alone, all of them, and caches that no longer hold every flow."""
@@ -80,7 +79,7 @@ def scale(
             continue
         try:
             setting = prepare(value)
-        except (LinerateError, OSError) as error:
+        except BREAKDOWNS as error:
             points.append(Point(value, None, f"inconclusive: it could not be set up: {error}"))
             continue
         lowest = Load(setting.highest.pps * floor)

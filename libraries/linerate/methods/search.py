@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -27,6 +27,9 @@ LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
 RELATIVE_WIDTH = 0.005
 SHORTEST = 1.0
 """Seconds of the trials that find where to look; a goal's final trials decide."""
+
+ROOM = 0.05
+"""How far beyond the bounds found a second search with longer trials looks, as a ratio of them."""
 
 _NO_LIMIT = 1e9
 
@@ -119,8 +122,10 @@ def search(
 ) -> SearchResult:
     """Find the highest loads between *lowest* and *highest* that the router carries, one for each of *loss_ratios*.
 
-    *goal* gives trial duration, duration sum and exceed ratio; its own loss ratio is not used. *relative_width*: how
-    close the bounds are to come (0..1). Raises ValueError for loads, ratios or a width that leave nothing to search.
+    *goal* gives trial duration, duration sum and exceed ratio; its own loss ratio is not used. Where the load found is
+    so low that the goal's trials do not see past its ``buffer_frames``, a second search around it takes longer ones
+    (:meth:`~linerate.goals.Goal.at`; the result's ``goal`` is then that). *relative_width*: how close the bounds are to
+    come (0..1). Raises ValueError for loads, ratios or a width that leave nothing to search.
     """
     if not 0 < lowest.pps < highest.pps:
         raise ValueError(
@@ -128,6 +133,39 @@ def search(
         )
     if len(set(loss_ratios.values())) != len(loss_ratios) or not loss_ratios:
         raise ValueError(f"a search needs one or more loss ratios, each once, not {dict(loss_ratios)}")
+    trials = Trials(measure, terms)
+    found = _search(trials, goal, lowest, highest, loss_ratios, relative_width)
+    lower = min((item.lower.pps for item in found.bounds if item.lower is not None), default=None)
+    if found.ended or lower is None or goal.at(lower) == goal:
+        return found
+    upper = max((highest.pps if item.upper is None else item.upper.pps for item in found.bounds), default=highest.pps)
+    least = max(lowest.pps, lower * (1 - goal.hidden_shortage(lower)) * (1 - ROOM))
+    longer = _search(
+        trials,
+        goal.at(lower),
+        Load(least),
+        Load(min(highest.pps, upper * (1 + ROOM))),
+        loss_ratios,
+        relative_width,
+    )
+    if not longer.unfinished:
+        return longer
+    # what shorter trials found is too high by what a buffer hides, but better than nothing
+    bounds = tuple(
+        item if item.finished else replace(first, finished=False)
+        for item, first in zip(longer.bounds, found.bounds, strict=True)
+    )
+    return replace(longer, bounds=bounds)
+
+
+def _search(
+    trials: Trials,
+    goal: Goal,
+    lowest: Load,
+    highest: Load,
+    loss_ratios: Mapping[str, float],
+    relative_width: float,
+) -> SearchResult:
     wanted = {name: _wanted(goal, ratio, relative_width) for name, ratio in loss_ratios.items()}
     controller = MultipleLossRatioSearch(
         config=Config(
@@ -139,7 +177,6 @@ def search(
             warmup_duration=None,
         )
     )
-    trials = Trials(measure, terms)
     ended = ""
     try:
         controller.search(measurer=_Measurer(trials, max(loss_ratios.values())), debug=lambda text: None)

@@ -14,6 +14,9 @@ from ..errors import LinerateError
 from ..trial import Load, Measure, Outcome, Tolerance, Trial, judge
 from .reasons import bench_reason
 
+BREAKDOWNS = (LinerateError, OSError, LookupError, ValueError, TypeError, ArithmeticError, RuntimeError)
+"""What a bench may raise when it breaks down. Not Exception: Robot stops a run by raising one of its own."""
+
 
 class Ended(Exception):
     """The characterisation ends here, with what it has. Its text says why, for the reader of the result."""
@@ -47,6 +50,12 @@ class Terms:
     deadline: Deadline = field(default_factory=Deadline)
 
 
+def broke_down(error: Exception) -> str:
+    """How a characterisation ends where the bench raised *error*."""
+    words = str(error) if isinstance(error, LinerateError) else f"{type(error).__name__}: {error}"
+    return f"inconclusive: the bench broke down: {words}"
+
+
 def is_valid(trial: Trial) -> bool:
     """The load was put on the wire and the bench saw nothing wrong."""
     return trial.valid
@@ -75,8 +84,8 @@ class Trials:
             self._check_deadline(duration)
             try:
                 outcome = measured()
-            except (LinerateError, OSError) as error:
-                raise Ended(f"inconclusive: the bench broke down: {error}") from error
+            except BREAKDOWNS as error:
+                raise Ended(broke_down(error)) from error
             trial = judge(len(self.done) + 1, outcome, self.terms.tolerance, self.terms.clock_speed)
             self.done.append(trial)
             self.traffic += outcome.duration

@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from ...errors import LinerateError
 from ...trial import Load
 from ..deviations import Deviation, declared
-from ..trials import Deadline
+from ..trials import BREAKDOWNS, Deadline, broke_down
 from . import fewer, shorter
 
 REPEATS = 20
@@ -96,8 +95,8 @@ def latency(
             break
         try:
             told = tuple(measure_latency(load, duration))
-        except (LinerateError, OSError) as error:
-            ended = f"inconclusive: the bench broke down: {error}"
+        except BREAKDOWNS as error:
+            ended = broke_down(error)
             break
         sent += duration
         if told and all(math.isfinite(value) and value >= 0 for value in told):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import fmean
 
-from ...errors import LinerateError
 from ...trial import Load
 from ...units import si
 from ..deviations import Deviation, declared
+from ..trials import BREAKDOWNS, broke_down
 from . import shorter
 from .live import Interval, LiveTraffic
 
@@ -84,8 +84,8 @@ def recovery(
             live.start(overload)
             live.wait(overload_for)
             times.append(_once(live, reduced, interval, quiet, limit, slack))
-        except (LinerateError, OSError) as error:
-            ended = f"inconclusive: the bench broke down: {error}"
+        except BREAKDOWNS as error:
+            ended = broke_down(error)
             break
         finally:
             live.stop()

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...errors import LinerateError
 from ...trial import Load
 from ..deviations import Deviation, declared
+from ..trials import BREAKDOWNS, broke_down
 from .live import Interval, LiveTraffic, Sample
 
 SILENT = 0.01
@@ -77,8 +77,8 @@ def reset(
         begin = live.sample()
         cause()
         seen.watch(live, begin, interval, quiet, limit, slack)
-    except (LinerateError, OSError) as error:
-        ended = f"inconclusive: the bench broke down: {error}"
+    except BREAKDOWNS as error:
+        ended = broke_down(error)
     finally:
         live.stop()
     whole = Interval(begin, seen.last) if begin and seen.last else None
