@@ -134,3 +134,23 @@ def test_profiles_are_stopped_paused_and_updated_one_by_one(client: Client) -> N
     assert client.on(0, "stop_traffic", profile_id="*") == {}
     assert rate() == 0
     assert states(client) == {"_": "IDLE", "a": "STREAMS", "b": "STREAMS"}
+
+
+def test_a_profile_whose_streams_all_pause_has_not_ended(client: Client) -> None:
+    added(client, "_")
+    client.start(0, 1000.0, duration=-1)
+    for _ in range(2):
+        assert client.on(0, "pause_streams", stream_ids=[1]) == {}
+        before = client.call("get_port_stats", port_id=0)["opackets"]
+        time.sleep(0.05)
+        assert client.call("get_port_stats", port_id=0)["opackets"] == before
+        assert states(client) == {"_": "TX"}
+        assert client.on(0, "resume_streams", stream_ids=[1]) == {}
+        time.sleep(0.05)
+        assert client.call("get_port_stats", port_id=0)["opackets"] > before
+    client.on(0, "pause_streams", stream_ids=[1])
+    client.on(0, "pause_traffic")
+    client.on(0, "resume_traffic")
+    time.sleep(0.05)
+    assert client.call("get_port_stats", port_id=0)["opackets"] > before
+    assert client.on(0, "stop_traffic") == {}

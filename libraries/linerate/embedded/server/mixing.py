@@ -84,6 +84,12 @@ class Mixer:
         share = self._shares[profile.index].get(profile)
         if share is None:
             return
+        if all(row.pps <= 0 for row in traffic):
+            # streams that are all paused have not ended, which a backend could take them to have
+            self.pause(profile)
+            return
+        if share.paused:
+            self.resume(profile)
         share.rebase(self._now())
         share.rates(traffic)
         if profile.index in self._mixed:
@@ -94,6 +100,8 @@ class Mixer:
     def pause(self, profile: Profile) -> None:
         """Stop for now."""
         share = self._shares[profile.index][profile]
+        if share.paused:
+            return
         share.rebase(self._now())
         share.paused = True
         if profile.index in self._mixed:
@@ -122,8 +130,8 @@ class Mixer:
     def sending(self, profile: Profile) -> bool:
         """Whether it still sends."""
         share = self._shares[profile.index].get(profile)
-        if share is None:
-            return False
+        if share is None or share.paused:
+            return share is not None
         if profile.index in self._mixed:
             return share.ends > self._now()
         return self._backend.sending(profile.index)
