@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,10 +31,12 @@ from linerate.methods.rfc2544.throughput import ThroughputResult
 from linerate.methods.scaling import FLOWS, ScalingResult
 from linerate.methods.search import SearchResult
 from linerate.methods.trials import Deadline
+from linerate.progress import Progress
 from linerate.recorder import Recorder
 from linerate.requirement import TrafficWords
 from linerate.session import Session
 from linerate.trial import Trial
+from linerate.units import si
 
 
 @library(scope="GLOBAL", version="0.1")
@@ -253,6 +256,7 @@ class _Work:
         self._first = 0
         self._started = time.time()
         self._failure = ""
+        self._progress = Progress(sys.__stderr__, bench.bench.facts.clock_speed)
 
     def __enter__(self) -> _Work:
         # a reading to compare with at the end; what was amiss before is no matter of this
@@ -260,6 +264,7 @@ class _Work:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        self._progress.end()
         if kind is None and self._failure:
             raise Inconclusive(f"INCONCLUSIVE: {self.title}: {self._failure}")
         if isinstance(error, BenchError):
@@ -318,10 +323,13 @@ class _Work:
         self.recorder.begin(self._test)
         self._first = self._first or self.recorder.number
         logger.info(f"{self.method}: {traffic.sentence}")
+        self._progress.work(f"{self.method}: {traffic.sentence}")
 
     def _on_trial(self, traffic: TrafficWords, trial: Trial) -> None:
         self.recorder.keep_trial(traffic, trial, self.bench.link_bps)
         outcome = trial.outcome
+        load = si(outcome.load.pps, "pps")
+        self._progress.step(f"trial {trial.number}, lost {trial.lost} of {trial.offered} at {load}")
         words = (
             f"trial {trial.number}: {outcome.duration:g} s at {outcome.load.pps:,.0f} frames/s each port, lost"
             f" {trial.lost} of {trial.offered}"

@@ -118,3 +118,20 @@ def test_a_stream_that_broke_is_let_go():
     progress.begin("64b unidirectional ≥ 5 Mpps", 5e6, GOALS[1])
     progress.trial(one_trial(), Tally(1.0, 0.0, 0))
     progress.end()
+
+
+def test_work_without_a_verdict_shows_its_steps():
+    stream = Terminal()
+    progress = Progress(stream)
+    progress.work("search: 64b unidirectional")
+    progress.step("trial 3, lost 7 of 100 at 5 Mpps")
+    assert "trial 3, lost 7 of 100 at 5 Mpps: search: 64b unidirectional" in stream.getvalue()
+    progress.end()
+    assert stream.getvalue().endswith("\x1b[K\x1b8")
+    log, now = io.StringIO(), Clock()
+    progress = Progress(log, now=now)
+    progress.work("ramp: 64b unidirectional")
+    for second in range(65):
+        now.moment = float(second)
+        progress.step(f"trial {second}")
+    assert log.getvalue().splitlines() == [f"trial {at}: ramp: 64b unidirectional" for at in (30, 60)]

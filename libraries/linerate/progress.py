@@ -40,6 +40,16 @@ class Progress:
         if self._terminal:
             self._show("warming up")
 
+    def work(self, what: str) -> None:
+        """*what* goes on from now on, at loads of its own choice."""
+        self._sentence, self._load, self._goal = what, "", None
+        self._said = self._now()
+
+    def step(self, words: str) -> None:
+        """A trial of :meth:`work` is over."""
+        if self._terminal or self._now() - self._said >= EVERY:
+            self._show(words)
+
     def trial(self, trial: Trial, so_far: Tally) -> None:
         """A trial is over."""
         goal = self._goal
@@ -65,7 +75,7 @@ class Progress:
 
     def _show(self, words: str) -> None:
         self._said, self._shown = self._now(), True
-        text = f"{words}: {self._sentence} at {self._load}"
+        text = f"{words}: {self._sentence}{f' at {self._load}' if self._load else ''}"
         if self._terminal:
             room = shutil.get_terminal_size().columns - 1
             self._write(_BELOW + text[:room] + _BACK)
