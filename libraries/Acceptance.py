@@ -12,7 +12,7 @@ from robot.api import logger
 from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn
 
-from linerate.errors import Inconclusive, SlaFailure
+from linerate.errors import ConfigError, Inconclusive, SlaFailure
 from linerate.evidence import allure
 from linerate.evidence.environment import cpu_times, host_facts, package_versions, steal_percent
 from linerate.evidence.plots import Demand, svg_image, trials_plot
@@ -22,12 +22,16 @@ from linerate.evidence.tables import trials_fragment, trials_table
 from linerate.judging import Judge
 from linerate.progress import Progress
 from linerate.recorder import Recorder
-from linerate.requirement import RATE_UNITS, Requirement
+from linerate.requirement import RATE_UNITS, Quantity, Requirement
 from linerate.resume import FINGERPRINTS, Carried, Resumption, fingerprints
 from linerate.session import Session
 from linerate.trial import Trial
 from linerate.units import si
 from linerate.verdict import Ruling, Tally, Verdict
+
+CHARACTERISE = ("never", "on failure", "always")
+
+HAVE_CAPACITY = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.LOSS)
 
 
 @library(scope="GLOBAL", version="0.1")
@@ -213,14 +217,35 @@ class Acceptance:
             allure.attach_text("Recovery", bench.recovery.note)
 
     @keyword
-    def verdict_should_be_pass(self, verdict: Verdict) -> None:
-        """Pass, or fail with ``FAIL:`` (the router's fault) or ``INCONCLUSIVE:`` (the bench could not tell)."""
+    def traffic_to_characterise(self, verdict: Verdict, when: str) -> str:
+        """The sentence's traffic and direction, where its actual capacity is to be searched for; else empty.
+
+        *when*: ``never``, ``on failure`` or ``always``. Only rates and losses have a capacity, and nothing is searched
+        for on a bench that could not tell.
+        """
+        if when not in CHARACTERISE:
+            raise ConfigError(
+                f"CHARACTERISE is '{when}'; right would be {', '.join(CHARACTERISE[:-1])} or {CHARACTERISE[-1]}"
+            )
+        requirement = verdict.requirement
+        wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[when]
+        if verdict.outcome not in wanted or requirement.quantity not in HAVE_CAPACITY:
+            return ""
+        return f"{requirement.profile.name} {'bi' if requirement.bidirectional else 'uni'}directional"
+
+    @keyword
+    def verdict_should_be_pass(self, verdict: Verdict, more: str = "") -> None:
+        """Pass, or fail with ``FAIL:`` (the router's fault) or ``INCONCLUSIVE:`` (the bench could not tell).
+
+        *more* is said after the verdict.
+        """
+        message = f"{verdict.message}; {more}" if more else verdict.message
         if verdict.outcome is Ruling.FAIL:
-            raise SlaFailure(verdict.message)
+            raise SlaFailure(message)
         if verdict.outcome is Ruling.INCONCLUSIVE:
-            raise Inconclusive(verdict.message)
-        logger.info(verdict.message)
-        BuiltIn().set_test_message(verdict.message, append=True, separator="\n")
+            raise Inconclusive(message)
+        logger.info(message)
+        BuiltIn().set_test_message(message, append=True, separator="\n")
 
     @keyword
     def close_evidence(self) -> None:

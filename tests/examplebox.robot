@@ -30,3 +30,8 @@ A Packet Is Cheap
     [Documentation]    Cycles of a core per packet, at the most that the generator can send.
     [Tags]    64b    1-flow    unidirectional    cost
     64b 1-flow unidirectional costs ≤ 320 cycles/packet
+
+Nobody Waits Long At Half Load
+    [Documentation]    99 of 100 frames come through within 100 µs while the line is half full.
+    [Tags]    64b    unidirectional    latency
+    64b unidirectional latency p99 ≤ 100 µs at 50% line rate
