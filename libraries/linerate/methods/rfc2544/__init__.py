@@ -12,7 +12,7 @@ FRAME_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 """RFC 2544 9.1: the sizes for Ethernet, in bytes with FCS."""
 
 JUMBO = 9216
-"""The jumbo frame used here, in bytes with FCS (RFC 5180 5.1.1 speaks of 9216 as the largest)."""
+"""The jumbo frame used here, in bytes with FCS (the largest of those that RFC 5180 5.1.1 names)."""
 
 TRIAL = 60.0
 """RFC 2544 24: the shortest trial in s that decides."""

@@ -19,7 +19,11 @@ REPEATS = 50
 """RFC 2544 26.4."""
 
 SendBurst = Callable[[int], Outcome]
-"""``send_burst(frames)``: so many frames at the maximum rate of the medium, then a pause in which buffers drain."""
+"""``send_burst(frames)``: so many frames at the maximum rate of the medium, then a pause in which buffers drain.
+
+Its outcome's ``duration`` is frames / maximum rate. A generator that cannot time so short a burst says so by the reading
+``elapsed_uncertainty`` (s), else the burst counts as stretched, and passing proves nothing.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +139,9 @@ def _longest(send_burst: SendBurst, trials: Trials, line_pps: float, limit: int,
                 return True
         return False
 
-    good, bad = 0, limit + 1
     if passes(limit):
         return limit
-    bad = limit
+    good, bad = 0, limit
     while bad - good > resolution:
         middle = (good + bad) // 2
         if passes(middle):
