@@ -21,7 +21,7 @@ REPEATS = 50
 SendBurst = Callable[[int], Outcome]
 """``send_burst(frames)``: so many frames at the maximum rate of the medium, then a pause in which buffers drain.
 
-Its outcome's ``duration`` is frames / maximum rate. A generator that cannot time so short a burst says so by the reading
+Its ``duration`` is frames / maximum rate. A generator that cannot time so short a burst says so by the reading
 ``elapsed_uncertainty`` (s), else the burst counts as stretched, and passing proves nothing.
 """
 
