@@ -156,7 +156,7 @@ class Acceptance:
     def begin_evidence(self, bench: Session, requirement: Requirement) -> None:
         """Begin the record of a sentence: what follows belongs to it until `Keep Evidence`."""
         load = bench.load_for(requirement)
-        self._progress.begin(requirement.sentence, load.pps, bench.plan.goal_for(requirement).at(load.pps))
+        self._progress.begin(requirement.sentence, load.pps, bench.plan.goal_at(requirement, bench.link_bps))
         self._open_recorder().begin(str(BuiltIn().get_variable_value("${TEST NAME}")))
 
     @keyword

@@ -95,7 +95,7 @@ def test_the_sentences_of_the_walk_through_are_understood(tmp_path: Path):
     project = walked(tmp_path)
     plan = Plan.read(Project.find(project), "examplebox", "vpp", "examplebox", "standard")
     found = [plan.requirement(sentence).quantity.value for sentence in sentences(project / SUITE)]
-    assert sorted(found) == ["costs", "forwards", "loses", "throughput"]
+    assert sorted(found) == ["costs", "forwards", "latency", "loses", "throughput"]
 
 
 def test_your_own_router_in_the_readme(tmp_path: Path):
@@ -142,7 +142,7 @@ def test_the_suite_passes_as_the_walk_through_calls_it(tmp_path: Path):
         quick = ["-v", "GOAL:quick"] if options else []
         run = robot_run.run(folder, ROOT / SUITE, *options, *quick)
         assert run.status == 0, run.console
-        assert [status for status, _ in run.tests.values()] == ["PASS"] * 4
+        assert [status for status, _ in run.tests.values()] == ["PASS"] * 5
         (environment,) = (folder / "results").glob("*/environment.json")
         record = json.loads(environment.read_text(encoding="utf-8"))
         assert record["simulated"] is True
@@ -170,7 +170,7 @@ def test_the_messages_that_the_walk_through_shows(tmp_path: Path, number: int, f
     assert text.count(right) == 1
     (project / file).write_text(text.replace(right, wrong), encoding="utf-8")
     run = robot_run.run(tmp_path, project / SUITE)
-    assert run.status == 4, run.console
+    assert run.status == 5, run.console
     for status, message in run.tests.values():
         assert status == "FAIL"
         assert message == f"Parent suite setup failed:\n{project.resolve()}/{shown[number]}"

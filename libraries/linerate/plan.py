@@ -56,6 +56,17 @@ class Plan:
             return self.goal
         return self.goal.model_copy(update={"duration_sum": requirement.lasting})
 
+    def goal_at(self, requirement: Requirement, link_bps: float) -> Goal:
+        """The goal as it is at the sentence's load: with the longer trials that a buffer needs at a low rate."""
+        goal = self.goal_for(requirement)
+        match requirement.quantity:
+            case Quantity.THROUGHPUT | Quantity.LOSS:
+                return goal.at(self.load_for(requirement, link_bps).pps)
+            case Quantity.FORWARDING_RATE:
+                return goal.at(requirement.threshold_load(link_bps).pps)
+            case _:
+                return goal
+
     def load_for(self, requirement: Requirement, link_bps: float) -> Load:
         """The load that a sentence is judged at, per sending port: its threshold, the one it names, or the maximum."""
         if requirement.quantity is Quantity.THROUGHPUT:
@@ -79,10 +90,7 @@ class Plan:
     def budget(self, requirements: Iterable[Requirement]) -> Budget:
         """What all of *requirements* take."""
         return total(
-            Budget.of(
-                self.goal_for(requirement).at(self.load_for(requirement, self.platform.link_bps).pps), self.warm_up
-            )
-            for requirement in requirements
+            Budget.of(self.goal_at(requirement, self.platform.link_bps), self.warm_up) for requirement in requirements
         )
 
     def requirement(self, sentence: str) -> Requirement:
