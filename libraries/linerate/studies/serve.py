@@ -15,9 +15,11 @@ from ..errors import BenchError, ConfigError
 from ..platforms import read_platform
 from ..project import Project
 from ..recovery import RETURN_LIMIT
+from ..routers import Kind, make
 from ..testbed.bench import Bench, open_bench
 from ..testbed.facts import BenchFacts
 from ..testbed.settings import HardwareSettings, SimulatedSettings, read_testbed
+from .ssh_shell import ssh_shell
 
 LOOK = 0.5
 """Seconds between looks at the bench's processes."""
@@ -58,7 +60,9 @@ def _serve(arguments: argparse.Namespace) -> None:
     file = project.platforms / f"{arguments.platform}.yaml"
     ports = {"rpc_port": arguments.rpc_port, "pub_port": arguments.pub_port}
     with open_bench(testbed, platform, software, platform_file=file, **ports) as bench:
-        print(describe(bench.facts), flush=True)
+        if not arguments.bare:
+            configure(bench.facts, platform.software[software].shell)
+        print(describe(bench.facts, configured=not arguments.bare), flush=True)
         problem = _watch(bench)
         # what a second Ctrl-C would interrupt is the taking down: that needs seconds only, and is done in any case
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -82,7 +86,14 @@ def _watch(bench: Bench) -> str:
         return ""
 
 
-def describe(facts: BenchFacts) -> str:
+def configure(facts: BenchFacts, system: Kind) -> None:
+    """Give the router addresses, neighbours and routes of its sides, as a suite does. Raises BenchError."""
+    with ssh_shell(facts.router) as shell:
+        interfaces = tuple(side.interface for side in facts.sides)
+        make(system, shell, interfaces, sudo=facts.router.sudo).configure(facts.sides)
+
+
+def describe(facts: BenchFacts, configured: bool) -> str:
     """How to reach the bench, for a person."""
     generator, router = facts.generator, facts.router
     ssh = [
@@ -100,6 +111,11 @@ def describe(facts: BenchFacts) -> str:
             for port, side in zip(generator.ports, facts.sides, strict=False)
         ),
     ]
+    lines.append(
+        "The router is configured: frames to these networks are forwarded."
+        if configured
+        else "The router is bare: nothing is forwarded until its shell was told addresses, neighbours and routes."
+    )
     if facts.simulated:
         lines.append(f"SIMULATED: no frames are sent, every figure comes from a model; clock x {facts.clock_speed:g}")
     return "\n".join([*lines, f"Ctrl-C ends it (process {os.getpid()})."])
@@ -129,6 +145,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--software", help="one of the platform's; default its first")
     parser.add_argument("--testbed", default="simulated", help="a simulated or netns file of variables/testbeds")
     parser.add_argument("--clock-speed", type=_speed, default=1.0, help="seconds of the model's clock per second")
+    parser.add_argument("--bare", action="store_true", help="leave the router unconfigured: it forwards nothing")
     parser.add_argument("--rpc-port", type=_port, default=4501, help="TCP port of requests, 0 for a free one")
     parser.add_argument("--pub-port", type=_port, default=4500, help="TCP port of events, 0 for a free one")
     return parser
