@@ -110,8 +110,12 @@ class Acceptance:
     def note_parts(self, bench: Session) -> None:
         """Keep what generator and router say of themselves, and the router's configuration, and show it."""
         versions, configuration = bench.versions(), bench.configuration()
-        recorder = self._open_recorder()
-        recorder.keep_parts(versions, configuration)
+        recorder, headroom = self._open_recorder(), bench.headroom
+        recorder.keep_parts(versions, configuration, headroom.record() if headroom else None)
+        if headroom is None:
+            logger.info("the generator is not calibrated: its own limits are not known (linerate calibrate)")
+        else:
+            logger.write(str(headroom), "WARN" if headroom.unfit or headroom.stale else "INFO")
         if self._resumption is not None:
             self._resumption.check(recorder.environment)
             logger.console(f"run {self._resumption.run_id} decided {self._resumption.decided} sentences: carried over")

@@ -11,6 +11,7 @@ from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 
 import SuiteSentences
 from linerate.budget import clock
+from linerate.calibration import FOLDER
 from linerate.errors import ConfigError, SentenceError
 from linerate.plan import Plan
 from linerate.project import Project
@@ -30,13 +31,20 @@ class TestBench:
         self._open: list[Session] = []
 
     @keyword
-    def read_plan(self, platform: str, software: str | None, testbed: str, goal: str) -> Plan:
+    def read_plan(
+        self, platform: str, software: str | None, testbed: str, goal: str, calibrations: str | None = None
+    ) -> Plan:
         """Read platform, testbed, goal and profiles from ``variables/``. Starts nothing.
+
+        *calibrations*: the folder that ``linerate calibrate`` wrote to; default ``calibrations`` among the results.
 
         *software* None takes the first that the platform lists. An unknown name or key fails, naming the file, the
         line and what would be right.
         """
-        plan = Plan.read(Project.find(self._root), platform, software, testbed, goal)
+        project = Project.find(self._root)
+        results = BuiltIn().get_variable_value("${RESULTS}") or project.results
+        folder = Path(calibrations) if calibrations else Path(results) / FOLDER
+        plan = Plan.read(project, platform, software, testbed, goal, folder)
         logger.info(f"{plan.platform.description}, {plan.software_name} {plan.software.version}; {plan.goal}")
         return plan
 

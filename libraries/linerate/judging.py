@@ -44,6 +44,8 @@ class Judge:
             return self.inconclusive(requirement, f"the router could not be read before the trials: {error}")
         self.on_telemetry("before", before)
         verdict = self.decide(requirement)
+        if (headroom := self.session.headroom) is not None:
+            verdict = headroom.applied(verdict)
         try:
             after = watch.read_again()
         except RouterRestarted as error:
@@ -96,7 +98,7 @@ class Judge:
             case Quantity.FORWARDING_RATE:
                 return saturate(requirement, load, goal, session.measure, link_bps, conditions)
             case Quantity.LATENCY | Quantity.JITTER:
-                return latency(requirement, load, goal, session.measure, link_bps, conditions, self._clock())
+                return latency(requirement, load, goal, session.measure, link_bps, conditions, self._clock(requirement))
             case Quantity.COST:
                 clear = session.router_connected.clear
                 return cost(requirement, load, goal, session.measure, clear, self._cycles, link_bps, conditions)
@@ -106,11 +108,15 @@ class Judge:
         goal, link_bps = self.session.plan.goal_for(requirement), self.session.link_bps
         return Verdict(requirement, goal, Ruling.INCONCLUSIVE, reason, trials, link_bps, {})
 
-    def _clock(self) -> str:
+    def _clock(self, requirement: Requirement) -> str:
         """Resolution and bias of the generator's clock, in words."""
+        own = "; its own part of the latency is not taken off"
+        if (headroom := self.session.headroom) is not None:
+            bypassed = headroom.clock(requirement.profile, requirement.bidirectional)
+            own += f": {bypassed}" if bypassed else ""
         if self.session.simulated:
-            return "a modelled latency"
-        return "stamped by the generator in software; its own part of the latency is not taken off"
+            return "a modelled latency" + (own if ": " in own else "")
+        return f"stamped by the generator in software{own}"
 
     def _surplus(self, verdict: Verdict, before: Telemetry, after: Telemetry) -> str | None:
         """Where more came back than the router sent, in words. Counters that may lag are read again after SETTLE s."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from .budget import Budget, total
+from .calibration import Calibration, read_calibration
 from .errors import ConfigError, SentenceError
 from .generators.streams import probe_size
 from .goals import Goal, read_goal
@@ -29,10 +31,23 @@ class Plan:
     testbed: Testbed
     goal: Goal
     catalogue: Catalogue
+    calibration: Calibration | None = None
+    """What the testbed's generator was found to carry by itself, if anybody has measured it."""
 
     @classmethod
-    def read(cls, project: Project, platform: str, software: str | None, testbed: str, goal: str) -> Plan:
-        """Read every file concerned. Raises ConfigError naming file, line and remedy."""
+    def read(
+        cls,
+        project: Project,
+        platform: str,
+        software: str | None,
+        testbed: str,
+        goal: str,
+        calibrations: Path | None = None,
+    ) -> Plan:
+        """Read every file concerned. *calibrations*: the folder that may hold one of this testbed; None: none is read.
+
+        Raises ConfigError naming file, line and remedy.
+        """
         box = read_platform(project.platforms, platform)
         name = software or next(iter(box.software))
         if name not in box.software:
@@ -48,6 +63,7 @@ class Plan:
             read_testbed(project.testbeds, testbed),
             read_goal(project.goals, goal),
             Catalogue.read(project.profiles),
+            read_calibration(calibrations, testbed, platform) if calibrations else None,
         )
 
     def goal_for(self, requirement: Requirement) -> Goal:

@@ -29,9 +29,19 @@ class Recorder:
         self._test = ""
         self._trials: list[int] = []
 
-    def keep_parts(self, versions: Mapping[str, str], configuration: Mapping[str, object]) -> None:
-        """Write versions of what takes part, and the router's configuration, into the environment's record."""
+    def keep_parts(
+        self,
+        versions: Mapping[str, str],
+        configuration: Mapping[str, object],
+        calibration: Mapping[str, object] | None = None,
+    ) -> None:
+        """Write versions of what takes part, and the router's configuration, into the environment's record.
+
+        *calibration* of the generator, if there is one.
+        """
         extra = {**self.environment.extra, "router_configuration": dict(configuration)}
+        if calibration is not None:
+            extra["calibration"] = dict(calibration)
         self.environment = replace(self.environment, versions=dict(versions), extra=extra)
         self.folder.write_environment(self.environment)
 
@@ -105,6 +115,7 @@ class Recorder:
                 extra={
                     "figures": dict(verdict.figures),
                     "router_drops": dict(verdict.router_drops or {}),
+                    **({"generator_ceiling": dict(verdict.ceiling)} if verdict.ceiling else {}),
                     **({"recovery": recovery} if recovery else {}),
                     "rfc2544_throughput": verdict.is_rfc2544_throughput and not self.environment.simulated,
                 },

@@ -13,6 +13,7 @@ from .embedded.faults import Fault
 from .embedded.shells.control import Control
 from .errors import BenchError
 from .generators.base import Generator, Probe, Way
+from .headroom import Headroom
 from .plan import Plan
 from .profiles import Profile
 from .recovery import Recovery
@@ -42,10 +43,10 @@ class Session:
     _versions: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def start(cls, plan: Plan) -> Session:
-        """Start what the testbed consists of. Raises BenchError."""
+    def start(cls, plan: Plan, bypass: bool = False) -> Session:
+        """Start what the testbed consists of; *bypass*: without its router. Raises BenchError."""
         file = plan.project.platforms / f"{plan.platform.platform}.yaml"
-        return cls(plan, open_bench(plan.testbed, plan.platform, plan.software_name, platform_file=file))
+        return cls(plan, open_bench(plan.testbed, plan.platform, plan.software_name, platform_file=file, bypass=bypass))
 
     @property
     def link_bps(self) -> float:
@@ -94,6 +95,15 @@ class Session:
         generator = self.generator.versions if self.generator else {}
         found = {f"generator.{name}": value for name, value in generator.items()}
         return found | {f"router.{name}": value for name, value in self._versions.items()}
+
+    @property
+    def headroom(self) -> Headroom | None:
+        """What the generator is known to carry by itself; None where nobody has calibrated it."""
+        plan = self.plan
+        if plan.calibration is None:
+            return None
+        server = self.generator.versions.get("server") if self.generator else None
+        return Headroom.of(plan.calibration, plan.catalogue, plan.testbed.kind, self.link_bps, server)
 
     def configuration(self) -> dict[str, object]:
         """How the router stands: its sides as configured or expected, and what else was changed on it."""

@@ -159,6 +159,9 @@ class Verdict:
     router_drops: Mapping[str, int] | None = None
     """Frames that the router's own counters say it dropped meanwhile, by cause; None where they were not read."""
 
+    ceiling: Mapping[str, object] | None = None
+    """The generator's own ceiling, where that took the place of a FAIL (:mod:`.headroom`)."""
+
     def with_router(self, drops: Mapping[str, int]) -> Verdict:
         """This verdict with what the router's counters say."""
         return replace(self, router_drops=drops)

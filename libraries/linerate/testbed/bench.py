@@ -78,11 +78,13 @@ def open_bench(
     platform_file: Path,
     rpc_port: int = 0,
     pub_port: int = 0,
+    bypass: bool = False,
 ) -> Bench:
     """Clear what killed benches left, then start this one and wait until it serves.
 
     ``platform_file`` is where *platform* was read from; ``rpc_port`` and ``pub_port`` are the embedded server's TCP
-    ports (0: free ones). Raises ConfigError for a software that the platform has not, BenchError, with everything
+    ports (0: free ones). *bypass*: without a router, the generator's ports connected to each other; on hardware that is
+    for a person to do. Raises ConfigError for a software that the platform has not, BenchError, with everything
     taken down again, when the bench cannot be started.
     """
     if software not in platform.software:
@@ -96,11 +98,13 @@ def open_bench(
         if isinstance(testbed, SimulatedSettings):
             from .simulated import SimulatedBench
 
-            blueprint = SimulatedBench(testbed, platform, software, platform_file, lease, rpc_port, pub_port)
+            blueprint = SimulatedBench(
+                testbed, platform, software, platform_file, lease, rpc_port, pub_port, bypass=bypass
+            )
         else:
             from .netns import NetnsBench
 
-            blueprint = NetnsBench(testbed, platform, software, lease, rpc_port, pub_port)
+            blueprint = NetnsBench(testbed, platform, software, lease, rpc_port, pub_port, bypass=bypass)
         keeper = KeeperClient.start(blueprint.plan())
     except BaseException:
         release(lease.path)

@@ -36,6 +36,10 @@ class RouterEndpoint:
     sudo: bool = False
 
 
+NO_ROUTER = RouterEndpoint("", 0, "", None, Path())
+"""What stands in the router's place while it is bypassed."""
+
+
 @dataclass(frozen=True, slots=True)
 class BenchFacts:
     """An open bench.

@@ -74,8 +74,11 @@ class Topology:
     teardown: tuple[Command, ...]
 
 
-def plan(tag: str, router_interfaces: tuple[str, str] = ("eth0", "eth1")) -> Topology:
-    """The testbed of the run *tag* (letters, digits, hyphens). Raises ConfigError for a name the kernel cannot hold."""
+def plan(tag: str, router_interfaces: tuple[str, str] = ("eth0", "eth1"), *, bypass: bool = False) -> Topology:
+    """The testbed of the run *tag* (letters, digits, hyphens). Raises ConfigError for a name the kernel cannot hold.
+
+    *bypass*: no router namespace; ``port0`` and ``port1`` are the two ends of one veth pair.
+    """
     if not TAG.fullmatch(tag):
         raise ConfigError(f"'{tag}' cannot name namespaces; right would be up to 36 letters, digits and hyphens")
     for name in router_interfaces:
@@ -98,6 +101,9 @@ def plan(tag: str, router_interfaces: tuple[str, str] = ("eth0", "eth1")) -> Top
         )
         for index, (name, network) in enumerate(zip(router_interfaces, ("16.0.0.0/8", "48.0.0.0/8"), strict=True))
     )
+    if bypass:
+        ends = (*_namespace(generator), *_loop(cables[0], cables[1], generator))
+        return Topology(generator, router, cables, ends, _teardown(generator))
     setup = [command for name in (generator, router) for command in _namespace(name)]
     setup += [command for cable in cables for command in _cable(cable, generator, router)]
     return Topology(generator, router, cables, tuple(setup), _teardown(generator, router))
@@ -123,6 +129,18 @@ def _cable(cable: Cable, generator: str, router: str) -> tuple[Command, ...]:
         ("ip", "-n", generator, "link", "set", "dev", cable.port, "arp", "off", "up"),
         # without multicast the kernel joins no group, and reports none; routers join one for IPv6
         ("ip", "-n", router, "link", "set", "dev", cable.router_interface, "multicast", "off", "up"),
+    )
+
+
+def _loop(first: Cable, second: Cable, generator: str) -> tuple[Command, ...]:
+    """One cable from port to port, as :func:`_cable` lays one to the router."""
+    near, far = (
+        ("name", cable.port, "address", cable.port_mac, "netns", generator, "mtu", str(MTU))
+        for cable in (first, second)
+    )
+    return (
+        ("ip", "link", "add", *near, "type", "veth", "peer", *far),
+        *(("ip", "-n", generator, "link", "set", "dev", cable.port, "arp", "off", "up") for cable in (first, second)),
     )
 
 

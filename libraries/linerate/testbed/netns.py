@@ -9,7 +9,7 @@ from ..platforms import Platform
 from ..routers.base import Side
 from ..units import parse_link_speed
 from . import namespaces, sshd
-from .facts import BenchFacts, GeneratorEndpoint, RouterEndpoint
+from .facts import NO_ROUTER, BenchFacts, GeneratorEndpoint, RouterEndpoint
 from .leases import Lease
 from .plan import Facts, Plan, ProcessPlan
 from .settings import NetnsSettings
@@ -20,8 +20,9 @@ HOST = "127.0.0.1"
 class NetnsBench:
     """What is to be started for one bench of network namespaces, and what is known of it then.
 
-    ``rpc_port`` and ``pub_port``: TCP ports of the TRex server, 0 for free ones. Raises BenchError where this machine
-    or this user cannot make namespaces, ConfigError for a platform whose software is not Linux.
+    ``rpc_port`` and ``pub_port``: TCP ports of the TRex server, 0 for free ones. ``bypass``: no router, the ports are
+    the two ends of one cable. Raises BenchError where this machine or this user cannot make namespaces, ConfigError for
+    a platform whose software is not Linux.
     """
 
     def __init__(
@@ -32,6 +33,8 @@ class NetnsBench:
         lease: Lease,
         rpc_port: int = 0,
         pub_port: int = 0,
+        *,
+        bypass: bool = False,
     ) -> None:
         chosen = platform.software[software]
         if chosen.shell != "linux":
@@ -48,8 +51,9 @@ class NetnsBench:
         self._link_bps = parse_link_speed(settings.port_speed or platform.port_speed)
         self._label = f"{platform.description}, {software}, in network namespaces of this machine"
         tag = lease.folder.name
-        self._topology = namespaces.plan(tag, (chosen.interfaces[0], chosen.interfaces[1]))
-        self._ssh = sshd.prepare(lease.folder / "ssh", self._topology.router)
+        interfaces = (chosen.interfaces[0], chosen.interfaces[1])
+        self._topology = namespaces.plan(tag, interfaces, bypass=bypass)
+        self._ssh = None if bypass else sshd.prepare(lease.folder / "ssh", self._topology.router)
         self._sides = (self._side(0), self._side(1))
 
     def _side(self, index: int) -> Side:
@@ -58,7 +62,7 @@ class NetnsBench:
         return Side(cable.router_interface, side.address, side.peer, mac, side.network)
 
     def plan(self) -> Plan:
-        """Namespaces, then the server within reach of one and sshd for the other."""
+        """Namespaces, then the server within reach of one and sshd for the other, if there is a router."""
         folder, topology = self._lease.folder, self._topology
         ports = [
             {
@@ -86,28 +90,24 @@ class NetnsBench:
                 "pub_port": self._pub_port,
             },
         )
-        listener = ProcessPlan(
-            name="sshd",
-            argv=self._ssh.argv,
-            log=str(folder / "sshd.log"),
-            ready=(self._ssh.host, self._ssh.port),
-        )
+        ssh, listeners = self._ssh, tuple[ProcessPlan, ...]()
+        if ssh is not None:
+            log = str(folder / "sshd.log")
+            listeners = (ProcessPlan(name="sshd", argv=ssh.argv, log=log, ready=(ssh.host, ssh.port)),)
         return Plan(
             lease=str(self._lease.path),
-            setup=(*topology.setup, *self._ssh.setup),
-            processes=(server, listener),
+            setup=(*topology.setup, *(ssh.setup if ssh else ())),
+            processes=(server, *listeners),
             teardown=topology.teardown,
             folders=self._lease.folders,
         )
 
     def facts(self, ready: Facts) -> BenchFacts:
         """What the ready lines tell."""
-        server = ready["server"]
+        server, ssh = ready["server"], self._ssh
         return BenchFacts(
             generator=GeneratorEndpoint(HOST, server["rpc_port"], server["pub_port"]),
-            router=RouterEndpoint(
-                self._ssh.host, self._ssh.port, self._ssh.user, self._ssh.client_key, self._ssh.known_hosts
-            ),
+            router=RouterEndpoint(ssh.host, ssh.port, ssh.user, ssh.client_key, ssh.known_hosts) if ssh else NO_ROUTER,
             sides=self._sides,
             link_bps=self._link_bps,
             label=self._label,

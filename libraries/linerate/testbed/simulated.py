@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..platforms import Platform
 from ..routers.base import Side
-from .facts import BenchFacts, GeneratorEndpoint, RouterEndpoint
+from .facts import NO_ROUTER, BenchFacts, GeneratorEndpoint, RouterEndpoint
 from .keys import KeyPair, make_key, write_known_hosts
 from .leases import Lease
 from .plan import Facts, Plan, ProcessPlan
@@ -20,7 +20,8 @@ USER = "linerate"
 class SimulatedBench:
     """What is to be started for one simulated bench, and what is known of it then.
 
-    ``rpc_port`` and ``pub_port``: TCP ports of the TRex server, 0 for free ones.
+    ``rpc_port`` and ``pub_port``: TCP ports of the TRex server, 0 for free ones. ``bypass``: no router, its ports
+    are cabled to each other.
     """
 
     def __init__(
@@ -32,14 +33,16 @@ class SimulatedBench:
         lease: Lease,
         rpc_port: int = 0,
         pub_port: int = 0,
+        *,
+        bypass: bool = False,
     ) -> None:
         self._settings, self._platform, self._software = settings, platform, software
         self._file, self._lease = platform_file.resolve(), lease
-        self._rpc_port, self._pub_port = rpc_port, pub_port
+        self._rpc_port, self._pub_port, self._bypass = rpc_port, pub_port, bypass
         self._client: KeyPair = make_key(lease.folder / "client_key")
 
     def plan(self) -> Plan:
-        """Two processes: the server with the model, the SSH server with its shells."""
+        """Two processes: the server with the model, and the SSH server with its shells if there is a router."""
         folder, settings = self._lease.folder, self._settings
         host_key = make_key(folder / "host_key")
         server = ProcessPlan(
@@ -52,6 +55,7 @@ class SimulatedBench:
                 "software": self._software,
                 "rx_queues": settings.rx_queues,
                 "seed": settings.seed,
+                "bypass": self._bypass,
                 "set_up": list(settings.set_up),
                 "noise": settings.noise.model_dump() if settings.noise else None,
                 "faults": [fault.model_dump(exclude_none=True) for fault in settings.faults],
@@ -77,13 +81,16 @@ class SimulatedBench:
                 "sudo": True,
             },
         )
-        return Plan(lease=str(self._lease.path), processes=(server, shells), folders=self._lease.folders)
+        processes = (server,) if self._bypass else (server, shells)
+        return Plan(lease=str(self._lease.path), processes=processes, folders=self._lease.folders)
 
     def facts(self, ready: Facts) -> BenchFacts:
         """What the ready lines tell."""
-        server, shells = ready["server"], ready["shells"]
-        known_hosts = self._lease.folder / "known_hosts"
-        write_known_hosts(known_hosts, HOST, shells["port"], shells["host_key"])
+        server, router = ready["server"], NO_ROUTER
+        if not self._bypass:
+            shells, known_hosts = ready["shells"], self._lease.folder / "known_hosts"
+            write_known_hosts(known_hosts, HOST, shells["port"], shells["host_key"])
+            router = RouterEndpoint(HOST, shells["port"], USER, self._client.path, known_hosts, sudo=True)
         interfaces = self._platform.software[self._software].interfaces
         first, second = (
             Side(interface, side.address, side.peer, side.peer_mac or port["mac"], side.network)
@@ -91,7 +98,7 @@ class SimulatedBench:
         )
         return BenchFacts(
             generator=GeneratorEndpoint(HOST, server["rpc_port"], server["pub_port"]),
-            router=RouterEndpoint(HOST, shells["port"], USER, self._client.path, known_hosts, sudo=True),
+            router=router,
             sides=(first, second),
             link_bps=self._platform.link_bps,
             label=f"{self._platform.description}, {self._software}",

@@ -22,6 +22,7 @@ def open_backend(specification: Mapping[str, Any]) -> Opened:
     """
     kind = specification.get("backend")
     if kind == "model":
+        from ..bypassed import BypassedModel
         from ..clock import Clock
         from ..faults import Fault
         from ..faulty import FaultyBackend
@@ -29,8 +30,9 @@ def open_backend(specification: Mapping[str, Any]) -> Opened:
 
         clock = Clock(float(specification.get("clock_speed") or 1.0))
         faults = [Fault.model_validate(row) for row in specification.get("faults") or ()]
+        kept = BypassedModel if specification.get("bypass") else LossyModel
         model = FaultyBackend(
-            lambda held: LossyModel.from_specification(specification, held),
+            lambda held: kept.from_specification(specification, held),
             clock.now,
             faults,
             clock.speed,

@@ -1,0 +1,202 @@
+"""``python -m linerate calibrate TESTBED``: what the generator itself sends and receives, the router bypassed."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from . import __version__
+from .calibration import FOLDER, CalibrationFile, CeilingEntry, entry, write_calibration
+from .errors import BenchError, LinerateError
+from .generators.base import Probe
+from .generators.steal import Ticks
+from .methods.headroom import OwnLatency, headroom, own_latency
+from .methods.trials import Terms
+from .plan import Plan
+from .profiles import Profile
+from .project import Project
+from .session import PROBE_PPS, Session
+from .testbed.settings import HardwareSettings
+from .trial import Fault, Load, Trial
+from .units import si
+from .unrouted import REMEDY, check_unrouted
+
+TRAFFIC = ("64b", "64b 1-flow", "imix", "1514b")
+"""Measured unless others are asked for: the smallest, the largest, what lies between, and a single flow."""
+
+GOAL = "standard"
+"""Only its warm-up counts here."""
+
+LOOK_PPS, LOOK_AT = 100.0, 8
+"""Frames/s of the frames that are looked at, and how many of each port."""
+
+AT = 0.5
+"""Of the lossless ceiling: the load at which latency is measured, away from any queue."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, print a line for each ceiling and write the file; returns 0.
+
+    Raises LinerateError where the files, the words or the bench are wrong, SystemExit for wrong arguments.
+    """
+    arguments = _parser().parse_args(argv)
+    directions = tuple(
+        both for both, wanted in ((False, arguments.unidirectional), (True, arguments.bidirectional)) if wanted
+    )
+    project = Project.find()
+    plan = Plan.read(project, arguments.platform, arguments.software, arguments.testbed, GOAL)
+    profiles = [plan.catalogue.profile(words.split()) for words in arguments.traffic or TRAFFIC]
+    if isinstance(plan.testbed, HardwareSettings):
+        first, second = plan.testbed.generator.ports
+        print(f"The cable must go from the generator's port {first} to its port {second}, past the router.", flush=True)
+    with _orderly():
+        path = calibrate(
+            plan, profiles, directions or (False, True), arguments.duration, arguments.calibrations or folder(project)
+        )
+    print(f"kept in {path}")
+    return 0
+
+
+def folder(project: Project) -> Path:
+    """Where calibrations are kept unless said otherwise: they are measured, so they lie with the results."""
+    return project.results / FOLDER
+
+
+def calibrate(
+    plan: Plan, profiles: Sequence[Profile], directions: Sequence[bool], duration: float, calibrations: Path
+) -> Path:
+    """Measure each of *profiles* in each of *directions* (True: both at once) and write the file.
+
+    What was measured before the bench breaks down or somebody stops it is written too. Raises BenchError.
+    """
+    from TrafficGenerator import TrafficGenerator
+
+    found: list[CeilingEntry] = []
+    session = Session.start(plan, bypass=True)
+    try:
+        if session.simulated:
+            print(f"SIMULATED: {session.bench.facts.label}; nothing here is a measurement of a generator.", flush=True)
+        TrafficGenerator().connect_generator(session)
+        _look(session)
+        try:
+            for profile in profiles:
+                for bidirectional in directions:
+                    found.append(_measure(session, profile, bidirectional, duration))
+                    print(_line(found[-1]), flush=True)
+        finally:
+            if found:
+                path = write_calibration(calibrations, _file(session, found))
+    finally:
+        session.close()
+    return path
+
+
+def _file(session: Session, found: Sequence[CeilingEntry]) -> CalibrationFile:
+    generator = session.generator
+    return CalibrationFile(
+        testbed=session.plan.testbed.testbed,
+        platform=session.plan.platform.platform,
+        kind=session.plan.testbed.kind,
+        link_bps=session.link_bps,
+        linerate=__version__,
+        versions=dict(generator.versions) if generator else {},
+        ceilings=tuple(found),
+    )
+
+
+def _look(session: Session) -> None:
+    """Frames that come back must be those that were sent. Raises BenchError."""
+    profile = session.plan.catalogue.profile(["64b", "1-flow"])
+    try:
+        frames = session.capture(profile, True, Load(LOOK_PPS), LOOK_AT)
+    except BenchError as error:
+        raise BenchError(f"whether the router is bypassed could not be seen: {error}; {REMEDY}") from error
+    check_unrouted(frames, profile, session.ways(True), session.generator.ports if session.generator else ())
+
+
+def _measure(session: Session, profile: Profile, bidirectional: bool, duration: float) -> CeilingEntry:
+    before = Ticks.read()
+    session.put_traffic(profile, bidirectional)
+    line = profile.line_rate_pps(session.link_bps)
+    if session.plan.warm_up:
+        session.measure(Load(line), session.plan.warm_up)
+    terms = Terms(session.plan.testbed.tolerances(), session.bench.facts.clock_speed, _said)
+    found = headroom(session.measure, line, terms, duration)
+    latency = _latency(session, profile, bidirectional, found.lossless, duration)
+    return entry(profile, bidirectional, found, latency, duration, Ticks.read().steal_since(before))
+
+
+def _latency(
+    session: Session, profile: Profile, bidirectional: bool, lossless: float, duration: float
+) -> OwnLatency | None:
+    """What the generator's clock tells without a router; None where these frames, or its card, have no probes."""
+    load = Load(AT * lossless)
+    try:
+        session.put_traffic(profile, bidirectional, Probe(min(PROBE_PPS, load.pps / 10)))
+        return own_latency(session.measure(load, duration))
+    except LinerateError as error:
+        print(f"  latency of {profile.name} is not known: {error}", flush=True)
+        return None
+
+
+def _said(trial: Trial) -> None:
+    wrong = "".join(f"; {problem}" for problem in trial.problems if problem.fault is not Fault.UNDER_OFFERED)
+    asked, share = si(trial.outcome.load.pps, "pps"), 100 * trial.offered / max(1, trial.intended)
+    print(
+        f"  trial {trial.number}: {asked} asked of each port, {share:.2f} % sent, {trial.lost} lost{wrong}", flush=True
+    )
+
+
+def _line(found: CeilingEntry) -> str:
+    share = 100 * found.lossless_pps / found.line_pps
+    latency = f"; latency {found.latency}" if found.latency else ""
+    return (
+        f"{found.traffic} {found.way}: offers {si(found.offered_pps, 'pps')} from each port, receives"
+        f" {si(found.lossless_pps, 'pps')} whole ({share:.4g} % line rate){latency}; {found.trials} trials, CPU steal"
+        f" {found.steal_percent:.1f} %"
+    )
+
+
+@contextmanager
+def _orderly() -> Iterator[None]:
+    """SIGTERM and SIGHUP end like Ctrl-C: traffic stopped, ports released, what was measured written."""
+    before = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _duration(text: str) -> float:
+    value = float(text)
+    if not 0.1 <= value <= 600:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0.1 and 600")
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="linerate calibrate",
+        description="Measure what the traffic generator itself sends and receives, with the router bypassed. A verdict"
+        " near or above that is INCONCLUSIVE, not FAIL.",
+    )
+    parser.add_argument("testbed", help="a file of variables/testbeds, without .yaml")
+    parser.add_argument("--platform", required=True, help="a file of variables/platforms, without .yaml")
+    parser.add_argument("--software", help="one of the platform's; default its first")
+    parser.add_argument(
+        "--traffic", nargs="+", metavar="WORDS", help=f"as sentences name it, each in quotes; default {TRAFFIC}"
+    )
+    parser.add_argument("--unidirectional", action="store_true", help="measure only this (default both)")
+    parser.add_argument("--bidirectional", action="store_true", help="measure only this (default both)")
+    parser.add_argument("--duration", type=_duration, default=1.0, help="seconds of each trial (default 1)")
+    parser.add_argument("--calibrations", type=Path, help=f"folder to write to (default results/{FOLDER})")
+    return parser

@@ -1,0 +1,136 @@
+"""What a calibration makes of a verdict: near or above the generator's own ceiling a FAIL proves nothing.
+
+It takes the word FAIL away and puts INCONCLUSIVE in its place. Nothing else: no PASS and no FAIL comes of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from .calibration import Calibration, CeilingEntry
+from .profiles import Catalogue, Profile
+from .requirement import Quantity
+from .trial import Tolerance, Trial
+from .units import si
+from .verdict import Ruling, Verdict
+
+SHARE = 0.98
+"""Of the lossless ceiling: what is nearer to it is too near, for the ceiling is known to a per cent only."""
+
+
+@dataclass(frozen=True)
+class Headroom:
+    """A calibration beside the bench that is used now.
+
+    ``unfit``: why it is not used; ``stale``: why it may no longer be true, though it is. "" where nothing is wrong.
+    """
+
+    calibration: Calibration
+    catalogue: Catalogue
+    unfit: str = ""
+    stale: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        calibration: Calibration,
+        catalogue: Catalogue,
+        kind: str,
+        link_bps: float,
+        server: str | None,
+        now: datetime | None = None,
+    ) -> Headroom:
+        """*kind* of the testbed, *link_bps* of its ports, version of its *server* (None: not known yet)."""
+        stale = calibration.stale(server, now or datetime.now(UTC))
+        return cls(calibration, catalogue, calibration.unfit(kind, link_bps), stale)
+
+    def ceiling(self, profile: Profile, bidirectional: bool) -> CeilingEntry | None:
+        """What was measured for this profile and direction; None where nothing was that holds here."""
+        return None if self.unfit else self.calibration.ceiling(profile, bidirectional, self.catalogue)
+
+    def clock(self, profile: Profile, bidirectional: bool) -> str:
+        """What the generator's clock was found to tell without a router, in words; "" where nothing is known."""
+        found = self.ceiling(profile, bidirectional)
+        if found is None or found.latency is None:
+            return ""
+        return (
+            f"with the router bypassed it tells {found.latency} at {si(found.latency.load_pps, 'pps')}"
+            f" ({self._calibrated(found)})"
+        )
+
+    def applied(self, verdict: Verdict) -> Verdict:
+        """*verdict*, or INCONCLUSIVE in place of a FAIL that was found near or above the generator's own ceiling.
+
+        A sentence about a load is held against the load that its failing trials really offered; ``forwards``, against
+        the rate that must come back. Cycles are counted by the router itself, whatever the generator loses.
+        """
+        requirement = verdict.requirement
+        if verdict.outcome is not Ruling.FAIL or requirement.quantity is Quantity.COST:
+            return verdict
+        found = self.ceiling(requirement.profile, requirement.bidirectional)
+        if found is None or _is_whole(found):
+            return verdict
+        ceiling, load, what = found.lossless_pps, _offered(verdict), "were offered by each port"
+        if requirement.quantity is Quantity.FORWARDING_RATE:
+            ceiling = min(ceiling, found.received_pps)
+            load, what = requirement.threshold_load(verdict.link_bps).pps, "are to come back at each port"
+        if load <= SHARE * ceiling:
+            return verdict
+        reason = (
+            f"the generator itself loses at this load, or can send little more: {si(load, 'pps')} {what}, and with the"
+            f" router bypassed it carried {si(ceiling, 'pps')} of {found.traffic} {found.way} without loss"
+            f" ({self._calibrated(found)}; beyond {SHARE:.0%} of that no FAIL is given); use a faster generator; what"
+            f" was measured: {verdict.reason}"
+        )
+        return replace(verdict, outcome=Ruling.INCONCLUSIVE, reason=reason, ceiling=self._evidence(found, load))
+
+    def record(self) -> dict[str, object]:
+        """For the environment's record: which file, from when, whether it was used and whether it was stale."""
+        content = self.calibration.content
+        return {
+            "file": self.calibration.path.name,
+            "sha256": self.calibration.sha256,
+            "measured": sorted({item.measured for item in content.ceilings}),
+            "versions": dict(content.versions),
+            "used": not self.unfit,
+            "unfit": self.unfit,
+            "stale": self.stale,
+        }
+
+    def __str__(self) -> str:
+        if self.unfit:
+            return f"calibration {self.calibration} is not used: {self.unfit}; calibrate anew"
+        stale = f", STALE: {self.stale}; calibrate anew" if self.stale else ""
+        return f"calibration {self.calibration}{stale}"
+
+    def _calibrated(self, found: CeilingEntry) -> str:
+        stale = f", STALE: {self.stale}" if self.stale else ""
+        return f"calibrated on {found.measured[:10]}{stale}"
+
+    def _evidence(self, found: CeilingEntry, load: float) -> Mapping[str, object]:
+        return {
+            **found.model_dump(mode="json", exclude_none=True),
+            "load_pps": load,
+            "share": SHARE,
+            "file": self.calibration.path.name,
+            "sha256": self.calibration.sha256,
+            "stale": self.stale,
+        }
+
+
+def _is_whole(found: CeilingEntry) -> bool:
+    """The generator carried all that fits on the link: there is no ceiling below it, and nothing is near it."""
+    return found.lossless_pps >= found.line_pps * (1 - Tolerance().under)
+
+
+def _offered(verdict: Verdict) -> float:
+    """The highest rate, in frames/s of a port, that was offered in the trials which speak against the router."""
+    telling = [trial for trial in verdict.trials if trial.blames_router] or list(verdict.trials)
+    against = [trial for trial in telling if trial.lost] or telling
+    return max((_most(trial) for trial in against), default=0.0)
+
+
+def _most(trial: Trial) -> float:
+    return max((way.offered for way in trial.outcome.directions), default=0) / max(trial.seconds, 1e-9)
