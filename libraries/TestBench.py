@@ -36,14 +36,13 @@ class TestBench:
     ) -> Plan:
         """Read platform, testbed, goal and profiles from ``variables/``. Starts nothing.
 
-        *calibrations*: the folder that ``linerate calibrate`` wrote to; default ``calibrations`` among the results.
+        *calibrations*: the folder that ``linerate calibrate`` wrote to; default the project's ``results/calibrations``.
 
         *software* None takes the first that the platform lists. An unknown name or key fails, naming the file, the
         line and what would be right.
         """
         project = Project.find(self._root)
-        results = BuiltIn().get_variable_value("${RESULTS}") or project.results
-        folder = Path(calibrations) if calibrations else Path(results) / FOLDER
+        folder = Path(calibrations) if calibrations else project.results / FOLDER
         plan = Plan.read(project, platform, software, testbed, goal, folder)
         logger.info(f"{plan.platform.description}, {plan.software_name} {plan.software.version}; {plan.goal}")
         return plan

@@ -35,6 +35,8 @@ class RobotRun:
 def command(folder: Path, suite: Path, *options: str) -> list[str]:
     """The robot call, with everything it writes under *folder*."""
     results = ["-v", f"RESULTS:{folder / 'results'}", "--outputdir", str(folder / "out"), "--consolecolors", "off"]
+    # what somebody has calibrated on this machine is no part of a test
+    results += ["-v", f"CALIBRATIONS:{folder / 'calibrations'}"]
     return [sys.executable, "-m", "robot", "--exitonerror", *results, *options, str(suite)]
 
 

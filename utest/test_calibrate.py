@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -104,6 +105,29 @@ def test_a_router_that_is_not_bypassed_is_refused(tmp_path: Path, monkeypatch: p
             calibrate._look(session)
     finally:
         session.close()
+
+
+def test_an_end_in_the_middle_keeps_what_was_measured(tmp_path: Path):
+    words = ("calibrate", "simulated", "--platform", "netgate6100", "--duration", "30")
+    with subprocess.Popen(
+        [sys.executable, "-m", "linerate", *words, "--calibrations", str(tmp_path / "calibrations")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**robot_run.environment(tmp_path), "PYTHONPATH": str(LIBRARIES)},
+        cwd=robot_run.ROOT,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("64b unidirectional: "):
+                process.send_signal(signal.SIGTERM)
+                break
+        rest, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "kept in" in rest
+    known = read_calibration(tmp_path / "calibrations", "simulated", "netgate6100")
+    assert known is not None
+    assert [item.traffic for item in known.content.ceilings] == ["64b"]
+    assert robot_run.processes_of(tmp_path) == []
 
 
 @pytest.mark.parametrize(

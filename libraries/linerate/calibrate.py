@@ -31,8 +31,8 @@ TRAFFIC = ("64b", "64b 1-flow", "imix", "1514b")
 GOAL = "standard"
 """Only its warm-up counts here."""
 
-LOOK_PPS, LOOK_AT = 100.0, 8
-"""Frames/s of the frames that are looked at, and how many of each port."""
+LOOK_PPS, LOOK_AT = 100.0, 40
+"""Frames/s of the frames that are looked at, and how many of each port; others (LLDP …) may be among them."""
 
 AT = 0.5
 """Of the lossless ceiling: the load at which latency is measured, away from any queue."""
@@ -54,10 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         first, second = plan.testbed.generator.ports
         print(f"The cable must go from the generator's port {first} to its port {second}, past the router.", flush=True)
     with _orderly():
-        path = calibrate(
+        calibrate(
             plan, profiles, directions or (False, True), arguments.duration, arguments.calibrations or folder(project)
         )
-    print(f"kept in {path}")
     return 0
 
 
@@ -68,7 +67,7 @@ def folder(project: Project) -> Path:
 
 def calibrate(
     plan: Plan, profiles: Sequence[Profile], directions: Sequence[bool], duration: float, calibrations: Path
-) -> Path:
+) -> None:
     """Measure each of *profiles* in each of *directions* (True: both at once) and write the file.
 
     What was measured before the bench breaks down or somebody stops it is written too. Raises BenchError.
@@ -89,10 +88,9 @@ def calibrate(
                     print(_line(found[-1]), flush=True)
         finally:
             if found:
-                path = write_calibration(calibrations, _file(session, found))
+                print(f"kept in {write_calibration(calibrations, _file(session, found))}", flush=True)
     finally:
         session.close()
-    return path
 
 
 def _file(session: Session, found: Sequence[CeilingEntry]) -> CalibrationFile:
