@@ -15,6 +15,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from linerate.errors import ConfigError, Inconclusive, SlaFailure
 from linerate.evidence import allure
 from linerate.evidence.environment import cpu_times, host_facts, package_versions, steal_percent
+from linerate.evidence.ledger_table import ledgers_fragment, ledgers_table
 from linerate.evidence.plots import Demand, svg_image, trials_plot
 from linerate.evidence.records import EnvironmentRecord
 from linerate.evidence.run import new_run_id
@@ -216,6 +217,10 @@ class Acceptance:
             allure.show_svg(picture, plot)
             logger.info(svg_image(picture, plot), html=True)
             logger.info(trials_fragment(*shown), html=True)
+        if verdict.ledgers:
+            account = (verdict.ledgers, f"Where frames went: {requirement.sentence}", bench.simulated)
+            allure.attach_html("Where frames went", ledgers_table(*account))
+            logger.info(ledgers_fragment(*account), html=True)
         allure.attach_text("Verdict", verdict.message)
         if bench.recovery.note:
             allure.attach_text("Recovery", bench.recovery.note)

@@ -70,7 +70,7 @@ def test_read_gives_the_models_counts() -> None:
     assert telemetry.uptime == 1234.5
     eth1 = telemetry.interfaces["eth1"]
     assert (eth1.rx_packets, eth1.rx_drops, eth1.tx_drops) == (2**40, 11, 13)
-    assert telemetry.drops["ip OutNoRoutes"] == 12
+    assert telemetry.drops["ip InNoRoutes"] == 12
     assert router.identify()["version"] == "5.13-simulated"
 
 

@@ -1,9 +1,9 @@
-"""What trials counted beside what the router counted meanwhile: where frames were lost, and where some came twice."""
+"""What trials counted beside what the router counted meanwhile: where some frames came twice."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 from .routers.base import Telemetry
 from .trial import Trial
@@ -41,25 +41,3 @@ def received_too_many(
                 " frames come twice on the way, or the router's counters were reset; mend the bench and run again"
             )
     return None
-
-
-def lost_at_router(before: Telemetry, after: Telemetry, interfaces: Collection[str]) -> dict[str, int]:
-    """What the router's own counters say it dropped between two readings, by cause, without the zeros.
-
-    Only *interfaces* (those under test) and what the router counts as a whole.
-    """
-    found: dict[str, int] = {}
-    for name in interfaces:
-        now = after.interfaces.get(name)
-        then = before.interfaces.get(name)
-        if now is None or then is None:
-            continue
-        for what in ("rx_drops", "rx_errors", "tx_drops", "tx_errors"):
-            difference = getattr(now, what) - getattr(then, what)
-            if difference > 0:
-                found[f"{name} {what.replace('_', ' ')}"] = difference
-    for cause, count in after.drops.items():
-        difference = count - before.drops.get(cause, 0)
-        if difference > 0:
-            found[cause] = difference
-    return found

@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from .cross_check import SETTLE, lost_at_router, received_too_many
+from .bookkeeping import Bookkeeper
+from .cross_check import SETTLE, received_too_many
 from .errors import BenchError, LinerateError
+from .ledger import lost_at_router
 from .methods.cost import cost
 from .methods.latency import latency
 from .methods.saturate import saturate
@@ -19,7 +21,7 @@ from .router_watch import RouterRestarted
 from .routers.base import Telemetry
 from .routers.efficiency import cycles_per_packet, mean_cost
 from .session import Session
-from .trial import Trial
+from .trial import Measure, Trial
 from .verdict import Ruling, Tally, Verdict
 
 
@@ -35,7 +37,8 @@ class Judge:
         """:meth:`decide` between two readings of the router's counters.
 
         A router that restarted meanwhile makes it INCONCLUSIVE. One that cannot be read afterwards does not take back
-        a PASS; a FAIL it does, for nobody knows then whether it was forwarding at all.
+        a PASS; a FAIL it does, for nobody knows then whether it was forwarding at all. It is read after each bad trial
+        too, for the ledgers, which change no verdict.
         """
         watch = self.session.router_watch
         try:
@@ -43,14 +46,35 @@ class Judge:
         except BenchError as error:
             return self.inconclusive(requirement, f"the router could not be read before the trials: {error}")
         self.on_telemetry("before", before)
-        verdict = self.decide(requirement)
+        book = self._book(before)
+        verdict = self.decide(requirement, book)
         if (headroom := self.session.headroom) is not None:
             verdict = headroom.applied(verdict)
+        verdict = self._compared(requirement, verdict, before, book)
+        return replace(verdict, ledgers=tuple(book.ledgers))
+
+    def _book(self, before: Telemetry) -> Bookkeeper:
+        def settle() -> None:
+            time.sleep(SETTLE)
+
+        lags = None if self.session.simulated else settle
+        return Bookkeeper(self.session.router_watch.read_again, before, self._interfaces(), lags, self.on_telemetry)
+
+    def _interfaces(self) -> dict[int, str]:
+        """The router's interfaces under test, by the generator's port."""
+        facts = self.session.bench.facts
+        return {port: side.interface for port, side in zip(facts.generator.ports, facts.sides, strict=True)}
+
+    def _compared(self, requirement: Requirement, verdict: Verdict, before: Telemetry, book: Bookkeeper) -> Verdict:
+        """*verdict* after another look at the router's counters."""
+        watch = self.session.router_watch
         try:
             after = watch.read_again()
         except RouterRestarted as error:
+            book.give_up(str(error))
             return self.inconclusive(requirement, str(error), verdict.trials)
         except BenchError as error:
+            book.give_up(f"the router could not be read: {error}")
             reason = f"{verdict.reason}; the router could not be read afterwards: {error}"
             if verdict.outcome is Ruling.FAIL:
                 return self.inconclusive(
@@ -58,6 +82,7 @@ class Judge:
                 )
             return replace(verdict, reason=reason)
         self.on_telemetry("after", after)
+        book.close(after)
         if verdict.outcome is Ruling.PASS and requirement.quantity is Quantity.FORWARDING_RATE:
             try:
                 surplus = self._surplus(verdict, before, after)
@@ -65,19 +90,19 @@ class Judge:
                 surplus = str(error)
             if surplus:
                 return self.inconclusive(requirement, f"{verdict.reason}; {surplus}", verdict.trials)
-        interfaces = {side.interface for side in self.session.bench.facts.sides}
-        return verdict.with_router(lost_at_router(before, after, interfaces))
+        return replace(verdict, router_drops=lost_at_router(before, after, self._interfaces().values()))
 
-    def decide(self, requirement: Requirement) -> Verdict:
+    def decide(self, requirement: Requirement, book: Bookkeeper) -> Verdict:
         """Run trials until the goal's rule decides. A bench that breaks down makes the verdict INCONCLUSIVE."""
         seen: list[Trial] = []
 
         def keep(trial: Trial, so_far: Tally) -> None:
             seen.append(trial)
             self.on_trial(trial, so_far)
+            book.saw(trial, so_far)
 
         try:
-            return self._method(requirement, keep)
+            return self._method(requirement, keep, book.measuring(self.session.measure))
         except BREAKDOWNS as error:
             words = str(error) if isinstance(error, LinerateError) else f"{type(error).__name__}: {error}"
             words = "; ".join([*(dead for dead in self.session.bench.problems() if dead not in words), words])
@@ -85,23 +110,23 @@ class Judge:
                 requirement, f"the bench broke down after {len(seen)} trials: {words}", tuple(seen)
             )
 
-    def _method(self, requirement: Requirement, keep: Callable[[Trial, Tally], None]) -> Verdict:
+    def _method(self, requirement: Requirement, keep: Callable[[Trial, Tally], None], measure: Measure) -> Verdict:
         session = self.session
         goal, load, link_bps = session.plan.goal_for(requirement), session.load_for(requirement), session.link_bps
         conditions = Conditions(session.plan.testbed.tolerances(), session.bench.facts.clock_speed, keep)
         match requirement.quantity:
             case Quantity.THROUGHPUT:
-                return verify(requirement, load, goal, session.measure, link_bps, conditions)
+                return verify(requirement, load, goal, measure, link_bps, conditions)
             case Quantity.LOSS:
                 goal = goal.allowing(requirement.threshold.number / 100)
-                return verify(requirement, load, goal, session.measure, link_bps, conditions)
+                return verify(requirement, load, goal, measure, link_bps, conditions)
             case Quantity.FORWARDING_RATE:
-                return saturate(requirement, load, goal, session.measure, link_bps, conditions)
+                return saturate(requirement, load, goal, measure, link_bps, conditions)
             case Quantity.LATENCY | Quantity.JITTER:
-                return latency(requirement, load, goal, session.measure, link_bps, conditions, self._clock(requirement))
+                return latency(requirement, load, goal, measure, link_bps, conditions, self._clock(requirement))
             case Quantity.COST:
                 clear = session.router_connected.clear
-                return cost(requirement, load, goal, session.measure, clear, self._cycles, link_bps, conditions)
+                return cost(requirement, load, goal, measure, clear, self._cycles, link_bps, conditions)
 
     def inconclusive(self, requirement: Requirement, reason: str, trials: tuple[Trial, ...] = ()) -> Verdict:
         """The verdict that the bench could not tell, and why."""
@@ -120,8 +145,7 @@ class Judge:
 
     def _surplus(self, verdict: Verdict, before: Telemetry, after: Telemetry) -> str | None:
         """Where more came back than the router sent, in words. Counters that may lag are read again after SETTLE s."""
-        facts = self.session.bench.facts
-        interfaces = {port: side.interface for port, side in zip(facts.generator.ports, facts.sides, strict=True)}
+        interfaces = self._interfaces()
         if not received_too_many(verdict.trials, before, after, interfaces):
             return None
         time.sleep(SETTLE)

@@ -72,7 +72,7 @@ class Recorder:
             self._trials.append(trial.number)
 
     def keep_telemetry(self, name: str, telemetry: Telemetry) -> None:
-        """Keep the router's own words at this moment (*name*: ``before`` or ``after``)."""
+        """Keep the router's own words at this moment (*name*: ``before``, ``after`` or ``trial 3``)."""
         for command, text in telemetry.raw.items():
             self.folder.add_telemetry(self._number, f"{name} {command}", text)
 
@@ -116,6 +116,7 @@ class Recorder:
                     "figures": dict(verdict.figures),
                     "router_drops": dict(verdict.router_drops or {}),
                     **({"generator_ceiling": dict(verdict.ceiling)} if verdict.ceiling else {}),
+                    "ledger": [ledger.to_json() for ledger in verdict.ledgers],
                     **({"recovery": recovery} if recovery else {}),
                     "rfc2544_throughput": verdict.is_rfc2544_throughput and not self.environment.simulated,
                 },

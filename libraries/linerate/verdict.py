@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from .goals import Goal
+from .ledger import Ledger
+from .ledger_words import where_lost
 from .requirement import Quantity, Requirement
 from .trial import Trial
 
@@ -162,17 +164,17 @@ class Verdict:
     ceiling: Mapping[str, object] | None = None
     """The generator's own ceiling, where that took the place of a FAIL (:mod:`.headroom`)."""
 
-    def with_router(self, drops: Mapping[str, int]) -> Verdict:
-        """This verdict with what the router's counters say."""
-        return replace(self, router_drops=drops)
+    ledgers: tuple[Ledger, ...] = ()
+    """Where the frames went, of each bad trial that lost some."""
 
     @property
     def message(self) -> str:
         """``FAIL: <sentence>: <what was measured>; <where the router lost them>; <goal>``."""
         where = ""
-        if self.outcome is Ruling.FAIL and self.router_drops is not None:
-            counted = ", ".join(f"{count} {cause}" for cause, count in self.router_drops.items())
-            where = f"the router counted {counted}; " if counted else "the router's counters show no drops; "
+        if self.outcome is Ruling.FAIL and self.ledgers:
+            worst = max(self.ledgers, key=lambda ledger: ledger.lost)
+            where = f"in trial {worst.trial}, " if len(self.ledgers) > 1 else ""
+            where += f"{where_lost(worst)}; "
         return f"{self.outcome.value}: {self.requirement.sentence}: {self.reason}; {where}{self.goal}"
 
     @property

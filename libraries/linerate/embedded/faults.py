@@ -40,7 +40,7 @@ KEYS: Mapping[str, Mapping[str, Any]] = {
     "stalled generator": {"lasts": 0.2, "port": 0},
     "duplicated frames": {"lasts": 3600.0, "share": 0.01},
     "reordered frames": {"lasts": 3600.0, "share": 0.01},
-    "one-way loss": {"lasts": 3600.0, "port": 1, "share": 0.01},
+    "one-way loss": {"lasts": 3600.0, "port": 1, "share": 0.01, "of": "router"},
     "flow stats dropped": {"lasts": 3600.0, "shows": "nothing"},
     "counter reset": {"of": "generator", "port": None},
     "counter wrap": {"frames": 1_000_000},
@@ -52,6 +52,10 @@ KEYS: Mapping[str, Mapping[str, Any]] = {
 """The keys that each kind has beside ``kind``, ``start``, ``at`` and ``every``, and what they are unless given."""
 
 
+WHOSE = {"one-way loss": ("router", "cable"), "counter reset": ("generator", "router")}
+"""What ``of`` may say, by kind."""
+
+
 class Fault(Config):
     """One fault: ``at`` s after the ``start``-th start of traffic since it was asked for (0: at once, no start).
 
@@ -59,8 +63,9 @@ class Fault(Config):
     seconds of the wall's, as the limits are that it runs into. ``port``: the generator's, None for both; of a
     one-way loss the one that sends what is lost. ``share`` of the frames that is not sent, comes twice, late or never.
     ``frames`` until a counter of 32 bits wraps. ``shows``: what flow statistics still tell: nothing, some of the groups
-    asked for (every second), or zeros. Starts count alike whoever causes them: a run's first is its check of
-    reachability, its second the first sentence's warm-up.
+    asked for (every second), or zeros. ``of``: whose counters are reset; whose loss it is, the router's, which counts
+    it, or the cable's before it, which nobody does. Starts count alike whoever causes them: a run's first is its check
+    of reachability, its second the first sentence's warm-up.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -74,7 +79,7 @@ class Fault(Config):
     port: Annotated[int, Field(ge=0, le=255)] | None = None
     share: Annotated[float, Field(gt=0, le=0.99)] | None = None
     frames: Annotated[int, Field(gt=0, lt=2**32)] | None = None
-    of: Literal["generator", "router"] | None = None
+    of: Literal["generator", "router", "cable"] | None = None
     shows: Literal["nothing", "some", "zeros"] | None = None
 
     @model_validator(mode="before")
@@ -93,6 +98,9 @@ class Fault(Config):
                 f" right would be any of {right}"
             )
         given = {_plain(key): value for key, value in data.items()}
+        if given.get("of") and given["of"] not in WHOSE[data["kind"]]:
+            right = " or ".join(WHOSE[data["kind"]])
+            raise ValueError(f"a '{data['kind']}' of the {given['of']} is not known; right would be {right}")
         return {**own, **given}
 
 

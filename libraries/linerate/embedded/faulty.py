@@ -221,7 +221,8 @@ class FaultyBackend:
 
     def _lose(self) -> None:
         for port in self.ports:
-            self._model.lose(port.index, 1 - _kept(self._losing, port.index))
+            router, cable = ([fault for fault in self._losing if fault.of == whose] for whose in ("router", "cable"))
+            self._model.lose(port.index, 1 - _kept(router, port.index), 1 - _kept(cable, port.index))
 
     def _legacy(self) -> dict[str, Any]:
         """What the server that comes after this one is to be told."""

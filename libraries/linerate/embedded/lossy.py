@@ -2,28 +2,53 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
+from .model.counting import Counts, Sending
 from .model.forwarding import Fate
 from .model_backend import ModelBackend
 
 
 class LossyModel(ModelBackend):
-    """The model, faultless until :meth:`lose` is called. What is lost counts as missed at the router's interface."""
+    """The model, faultless until :meth:`lose` is called. What is lost counts as missed at the router's interface.
 
-    _losses: dict[int, float] | None = None
+    What the cable before the router loses counts nowhere.
+    """
 
-    def lose(self, port: int, share: float) -> None:
-        """From now on lose *share* (0…1) of the frames that the generator's *port* sends; 0: none."""
+    _losses: dict[int, tuple[float, float]] | None = None
+    _astray: dict[Sending, tuple[float, float]] | None = None
+    """The share of the missed frames that the router never saw, and what of a frame it has made by now."""
+
+    def lose(self, port: int, share: float, cable: float = 0.0) -> None:
+        """From now on lose *share* (0…1) of the frames that the generator's *port* sends; 0: none.
+
+        *cable*: the share that the cable to the router loses.
+        """
         now = self._advance()
-        self._losses = {**(self._losses or {}), port: share}
+        self._losses = {**(self._losses or {}), port: (share, cable)}
         self._settle(now)
 
     def _settle(self, now: float) -> None:
         super()._settle(now)
+        before, self._astray = self._astray or {}, {}
         for sending, number in self._entering.items() if self._losses else ():
-            if share := (self._losses or {}).get(sending.port, 0.0):
-                sending.fate(losing(self._forwarding.fates[number], share))
+            share, cable = (self._losses or {}).get(sending.port, (0.0, 0.0))
+            if share or cable:
+                fate = losing(losing(self._forwarding.fates[number], share), cable)
+                sending.fate(fate)
+                if cable:
+                    self._astray[sending] = (cable / fate.missed, before.get(sending, (0.0, 0.0))[1])
+
+    def _book(self, sending: Sending, new: Counts, unsent: int) -> None:
+        super()._book(sending, new, unsent)
+        if self._astray and sending in self._astray:
+            share, carry = self._astray[sending]
+            exact = share * new.missed + carry
+            unseen = min(new.missed, math.floor(exact + 1e-9))
+            self._astray[sending] = (share, max(0.0, exact - unseen))
+            port = self._ports[sending.port]
+            port.interface = replace(port.interface, rx_missed=port.interface.rx_missed - unseen)
 
 
 def losing(fate: Fate, share: float) -> Fate:

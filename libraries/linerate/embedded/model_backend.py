@@ -32,7 +32,7 @@ from .model.chance import Chance
 from .model.counting import Counts, Sending
 from .model.flows import HEADERS, Flow, check
 from .model.forwarding import Fate, Forwarding, Load, Part, forward, parts_of
-from .model.ports import Port
+from .model.ports import Port, refuse
 from .model.rings import Released, Rings
 from .model.routing import Fib, SetUp, answers, check_names
 from .model.sampling import leaving
@@ -327,6 +327,7 @@ class ModelBackend:
         self._ports[sending.port].enter(new, size, unsent)
         for way, frames in new.exits:
             self._ports[way].leave(frames, size)
+        refuse(self._ports, sending, new)
 
     def _release(self, row: Released) -> None:
         sending = row.sending

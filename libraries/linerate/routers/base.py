@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from .causes import Cause
 from .frames import Frames, Lacking
 
 
@@ -40,7 +41,10 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class InterfaceCounters:
-    """Frames and bytes of one interface since the router started, as the router counts them."""
+    """Frames and bytes of one interface since the router started, as the router counts them.
+
+    ``tx_packets`` were sent: what a router counts before it fails to send is taken off.
+    """
 
     rx_packets: int = 0
     rx_bytes: int = 0
@@ -68,8 +72,9 @@ class NodeRuntime:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """A reading. ``uptime`` s; ``drops`` by cause; ``raw`` the commands' text.
+    """A reading. ``uptime`` s; ``drops`` by the router's words; ``raw`` the commands' text.
 
+    ``causes``: every counter of lost frames that was read, with what it is beside the others; zeros too.
     For VPP only: ``runtime`` and ``since_clear``, s that it covers (0: not known).
     """
 
@@ -79,6 +84,7 @@ class Telemetry:
     runtime: tuple[NodeRuntime, ...] = ()
     raw: Mapping[str, str] = field(default_factory=dict)
     since_clear: float = 0.0
+    causes: tuple[Cause, ...] = ()
 
 
 class Router(Protocol):

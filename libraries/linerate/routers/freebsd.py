@@ -8,16 +8,11 @@ from collections.abc import Mapping
 
 from ..errors import BenchError
 from .base import InterfaceCounters, Side, Telemetry
+from .freebsd_losses import device_of, freebsd_causes, parse_device, parse_expired, parse_ip
 from .remote import RemoteRouter, checked_side
 from .text import first_line
 
 FORWARDING = "net.inet.ip.forwarding"
-
-_IP_DROPS = re.compile(
-    r"^\s*(\d+) (packets not forwardable|packets received for unknown multicast group"
-    r"|output packets dropped due to no bufs, etc\.|output packets discarded due to no route)",
-    re.MULTILINE,
-)
 
 
 class FreeBsd(RemoteRouter):
@@ -101,24 +96,31 @@ class FreeBsd(RemoteRouter):
 
     def read(self) -> Telemetry:
         """Counters now. ``uptime`` to the second."""
-        said = self._remote.gather(
-            {
-                "date +%s": ("date", "+%s"),
-                "sysctl -n kern.boottime": ("sysctl", "-n", "kern.boottime"),
-                "netstat -ibndW": ("netstat", "-ibndW"),
-                "netstat -s -p ip": ("netstat", "-s", "-p", "ip"),
-            },
-            optional=("netstat -s -p ip",),
-        )
+        devices = {name: ("sysctl", device) for name in self._interfaces if (device := device_of(name))}
+        needed: list[tuple[str, ...]] = [("date", "+%s"), ("sysctl", "-n", "kern.boottime"), ("netstat", "-ibndW")]
+        helpful: list[tuple[str, ...]] = [
+            ("netstat", "-s", "-p", "ip"),
+            ("netstat", "-s", "-p", "icmp"),
+            *devices.values(),
+        ]
+        commands = {" ".join(argv): argv for argv in (*needed, *helpful)}
+        said = self._remote.gather(commands, optional=[" ".join(argv) for argv in helpful])
         interfaces = parse_netstat(said["netstat -ibndW"])
         for name in self._interfaces:
             if name not in interfaces:
                 raise BenchError(f"the router has no interface '{name}'; it has {', '.join(sorted(interfaces))}")
+        ip = parse_ip(said["netstat -s -p ip"])
         return Telemetry(
             uptime=parse_boottime(said["sysctl -n kern.boottime"], said["date +%s"]),
             interfaces=interfaces,
-            drops={f"ip {row[2].rstrip('.')}": int(row[1]) for row in _IP_DROPS.finditer(said["netstat -s -p ip"])},
+            drops={f"ip {words}": count for words, count in ip.items()},
             raw=said,
+            causes=freebsd_causes(
+                interfaces,
+                ip,
+                parse_expired(said["netstat -s -p icmp"]),
+                {name: parse_device(said[" ".join(argv)], name) for name, argv in devices.items()},
+            ),
         )
 
 

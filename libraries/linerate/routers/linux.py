@@ -9,12 +9,10 @@ from ..errors import BenchError
 from .base import InterfaceCounters, Side, Telemetry
 from .frames import Frames
 from .linux_frames import LinuxFrames
+from .linux_losses import IP_DROPS, folded, linux_causes, parse_ethtool, parse_link, parse_qdiscs
 from .linux_ways import neighbour, route, sysctl
 from .remote import RemoteRouter, checked_side
 from .text import first_line
-
-IP_DROPS = ("InHdrErrors", "InAddrErrors", "InDiscards", "OutDiscards", "OutNoRoutes")
-"""Counters of ``/proc/net/snmp`` (RFC 4293) that count datagrams lost on their way through."""
 
 
 class Linux(RemoteRouter):
@@ -74,24 +72,30 @@ class Linux(RemoteRouter):
 
     def read(self) -> Telemetry:
         """Counters now."""
-        said = self._remote.gather(
-            {
-                "cat /proc/uptime": ("cat", "/proc/uptime"),
-                "cat /proc/net/dev": ("cat", "/proc/net/dev"),
-                "cat /proc/net/snmp": ("cat", "/proc/net/snmp"),
-                "cat /proc/net/softnet_stat": ("cat", "/proc/net/softnet_stat"),
-            },
-            optional=("cat /proc/net/snmp", "cat /proc/net/softnet_stat"),
-        )
+        links = {name: ("ip", "-s", "-s", "link", "show", "dev", name) for name in self._interfaces}
+        cards = {name: ("ethtool", "-S", name) for name in self._interfaces}
+        needed = [("cat", "/proc/uptime"), ("cat", "/proc/net/dev")]
+        helpful: list[tuple[str, ...]] = [("cat", f"/proc/net/{name}") for name in ("snmp", "netstat", "softnet_stat")]
+        helpful += [*links.values(), ("tc", "-s", "qdisc", "show"), *cards.values()]
+        commands = {" ".join(argv): argv for argv in (*needed, *helpful)}
+        said = self._remote.gather(commands, optional=[" ".join(argv) for argv in helpful])
         interfaces = parse_net_dev(said["cat /proc/net/dev"])
         for name in self._interfaces:
             if name not in interfaces:
                 raise BenchError(f"the router has no interface '{name}'; it has {', '.join(sorted(interfaces))}")
-        drops = {f"ip {name}": count for name, count in parse_snmp(said["cat /proc/net/snmp"]).items()}
+        ip = {**parse_snmp(said["cat /proc/net/snmp"]), **parse_snmp(said["cat /proc/net/netstat"], "IpExt")}
+        drops = {f"ip {name}": count for name, count in ip.items()}
         softnet = said["cat /proc/net/softnet_stat"]
         if softnet:
             drops["softnet backlog full"] = sum(row[1] for row in parse_softnet(softnet))
-        return Telemetry(parse_uptime(said["cat /proc/uptime"]), interfaces, drops, (), said)
+        causes = linux_causes(
+            {**folded(interfaces), **parse_link("".join(said[" ".join(argv)] for argv in links.values()))},
+            ip,
+            drops.get("softnet backlog full", 0),
+            parse_qdiscs(said["tc -s qdisc show"]),
+            {name: parse_ethtool(said[" ".join(argv)]) for name, argv in cards.items()},
+        )
+        return Telemetry(parse_uptime(said["cat /proc/uptime"]), interfaces, drops, (), said, causes=causes)
 
 
 def parse_uptime(text: str) -> float:
@@ -121,9 +125,12 @@ def parse_net_dev(text: str) -> Mapping[str, InterfaceCounters]:
     return found
 
 
-def parse_snmp(text: str) -> Mapping[str, int]:
-    """The :data:`IP_DROPS` of ``/proc/net/snmp`` of this namespace; empty where the kernel does not show them."""
-    rows = [line.split()[1:] for line in text.splitlines() if line.startswith("Ip:")]
+def parse_snmp(text: str, protocol: str = "Ip") -> Mapping[str, int]:
+    """The :data:`IP_DROPS` of ``/proc/net/snmp`` of this namespace; empty where the kernel does not show them.
+
+    Those of *protocol* ``IpExt`` stand in ``/proc/net/netstat``.
+    """
+    rows = [line.split()[1:] for line in text.splitlines() if line.startswith(f"{protocol}:")]
     if len(rows) != 2:
         return {}
     values = dict(zip(*rows, strict=False))

@@ -16,7 +16,7 @@ from .vpp_text import uncover
 LIMIT = 10.0
 """Seconds that one exchange with a router may take unless the caller says otherwise."""
 
-UNPRIVILEGED = frozenset({"cat", "date", "hostname", "netstat", "uname"})
+UNPRIVILEGED = frozenset({"cat", "date", "ethtool", "hostname", "netstat", "tc", "uname"})
 """Commands that every user may run: never put behind sudo, which may be allowed for a few programs only."""
 
 _INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:@-]{0,62}")

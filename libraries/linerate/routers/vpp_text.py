@@ -102,6 +102,11 @@ def _node(line: str, thread: str, start: int) -> NodeRuntime:
 
 def parse_interfaces(text: str) -> Mapping[str, InterfaceCounters]:
     """``show interface``: counters by name. Counters that VPP leaves out are 0."""
+    return {name: _counters(counts) for name, counts in parse_interface_rows(text).items()}
+
+
+def parse_interface_rows(text: str) -> Mapping[str, Mapping[str, int]]:
+    """``show interface``: by name the counters that VPP shows, by its words for them."""
     text = uncover(text)
     lines = text.splitlines()
     head = next((line for line in lines if " Idx " in line and " Counter " in line), None)
@@ -121,7 +126,7 @@ def parse_interfaces(text: str) -> Mapping[str, InterfaceCounters]:
         if not found or current is None:
             raise BenchError(f"a row of 'show interface' was not understood: '{line.strip()}'")
         current[found["name"].strip()] = int(found["count"])
-    return {name: _counters(counts) for name, counts in raw.items()}
+    return raw
 
 
 def _counters(counts: Mapping[str, int]) -> InterfaceCounters:
@@ -138,7 +143,10 @@ def _counters(counts: Mapping[str, int]) -> InterfaceCounters:
 
 
 def parse_errors(text: str) -> Mapping[str, int]:
-    """``show errors``: counts of severity error by ``node: reason``, all threads together."""
+    """``show errors``: counts of severity error by ``node: reason``, all threads together.
+
+    Frames answered with an ICMP error are lost too, though VPP calls that information.
+    """
     text = uncover(text)
     lines = text.splitlines()
     head = next((at for at, line in enumerate(lines) if line.split()[:3] == ["Count", "Node", "Reason"]), None)
@@ -152,7 +160,8 @@ def parse_errors(text: str) -> Mapping[str, int]:
         if not count:
             raise BenchError(f"a row of 'show errors' was not understood: '{line.strip()}'")
         node, reason, severity = _error(line[count.end() :])
-        if severity in ("error", "") and reason not in INFORMATION:
+        answered = node in ("ip4-icmp-error", "ip6-icmp-error")
+        if (severity in ("error", "") or answered) and reason not in INFORMATION:
             key = f"{node}: {reason}"
             found[key] = found.get(key, 0) + int(count[1])
     return found

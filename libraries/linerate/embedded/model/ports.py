@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...units import FCS
 from ..backend import CapturedFrame, PortCounters
 from ..state import InterfaceState
-from .counting import Counts
+from .counting import Counts, Sending
 
 
 @dataclass(slots=True)
@@ -37,7 +38,6 @@ class Port:
             rx_bytes=interface.rx_bytes + taken * (size - FCS),
             rx_missed=interface.rx_missed + new.missed,
             no_route=interface.no_route + new.no_route,
-            tx_dropped=interface.tx_dropped + new.tx_dropped,
         )
 
     def leave(self, frames: int, size: int) -> None:
@@ -48,3 +48,11 @@ class Port:
             tx_bytes=self.interface.tx_bytes + frames * (size - FCS),
         )
         self.sent = replace(self.sent, ipackets=self.sent.ipackets + frames, ibytes=self.sent.ibytes + frames * size)
+
+
+def refuse(ports: Sequence[Port], sending: Sending, new: Counts) -> None:
+    """Those of *new* that found no room in a sending ring: of the way that most take, which is the full one."""
+    if new.tx_dropped:
+        shares: dict[int, float] = {part.exit: part.share for part in sending.parts if part.exit is not None}
+        port = ports[max(shares, key=lambda way: shares[way])]
+        port.interface = replace(port.interface, tx_dropped=port.interface.tx_dropped + new.tx_dropped)

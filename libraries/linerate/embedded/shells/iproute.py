@@ -22,6 +22,7 @@ class Complaint(Exception):
 
 def ip(arguments: Sequence[str], line: Line) -> Output:
     """``ip [options] OBJECT [show|set|add|replace|del] …``"""
+    counted = list(arguments).count("-s")
     words = [word for word in arguments if word not in ("-4", "-o", "-s", "-d", "-c", "-br", "-brief", "-oneline")]
     if not words:
         return Output("", "Usage: ip [ OPTIONS ] OBJECT { COMMAND | help }\n", 255)
@@ -29,6 +30,8 @@ def ip(arguments: Sequence[str], line: Line) -> Output:
     if kind is None:
         return Output("", f'Object "{words[0]}" is unknown, try "ip help".\n', 1)
     try:
+        if kind == "link" and counted:
+            return Output(_counters(words[1:], line))
         handler = {"link": _link, "address": _address, "route": _route}.get(kind, _neighbour)
         return Output(handler(words[1:], line))
     except Complaint as complaint:
@@ -82,6 +85,29 @@ def _head(index: int, interface: InterfaceState, up: bool) -> str:
         f"{index}: {interface.name}: <{flags}> mtu 1500 qdisc mq state {state} group default qlen 1000\n"
         f"    link/ether {interface.mac} brd ff:ff:ff:ff:ff:ff\n"
     )
+
+
+def _counters(words: list[str], line: Line) -> str:
+    """``ip -s -s link show``, as iproute2 5.11 and later lay it out."""
+    free, named = _options(_verb(words, ())[1], ("dev",))
+    names = [named["dev"]] if "dev" in named else free[:1]
+    text = ""
+    for index, one in _selected(line.state, names):
+        text += _head(index, one, one.name in line.state.configuration.up)
+        tables = (
+            ("RX:", ("bytes", one.rx_bytes), ("packets", one.rx_packets), ("errors", 0), ("dropped", 0),
+             ("missed", one.rx_missed), ("mcast", 0)),
+            ("RX errors:", ("length", 0), ("crc", 0), ("frame", 0), ("fifo", 0), ("overrun", 0)),
+            ("TX:", ("bytes", one.tx_bytes), ("packets", one.tx_packets), ("errors", 0), ("dropped", one.tx_dropped),
+             ("carrier", 0), ("collsns", 0)),
+            ("TX errors:", ("aborted", 0), ("fifo", 0), ("window", 0), ("heartbt", 0), ("transns", 0)),
+        )  # fmt: skip
+        for title, *columns in tables:
+            widths = [max(7, len(str(count))) for _, count in columns]
+            heads = " ".join(f"{name:>{width}}" for (name, _), width in zip(columns, widths, strict=True))
+            counts = " ".join(f"{count:>{width}}" for (_, count), width in zip(columns, widths, strict=True))
+            text += f"    {title:<11}{heads}\n    {'':<11}{counts}\n"
+    return text
 
 
 def _link(words: list[str], line: Line) -> str:

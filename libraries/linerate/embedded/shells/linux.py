@@ -42,7 +42,8 @@ def linux_files(own: bool) -> dict[str, Callable[[Line], str]]:
         "/etc/hostname": lambda line: f"{line.state.hostname}\n",
         "/proc/net/dev": lambda line: net_dev(mine(line)),
         "/proc/net/softnet_stat": lambda line: softnet(line.state if own else None),
-        "/proc/net/snmp": lambda line: snmp(line.state, mine(line)),
+        "/proc/net/snmp": lambda line: snmp(mine(line)),
+        "/proc/net/netstat": lambda line: netstat(mine(line)),
         "/proc/softirqs": lambda line: softirqs(line.state),
     }
 
@@ -86,7 +87,12 @@ def softnet(state: RouterState | None) -> str:
     return "".join(" ".join(f"{n:08x}" for n in row) + "\n" for row in rows or [[0] * 15])
 
 
-def snmp(state: RouterState, interfaces: Sequence[InterfaceState]) -> str:
+def netstat(interfaces: Sequence[InterfaceState]) -> str:
+    """The ``IpExt:`` lines of ``/proc/net/netstat``: what is forwarded without a route is *InNoRoutes*."""
+    return f"IpExt: InNoRoutes InTruncatedPkts\nIpExt: {sum(one.no_route for one in interfaces)} 0\n"
+
+
+def snmp(interfaces: Sequence[InterfaceState]) -> str:
     """The ``Ip:`` lines of ``/proc/net/snmp``."""
     unrouted = sum(one.no_route for one in interfaces)
     received = sum(one.rx_packets for one in interfaces)
@@ -94,7 +100,7 @@ def snmp(state: RouterState, interfaces: Sequence[InterfaceState]) -> str:
         "Forwarding": 1, "DefaultTTL": 64, "InReceives": received, "InHdrErrors": 0, "InAddrErrors": 0,
         "ForwDatagrams": received - unrouted, "InUnknownProtos": 0, "InDiscards": 0, "InDelivers": 0,
         "OutRequests": received - unrouted, "OutDiscards": sum(one.tx_dropped for one in interfaces),
-        "OutNoRoutes": unrouted,
+        "OutNoRoutes": 0,
     }  # fmt: skip
     return f"Ip: {' '.join(values)}\nIp: {' '.join(map(str, values.values()))}\n"
 

@@ -1,0 +1,53 @@
+"""What a ledger says in a phrase: where the bottleneck is, or that the router does not know of the loss."""
+
+from __future__ import annotations
+
+from .ledger import Ledger
+
+NAMED = 2
+"""Causes that a phrase names; the others are counted together."""
+
+
+def frames(number: int) -> str:
+    """``1 234 567``."""
+    return f"{number:,}".replace(",", " ")
+
+
+def where_lost(ledger: Ledger) -> str:
+    """``of 1 234 567 lost frames the router counts 1 234 560 rx-miss at eth1 (…); 7 unexplained``."""
+    lost, rest = ledger.lost, ledger.unexplained
+    if ledger.missing:
+        return f"where {frames(lost)} frames were lost is not known: {ledger.missing}"
+    drops = ledger.drops
+    if not drops:
+        return (
+            f"the router's counters show none of {frames(lost)} lost frames{_place(ledger)}; look at cables and the"
+            " generator's ports"
+        )
+    told, named = [], drops[:NAMED]
+    for at, drop in enumerate(named):
+        again = drop.meaning in [other.meaning for other in named[at + 1 :]]
+        told.append(
+            f"{frames(drop.frames)} {drop.place}" + (f" ({drop.meaning})" if drop.meaning and not again else "")
+        )
+    if others := sum(drop.frames for drop in drops[NAMED:]):
+        told.append(f"{frames(others)} by other causes")
+    text = f"of {frames(lost)} lost frames the router counts {', '.join(told)}"
+    if rest < 0:
+        return f"{text}; that is {frames(-rest)} more than were lost, of other traffic or counted twice"
+    if rest > lost / 2:
+        return f"{text}; {frames(rest)} unexplained{_place(ledger)}: look at cables and the generator's ports"
+    return f"{text}; {frames(rest) if rest else 'none'} unexplained"
+
+
+def _place(ledger: Ledger) -> str:
+    """Where most of what is unexplained was lost, if the counters tell."""
+    rest = ledger.unexplained
+    places = {
+        "it never counted them as received (its card may lose some uncounted)": ledger.before,
+        "it received them, did not send them and counts no cause": ledger.inside,
+        "it counts them as sent": ledger.behind,
+    }
+    near = 0.9 * rest
+    found = [words for words, count in places.items() if count is not None and near <= count <= rest + 0.1 * abs(rest)]
+    return f": {found[0]}" if len(found) == 1 else ""

@@ -1,0 +1,118 @@
+"""Where a Linux kernel lost frames. Semantics of ``rtnl_link_stats64`` as ``linux/if_link.h`` gives them.
+
+* ``rx_missed``: the card had no room; not in ``rx_packets``. ``rx_errors``: bad frames; not in ``rx_packets``.
+* ``rx_dropped``: in ``rx_packets``, then given up by the driver or the core. ``/proc/net/dev`` adds the missed to it.
+* The backlog that ``softnet_stat`` counts as dropped is in ``rx_dropped`` of the interface too (``net/core/dev.c``).
+* ``tx_packets``: handed to the card. ``tx_dropped`` and ``tx_errors`` are not in it; a queueing discipline's drops come
+  before the interface and are in neither.
+* ``/proc/net/snmp`` and ``netstat`` (RFC 4293): lost by IP, after the interface had received them, without saying on
+  which way. ``InHdrErrors`` has the expired TTLs. ``OutDiscards`` may repeat what the interface says.
+* ``ethtool -S`` names counters as each driver likes, and most are in the interface's own already: reasons only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from .base import InterfaceCounters
+from .causes import Cause, Role, Stage
+
+MISSED = "its card's queue was full: the cores are too slow"
+
+_LINK = {
+    "rx_missed": (Stage.ARRIVING, Role.LOSS, MISSED),
+    "rx_errors": (Stage.ARRIVING, Role.LOSS, "its card took them for damaged: look at cable and transceivers"),
+    "rx_dropped": (Stage.PASSING, Role.LOSS, "given up by driver or kernel: no memory, a full backlog, or no protocol"),
+    "tx_dropped": (Stage.LEAVING, Role.LOSS, "its sending queue was full"),
+    "tx_errors": (Stage.LEAVING, Role.LOSS, "its card could not send them"),
+}
+_IP = {
+    "InHdrErrors": "bad headers, or their TTL expired",
+    "InAddrErrors": "no address or host for them",
+    "InDiscards": "no memory",
+    "InNoRoutes": "no route",
+    "OutNoRoutes": "no route",
+}
+IP_DROPS = (*_IP, "OutDiscards")
+"""Counters of IP that count datagrams lost on their way through."""
+
+_SUSPECT = re.compile(r"miss|drop|discard|no_?buf|out_of_buf|fifo|no_dma|full|alloc|err|over", re.IGNORECASE)
+_ROOT = re.compile(r"^qdisc (\S+) \S+ (?:dev (\S+) )?root\b[^\n]*\n\s*Sent [^\n]*\(dropped (\d+),", re.MULTILINE)
+
+
+def parse_link(text: str) -> Mapping[str, Mapping[str, int]]:
+    """``ip -s -s link``: by interface what ``RX:``, ``TX:`` and their errors say, as ``rx_missed``. Empty: none.
+
+    ``missed`` stands in the first row since iproute2 5.11, among the errors before.
+    """
+    found: dict[str, dict[str, int]] = {}
+    name = ""
+    titles: list[str] = []
+    for line in text.splitlines():
+        if head := re.match(r"\d+: ([^\s:@]+)[:@]", line):
+            name, titles = head[1], []
+        elif head := re.match(r"\s+(RX|TX)( errors)?: +(\w.*)", line):
+            titles = [f"{head[1].lower()}_{title}" for title in head[3].split()]
+        elif titles and name and all(word.isdigit() for word in line.split()):
+            row = found.setdefault(name, {})
+            for title, word in zip(titles, line.split(), strict=False):
+                row.setdefault(title, int(word))
+            titles = []
+        else:
+            titles = []
+    return found
+
+
+def parse_qdiscs(text: str) -> Mapping[str, int]:
+    """``tc -s qdisc show``: by interface what its root discipline dropped, with all below it. Empty: none."""
+    return {row[2]: int(row[3]) for row in _ROOT.finditer(text) if row[2]}
+
+
+def parse_ethtool(text: str) -> Mapping[str, int]:
+    """``ethtool -S``: those counters whose names speak of loss. Empty: none."""
+    rows = (re.fullmatch(r"\s+(\S[^:]*(?::[^:\s]+)*): (\d+)", line) for line in text.splitlines())
+    return {row[1].strip(): int(row[2]) for row in rows if row and _SUSPECT.search(row[1])}
+
+
+def linux_causes(
+    links: Mapping[str, Mapping[str, int]],
+    ip: Mapping[str, int],
+    backlog: int,
+    qdiscs: Mapping[str, int],
+    cards: Mapping[str, Mapping[str, int]],
+) -> tuple[Cause, ...]:
+    """*links*, *qdiscs* and *cards* by interface; *ip*: :data:`IP_DROPS`; *backlog*: dropped by ``softnet_stat``."""
+    found = []
+    for interface, rows in links.items():
+        for name, (stage, role, meaning) in _LINK.items():
+            found.append(Cause(stage, name, interface, rows.get(name, 0), role, meaning))
+    for interface, count in qdiscs.items():
+        found.append(
+            Cause(Stage.LEAVING, "qdisc drops", interface, count, Role.LOSS, "its queueing discipline's limit")
+        )
+    for name, meaning in _IP.items():
+        if name in ip:
+            found.append(Cause(Stage.PASSING, f"ip {name}", "", ip[name], Role.LOSS, meaning))
+    if "OutDiscards" in ip:
+        found.append(Cause(Stage.LEAVING, "ip OutDiscards", "", ip["OutDiscards"], Role.BEYOND, "given up on sending"))
+    full = Cause(Stage.PASSING, "softnet backlog full", "", backlog, Role.REASON, "see net.core.netdev_max_backlog")
+    return (*found, full, *_of_cards(cards))
+
+
+def _of_cards(cards: Mapping[str, Mapping[str, int]]) -> Iterable[Cause]:
+    for interface, rows in cards.items():
+        for name, count in rows.items():
+            stage = Stage.LEAVING if re.match(r"(port\.)?tx", name) else Stage.ARRIVING
+            yield Cause(stage, f"ethtool {name}", interface, count, Role.REASON)
+
+
+def folded(interfaces: Mapping[str, InterfaceCounters]) -> Mapping[str, Mapping[str, int]]:
+    """What ``/proc/net/dev`` says as :func:`parse_link` would give it, where ``ip`` cannot be asked.
+
+    What was missed cannot be told from what was dropped there; a router loses the former.
+    """
+    return {
+        name: {"rx_missed": n.rx_drops, "rx_errors": n.rx_errors, "tx_dropped": n.tx_drops, "tx_errors": n.tx_errors}
+        for name, n in interfaces.items()
+    }
