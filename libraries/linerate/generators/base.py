@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..live import LiveTraffic
 from ..profiles import Profile
+from ..step_down import StepDown
 from ..trial import Load, Outcome
 
 
@@ -62,6 +64,25 @@ class Generator(Protocol):
 
     def measure(self, load: Load, duration: float) -> Outcome:
         """One trial of the prepared profile: send for *duration* s, wait for the drain, read the counts."""
+        ...
+
+    def burst(self, frames: int, pps: float) -> Outcome:
+        """Exactly *frames* frames of the prepared profile (no probes) from each sending port at *pps*, and the drain.
+
+        The outcome's load is *pps*, its duration what the frames take at that.
+        """
+        ...
+
+    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
+        """Send at *first* for *seconds* s, then at *second* for *after* s, without a pause; wait for the drain.
+
+        In the second phase the counts are read every *every* s, or as often as the generator can. All of the bench's
+        clock.
+        """
+        ...
+
+    def live(self) -> LiveTraffic:
+        """Traffic of the prepared profile that is steered and looked at while it runs."""
         ...
 
     def capture(self, load: Load, duration: float, limit: int) -> Mapping[int, tuple[bytes, ...]]:

@@ -46,7 +46,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One continuous stream: ``frame`` without FCS in hexadecimal digits, MAC addresses zero (the port fills them in).
+    """A continuous stream, or a burst. ``frame`` without FCS in hexadecimal digits, MAC addresses zero (the port's go in).
 
     ``share`` of the port's frames, 0..1, all streams of a port together 1: a multiplier of N frames/s offers N in all.
     ``gap`` in us before the first frame. ``fix_ipv4``: offset of the header whose checksum follows the variables.
@@ -60,6 +60,8 @@ class Stream:
     group: int | None = None
     """Number of the group whose latency is measured; its rate is ``pps``, whatever the multiplier."""
     pps: float = 0.0
+    burst: int | None = None
+    """Frames that it sends in all; None: without end."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -88,6 +90,20 @@ def streams(profile: Profile, way: Way, probe: Probe | None = None) -> tuple[Str
         item = FrameClass(probe_size(profile, commonest))
         found.append(replace(stream(item, 0.0, 0.0), group=probe_group(way), pps=probe.pps))
     return tuple(found)
+
+
+def bursts(profile: Profile, way: Way, frames: int) -> tuple[Stream, ...]:
+    """The streams of *profile* for the sending port of *way*, which send *frames* frames in all and end.
+
+    Each size has its share of them, to a whole frame.
+    """
+    found, due = streams(profile, way), 0.0
+    counts: list[int] = []
+    for stream in found:
+        due += stream.share * frames
+        counts.append(round(due) - sum(counts))
+    counts[-1] += frames - sum(counts)
+    return tuple(replace(stream, burst=count) for stream, count in zip(found, counts, strict=True) if count)
 
 
 def probe_group(way: Way) -> int:

@@ -18,11 +18,11 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from linerate.generators.trex.drain import drained
 from linerate.generators.trex.groups import group_counts
 from linerate.generators.trex.library import build_stream, load_library
 from linerate.generators.trex.service import Refusal, Service
-from linerate.generators.trex.watch import Watch, busiest_load, clean
+from linerate.generators.trex.under_way import UnderWay
+from linerate.generators.trex.watch import Watch, clean
 
 REPLY = 5.0
 """Seconds that one answer of the server may take; the library's own limit is 10."""
@@ -30,20 +30,14 @@ REPLY = 5.0
 SILENCE = 5.0
 """Seconds without any message of the server (it publishes every 0.5 s) after which it counts as lost."""
 
-END_DELAY = 0.015
-"""Seconds that may pass from the last frame to the server's message of it, besides the message's own way: TRex's main
-loop looks every 10 ms, the embedded server every 4 ms."""
-
-LOOK = 0.5
-"""Seconds between two looks at the links during a trial (TRex itself looks every 0.5 s)."""
-
 FIELDS = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
 
 
-class Session:
+class Session(UnderWay):
     """A connection to one TRex server, as commands. Counters are totals, never rates; times are s of the wall clock."""
 
     def __init__(self, cancelled: threading.Event) -> None:
+        super().__init__()
         self._cancelled = cancelled
         self._library: SimpleNamespace | None = None
         self._client: Any = None
@@ -55,7 +49,10 @@ class Session:
 
     def command(self, name: str) -> Callable[..., Any]:
         """The command called *name*. Raises Refusal."""
-        known = ("connect", "acquire", "ports", "prepare", "trial", "capture", "stop", "release")
+        known = (
+            *("connect", "acquire", "ports", "prepare", "stop", "release"),
+            *("trial", "capture", "burst", "begin", "change", "watch", "finish"),
+        )
         if name not in known:
             raise Refusal("request", f"no command '{name}'; there are {', '.join(known)} and quit")
 
@@ -167,6 +164,7 @@ class Session:
     def stop(self) -> dict[str, Any]:
         """Stop all traffic."""
         self._cancelled.clear()
+        self.forget()
         if self._reachable():
             self._halt()
         return {}
@@ -201,49 +199,15 @@ class Session:
     ) -> dict[str, Any]:
         """Send *rates* (frames/s per port number) for *duration* s of the bench's clock, drain, count.
 
-        *ways*: sending and receiving port of each way; *drain*: see :func:`.drain.drained`. Answers counters before
-        and after per port, global readings, ``elapsed`` (wall s of sending, at least and at most), ``finished``,
-        ``links`` (per port: up whenever it was looked at) and what the server complained of. ``cpu_util``: the busiest
-        that the generator as a whole or a sending port was while sending, in per cent. ``latency``: what the server
-        says of *groups* (sending port -> packet group) as :mod:`.groups` reads it.
+        *ways*: sending and receiving port of each way; *drain*: see :func:`.drain.drained`. Answers what
+        :meth:`.under_way.UnderWay.finish` does and ``latency``: what the server says of *groups* (sending port ->
+        packet group) as :mod:`.groups` reads it.
         """
-        client, sending = self._connected(), {int(port): float(rate) for port, rate in rates.items()}
-        involved = sorted({*sending, *(port for way in ways for port in way)})
         if groups:
             self.prepare(self._streams)  # what a group counted before goes with its last stream
-        self._watch.clear()
-        before = self._counters()
-        trip, idle = self._trip, self._snapshot()
-        started, asked = time.time(), time.monotonic()
-        began = self._start(sending, duration)
-        limit = began + 1.5 * duration / clock_speed + 5
-        busiest = self._await_end(sending, involved, limit, idle)
-        finished = all(port in self._watch.done for port in sending)
-        if not finished:
-            client.stop(list(sending), rx_delay_ms=0)
-        ended = max(self._watch.done.values()) if finished else time.monotonic()
-        first = self._counters()
-        # sending began between the start's request and its answer, and ended before its message came
-        latency = END_DELAY + max(trip, self._trip)
-        if busiest is None:  # nothing was published while sending: a trial this short shows in what comes next
-            busiest = busiest_load(self._snapshot(), sending)
-        intended = {port: round(rate * duration) for port, rate in sending.items()}
-        after, waited = drained(first, self._counters, before, ways, intended, drain, clock_speed)
-        down = {item["index"] for item in self.ports(involved) if not item["link_up"]} | self._watch.down
-        return {
-            "started": started,
-            "clock_jump": (time.time() - started) - (time.monotonic() - asked),
-            "elapsed": [max(0.0, ended - latency - began), ended - asked],
-            "finished": finished,
-            "drained": waited,
-            "before": before,
-            "after": after,
-            "links": {str(port): port not in down for port in involved},
-            "complaints": list(self._watch.complaints),
-            "cpu_util": busiest,
-            "rx_cpu_util": float(first["global"].get("m_rx_cpu_util", 0)),
-            "latency": self._latency(groups or {}, ways),
-        }
+        self.begin(rates, ways, duration)
+        answer = self.finish(drain, clock_speed)
+        return {**answer, "latency": self._latency(groups or {}, ways)}
 
     def _latency(self, groups: Mapping[str, int], ways: list[tuple[int, int]]) -> list[dict[str, Any]]:
         if not groups:
@@ -299,39 +263,22 @@ class Session:
             raise Refusal("lost" if self._lost() else "refused", clean(answer))
         return moment
 
-    def _await_end(
-        self, sending: Mapping[int, float], involved: list[int], limit: float, idle: Mapping[str, Any]
-    ) -> float | None:
-        """Wait until all ports are done or *limit* is over; note links that are down.
-
-        The generator's highest CPU load in per cent of what was published since *idle*; None where nothing was.
-        """
-        busiest, look = None, time.monotonic()
-        while True:
-            if (published := self._snapshot()) is not idle:
-                busiest = max(busiest or 0.0, busiest_load(published, sending))
-            if all(port in self._watch.done for port in sending) or time.monotonic() >= limit:
-                return busiest
-            self._check_cancelled()
-            if self._lost():
-                raise Refusal("lost", "; ".join(self._watch.complaints) or "the server fell silent")
-            if any("taken" in item for item in self._watch.complaints):
-                raise Refusal("taken", "; ".join(self._watch.complaints))
-            if time.monotonic() >= look or self._watch.doubtful:
-                self._watch.doubtful = False
-                self._look_at_links(involved)
-                look = time.monotonic() + LOOK
-            with self._watch.changed:
-                if not all(port in self._watch.done for port in sending):
-                    self._watch.changed.wait(0.05)
-
-    def _look_at_links(self, ports: list[int]) -> None:
-        for number in ports:
-            # not the library's sync(): it would set the port's state, whose end may be reported meanwhile
-            answer = self._client.ports[number].transmit("get_port_status", {"port_id": number})
-            self._good(answer)
-            if not answer.data()["attr"]["link"]["up"]:
-                self._watch.down.add(number)
+    def _update(self, sending: Mapping[int, float]) -> None:
+        """New rates for ports that send, by one message."""
+        batch = [
+            self.load().RpcCmdData(
+                "update_traffic",
+                {
+                    "handler": self._client.ports[number].handler,
+                    "port_id": number,
+                    "mul": {"type": "pps", "value": rate, "op": "abs"},
+                    "force": True,
+                },
+                "core",
+            )
+            for number, rate in sending.items()
+        ]
+        self._good(self._client._transmit_batch(batch))
 
     # -- small things --------------------------------------------------------------------------------------------------
 

@@ -6,19 +6,21 @@ Byte counts: TRex's port counters hold the 4-byte FCS whatever the network card 
 
 from __future__ import annotations
 
-import contextlib
 import getpass
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from ...errors import BenchError
-from ...latency import LatencyCount
 from ...profiles import Profile
-from ...trial import DirectionCount, Fault, Load, Outcome, Problem
+from ...step_down import StepDown
+from ...trial import Load, Outcome
 from ..base import GeneratorPort, Probe, Way
 from ..steal import Ticks
-from ..streams import probe_group, streams
+from ..streams import bursts, probe_group, streams
+from .counts import outcome
+from .live import TrexLive, step_down
 from .probe import probe
 from .process import ClientError, ClientProcess
 
@@ -27,9 +29,6 @@ IMPORT_LIMIT = 30.0
 
 CALL_LIMIT = 20.0
 """Seconds for any command but a trial; the client gives each of the server's answers 5."""
-
-CLOCK_JUMP = 0.5
-"""Seconds by which the time of day may part from the steady clock in one trial (a set clock, a suspended machine)."""
 
 
 def _user() -> str:
@@ -71,6 +70,7 @@ class TrexGenerator:
         """Connect. *process*: one already started, to save its 1 to 2 s of imports; this generator ends it."""
         self.settings = settings
         self._ways: tuple[Way, ...] = ()
+        self._profile: Profile | None = None
         self._groups: dict[str, int] = {}
         self._versions: dict[str, str] = {}
         self._handlers: dict[str, str] = {}
@@ -159,7 +159,7 @@ class TrexGenerator:
         except ValueError as error:
             raise BenchError(f"{profile.name}: {error}") from None
         self._ask("prepare", streams=data)
-        self._ways = ways
+        self._ways, self._profile = ways, profile
         self._groups = {str(way.tx_port): probe_group(way) for way in ways} if probe else {}
 
     def measure(self, load: Load, duration: float) -> Outcome:
@@ -168,6 +168,28 @@ class TrexGenerator:
         answer = self._ask("trial", self._trial_limit(duration), **self._trial(load, duration))
         found = outcome(answer, load, duration, self._ways, self.settings.clock_speed)
         return replace(found, readings={**found.readings, "cpu_steal": Ticks.read().steal_since(before)})
+
+    def burst(self, frames: int, pps: float) -> Outcome:
+        """*frames* frames from each sending port at *pps*, by TRex's single bursts. Raises BenchError."""
+        if frames < 1 or self._profile is None or not self._ways:
+            raise BenchError(f"a burst needs a prepared profile and at least 1 frame, not {frames}")
+        load, seconds = Load(pps), frames / pps
+        told = self._trial(load, seconds)
+        for name in ("duration", "groups"):
+            del told[name]
+        data = {str(way.tx_port): [item.to_json() for item in bursts(self._profile, way, frames)] for way in self._ways}
+        answer = self._ask("burst", self._trial_limit(seconds), streams=data, frames=frames, **told)
+        return outcome(answer, load, seconds, self._ways, self.settings.clock_speed)
+
+    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
+        """See :meth:`..base.Generator.step_down`. Raises BenchError."""
+        told = self._trial(first, seconds + after)
+        limit = self._trial_limit(seconds + after)
+        return step_down(partial(self._ask, limit=limit), told, self._ways, first, seconds, second, every)
+
+    def live(self) -> TrexLive:
+        """See :meth:`..base.Generator.live`."""
+        return TrexLive(self._ask, self._trial(Load(1.0), 1.0), self._ways)
 
     def capture(self, load: Load, duration: float, limit: int) -> Mapping[int, tuple[bytes, ...]]:
         """Send, and return up to *limit* frames (without FCS) that each receiving port saw. Raises BenchError.
@@ -188,7 +210,7 @@ class TrexGenerator:
         says. There are no streams afterwards. Where it fails, it may be tried again.
         """
         self.close()
-        self._ways = ()
+        self._ways, self._profile = (), None
         try:
             self._connect()
         except BaseException:
@@ -245,84 +267,3 @@ class TrexGenerator:
                 # each server draws its own; the client's requests carry that of the server it met
                 raise BenchError(f"the TRex server at {where} was started again meanwhile: {error}") from error
             raise BenchError(f"the TRex server at {where}, asked to {command}: {error}") from error
-
-
-def outcome(
-    answer: Mapping[str, Any], load: Load, duration: float, ways: tuple[Way, ...], clock_speed: float = 1.0
-) -> Outcome:
-    """The counts of a trial as the client's process answered them, with what they show to be wrong.
-
-    ``elapsed`` is on the bench's clock, but taken on the wall. It is known to lie within a range: sending began between
-    the start's request and its answer, and ended before the message of its end came, by no more than that message took
-    (the server's pause between two looks, and the way of a message as measured in this trial). Where *duration* lies in
-    this range it is taken, else the middle. The truth is within ``elapsed`` +- the reading ``elapsed_uncertainty``,
-    both s of the bench's clock: on an idle machine some 20 ms x *clock_speed*.
-
-    Readings: ``cpu_util`` per cent, the busiest that the generator as a whole or a sending port's cores were while
-    sending (in a trial of less than 0.5 s of the wall: right after); ``rx_cpu_util`` per cent, after sending;
-    ``queue_full`` times that a transmit queue was full, which is no fault as long as all frames were sent;
-    ``ierrors`` frames that receiving ports got with errors or missed; ``drain`` s of the bench's clock.
-    """
-    before, after = answer["before"], answer["after"]
-    least, most = (float(value) * clock_speed for value in answer["elapsed"])
-    elapsed = duration if least <= duration <= most else (least + most) / 2
-    problems = [Problem(Fault.GENERATOR, text) for text in answer["complaints"]]
-    problems += [Problem(Fault.LINK_DOWN, f"generator port {port}") for port, up in answer["links"].items() if not up]
-
-    def difference(port: int, name: str) -> int:
-        found = int(after[str(port)][name]) - int(before[str(port)][name])
-        if found < 0:
-            problems.append(Problem(Fault.COUNTERS, f"{name} of generator port {port} fell by {-found}"))
-        return max(0, found)
-
-    directions = tuple(
-        DirectionCount(
-            tx_port=way.tx_port,
-            rx_port=way.rx_port,
-            intended=round(load.pps * duration),
-            offered=difference(way.tx_port, "opackets"),
-            forwarded=difference(way.rx_port, "ipackets"),
-            offered_bytes=difference(way.tx_port, "obytes"),
-            forwarded_bytes=difference(way.rx_port, "ibytes"),
-        )
-        for way in ways
-    )
-    for way in ways:
-        if failed := difference(way.tx_port, "oerrors"):
-            problems.append(Problem(Fault.GENERATOR, f"port {way.tx_port} failed to send {failed} frames"))
-    missed = [difference(way.rx_port, "ierrors") for way in ways]
-    if any(missed) and all(item.lost <= count for item, count in zip(directions, missed, strict=True)):
-        # beyond these, what is lost is the router's loss
-        named = ", ".join(f"{count} at port {way.rx_port}" for way, count in zip(ways, missed, strict=True) if count)
-        problems.append(Problem(Fault.GENERATOR, f"frames received with errors or missed at the generator: {named}"))
-    queue_full = _global(after, "m_total_queue_full") - _global(before, "m_total_queue_full")
-    if abs(float(answer.get("clock_jump", 0))) > CLOCK_JUMP:
-        problems.append(Problem(Fault.CLOCK, f"it moved by {answer['clock_jump']:+.1f} s during the trial"))
-    if not answer["finished"]:
-        problems.append(Problem(Fault.STRETCHED, f"still sending after {elapsed:.1f} s, stopped"))
-    return Outcome(
-        load=load,
-        duration=duration,
-        elapsed=elapsed,
-        started=float(answer["started"]),
-        directions=directions,
-        problems=tuple(problems),
-        readings={
-            "cpu_util": float(answer["cpu_util"]),
-            "rx_cpu_util": float(answer["rx_cpu_util"]),
-            "elapsed_uncertainty": max(elapsed - least, most - elapsed),
-            "ierrors": float(sum(missed)),
-            "queue_full": max(0.0, queue_full),
-            "drain": float(answer["drained"]) * clock_speed,
-        },
-        latency=tuple(
-            LatencyCount(**{**item, "histogram": {int(key): count for key, count in item["histogram"].items()}})
-            for item in answer.get("latency", ())
-        ),
-    )
-
-
-def _global(counters: Mapping[str, Any], name: str) -> float:
-    with contextlib.suppress(KeyError, TypeError, ValueError):
-        return float(counters["global"][name])
-    return 0.0

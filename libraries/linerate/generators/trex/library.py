@@ -55,4 +55,8 @@ def build_stream(library: SimpleNamespace, item: Mapping[str, Any]) -> Any:
     if group is not None:
         measured = streams.STLFlowLatencyStats(pg_id=group)
         return streams.STLStream(packet=packet, mode=streams.STLTXCont(pps=item["pps"]), flow_stats=measured)
-    return streams.STLStream(packet=packet, mode=streams.STLTXCont(pps=item["share"]), isg=item["gap"])
+    if item.get("burst"):
+        mode = streams.STLTXSingleBurst(pps=item["share"], total_pkts=item["burst"])
+    else:
+        mode = streams.STLTXCont(pps=item["share"])
+    return streams.STLStream(packet=packet, mode=mode, isg=item["gap"])

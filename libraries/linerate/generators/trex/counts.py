@@ -1,0 +1,95 @@
+"""The counts of a trial as the client's process answers them, made an outcome."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from ...latency import LatencyCount
+from ...trial import DirectionCount, Fault, Load, Outcome, Problem
+from ..base import Way
+
+CLOCK_JUMP = 0.5
+"""Seconds by which the time of day may part from the steady clock in one trial (a set clock, a suspended machine)."""
+
+
+def outcome(
+    answer: Mapping[str, Any], load: Load, duration: float, ways: tuple[Way, ...], clock_speed: float = 1.0
+) -> Outcome:
+    """The counts of a trial as the client's process answered them, with what they show to be wrong.
+
+    ``elapsed`` is on the bench's clock, but taken on the wall. It is known to lie within a range: sending began between
+    the start's request and its answer, and ended before the message of its end came, by no more than that message took
+    (the server's pause between two looks, and the way of a message as measured in this trial). Where *duration* lies in
+    this range it is taken, else the middle. The truth is within ``elapsed`` +- the reading ``elapsed_uncertainty``,
+    both s of the bench's clock: on an idle machine some 20 ms x *clock_speed*.
+
+    Readings: ``cpu_util`` per cent, the busiest that the generator as a whole or a sending port's cores were while
+    sending (in a trial of less than 0.5 s of the wall: right after); ``rx_cpu_util`` per cent, after sending;
+    ``queue_full`` times that a transmit queue was full, which is no fault as long as all frames were sent;
+    ``ierrors`` frames that receiving ports got with errors or missed; ``drain`` s of the bench's clock.
+    """
+    before, after = answer["before"], answer["after"]
+    least, most = (float(value) * clock_speed for value in answer["elapsed"])
+    elapsed = duration if least <= duration <= most else (least + most) / 2
+    problems = [Problem(Fault.GENERATOR, text) for text in answer["complaints"]]
+    problems += [Problem(Fault.LINK_DOWN, f"generator port {port}") for port, up in answer["links"].items() if not up]
+
+    def difference(port: int, name: str) -> int:
+        found = int(after[str(port)][name]) - int(before[str(port)][name])
+        if found < 0:
+            problems.append(Problem(Fault.COUNTERS, f"{name} of generator port {port} fell by {-found}"))
+        return max(0, found)
+
+    directions = tuple(
+        DirectionCount(
+            tx_port=way.tx_port,
+            rx_port=way.rx_port,
+            intended=round(load.pps * duration),
+            offered=difference(way.tx_port, "opackets"),
+            forwarded=difference(way.rx_port, "ipackets"),
+            offered_bytes=difference(way.tx_port, "obytes"),
+            forwarded_bytes=difference(way.rx_port, "ibytes"),
+        )
+        for way in ways
+    )
+    for way in ways:
+        if failed := difference(way.tx_port, "oerrors"):
+            problems.append(Problem(Fault.GENERATOR, f"port {way.tx_port} failed to send {failed} frames"))
+    missed = [difference(way.rx_port, "ierrors") for way in ways]
+    if any(missed) and all(item.lost <= count for item, count in zip(directions, missed, strict=True)):
+        # beyond these, what is lost is the router's loss
+        named = ", ".join(f"{count} at port {way.rx_port}" for way, count in zip(ways, missed, strict=True) if count)
+        problems.append(Problem(Fault.GENERATOR, f"frames received with errors or missed at the generator: {named}"))
+    queue_full = _global(after, "m_total_queue_full") - _global(before, "m_total_queue_full")
+    if abs(float(answer.get("clock_jump", 0))) > CLOCK_JUMP:
+        problems.append(Problem(Fault.CLOCK, f"it moved by {answer['clock_jump']:+.1f} s during the trial"))
+    if not answer["finished"]:
+        problems.append(Problem(Fault.STRETCHED, f"still sending after {elapsed:.1f} s, stopped"))
+    return Outcome(
+        load=load,
+        duration=duration,
+        elapsed=elapsed,
+        started=float(answer["started"]),
+        directions=directions,
+        problems=tuple(problems),
+        readings={
+            "cpu_util": float(answer["cpu_util"]),
+            "rx_cpu_util": float(answer["rx_cpu_util"]),
+            "elapsed_uncertainty": max(elapsed - least, most - elapsed),
+            "ierrors": float(sum(missed)),
+            "queue_full": max(0.0, queue_full),
+            "drain": float(answer["drained"]) * clock_speed,
+        },
+        latency=tuple(
+            LatencyCount(**{**item, "histogram": {int(key): count for key, count in item["histogram"].items()}})
+            for item in answer.get("latency", ())
+        ),
+    )
+
+
+def _global(counters: Mapping[str, Any], name: str) -> float:
+    with contextlib.suppress(KeyError, TypeError, ValueError):
+        return float(counters["global"][name])
+    return 0.0

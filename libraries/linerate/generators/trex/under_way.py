@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
+"""Traffic from its begin to its end, in steps: the client's commands ``begin``, ``change``, ``watch``, ``finish``.
+
+A trial is a begin and a finish; a burst ends by itself; a load that changes has the others between them.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from linerate.generators.trex.drain import drained
+from linerate.generators.trex.service import Refusal
+from linerate.generators.trex.watch import Watch, busiest_load
+
+END_DELAY = 0.015
+"""Seconds that may pass from the last frame to the server's message of it, besides the message's own way: TRex's main
+loop looks every 10 ms, the embedded server every 4 ms."""
+
+CHANGED = 0.03
+"""Seconds after the server's answer within which a new rate is surely sent: TRex tells its cores by a message, the
+embedded server its sending processes a moment ahead."""
+
+LOOK = 0.5
+"""Seconds between two looks at the links during a trial (TRex itself looks every 0.5 s)."""
+
+
+@dataclass(slots=True)
+class _Running:
+    """Traffic under way. ``duration``: s of the bench's clock until it ends by itself; None: it must be stopped."""
+
+    sending: dict[int, float]
+    ways: list[tuple[int, int]]
+    involved: list[int]
+    duration: float | None
+    frames: Mapping[int, int]
+    before: dict[str, Any]
+    idle: Mapping[str, Any]
+    trip: float
+    started: float
+    asked: float
+    began: float = 0.0
+    busiest: float | None = None
+    look: float = 0.0
+
+
+class UnderWay(ABC):
+    """The part of the client's session that sends. Times are s of the wall clock, but where they say otherwise."""
+
+    _watch: Watch
+    _client: Any
+    _trip: float
+    _streams: dict[str, list[dict[str, Any]]]
+
+    def __init__(self) -> None:
+        self._running: _Running | None = None
+
+    # -- commands
+
+    def begin(
+        self,
+        rates: Mapping[str, float],
+        ways: list[tuple[int, int]],
+        duration: float | None = None,
+        frames: int | None = None,
+    ) -> dict[str, Any]:
+        """Send *rates* (frames/s per port number) for *duration* s of the bench's clock, or until told otherwise.
+
+        *frames*: how many each port sends in all, of streams that end by themselves within *duration*.
+        """
+        self._connected()
+        sending = {int(port): float(rate) for port, rate in rates.items()}
+        involved = sorted({*sending, *(port for way in ways for port in way)})
+        count = {port: round(rate * (duration or 0.0)) if frames is None else frames for port, rate in sending.items()}
+        self._watch.clear()
+        before = self._counters()
+        self._running = running = _Running(
+            sending,
+            ways,
+            involved,
+            duration,
+            count,
+            before,
+            self._snapshot(),
+            self._trip,
+            time.time(),
+            time.monotonic(),
+        )
+        running.began = self._start(sending, -1 if duration is None or frames is not None else duration)
+        return {"counters": before, "asked": running.asked, "answered": running.began}
+
+    def change(self, rates: Mapping[str, float], clock_speed: float = 1.0) -> dict[str, Any]:
+        """Go over to *rates* without a pause. Counters from right before, and from when it was surely done."""
+        running = self._under_way()
+        before, asked = self._counters(), time.monotonic()
+        running.sending = {int(port): float(rate) for port, rate in rates.items()}
+        running.frames = dict.fromkeys(running.sending, 0)  # how many is for others to say now
+        self._update(running.sending)
+        # a clock that runs fast is a simulated one, whose server changes at once
+        time.sleep(CHANGED / clock_speed)
+        answered = time.monotonic()
+        return {"before": before, "after": self._counters(), "asked": asked, "answered": answered}
+
+    def watch(self, seconds: float, every: float) -> list[dict[str, Any]]:
+        """Let *seconds* pass; counters of every so many of them, each with its ``moment`` on this machine's clock."""
+        running, found = self._under_way(), []
+        begin = time.monotonic()
+        end, due = begin + seconds, begin + every
+        while True:
+            self._heed(running)
+            now = time.monotonic()
+            if now >= min(due, end):
+                found.append({**self._counters(), "moment": time.monotonic()})
+                # where counting takes longer than that, as often as it can
+                due = max(due + every, time.monotonic())
+            if time.monotonic() >= end or self._done(running):
+                return found
+            time.sleep(max(0.0, min(due, end, time.monotonic() + 0.05) - time.monotonic()))
+
+    def finish(self, drain: float = 2.0, clock_speed: float = 1.0) -> dict[str, Any]:
+        """The end of the traffic, at once where it has none of its own; the drain, and the counts.
+
+        Answers counters before and after per port, global readings, ``elapsed`` (wall s of sending, at least and at
+        most), ``finished``, ``links`` (per port: up whenever it was looked at) and what the server complained of.
+        ``cpu_util``: the busiest that the generator as a whole or a sending port was while sending, in per cent.
+        """
+        running = self._under_way()
+        self._running = None
+        if running.duration is None:
+            self._heed(running)
+            self._client.stop(list(running.sending), rx_delay_ms=0)
+            finished, ended = True, time.monotonic()
+        else:
+            self._await_end(running, running.began + 1.5 * running.duration / clock_speed + 5)
+            finished = self._done(running)
+            if not finished:
+                self._client.stop(list(running.sending), rx_delay_ms=0)
+            ended = max(self._watch.done.values()) if finished else time.monotonic()
+        first = self._counters()
+        # sending began between the start's request and its answer, and ended before its message came
+        latency = END_DELAY + max(running.trip, self._trip)
+        if running.busiest is None:  # nothing was published while sending: so short a trial shows in what comes next
+            running.busiest = busiest_load(self._snapshot(), running.sending)
+        after, waited = drained(first, self._counters, running.before, running.ways, running.frames, drain, clock_speed)
+        down = {item["index"] for item in self.ports(running.involved) if not item["link_up"]} | self._watch.down
+        return {
+            "started": running.started,
+            "clock_jump": (time.time() - running.started) - (time.monotonic() - running.asked),
+            "elapsed": [max(0.0, ended - latency - running.began), ended - running.asked],
+            "ended": ended,
+            "finished": finished,
+            "drained": waited,
+            "before": running.before,
+            "after": after,
+            "links": {str(port): port not in down for port in running.involved},
+            "complaints": list(self._watch.complaints),
+            "cpu_util": running.busiest,
+            "rx_cpu_util": float(first["global"].get("m_rx_cpu_util", 0)),
+        }
+
+    def burst(
+        self,
+        streams: Mapping[str, list[dict[str, Any]]],
+        frames: int,
+        rates: Mapping[str, float],
+        ways: list[tuple[int, int]],
+        clock_speed: float = 1.0,
+        drain: float = 2.0,
+    ) -> dict[str, Any]:
+        """Send *frames* frames of each port's *streams*, which end by themselves, and put back what was prepared."""
+        prepared = self._streams
+        try:
+            self.prepare(streams)
+            self.begin(rates, ways, frames / min(rates.values()), frames)
+            return self.finish(drain, clock_speed)
+        finally:
+            self._streams = prepared
+            if self._reachable():
+                self.prepare(prepared)
+
+    def forget(self) -> None:
+        """Nothing is under way any more: it was stopped otherwise."""
+        self._running = None
+
+    # -- while it runs
+
+    def _under_way(self) -> _Running:
+        if self._running is None:
+            raise Refusal("request", "no traffic is under way; right would be a 'begin' first")
+        return self._running
+
+    def _done(self, running: _Running) -> bool:
+        return all(port in self._watch.done for port in running.sending)
+
+    def _heed(self, running: _Running) -> None:
+        """Note the generator's load and the links; raise Refusal where the trial is lost."""
+        if (published := self._snapshot()) is not running.idle:
+            running.busiest = max(running.busiest or 0.0, busiest_load(published, running.sending))
+        self._check_cancelled()
+        if self._done(running):
+            return
+        if self._lost():
+            raise Refusal("lost", "; ".join(self._watch.complaints) or "the server fell silent")
+        if any("taken" in item for item in self._watch.complaints):
+            raise Refusal("taken", "; ".join(self._watch.complaints))
+        if time.monotonic() >= running.look or self._watch.doubtful:
+            self._watch.doubtful = False
+            self._look_at_links(running.involved)
+            running.look = time.monotonic() + LOOK
+
+    def _await_end(self, running: _Running, limit: float) -> None:
+        """Wait until all ports are done or *limit* is over."""
+        while True:
+            self._heed(running)
+            if self._done(running) or time.monotonic() >= limit:
+                return
+            with self._watch.changed:
+                if not self._done(running):
+                    self._watch.changed.wait(0.05)
+
+    def _look_at_links(self, ports: Sequence[int]) -> None:
+        for number in ports:
+            # not the library's sync(): it would set the port's state, whose end may be reported meanwhile
+            answer = self._client.ports[number].transmit("get_port_status", {"port_id": number})
+            self._good(answer)
+            if not answer.data()["attr"]["link"]["up"]:
+                self._watch.down.add(number)
+
+    # -- of the session
+
+    @abstractmethod
+    def prepare(self, streams: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
+        """Replace all streams."""
+
+    @abstractmethod
+    def ports(self, ports: list[int] | None = None) -> list[dict[str, Any]]:
+        """The ports as they are."""
+
+    @abstractmethod
+    def _start(self, sending: Mapping[int, float], duration: float) -> float: ...
+
+    @abstractmethod
+    def _update(self, sending: Mapping[int, float]) -> None: ...
+
+    @abstractmethod
+    def _counters(self) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def _snapshot(self) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def _connected(self) -> Any: ...
+
+    @abstractmethod
+    def _reachable(self) -> bool: ...
+
+    @abstractmethod
+    def _check_cancelled(self) -> None: ...
+
+    @abstractmethod
+    def _lost(self) -> bool: ...
+
+    @abstractmethod
+    def _good(self, answer: Any) -> None: ...
