@@ -14,7 +14,8 @@ import zmq
 from linerate.errors import BenchError
 from linerate.generators.base import Way
 from linerate.generators.trex import imp_bridge
-from linerate.generators.trex.driver import TrexGenerator, TrexSettings, outcome
+from linerate.generators.trex.counts import outcome
+from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.generators.trex.probe import probe
 from linerate.generators.trex.process import ClientProcess
 from linerate.generators.trex.watch import Watch, busiest_load, clean

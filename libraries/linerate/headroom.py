@@ -64,7 +64,7 @@ class Headroom:
         """*verdict*, or INCONCLUSIVE in place of a FAIL that was found near or above the generator's own ceiling.
 
         A sentence about a load is held against the load that its failing trials really offered; ``forwards``, against
-        the rate that must come back. Cycles are counted by the router itself, whatever the generator loses.
+        the rate that must come back; ``recovers``, against the load after the overload. Cycles are counted by the router itself, whatever the generator loses.
         """
         requirement = verdict.requirement
         if verdict.outcome is not Ruling.FAIL or requirement.quantity is Quantity.COST:
@@ -76,6 +76,9 @@ class Headroom:
         if requirement.quantity is Quantity.FORWARDING_RATE:
             ceiling = min(ceiling, found.received_pps)
             load, what = requirement.threshold_load(verdict.link_bps).pps, "are to come back at each port"
+        if requirement.quantity is Quantity.RECOVERY:
+            # in the overload it may lose what it likes
+            load, what = verdict.figures["reduced_load_pps"], "were sent into each port after the overload"
         if load <= SHARE * ceiling:
             return verdict
         reason = (

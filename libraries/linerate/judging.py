@@ -12,6 +12,7 @@ from .errors import BenchError, LinerateError
 from .ledger import lost_at_router
 from .methods.cost import cost
 from .methods.latency import latency
+from .methods.recovery import recovery
 from .methods.saturate import saturate
 from .methods.sequential import Conditions
 from .methods.trials import BREAKDOWNS
@@ -102,7 +103,7 @@ class Judge:
             book.saw(trial, so_far)
 
         try:
-            return self._method(requirement, keep, book.measuring(self.session.measure))
+            return self._method(requirement, keep, book.measuring)
         except BREAKDOWNS as error:
             words = str(error) if isinstance(error, LinerateError) else f"{type(error).__name__}: {error}"
             words = "; ".join([*(dead for dead in self.session.bench.problems() if dead not in words), words])
@@ -110,8 +111,10 @@ class Judge:
                 requirement, f"the bench broke down after {len(seen)} trials: {words}", tuple(seen)
             )
 
-    def _method(self, requirement: Requirement, keep: Callable[[Trial, Tally], None], measure: Measure) -> Verdict:
-        session = self.session
+    def _method(
+        self, requirement: Requirement, keep: Callable[[Trial, Tally], None], around: Callable[[Measure], Measure]
+    ) -> Verdict:
+        session, measure = self.session, around(self.session.measure)
         goal, load, link_bps = session.plan.goal_for(requirement), session.load_for(requirement), session.link_bps
         conditions = Conditions(session.plan.testbed.tolerances(), session.bench.facts.clock_speed, keep)
         match requirement.quantity:
@@ -124,6 +127,8 @@ class Judge:
                 return saturate(requirement, load, goal, measure, link_bps, conditions)
             case Quantity.LATENCY | Quantity.JITTER:
                 return latency(requirement, load, goal, measure, link_bps, conditions, self._clock(requirement))
+            case Quantity.RECOVERY:
+                return recovery(requirement, load, session.plan.goal, session.step_down, link_bps, conditions, around)
             case Quantity.COST:
                 clear = session.router_connected.clear
                 return cost(requirement, load, goal, measure, clear, self._cycles, link_bps, conditions)

@@ -11,6 +11,7 @@ from .calibration import Calibration, read_calibration
 from .errors import ConfigError, SentenceError
 from .generators.streams import probe_size
 from .goals import Goal, read_goal
+from .methods.recovery import Phases
 from .platforms import Platform, Software, read_platform
 from .profiles import Catalogue, Profile
 from .project import Project
@@ -67,7 +68,9 @@ class Plan:
         )
 
     def goal_for(self, requirement: Requirement) -> Goal:
-        """The goal, with the duration sum that the sentence asks for."""
+        """The goal, with the duration sum that the sentence asks for, or that its method has."""
+        if requirement.quantity is Quantity.RECOVERY:
+            return Phases.of(self.goal, requirement.threshold.number).goal(self.goal)
         if requirement.lasting is None:
             return self.goal
         return self.goal.model_copy(update={"duration_sum": requirement.lasting})

@@ -27,6 +27,8 @@ class Quantity(Enum):
     """RFC 1242 3.8: a statistic of the probe frames' latency, at a load."""
     JITTER = "jitter"
     """How much one probe frame's latency differs from the next's, at a load."""
+    RECOVERY = "recovers"
+    """RFC 2544 26.5: how long frames are lost after an overload has ended."""
 
 
 class Scope(Enum):
@@ -47,6 +49,10 @@ class Unit(Enum):
     PERCENT = "%"
     CYCLES = "cycles/packet"
     MICROSECONDS = "µs"
+    SECONDS = "s"
+
+
+TIMES = (Unit.MICROSECONDS, Unit.SECONDS)
 
 
 RATE_UNITS = (Unit.PERCENT_LINE, Unit.PPS, Unit.BPS_L1, Unit.BPS_L2)
@@ -74,7 +80,7 @@ class Value:
     def __str__(self) -> str:
         if self.unit in (Unit.PERCENT_LINE, Unit.PERCENT):
             return f"{self.number:g}{self.unit.value}"
-        if self.unit in (Unit.CYCLES, Unit.MICROSECONDS):
+        if self.unit in (Unit.CYCLES, *TIMES):
             return f"{self.number:g} {self.unit.value}"
         return si(self.number, self.unit.value, 6)
 

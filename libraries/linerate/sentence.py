@@ -13,7 +13,7 @@ import re
 from .errors import SentenceError
 from .latency import Statistic
 from .profiles import Catalogue, Profile
-from .requirement import RATE_UNITS, Quantity, Requirement, Scope, TrafficWords, Unit, Value
+from .requirement import RATE_UNITS, TIMES, Quantity, Requirement, Scope, TrafficWords, Unit, Value
 
 _UNITS = {
     Quantity.THROUGHPUT: RATE_UNITS,
@@ -22,14 +22,10 @@ _UNITS = {
     Quantity.COST: (Unit.CYCLES,),
     Quantity.LATENCY: (Unit.MICROSECONDS,),
     Quantity.JITTER: (Unit.MICROSECONDS,),
+    Quantity.RECOVERY: (Unit.SECONDS,),
 }
 
 _NEEDS_LOAD = (Quantity.LOSS, Quantity.LATENCY, Quantity.JITTER)
-
-_NOT_YET = {
-    "recovers": "recovery time",
-}
-
 
 _COMPARE = re.compile(r"\s*(≥|≤|>=|<=)\s*")
 _WRONG_COMPARE = re.compile(r"[<>=]=?")
@@ -86,6 +82,8 @@ def _parse(sentence: str, catalogue: Catalogue) -> Requirement:
     if at_least is not (quantity in (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE)):
         raise SentenceError(f"'{quantity.value}' takes {'≤' if at_least else '≥'}, not {comparison}")
     load, load_scope = _load(found["load"], bidirectional, quantity)
+    if quantity is Quantity.RECOVERY and lasting is not None:
+        raise SentenceError("'recovers' takes no 'for': how long it is looked at follows from its limit")
     return Requirement(
         sentence,
         profile,
@@ -147,9 +145,8 @@ def _left(words: list[str], catalogue: Catalogue) -> tuple[list[str], bool | Non
                 statistic = Statistic.read(rest.pop(0))
             elif quantity is Quantity.JITTER:
                 statistic = Statistic("jitter")
-        elif word in _NOT_YET:
-            measured = ", ".join(quantities)
-            raise SentenceError(f"{_NOT_YET[word]} is not measured by this version; measured are: {measured}")
+            elif quantity is Quantity.RECOVERY and (not rest or rest.pop(0) != "in"):
+                raise SentenceError("'recovers' wants an 'in'; right would be for example 'recovers in ≤ 2 s'")
         elif catalogue.is_word(word):
             traffic.append(word)
         else:
@@ -178,6 +175,8 @@ def _lasting(right: str) -> tuple[str, float | None]:
 
 def _value(number: str, unit: str, quantity: Quantity) -> Value:
     value = _read_unit(float(number), " ".join(unit.split()))
+    if quantity is Quantity.RECOVERY and value.unit is Unit.MICROSECONDS:
+        value = Value(value.number / 1e6, Unit.SECONDS)
     if value.unit not in _UNITS[quantity]:
         right = ", ".join(_spell(item) for item in _UNITS[quantity])
         raise SentenceError(f"'{unit}' does not fit '{quantity.value}'; right would be {right}")
@@ -193,6 +192,7 @@ def _spell(unit: Unit) -> str:
         Unit.PPS: "'Mpps' (kpps, pps)",
         Unit.BPS_L1: "'Gbps L1'",
         Unit.BPS_L2: "'Gbps L2'",
+        Unit.SECONDS: "'s' (ms)",
     }.get(unit, f"'{unit.value}'")
 
 
@@ -203,6 +203,8 @@ def _read_unit(number: float, unit: str) -> Value:
         return Value(number, Unit.PERCENT)
     if unit in ("cycles/packet", "cycles per packet"):
         return Value(number, Unit.CYCLES)
+    if unit == "s":
+        return Value(number, Unit.SECONDS)
     if unit in _MICRO:
         return Value(number * _MICRO[unit], Unit.MICROSECONDS)
     found = _PPS.match(unit)
@@ -229,6 +231,7 @@ def _read_unit(number: float, unit: str) -> Value:
         "cycles/packet",
         "µs",
         "ms",
+        "s",
     ]
     lower = {item.lower(): item for item in known}
     close = difflib.get_close_matches(unit.lower(), lower, 1)
@@ -243,7 +246,7 @@ def _scope(text: str | None, bidirectional: bool, value: Value) -> Scope:
             raise SentenceError(f"'{text}' fits a bidirectional sentence only")
         return scope
     if value.unit not in RATE_UNITS:
-        if value.unit is Unit.MICROSECONDS and scope is Scope.IN_TOTAL:
+        if value.unit in TIMES and scope is Scope.IN_TOTAL:
             raise SentenceError("a time has no total; it is judged on the worse direction")
         # cost has no direction; loss and times are judged on the worse direction unless they say otherwise
         return scope if scope is not Scope.ONE or value.unit is Unit.CYCLES else Scope.EACH_WAY

@@ -22,6 +22,7 @@ from .router_watch import RouterWatch
 from .routers import make
 from .routers.base import Router, Shell
 from .routers.frames import Frames, refuse
+from .step_down import StepDown
 from .testbed.bench import Bench, open_bench
 from .trial import Load, Outcome, Trial, judge
 
@@ -178,10 +179,22 @@ class Session:
     def measure(self, load: Load, duration: float) -> Outcome:
         """One trial; raises BenchError where a part of the bench has died."""
         with self.recovery.watching():
-            dead = self.bench.problems()
-            if dead:
-                raise BenchError("; ".join(dead))
-            return self._generator.measure(load, duration)
+            return self._alive().measure(load, duration)
+
+    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
+        """Traffic whose load goes down, see :meth:`~linerate.generators.base.Generator.step_down`."""
+        with self.recovery.watching():
+            return self._alive().step_down(first, seconds, second, after, every)
+
+    def burst(self, frames: int, pps: float) -> Outcome:
+        """So many frames from each port, see :meth:`~linerate.generators.base.Generator.burst`."""
+        with self.recovery.watching():
+            return self._alive().burst(frames, pps)
+
+    def _alive(self) -> Generator:
+        if dead := self.bench.problems():
+            raise BenchError("; ".join(dead))
+        return self._generator
 
     def warm_up(self, requirement: Requirement) -> Trial | None:
         """A first trial that is not judged (caches, frequency scaling). None where the goal has none."""

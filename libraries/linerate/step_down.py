@@ -23,6 +23,9 @@ LEAST = 12
 RUN = 3
 """Samples in a row that must be level before the loss counts as ended."""
 
+SKEW = 0.001
+"""Seconds by which a generator may read the counts of one port later than those of another."""
+
 BLUR = 4.0
 """Times that the usual difference between two samples must be exceeded before it counts as a change."""
 
@@ -77,31 +80,45 @@ class StepDown:
         return min(self.after.missing(way), whole.lost) / offered if offered else 0.0
 
     def blur(self, way: int) -> float:
-        """Frames by which a direction's missing frames differ without meaning: under way, or counted a little later."""
-        tail = self._tail([moment.missing(way) for moment in self.samples])
-        return BLUR * median(abs(later - earlier) for earlier, later in pairwise(tail)) + 1
+        """Frames of a direction whose loss cannot be seen: they may be under way, or counted a little later."""
+        return self._blurs(way)[0]
 
     def recovery(self, way: int, tolerance: float = 0.005) -> Span | None:
         """When the last frame of a direction was lost, in s since the change; None where there are too few samples.
 
         Missing frames (sent less received) are lost or under way. Where fewer are missing than in the end, some were
-        lost later: that is ``low``, and two samples in a row must say so. From where as many are missing as in the
-        end, RUN samples in a row, none was: that is ``high``. *tolerance*: by how much (0..1) the rate sent may differ
-        from the rate asked for. Loss of fewer frames than :meth:`blur` cannot be seen.
+        lost later: that is ``low``, where two samples in a row say so, by more than all that such counts ever differed
+        in the end. From where as many are missing as in the end, RUN samples in a row, none was lost (but for less than
+        the :meth:`blur`): that is ``high``. *tolerance*: by how much (0..1) the rate sent may differ from the rate
+        asked for.
         """
         if len(self.samples) < LEAST:
             return None
         missing = [moment.missing(way) for moment in self.samples]
-        blur, level = self.blur(way), median(self._tail(missing)[-LEAST // 2 :])
-        less = [count < level - blur for count in missing]
-        sure = [index for index in range(len(less) - 1) if less[index] and less[index + 1]]
-        low = self._since(self.samples[sure[-1] + 1], way)[0] / (1 + tolerance) if sure else 0.0
-        first = max((index + 1 for index, item in enumerate(less) if item), default=0)
-        flat = [abs(count - level) <= blur for count in missing]
+        fine, coarse = self._blurs(way)
+        level = median(self._tail(missing)[-LEAST // 2 :])
+        far = [count < level - coarse for count in missing]
+        sure = [index + 1 for index in range(len(far) - 1) if far[index] and far[index + 1]]
+        low = self._since(self.samples[sure[-1]], way)[0] / (1 + tolerance) if sure else 0.0
+        first = max((index + 1 for index, count in enumerate(missing) if count < level - fine), default=0)
+        flat = [abs(count - level) <= fine for count in missing]
         runs = (index for index in range(first, len(flat) - RUN + 1) if all(flat[index : index + RUN]))
         settled = next(runs, None)
         high = math.inf if settled is None else self._since(self.samples[settled], way)[1] / (1 - tolerance)
         return Span(max(0.0, low), high)
+
+    def _blurs(self, way: int) -> tuple[float, float]:
+        """Frames within which counts are level, and beyond which they surely are not.
+
+        From the differences between one sample and the next in the end, about their median: what grows steadily is
+        loss. The second is twice the range of all that is no steady growth.
+        """
+        tail = self._tail([moment.missing(way) for moment in self.samples])
+        changes = [later - earlier for earlier, later in pairwise(tail)]
+        usual = median(changes)
+        fine = max(BLUR * median(abs(change - usual) for change in changes), SKEW * self.second.pps) + 1
+        rest = [count - usual * index for index, count in enumerate(tail)]
+        return fine, fine + 2 * (max(rest) - min(rest))
 
     def _tail(self, missing: Sequence[int]) -> Sequence[int]:
         return missing[-max(LEAST // 2, round(TAIL * len(missing))) :]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -178,6 +179,15 @@ class Neighbour(Protocol):
 
     def answers(self, port: int, address: str) -> bool | None:
         """Whether the device that *port* is cabled to has this IPv4 address; None: it has none at all yet."""
+        ...
+
+
+@runtime_checkable
+class AtOnce(Protocol):
+    """What a backend has whose clock may run fast: else the counts of two ports would be ms apart."""
+
+    def at_once(self) -> AbstractContextManager[None]:
+        """What is read in here is of one moment."""
         ...
 
 

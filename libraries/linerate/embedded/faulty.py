@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -96,6 +97,10 @@ class FaultyBackend:
         found, self._drop = self._drop, False
         return found
 
+    def at_once(self) -> AbstractContextManager[None]:
+        """What is read in here is of one moment."""
+        return self._clock.held(self._clock.now())
+
     def shown(self, groups: list[int]) -> list[int]:
         """Those of the packet *groups* asked for that an answer tells of."""
         self._advance()
@@ -113,11 +118,8 @@ class FaultyBackend:
     def _advance(self) -> None:
         while (due := self._schedule.pop(self._source())) is not None:
             moment, fault, begins = due
-            self._clock.hold(moment)
-            try:
+            with self._clock.held(moment):
                 self._begin(fault) if begins else self._end(fault)
-            finally:
-                self._clock.release()
 
     def _begin(self, fault: Fault) -> None:
         every = [port.index for port in self.ports]
@@ -262,11 +264,8 @@ class FaultyBackend:
         self._advance()
         now = self._clock.now()
         self._disorder.met(traffic)
-        self._clock.hold(now)
-        try:
+        with self._clock.held(now):
             self._model.start({port: self._lower(port, rows) for port, rows in traffic.items()}, duration)
-        finally:
-            self._clock.release()
         self._traffic.update(traffic)
         self._schedule.started(now)
         self._advance()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from .faults import Fault
 
@@ -33,6 +34,15 @@ class HeldClock:
     def release(self) -> None:
         """Go on."""
         self._held = None
+
+    @contextmanager
+    def held(self, moment: float) -> Iterator[None]:
+        """Stands still at *moment* meanwhile."""
+        self.hold(moment)
+        try:
+            yield
+        finally:
+            self.release()
 
 
 class Schedule:

@@ -46,7 +46,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A continuous stream, or a burst. ``frame`` without FCS in hexadecimal digits, MAC addresses zero (the port's go in).
+    """A continuous stream, or a burst. ``frame`` without FCS in hexadecimal digits, MAC addresses zero (the port's).
 
     ``share`` of the port's frames, 0..1, all streams of a port together 1: a multiplier of N frames/s offers N in all.
     ``gap`` in us before the first frame. ``fix_ipv4``: offset of the header whose checksum follows the variables.

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
-from ..backend import Backend, PortCounters, Utilisation
+from ..backend import AtOnce, Backend, PortCounters, Utilisation
 
 INTERVAL = 0.2
 """Seconds of the bench's clock over which rates are taken."""
@@ -113,7 +114,8 @@ class Statistics:
 
     def _both(self) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
         """The counts of all ports together, and of each."""
-        counters = {port.index: self._backend.counters(port.index) for port in self._backend.ports}
+        with self._backend.at_once() if isinstance(self._backend, AtOnce) else nullcontext():
+            counters = {port.index: self._backend.counters(port.index) for port in self._backend.ports}
         rows = {index: self._port(index, counted) for index, counted in counters.items()}
         found: dict[str, Any] = dict.fromkeys(RATES_OF_NOTHING, 0.0) | dict.fromkeys(COUNTS_OF_NOTHING, 0)
         for way, letter in (("tx", "o"), ("rx", "i")):
