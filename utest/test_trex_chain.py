@@ -164,6 +164,54 @@ def test_a_fast_clock_makes_a_long_trial_short(another: Callable[..., Bench]) ->
     assert trial.valid and trial.offered == pytest.approx(20e6, rel=1e-6) and trial.lost == 0
 
 
+@pytest.mark.parametrize("words", [["64b"], ["imix"]])
+def test_a_burst_is_exactly_so_many_frames_and_leaves_what_was_prepared(bench: Bench, words: list[str]) -> None:
+    with bench.user("alice") as generator:
+        generator.prepare(CATALOGUE.profile(words), (AHEAD, BACK))
+        for frames in (1, 1000, 20_001):
+            found = generator.burst(frames, 100_000.0)
+            assert [(way.intended, way.offered, way.forwarded) for way in found.directions] == [(frames,) * 3] * 2
+            assert found.duration == pytest.approx(frames / 1e5) and judge(1, found, Tolerance()).valid
+        assert generator.measure(Load(10_000), 0.1).directions[0].offered == pytest.approx(1000, abs=3)
+        with pytest.raises(BenchError, match="at least 1 frame, not 0"):
+            generator.burst(0, 1e5)
+
+
+def test_a_load_goes_down_without_a_pause_and_the_sent_frames_tell_the_time(bench: Bench) -> None:
+    with bench.user("alice") as generator:
+        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD, BACK))
+        found = generator.step_down(Load(100_000), 0.5, Load(50_000), 1.0, 0.05)
+        trial = judge(1, found.outcome, Tolerance())
+    # the change is known as exactly as the machine is quick, and what was asked for follows it
+    assert trial.valid and trial.lost == 0
+    assert 75_000 < trial.outcome.directions[0].offered < 125_000
+    assert found.sent[0] <= 50_000 * 1.005 and found.sent[1] >= 50_000 * 0.995
+    for way in (0, 1):
+        sent = [moment.offered[way] for moment in (found.before, found.after, *found.samples)]
+        assert sent == sorted(sent) and sent[-1] < trial.outcome.directions[way].offered
+        assert max(moment.missing(way) for moment in found.samples) <= 50
+    assert len(found.samples) >= 8
+
+
+def test_traffic_is_steered_and_looked_at_while_it_runs(bench: Bench) -> None:
+    with bench.user("alice") as generator:
+        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
+        live = generator.live()
+        with pytest.raises(BenchError, match="no traffic is under way"):
+            live.sample()
+        begun = live.start(Load(10_000))
+        live.wait(0.2)
+        first, changed = live.sample(), live.change(Load(50_000))
+        live.wait(0.2)
+        last = live.sample()
+        live.stop()
+        live.stop()
+        assert begun.offered == 0 and first.offered >= 2000 and last.time - begun.time >= 0.4
+        assert (last.offered - changed.offered) / (last.time - changed.time) == pytest.approx(50_000, rel=0.2)
+        # and the port is free for a trial
+        assert generator.measure(Load(1000), 0.1).directions[0].forwarded == 100
+
+
 def test_ports_have_one_owner_and_the_other_is_named(bench: Bench) -> None:
     with bench.user("alice") as alice:
         alice.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))

@@ -43,7 +43,11 @@ class Cable:
             self.jobs[port].append((self.now(), taken, slowed))
 
     def update(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
-        raise ValueError("not needed here")
+        begun, duration, _ = self.jobs[port][-1]
+        now = self.now()
+        self.stop(port)
+        left = None if duration is None else max(0.0, begun + duration - now)
+        self.jobs[port].append((now, left, tuple(replace(stream, pps=stream.pps / self.stretch) for stream in streams)))
 
     def pause(self, port: int) -> None:
         raise ValueError("not needed here")
@@ -58,7 +62,9 @@ class Cable:
     def sending(self, port: int) -> bool:
         if not self.jobs[port]:
             return False
-        begun, duration, _ = self.jobs[port][-1]
+        begun, duration, streams = self.jobs[port][-1]
+        if all(stream.count is not None for stream in streams):
+            return any(self.now() < begun + (stream.count or 0) / stream.pps for stream in streams)
         return duration is None or self.now() < begun + duration
 
     def sent(self, port: int, ago: float = 0.0) -> tuple[int, int]:
@@ -67,7 +73,7 @@ class Cable:
         for begun, duration, streams in self.jobs[port]:
             passed = max(0.0, now - begun if duration is None else min(now - begun, duration))
             for stream in streams:
-                count = round(stream.pps * passed)
+                count = min(round(stream.pps * passed), stream.count or 10**12)
                 frames, octets = frames + count, octets + count * (len(stream.frame) + 4)
         return frames, octets
 

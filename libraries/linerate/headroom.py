@@ -64,7 +64,8 @@ class Headroom:
         """*verdict*, or INCONCLUSIVE in place of a FAIL that was found near or above the generator's own ceiling.
 
         A sentence about a load is held against the load that its failing trials really offered; ``forwards``, against
-        the rate that must come back; ``recovers``, against the load after the overload. Cycles are counted by the router itself, whatever the generator loses.
+        the rate that must come back; ``recovers``, against the load after the overload. Cycles are counted by the
+        router itself, whatever the generator loses.
         """
         requirement = verdict.requirement
         if verdict.outcome is not Ruling.FAIL or requirement.quantity is Quantity.COST:
