@@ -95,10 +95,10 @@ def test_loss_that_no_counter_shows_points_at_the_cables() -> None:
     before = account([trial((1000, 900))], reading(), reading((900, 0), (0, 900)), INTERFACES)
     assert "never counted them as received" in where_lost(before)
     inside = account([trial((1000, 900))], reading(), reading((1000, 0), (0, 900)), INTERFACES)
-    assert "did not send them and counts no cause" in where_lost(inside)
+    assert "received them and did not send them; look at its filters" in where_lost(inside)
     mostly = account([trial((1000, 900))], reading(), reading((990, 0), (0, 990), missed(10)), INTERFACES)
     assert where_lost(mostly).endswith(
-        "90 unexplained: it counts them as sent: look at cables and the generator's ports"
+        "90 unexplained: it counts them as sent; look at cables and the generator's ports"
     )
 
 

@@ -20,10 +20,7 @@ def where_lost(ledger: Ledger) -> str:
         return f"where {frames(lost)} frames were lost is not known: {ledger.missing}"
     drops = ledger.drops
     if not drops:
-        return (
-            f"the router's counters show none of {frames(lost)} lost frames{_place(ledger)}; look at cables and the"
-            " generator's ports"
-        )
+        return f"the router's counters show none of {frames(lost)} lost frames{_place(ledger)}"
     told, named = [], drops[:NAMED]
     for at, drop in enumerate(named):
         again = drop.meaning in [other.meaning for other in named[at + 1 :]]
@@ -36,18 +33,20 @@ def where_lost(ledger: Ledger) -> str:
     if rest < 0:
         return f"{text}; that is {frames(-rest)} more than were lost, of other traffic or counted twice"
     if rest > lost / 2:
-        return f"{text}; {frames(rest)} unexplained{_place(ledger)}: look at cables and the generator's ports"
+        return f"{text}; {frames(rest)} unexplained{_place(ledger)}"
     return f"{text}; {frames(rest) if rest else 'none'} unexplained"
 
 
 def _place(ledger: Ledger) -> str:
-    """Where most of what is unexplained was lost, if the counters tell."""
+    """Where most of what is unexplained was lost, if the counters tell; and where to look."""
     rest = ledger.unexplained
-    places = {
-        "it never counted them as received (its card may lose some uncounted)": ledger.before,
-        "it received them, did not send them and counts no cause": ledger.inside,
-        "it counts them as sent": ledger.behind,
-    }
-    near = 0.9 * rest
-    found = [words for words, count in places.items() if count is not None and near <= count <= rest + 0.1 * abs(rest)]
-    return f": {found[0]}" if len(found) == 1 else ""
+    cables = "look at cables and the generator's ports"
+    places = (
+        (ledger.before, "it never counted them as received (its card may lose some uncounted)", cables),
+        (ledger.inside, "it received them and did not send them", "look at its filters and blackhole routes"),
+        (ledger.behind, "it counts them as sent", cables),
+    )
+    found = [
+        f": {words}; {look}" for count, words, look in places if count is not None and 0.9 * rest <= count <= 1.1 * rest
+    ]
+    return found[0] if len(found) == 1 else f"; {cables}"
