@@ -45,7 +45,7 @@ def parse_ip(text: str) -> Mapping[str, int]:
 
 
 def parse_expired(text: str) -> int:
-    """``netstat -s -p icmp``: answers *time exceeded* in its output histogram, at most one for each frame whose TTL ended."""
+    """``netstat -s -p icmp``: answers *time exceeded* sent, at most one for each frame whose TTL ended."""
     output = text.partition("Output histogram")[2].partition("messages with")[0]
     found = _EXPIRED.search(output)
     return int(found[1] or found[2]) if found else 0
