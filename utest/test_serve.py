@@ -28,6 +28,10 @@ def test_nothing_comes_back_from_a_bare_one(tmp_path: Path):
     assert forwarded(tmp_path, "--bare") == 0
 
 
+def test_a_cable_brings_everything_back(tmp_path: Path):
+    assert forwarded(tmp_path, "--cable") == 1000
+
+
 def forwarded(folder: Path, *options: str) -> int:
     """Of 1000 frames sent through a bench that is served."""
     ports = ["--rpc-port", "0", "--pub-port", "0", "--clock-speed", "20"]
@@ -47,7 +51,8 @@ def forwarded(folder: Path, *options: str) -> int:
                 break
         found = re.search(r"sync port (\d+), async port (\d+)", said)
         assert found, said
-        assert ("is bare" if "--bare" in options else "is configured") in said
+        says = {"--bare": "is bare", "--cable": "a cable in the router's place"}
+        assert says.get(options[0], "is configured") in said
         settings = TrexSettings("127.0.0.1", int(found[1]), int(found[2]), clock_speed=20.0)
         with TrexGenerator(settings) as generator:
             profile = Catalogue.read(ROOT / "variables" / "profiles").profile(["64b"])

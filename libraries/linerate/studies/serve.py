@@ -59,10 +59,13 @@ def _serve(arguments: argparse.Namespace) -> None:
         testbed = testbed.model_copy(update={"clock_speed": arguments.clock_speed})
     file = project.platforms / f"{arguments.platform}.yaml"
     ports = {"rpc_port": arguments.rpc_port, "pub_port": arguments.pub_port}
-    with open_bench(testbed, platform, software, platform_file=file, **ports) as bench:
-        if not arguments.bare:
-            configure(bench.facts, platform.software[software].shell)
-        print(describe(bench.facts, configured=not arguments.bare), flush=True)
+    with open_bench(testbed, platform, software, platform_file=file, bypass=arguments.cable, **ports) as bench:
+        if arguments.cable:
+            print(describe_cable(bench.facts), flush=True)
+        else:
+            if not arguments.bare:
+                configure(bench.facts, platform.software[software].shell)
+            print(describe(bench.facts, configured=not arguments.bare), flush=True)
         problem = _watch(bench)
         # what a second Ctrl-C would interrupt is the taking down: that needs seconds only, and is done in any case
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -93,6 +96,18 @@ def configure(facts: BenchFacts, system: Kind) -> None:
         make(system, shell, interfaces, sudo=facts.router.sudo).configure(facts.sides)
 
 
+def describe_cable(facts: BenchFacts) -> str:
+    """How to reach a generator whose ports are connected to each other, for a person."""
+    return "\n".join(
+        [
+            f"{facts.label}: a cable in the router's place",
+            _server(facts),
+            "what one port sends the other receives",
+            *_ending(facts),
+        ]
+    )
+
+
 def describe(facts: BenchFacts, configured: bool) -> str:
     """How to reach the bench, for a person."""
     generator, router = facts.generator, facts.router
@@ -104,7 +119,7 @@ def describe(facts: BenchFacts, configured: bool) -> str:
     ]
     lines = [
         facts.label,
-        f"TRex server: {generator.host}, sync port {generator.sync_port}, async port {generator.async_port}",
+        _server(facts),
         f"router:      {shlex.join(ssh)}",
         *(
             f"port {port}:      cabled to {side.interface} ({side.address}; {side.network} is behind {side.peer})"
@@ -116,9 +131,21 @@ def describe(facts: BenchFacts, configured: bool) -> str:
         if configured
         else "The router is bare: nothing is forwarded until its shell was told addresses, neighbours and routes."
     )
+    return "\n".join([*lines, *_ending(facts)])
+
+
+def _server(facts: BenchFacts) -> str:
+    generator = facts.generator
+    return f"TRex server: {generator.host}, sync port {generator.sync_port}, async port {generator.async_port}"
+
+
+def _ending(facts: BenchFacts) -> list[str]:
+    lines = [f"Ctrl-C ends it (process {os.getpid()})."]
     if facts.simulated:
-        lines.append(f"SIMULATED: no frames are sent, every figure comes from a model; clock x {facts.clock_speed:g}")
-    return "\n".join([*lines, f"Ctrl-C ends it (process {os.getpid()})."])
+        lines.insert(
+            0, f"SIMULATED: no frames are sent, every figure comes from a model; clock x {facts.clock_speed:g}"
+        )
+    return lines
 
 
 def _end(number: int, frame: FrameType | None) -> None:
@@ -145,7 +172,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--software", help="one of the platform's; default its first")
     parser.add_argument("--testbed", default="simulated", help="a simulated or netns file of variables/testbeds")
     parser.add_argument("--clock-speed", type=_speed, default=1.0, help="seconds of the model's clock per second")
-    parser.add_argument("--bare", action="store_true", help="leave the router unconfigured: it forwards nothing")
+    behind = parser.add_mutually_exclusive_group()
+    behind.add_argument("--bare", action="store_true", help="leave the router unconfigured: it forwards nothing")
+    behind.add_argument("--cable", action="store_true", help="no router: the two ports are connected to each other")
     parser.add_argument("--rpc-port", type=_port, default=4501, help="TCP port of requests, 0 for a free one")
     parser.add_argument("--pub-port", type=_port, default=4500, help="TCP port of events, 0 for a free one")
     return parser
