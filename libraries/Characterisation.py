@@ -12,7 +12,7 @@ from robot.api import logger
 from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn
 
-from linerate.characterise import Characteriser
+from linerate.characterise_live import LiveCharacteriser
 from linerate.errors import BenchError, Inconclusive
 from linerate.evidence import allure
 from linerate.evidence import characterisation as shown
@@ -22,11 +22,14 @@ from linerate.evidence.loadtest_json import loadtest_json
 from linerate.evidence.plots import svg_image
 from linerate.evidence.records import CHARACTERISATION
 from linerate.evidence.result_json import plain
-from linerate.methods.deviations import Deviation
+from linerate.methods.deviations import deviations_of, found_in
 from linerate.methods.ramp import RampResult
 from linerate.methods.rfc2544 import FRAME_SIZES
+from linerate.methods.rfc2544.back_to_back import BackToBackResult
 from linerate.methods.rfc2544.latency import LatencyResult
 from linerate.methods.rfc2544.loss_rate import LossCurve
+from linerate.methods.rfc2544.recovery import RecoveryResult
+from linerate.methods.rfc2544.reset import ResetResult
 from linerate.methods.rfc2544.throughput import ThroughputResult
 from linerate.methods.scaling import FLOWS, ScalingResult
 from linerate.methods.search import SearchResult
@@ -152,6 +155,72 @@ class Characterisation:
         return results
 
     @keyword
+    def find_back_to_back(
+        self,
+        bench: Session,
+        recorder: Recorder,
+        traffic: str,
+        throughputs: Sequence[ThroughputResult],
+        repeats: int = 50,
+        longest: int | None = None,
+        resolution: int = 1,
+    ) -> tuple[BackToBackResult, ...]:
+        """RFC 2544 26.4 (RFC 9004): the longest burst at line rate that passes, *repeats* times, to *resolution*.
+
+        *throughputs* were found with the same *traffic*. *longest*: frames (none: 2 s of line rate).
+        """
+        with _Work(bench, recorder, "RFC 2544 back-to-back", traffic) as work:
+            results = work.characteriser.back_to_back(traffic, throughputs, repeats, longest, resolution)
+            table = report.back_to_back_table(results, work.title, bench.simulated)
+            work.keep(results, results, table, None, [item.ended for item in results])
+        return results
+
+    @keyword
+    def find_system_recovery(
+        self,
+        bench: Session,
+        recorder: Recorder,
+        traffic: str,
+        throughputs: Sequence[ThroughputResult],
+        repeats: int = 3,
+        overload: float = 60.0,
+        after: float = 20.0,
+        interval: float = 0.1,
+    ) -> tuple[RecoveryResult, ...]:
+        """RFC 2544 26.5: *overload* s at 110 % of each of *throughputs*, then *after* s at half of it, *repeats* times.
+
+        Counts are read every *interval* s. Less than 60 s of overload is a declared deviation.
+        """
+        with _Work(bench, recorder, "RFC 2544 system recovery", traffic) as work:
+            results = work.characteriser.recovery(traffic, throughputs, repeats, overload, after, interval)
+            table = report.recovery_table(results, work.title, bench.simulated)
+            work.keep(results, results, table, None, [item.ended for item in results])
+        return results
+
+    @keyword
+    def find_reset_time(
+        self,
+        bench: Session,
+        recorder: Recorder,
+        traffic: str,
+        throughputs: Sequence[ThroughputResult],
+        command: str = "",
+        kind: str = "software",
+        limit: float = 600.0,
+    ) -> tuple[ResetResult, ...]:
+        """RFC 2544 26.6 (RFC 6201): how long nothing is forwarded once *command* reset the router, at most *limit* s.
+
+        *kind* names the reset: ``software``, ``hardware`` or ``power``. A simulated router needs no command.
+        """
+        with _Work(bench, recorder, "RFC 2544 reset", traffic) as work:
+            results = work.characteriser.reset(
+                traffic, throughputs, lambda: bench.reset_router(command), kind, limit=limit
+            )
+            table = report.reset_table(results, work.title, bench.simulated)
+            work.keep(results, results, table, None, [item.ended for item in results])
+        return results
+
+    @keyword
     def search_over_flows(
         self,
         bench: Session,
@@ -236,21 +305,12 @@ def _scaled(
     return result
 
 
-def _found(results: Sequence[Any]) -> str:
-    """What each result says of itself, without the deviations."""
-    return "\n".join(getattr(item, "found", str(item)) for item in results) or "nothing was measured"
-
-
-def _deviations(results: Sequence[Any]) -> list[Deviation]:
-    return list(dict.fromkeys(item for result in results for item in getattr(result, "deviations", ())))
-
-
 class _Work:
     """One characterisation: its records from begin to end, and what a person sees of it."""
 
     def __init__(self, bench: Session, recorder: Recorder, method: str, traffic: str) -> None:
         self.bench, self.recorder, self.method, self.words = bench, recorder, method, traffic
-        self.characteriser = Characteriser(bench, self._begin, self._on_trial)
+        self.characteriser = LiveCharacteriser(bench, self._begin, self._on_trial)
         self.title = f"{method[0].upper()}{method[1:]}: {traffic}"
         self._test = str(BuiltIn().get_variable_value("${TEST NAME}"))
         self._first = 0
@@ -278,7 +338,7 @@ class _Work:
         early = list(dict.fromkeys(item for item in [*endings, since] if item))
         spoilt = [item for item in early if item.startswith("inconclusive: ") or item == since]
         self._failure = "; ".join(item.removeprefix("inconclusive: ") for item in spoilt)
-        found, deviations = _found(parts), _deviations(parts)
+        found, deviations = found_in(parts), deviations_of(parts)
         findings = "\n".join([found, *(f"Deviation: {item}." for item in deviations)])
         self.keep_file(f"{self.method}.json", self._record(result, findings))
         self.keep_file(f"{self.method}.html", table.page())

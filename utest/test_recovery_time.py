@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.errors import SentenceError
+from linerate.errors import BenchError, SentenceError
 from linerate.goals import read_goal
 from linerate.methods.recovery import Phases, recovery
+from linerate.methods.rfc2544.recovery import recovery as rfc2544_recovery
 from linerate.methods.sequential import Conditions
+from linerate.methods.trials import Terms
 from linerate.profiles import Catalogue
 from linerate.requirement import Quantity, Unit
 from linerate.sentence import parse
@@ -24,6 +26,8 @@ from linerate.verdict import Ruling, Verdict
 VARIABLES = Path(__file__).parent.parent / "variables"
 QUICK, RFC2544 = (read_goal(VARIABLES / "goals", name) for name in ("quick", "rfc2544"))
 CATALOGUE = Catalogue.read(VARIABLES / "profiles")
+
+LINE = 14_880_952.0
 
 
 class Router:
@@ -193,6 +197,32 @@ def test_the_goal_says_how_long_the_overload_lasts_and_half_of_it_comes_after():
     found = judged("64b unidirectional recovers in ≤ 2 s", router, goal=RFC2544)
     assert router.asked[0] == (6e6, 60.0, 3e6, 4.0, 0.1)
     assert "asks for 60 s" not in found.message and "duration sum 320 s" in found.message
+
+
+# -- RFC 2544 ---------------------------------------------------------------------------------------------------------
+
+
+def test_rfc_2544_overloads_by_a_tenth_but_no_more_than_the_line():
+    router = Router(lag=0.5)
+    found = rfc2544_recovery(router, 64, Load(5e6), LINE, Terms())
+    assert [row[:3] for row in router.asked] == [pytest.approx((5.5e6, 60.0, 2.75e6))] * 3
+    assert found.mean is not None and found.mean.low <= 0.5 <= found.mean.high and len(found.trials) == 3
+    assert [item.source for item in found.deviations] == ["RFC 2544 26.5"]
+    short = rfc2544_recovery(Router(), 64, Load(LINE * 0.95), LINE, Terms(), repeats=1, overload_for=10)
+    assert short.overload.pps == LINE and "here: trials of 10 s" in str(short)
+
+
+def test_rfc_2544_says_why_there_is_no_figure():
+    never = rfc2544_recovery(Router(lag=1e9), 64, Load(5e6), LINE, Terms(), repeats=1, after=10)
+    assert never.mean is None and "more than" in str(never)
+    fast = rfc2544_recovery(Router(capacity=LINE), 64, Load(LINE), LINE, Terms())
+    assert fast.times == () and fast.ended.startswith("the router was not overloaded") and len(fast.trials) == 1
+
+    def breaks(*phases: object) -> StepDown:
+        raise BenchError("the generator went away")
+
+    broken = rfc2544_recovery(breaks, 64, Load(5e6), LINE, Terms())
+    assert broken.ended == "inconclusive: the bench broke down: the generator went away" and broken.times == ()
 
 
 # -- the words ---------------------------------------------------------------------------------------------------------

@@ -9,11 +9,12 @@ import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from .embedded.faults import Fault
+from .embedded.faults import Fault, fault_of
 from .embedded.shells.control import Control
 from .errors import BenchError
 from .generators.base import Generator, Probe, Way
 from .headroom import Headroom
+from .live import LiveTraffic
 from .plan import Plan
 from .profiles import Profile
 from .recovery import Recovery
@@ -24,7 +25,11 @@ from .routers.base import Router, Shell
 from .routers.frames import Frames, refuse
 from .step_down import StepDown
 from .testbed.bench import Bench, open_bench
+from .testbed.settings import NetnsSettings
 from .trial import Load, Outcome, Trial, judge
+
+RESET_LIMIT = 10.0
+"""Seconds that a command which restarts the router may take to say so."""
 
 PROBE_PPS = 1000.0
 """Frames/s each way that must come back before anything is judged."""
@@ -41,6 +46,7 @@ class Session:
     recovery: Recovery = field(default_factory=Recovery, repr=False)
     _prepared: tuple[Profile, bool, Probe | None] | None = field(default=None, repr=False)
     _watch: RouterWatch | None = None
+    _shell: Shell | None = field(default=None, repr=False)
     _versions: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -84,7 +90,7 @@ class Session:
 
     def connect_router(self, shell: Shell) -> Mapping[str, str]:
         """Speak to the router through *shell*; returns what it says it is."""
-        facts = self.bench.facts
+        facts, self._shell = self.bench.facts, shell
         interfaces = tuple(side.interface for side in facts.sides)
         self.router = make(self.plan.software.shell, shell, interfaces, sudo=facts.router.sudo)
         self._watch = RouterWatch(self.router, facts.clock_speed, self.bench.problems)
@@ -114,17 +120,51 @@ class Session:
 
     def configure_router(self) -> None:
         """Addresses, static neighbours and routes, unless the testbed says that it is configured already."""
+        self.configuring()()
+        if self.plan.testbed.prepare == "configure":
+            self.router_watch.configured()
+
+    def configuring(self) -> Callable[[], None]:
+        """What :meth:`configure_router` does on the router, to be done when it is there; the generator is asked now."""
         if self.plan.testbed.prepare != "configure":
-            return
-        ports = {port.index: port for port in self._generator.ports}
+            return lambda: None
+        ports, router = {port.index: port for port in self._generator.ports}, self.router_connected
         sides = tuple(
             side if side.peer_mac else replace(side, peer_mac=ports[index].mac)
             for side, index in zip(self.bench.facts.sides, self.bench.facts.generator.ports, strict=True)
         )
-        self.router_connected.configure(sides)
-        if self.plan.testbed.set_up and not self.simulated:
-            self.router_connected.set_up(sides, Frames.of(self.plan.catalogue, self.plan.testbed.set_up))
-        self.router_watch.configured()
+
+        def configure() -> None:
+            router.configure(sides)
+            if self.plan.testbed.set_up and not self.simulated:
+                router.set_up(sides, Frames.of(self.plan.catalogue, self.plan.testbed.set_up))
+
+        return configure
+
+    def check_resettable(self) -> None:
+        """Raise BenchError where the router is not one that can be restarted."""
+        if isinstance(self.plan.testbed, NetnsSettings):
+            raise BenchError(
+                f"the router of testbed '{self.plan.testbed.testbed}' is this machine's kernel, which is not reset;"
+                " right would be a testbed of hardware, or a simulated one"
+            )
+
+    def reset_router(self, command: str = "") -> None:
+        """Restart the router by its own *command*, as ``sudo reboot``; a simulated one without. Raises BenchError."""
+        self.check_resettable()
+        if not command:
+            if self.bench.facts.control is None:
+                raise BenchError("a reset needs the command that restarts the router; right would be 'sudo reboot'")
+            self.cause_fault(fault_of("router reboot", start=0))
+            return
+        if self._shell is None:
+            raise BenchError("no router is connected; call 'Connect Router' first")
+        try:
+            result = self._shell(command, RESET_LIMIT)
+        except BenchError:
+            return  # it went down under the command
+        if result.status != 0:
+            raise BenchError(f"'{command}' ended with status {result.status} on the router: {result.stderr.strip()}")
 
     def cause_fault(self, fault: Fault) -> None:
         """Let something go wrong on the bench. Raises BenchError where it is not a simulated one."""
@@ -190,6 +230,10 @@ class Session:
         """So many frames from each port, see :meth:`~linerate.generators.base.Generator.burst`."""
         with self.recovery.watching():
             return self._alive().burst(frames, pps)
+
+    def live(self) -> LiveTraffic:
+        """Traffic that is steered while it runs, see :meth:`~linerate.generators.base.Generator.live`."""
+        return self._alive().live()
 
     def _alive(self) -> Generator:
         if dead := self.bench.problems():

@@ -81,7 +81,7 @@ class StepDown:
 
     def blur(self, way: int) -> float:
         """Frames of a direction whose loss cannot be seen: they may be under way, or counted a little later."""
-        return self._blurs(way)[0]
+        return self._blurs(way)[0] if len(self.samples) >= LEAST else math.nan
 
     def recovery(self, way: int, tolerance: float = 0.005) -> Span | None:
         """When the last frame of a direction was lost, in s since the change; None where there are too few samples.

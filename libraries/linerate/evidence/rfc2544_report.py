@@ -191,9 +191,9 @@ def recovery_table(results: Sequence[RecoveryResult], title: str, simulated: boo
             str(item.size),
             f"{item.overload.pps:,.0f}",
             f"{item.reduced.pps:,.0f}",
-            _NOT if item.mean is None else f"{item.mean:.3f}",
-            ", ".join("never" if time is None else f"{time:.3f}" for time in item.times) or _NOT,
-            f"{item.interval:g}",
+            _NOT if item.mean is None else str(item.mean),
+            ", ".join(map(str, item.times)) or _NOT,
+            f"{item.after:g}",
         )
         for item in results
     ]
@@ -201,16 +201,35 @@ def recovery_table(results: Sequence[RecoveryResult], title: str, simulated: boo
         ("frame size", "bytes with FCS"),
         ("overload", "frames/s each port"),
         ("reduced to", "frames/s each port"),
-        ("recovery time", "s, mean"),
-        ("each", "s"),
-        ("known to", "s"),
+        ("recovery time", "mean"),
+        ("each", "known to lie within"),
+        ("looked at", "s"),
     )
     return Grid(title, columns, tuple(rows), (*_early(results), *_declared(results)), simulated=simulated)
 
 
-def reset_text(results: Sequence[ResetResult]) -> str:
-    """26.6 as the statements it asks for: one for each kind of reset."""
-    return "".join(f"{item}\n" for item in results)
+def reset_table(results: Sequence[ResetResult], title: str, simulated: bool = False) -> Grid:
+    """26.6, which asks for a statement for each kind of reset, as a table: one line for each."""
+    rows = [
+        (
+            item.kind,
+            str(item.size),
+            f"{item.load.pps:,.0f}",
+            _NOT if item.by_loss is None else f"{item.by_loss:.4g}",
+            _NOT if item.by_time is None else f"{item.by_time:.3g}",
+            f"{item.lost:,}",
+        )
+        for item in results
+    ]
+    columns = (
+        ("reset", ""),
+        ("frame size", "bytes with FCS"),
+        ("load", "frames/s each port"),
+        ("reset time by loss", "s"),
+        ("by time", "s"),
+        ("frames lost", ""),
+    )
+    return Grid(title, columns, tuple(rows), (*_early(results), *_declared(results)), simulated=simulated)
 
 
 def _milliseconds(seconds: float | None) -> str:

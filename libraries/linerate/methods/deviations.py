@@ -21,3 +21,13 @@ class Deviation:
 def declared(found: str, deviations: Sequence[Deviation]) -> str:
     """What was found, with the deviations it was found under."""
     return "; ".join([found, *(f"deviation: {item}" for item in deviations)])
+
+
+def found_in(results: Sequence[object]) -> str:
+    """What each result says of itself, without the deviations."""
+    return "\n".join(getattr(item, "found", str(item)) for item in results) or "nothing was measured"
+
+
+def deviations_of(results: Sequence[object]) -> list[Deviation]:
+    """Every deviation of *results*, once."""
+    return list(dict.fromkeys(item for result in results for item in getattr(result, "deviations", ())))

@@ -22,7 +22,8 @@ SILENT = 0.01
 class ResetResult:
     """``by_loss``: seconds of traffic lost; ``by_time``: seconds between the last frame and the next, or None.
 
-    None also where the router did not come back (``recovered`` False), or where no interval was silent.
+    None also where the router did not come back (``recovered`` False), or where no interval was silent. ``interval``: s
+    between two looks at the counts, at most.
     """
 
     kind: str
@@ -46,7 +47,7 @@ class ResetResult:
             found = self.ended or "it did not forward again within the time given"
         else:
             time = "too short to see a silent interval" if self.by_time is None else f"{self.by_time:.3g} s"
-            found = f"{self.by_loss:.4g} s by {self.lost} frames lost; {time} by time (known to {self.interval:g} s)"
+            found = f"{self.by_loss:.4g} s by {self.lost} frames lost; {time} by time (known to {self.interval:.2g} s)"
         return f"{self.kind} reset, {self.size} bytes: {found}"
 
 
@@ -87,11 +88,12 @@ def reset(
     by_time = seen.again - seen.ceased if seen.again is not None and seen.ceased is not None else None
     if not seen.recovered and not ended and not lost:
         ended = f"nothing was lost within {limit:g} s: the reset had no effect, or was not seen"
+    known = max(interval, seen.widest)
     deviations = (
         Deviation(
             "RFC 2544 26.6",
             "the times of the last frame before and the first frame after the reset",
-            f"the ends of intervals of {interval:g} s, beside the loss divided by the rate (RFC 6201)",
+            f"the ends of intervals of {known:.2g} s, beside the loss divided by the rate (RFC 6201)",
         ),
     )
     return ResetResult(
@@ -102,7 +104,7 @@ def reset(
         by_loss,
         by_time if seen.recovered else None,
         lost,
-        interval,
+        known,
         ended,
         deviations,
     )
@@ -116,6 +118,8 @@ class _Seen:
         self.again: float | None = None
         self.last: Sample | None = None
         self.recovered = False
+        self.widest = 0.0
+        """s between two looks, at most."""
 
     def watch(
         self, live: LiveTraffic, begin: Sample, interval: float, quiet: float, limit: float, slack: float
@@ -126,6 +130,7 @@ class _Seen:
             live.wait(interval)
             now = live.sample()
             passed = Interval(before, now)
+            self.widest = max(self.widest, passed.seconds)
             if passed.loses(slack):
                 last_lost = now.time
             if passed.offered and passed.forwarded < SILENT * passed.offered:

@@ -1,0 +1,82 @@
+"""Recovery, bursts and a reset on the simulated bench: sentence and RFC 2544's tests, from the words to the figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import robot_run
+from linerate.characterise_live import LiveCharacteriser
+from linerate.embedded.faults import fault_of
+from linerate.errors import BenchError, SentenceError
+from linerate.judging import Judge
+from linerate.plan import Plan
+from linerate.project import Project
+from linerate.session import Session
+from linerate.studies import faults
+from linerate.verdict import Ruling, Verdict
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
+        plan = Plan.read(Project.find(robot_run.ROOT), "netgate6100", "vpp", "simulated", "quick")
+        with faults.opened(plan) as found:
+            yield found
+
+
+def judged(session: Session, sentence: str) -> Verdict:
+    requirement = session.plan.requirement(sentence)
+    session.put_traffic_of(requirement)
+    return Judge(session).judge(requirement)
+
+
+def test_a_sound_router_recovers_at_once(session: Session) -> None:
+    found = judged(session, "64b 1-flow recovers in ≤ 5 s at 5.5 Mpps")
+    assert found.outcome is Ruling.PASS, found.message
+    assert found.figures["recovery_low_s"] == 0 and 0.05 < found.figures["overload_loss_ratio"] < 0.12
+    assert found.trials[0].outcome.readings["second_load_pps"] == 2.75e6
+
+
+def test_one_that_goes_on_losing_does_not(session: Session) -> None:
+    # from before the change until 5 s after it
+    for repetition in (1, 2):
+        loss = {"at": 9.0, "for": 6.0, "share": 0.2, "port": 0}
+        session.cause_fault(fault_of("one-way loss", start=repetition, **loss))
+    found = judged(session, "64b 1-flow recovers in ≤ 2 s at 5.5 Mpps")
+    assert found.outcome is Ruling.FAIL, found.message
+    assert 2 < found.figures["recovery_low_s"] < 6
+
+
+def test_a_router_that_carries_everything_is_not_blamed(session: Session) -> None:
+    found = judged(session, "1514b unidirectional recovers in ≤ 2 s")
+    assert found.outcome is Ruling.INCONCLUSIVE and "was not overloaded" in found.reason
+
+
+def test_rfc_2544_by_bursts_by_an_overload_and_by_a_reset(session: Session) -> None:
+    seen: list[int] = []
+    work = LiveCharacteriser(session, on_trial=lambda traffic, trial: seen.append(trial.number))
+    words = "1-flow unidirectional"
+    found = work.throughput(words, [64], duration=1.0, resolution=0.02)
+    (burst,) = work.back_to_back(words, found, repeats=2, longest=20_000, resolution=200)
+    assert burst.mean is not None and 1000 < burst.mean < 5000 and not burst.unlimited
+    (recovery,) = work.recovery(words, found, repeats=1, overload_for=5.0, after=5.0)
+    assert recovery.mean is not None and recovery.mean.low == 0
+    (reset,) = work.reset(words, found, session.reset_router, limit=600.0)
+    # 20 s of boot; then whatever it takes to log in again
+    assert reset.recovered and reset.by_loss is not None and reset.by_loss > 15
+    assert "configured it anew" in str(reset)
+    assert work.router_since() == "" and seen
+    # and all is as it was
+    assert judged(session, "64b 1-flow ≥ 3 Mpps").outcome is Ruling.PASS
+
+
+def test_what_cannot_be_reset_is_said(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SentenceError, match="a reset is measured at a throughput, and none was found"):
+        LiveCharacteriser(session).reset("unidirectional", [], session.reset_router)
+    with pytest.raises(BenchError, match="ended with status"):
+        session.reset_router("no-such-command")
