@@ -23,6 +23,8 @@ from linerate.profiles import Catalogue
 from linerate.trial import Fault, Load, Tolerance, judge
 
 pytestmark = pytest.mark.slow
+OFFICIAL = os.environ.get("TREX_HOME", "")
+NEEDED = "needs the client that TRex ships: TREX_HOME has to name TRex's scripts folder"
 
 HERE = Path(__file__).resolve().parent
 LIBRARIES = HERE.parent / "libraries"
@@ -31,8 +33,21 @@ AHEAD, BACK = Way(0, 1), Way(1, 0, swapped=True)
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(LIBRARIES)}
 
 
+@pytest.fixture(
+    autouse=True,
+    params=["pypi", pytest.param(OFFICIAL, id="official", marks=pytest.mark.skipif(not OFFICIAL, reason=NEEDED))],
+)
+def client(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Every test here is for both clients."""
+    Bench.client = str(request.param)
+    yield Bench.client
+    Bench.client = "pypi"
+
+
 class Bench:
     """A running server."""
+
+    client = "pypi"
 
     def __init__(self, **specification: Any) -> None:
         self.clock_speed = float(specification.get("clock_speed", 1))
@@ -49,8 +64,8 @@ class Bench:
         self.facts = json.loads(self.process.stdout.readline())
 
     def settings(self, **other: Any) -> TrexSettings:
-        ports = {"sync_port": self.facts["rpc_port"], "async_port": self.facts["pub_port"]}
-        return TrexSettings("127.0.0.1", clock_speed=self.clock_speed, **ports, **other)
+        ports = {"sync_port": self.facts["rpc_port"], "async_port": self.facts["pub_port"], "client": self.client}
+        return TrexSettings("127.0.0.1", clock_speed=self.clock_speed, **{**ports, **other})
 
     @contextmanager
     def user(self, name: str, **other: Any) -> Iterator[TrexGenerator]:
@@ -90,12 +105,12 @@ def children() -> set[int]:
     return {item.pid for item in psutil.Process().children() if item.status() != psutil.STATUS_ZOMBIE}
 
 
-def test_what_is_sent_comes_back_both_ways(bench: Bench) -> None:
+def test_what_is_sent_comes_back_both_ways(bench: Bench, client: str) -> None:
     before = children()
     with bench.user("alice") as generator:
         assert [port.index for port in generator.ports] == [0, 1]
         assert all(port.link_up and port.speed_bps == 10e9 for port in generator.ports)
-        assert generator.versions["client"] == "trex-stl-lib 0.3"
+        assert generator.versions["client"] == ("trex-stl-lib 0.3" if client == "pypi" else f"TRex's own, of {client}")
         generator.prepare(CATALOGUE.profile(["imix"]), (AHEAD, BACK))
         for _ in range(3):
             trial = judge(1, generator.measure(Load(48_000), 0.2), Tolerance())
@@ -266,8 +281,8 @@ from linerate.generators.base import Way
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.profiles import Catalogue
 from linerate.trial import Load
-sync, events, folder = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
-with TrexGenerator(TrexSettings("127.0.0.1", sync, events, username="alice")) as generator:
+sync, events, folder, client = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
+with TrexGenerator(TrexSettings("127.0.0.1", sync, events, username="alice", client=client)) as generator:
     generator.prepare(Catalogue.read(folder).profile(["64b"]), (Way(0, 1),))
     print(generator.client_pid, flush=True)
     generator.measure(Load(1000), 60)
@@ -275,11 +290,13 @@ with TrexGenerator(TrexSettings("127.0.0.1", sync, events, username="alice")) as
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_however_the_sender_ends_its_traffic_and_its_client_end_too(bench: Bench, number: signal.Signals) -> None:
+def test_however_the_sender_ends_its_traffic_and_its_client_end_too(
+    bench: Bench, client: str, number: signal.Signals
+) -> None:
     folder = str(HERE.parent / "variables" / "profiles")
     ports = [str(bench.facts["rpc_port"]), str(bench.facts["pub_port"])]
     sender = subprocess.Popen(
-        [sys.executable, "-c", SENDER, *ports, folder],
+        [sys.executable, "-c", SENDER, *ports, folder, client],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -287,16 +304,38 @@ def test_however_the_sender_ends_its_traffic_and_its_client_end_too(bench: Bench
         start_new_session=True,
     )
     assert sender.stdout
-    client = psutil.Process(int(sender.stdout.readline()))
+    child = psutil.Process(int(sender.stdout.readline()))
     time.sleep(0.3)  # the trial runs
     os.killpg(sender.pid, number)
     sender.wait(15)
     sender.stdout.close()
     until = time.monotonic() + 15
-    while client.is_running() and client.status() != psutil.STATUS_ZOMBIE:
+    while child.is_running() and child.status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < until, "the client's process lingers"
         time.sleep(0.02)
     # the ports are free, without force, and nothing is being sent
     with bench.user("bob") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
         assert generator.measure(Load(1000), 0.1).directions[0].offered == 100
+
+
+def test_ports_that_a_killed_run_left_are_given_back_without_force(another: Callable[..., Bench], client: str) -> None:
+    bench, folder = another(), str(HERE.parent / "variables" / "profiles")
+    ports = [str(bench.facts["rpc_port"]), str(bench.facts["pub_port"])]
+    sender = subprocess.Popen(
+        [sys.executable, "-c", SENDER, *ports, folder, client], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
+    )
+    assert sender.stdout
+    os.kill(int(sender.stdout.readline()), signal.SIGKILL)
+    sender.kill()
+    sender.wait(15)
+    sender.stdout.close()
+    with bench.user("alice") as generator:
+        assert "by 'alice' given back for a run that was killed: process " in generator.versions["leftover"]
+        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
+        assert generator.measure(Load(1000), 0.1).directions[0].offered == 100
+        # what somebody holds now is named, not taken
+        with pytest.raises(BenchError, match=r"runs of your own hold port 0, 1: process \d+ of this machine, since 20"):
+            TrexGenerator(bench.settings(username="alice"))
+        with bench.user("bob", force=True) as thief:
+            assert thief.versions["force"] == "allowed; held when the run began: 0 by 'alice', 1 by 'alice'"

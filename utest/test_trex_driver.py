@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -14,9 +15,10 @@ import zmq
 from linerate.errors import BenchError
 from linerate.generators.base import Way
 from linerate.generators.trex import imp_bridge
+from linerate.generators.trex.choice import choose
 from linerate.generators.trex.counts import outcome
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate.generators.trex.probe import probe
+from linerate.generators.trex.probe import Server, ask, listens
 from linerate.generators.trex.process import ClientProcess
 from linerate.generators.trex.watch import Watch, busiest_load, clean
 from linerate.trial import Fault, Load
@@ -171,11 +173,20 @@ def test_no_server_is_said_at_once_with_address_and_remedy() -> None:
 
 
 def test_a_newer_server_is_named_with_the_client_it_wants() -> None:
-    with (
-        replies(lambda _: json.dumps({"error": {"code": -32000, "message": "x", "specific_err": MISMATCH}})) as ports,
-        pytest.raises(BenchError, match=r"speaks STL API 5\.1 and wants the client it ships.*trex-stl-lib 0\.3"),
-    ):
-        probe("127.0.0.1", *ports)
+    def make(request: dict[str, Any]) -> str:
+        if request["method"] == "get_version":
+            return json.dumps({"result": {"version": "v3.08"}})
+        return json.dumps({"error": {"code": -32000, "message": "x", "specific_err": MISMATCH}})
+
+    with replies(make) as (rpc, _):
+        server = ask("127.0.0.1", rpc)
+    assert (server.takes_pypi, server.api, server.version) == (False, (5, 1), "v3.08")
+    for client in ("", "pypi"):
+        with pytest.raises(
+            BenchError, match=r"server v3\.08 at .* speaks STL API 5\.1 and.*0\.3 .*core API 4\.1.*'ssh:"
+        ) as e:
+            choose(server, client, environment={})
+        assert "\n" not in str(e.value)
 
 
 def test_a_server_of_this_api_is_accepted() -> None:
@@ -185,14 +196,15 @@ def test_a_server_of_this_api_is_accepted() -> None:
         seen.append(request)
         return json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"api_vers": [{"type": "core", "api_h": "abcdefgh"}]}})
 
-    with replies(make) as ports:
-        probe("127.0.0.1", *ports)
+    with replies(make) as (rpc, _):
+        server = ask("127.0.0.1", rpc)
+    assert server.takes_pypi and choose(server, "") is None
     assert seen[0]["method"] == "api_sync" and seen[0]["params"]["api_vers"][0]["major"] == 4
 
 
 def test_something_else_that_answers_is_not_called_a_server() -> None:
-    with replies(lambda _: "hello") as ports, pytest.raises(BenchError, match="not a TRex server"):
-        probe("127.0.0.1", *ports)
+    with replies(lambda _: "hello") as (rpc, _), pytest.raises(BenchError, match="not a TRex server"):
+        ask("127.0.0.1", rpc)
 
 
 @pytest.mark.slow
@@ -224,8 +236,8 @@ def test_a_barrier_of_another_client_does_not_crash_the_library() -> None:
 
 
 def test_a_closed_port_for_events_is_named() -> None:
-    with replies(lambda _: "{}") as (rpc, _), pytest.raises(BenchError, match="its port for events"):
-        probe("127.0.0.1", rpc, free_port())
+    with pytest.raises(BenchError, match="its port for events"):
+        listens("127.0.0.1", free_port())
 
 
 # -- small things ------------------------------------------------------------------------------------------------------
@@ -303,6 +315,42 @@ def test_a_client_that_dies_is_a_sentence_with_its_last_words() -> None:
     process.close()
 
 
-def test_a_client_that_does_not_exist_is_refused_before_anything_starts() -> None:
-    with pytest.raises(BenchError, match=r"/opt/trex' .*not supported by this version.*'client: pypi'"):
-        TrexGenerator(TrexSettings("127.0.0.1", client="/opt/trex"))
+# -- which client ------------------------------------------------------------------------------------------------------
+
+NEWER = Server("192.0.2.1:4501", False, (5, 1), "v3.08")
+
+
+def shipped(folder: Path, major: int, minor: int) -> Path:
+    """A folder that looks like a TRex installation."""
+    client = folder / "automation/trex_control_plane/interactive/trex/stl/trex_stl_client.py"
+    client.parent.mkdir(parents=True)
+    client.write_text(f"        api_ver = {{'name': 'STL', 'major': {major}, 'minor': {minor}}}\n")
+    return folder
+
+
+def test_a_folder_is_an_installation_or_its_client_and_fits_the_server(tmp_path: Path) -> None:
+    home = shipped(tmp_path / "v3.08", 5, 1)
+    inner = home / "automation" / "trex_control_plane" / "interactive"
+    assert choose(NEWER, str(home)) == home and choose(NEWER, str(inner)) == inner
+    assert choose(NEWER, "", environment={"TREX_HOME": str(home)}) == home
+    with pytest.raises(
+        BenchError, match=r"v3\.08.*speaks STL API 5\.1.*client in '.*' speaks API 5\.2; right would be"
+    ):
+        choose(NEWER, str(shipped(tmp_path / "newer", 5, 2)))
+    with pytest.raises(BenchError, match=r"no TRex client in '/nowhere'.*'client'"):
+        choose(NEWER, "/nowhere")
+
+
+def test_the_servers_own_client_is_fetched_only_where_it_is_wanted(tmp_path: Path) -> None:
+    home, asked = shipped(tmp_path / "copy", 5, 1), []
+
+    def fetch(server: Server) -> Path:
+        asked.append(server.version)
+        return home
+
+    assert choose(NEWER, "", fetch, {}) == home and choose(NEWER, "from server", fetch) == home
+    assert choose(Server("x:1", True), "", fetch) is None and asked == ["v3.08"] * 2
+    with pytest.raises(BenchError, match=r"'client: from server' needs a login.*'ssh: "):
+        choose(NEWER, "from server")
+    with pytest.raises(BenchError, match=r"speaks STL API 5\.1.*'client: pypi'.*'client: from server', or nothing"):
+        choose(NEWER, "pypi", fetch)

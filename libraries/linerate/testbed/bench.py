@@ -7,13 +7,14 @@ from types import TracebackType
 from typing import Protocol
 
 from ..errors import ConfigError
+from ..login import Login
 from ..platforms import Platform
 from ..routers.base import Side
 from .facts import BenchFacts, GeneratorEndpoint, RouterEndpoint
 from .keeper_client import KeeperClient
 from .leases import clear_stale, release, reserve
 from .plan import Facts, Plan
-from .settings import HardwareSettings, SimulatedSettings, Testbed
+from .settings import GeneratorSettings, HardwareSettings, SimulatedSettings, Testbed
 
 
 class Blueprint(Protocol):
@@ -131,6 +132,8 @@ def hardware_facts(testbed: HardwareSettings, platform: Platform, software: str)
             generator.ports,
             generator.client,
             generator.force,
+            _login(generator),
+            generator.trex_home or "",
         ),
         router=RouterEndpoint(
             router.address,
@@ -145,3 +148,10 @@ def hardware_facts(testbed: HardwareSettings, platform: Platform, software: str)
         link_bps=platform.link_bps,
         label=f"{platform.description}, {software}, on {testbed.testbed}",
     )
+
+
+def _login(generator: GeneratorSettings) -> Login | None:
+    ssh = generator.ssh
+    if ssh is None:
+        return None
+    return Login(generator.address, ssh.port, ssh.user, ssh.key, ssh.known_hosts, ssh.password_from)

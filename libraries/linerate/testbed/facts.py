@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..login import Login
 from ..routers.base import Side
 
 
@@ -12,7 +13,9 @@ from ..routers.base import Side
 class GeneratorEndpoint:
     """A TRex server. ``ports``: the two that are used, the first cabled to the first side.
 
-    ``client``: ``pypi`` or a folder with the client that came with the server; ``force``: take ports from others.
+    ``client``: ``pypi``, ``from server``, a folder with the client that came with the server, or nothing (whichever the
+    server takes); ``login``: to its host, where its installation is in the folder ``home`` ("" where that is to be
+    found out); ``force``: take ports from others.
     """
 
     host: str
@@ -21,6 +24,8 @@ class GeneratorEndpoint:
     ports: tuple[int, ...] = (0, 1)
     client: str = "pypi"
     force: bool = False
+    login: Login | None = None
+    home: str = ""
 
 
 @dataclass(frozen=True, slots=True)

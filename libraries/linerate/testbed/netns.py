@@ -106,7 +106,7 @@ class NetnsBench:
         """What the ready lines tell."""
         server, ssh = ready["server"], self._ssh
         return BenchFacts(
-            generator=GeneratorEndpoint(HOST, server["rpc_port"], server["pub_port"]),
+            generator=GeneratorEndpoint(HOST, server["rpc_port"], server["pub_port"], client=self._settings.client),
             router=RouterEndpoint(ssh.host, ssh.port, ssh.user, ssh.client_key, ssh.known_hosts) if ssh else NO_ROUTER,
             sides=self._sides,
             link_bps=self._link_bps,

@@ -130,6 +130,8 @@ class SimulatedSettings(CommonSettings):
     """
 
     kind: Literal["simulated"]
+    client: str = "pypi"
+    """How the server is driven: as a :class:`GeneratorSettings` says."""
     clock_speed: Annotated[float, Field(ge=1, le=1000)] = 20.0
     seed: Annotated[int, Field(ge=0)] = 0
     noise: Noise | None = None
@@ -145,6 +147,8 @@ class NetnsSettings(CommonSettings):
     """
 
     kind: Literal["netns"]
+    client: str = "pypi"
+    """How the server is driven: as a :class:`GeneratorSettings` says."""
     set_up: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
     port_speed: str | None = None
 
@@ -156,9 +160,39 @@ class NetnsSettings(CommonSettings):
         return value
 
 
-class GeneratorSettings(Config):
-    """A TRex server. ``client``: ``pypi`` or a folder with the client that came with the server.
+class LoginSettings(Config):
+    """SSH, with a key, or with the password in the variable ``password_from``."""
 
+    port: TcpPort = 22
+    user: str
+    key: Path | None = None
+    known_hosts: Path = Path("~/.ssh/known_hosts")
+    password_from: str | None = None
+
+    @field_validator("user")
+    @classmethod
+    def _user(cls, value: str) -> str:
+        return _host(value)
+
+    @field_validator("password_from")
+    @classmethod
+    def _named(cls, value: str | None) -> str | None:
+        if value is not None and not _VARIABLE.fullmatch(value):
+            raise ValueError("must be the name of an environment variable that holds the password, not the password")
+        return value
+
+    @model_validator(mode="after")
+    def _way_in(self) -> LoginSettings:
+        if (self.key is None) == (self.password_from is None):
+            raise ValueError("needs either 'key', the path of a private key, or 'password_from', a variable's name")
+        return self
+
+
+class GeneratorSettings(Config):
+    """A TRex server. ``client``: ``pypi``, ``from server`` or a folder with the client that came with the server.
+
+    Nothing for the PyPI client where the server takes it, else the server's own, copied from its host through ``ssh``
+    out of ``trex_home``, the folder of its installation there (nothing: the one whose server runs).
     ``force``: take the ports even while another user owns them.
     """
 
@@ -167,7 +201,9 @@ class GeneratorSettings(Config):
     sync_port: TcpPort = 4501
     async_port: TcpPort = 4500
     ports: tuple[Annotated[int, Field(ge=0, le=255)], Annotated[int, Field(ge=0, le=255)]] = (0, 1)
-    client: str = "pypi"
+    client: str = ""
+    ssh: LoginSettings | None = None
+    trex_home: str | None = None
     force: bool = False
 
     @field_validator("address")
@@ -182,38 +218,32 @@ class GeneratorSettings(Config):
             raise ValueError("must be two different ports, the first cabled to the first side")
         return value
 
-
-class RouterSettings(Config):
-    """The router under test, reached over SSH with a key, or with the password in the variable ``password_from``.
-
-    ``sudo``: put ``sudo -n`` before commands that need root.
-    """
-
-    address: str
-    port: TcpPort = 22
-    user: str
-    key: Path | None = None
-    known_hosts: Path = Path("~/.ssh/known_hosts")
-    password_from: str | None = None
-    sudo: bool = False
-
-    @field_validator("address", "user")
+    @field_validator("trex_home")
     @classmethod
-    def _host(cls, value: str) -> str:
-        return _host(value)
-
-    @field_validator("password_from")
-    @classmethod
-    def _named(cls, value: str | None) -> str | None:
-        if value is not None and not _VARIABLE.fullmatch(value):
-            raise ValueError("must be the name of an environment variable that holds the password, not the password")
+    def _there(cls, value: str | None) -> str | None:
+        if value is not None and (not value.startswith("/") or ".." in value.split("/") or "\0" in value):
+            raise ValueError(
+                "must be an absolute path on the server's host; right would be for example /opt/trex/v3.08"
+            )
         return value
 
     @model_validator(mode="after")
-    def _way_in(self) -> RouterSettings:
-        if (self.key is None) == (self.password_from is None):
-            raise ValueError("needs either 'key', the path of a private key, or 'password_from', a variable's name")
+    def _reachable(self) -> GeneratorSettings:
+        if self.client == "from server" and self.ssh is None:
+            raise ValueError("'client: from server' needs a login there; right would be 'ssh: {user: …, key: …}' too")
         return self
+
+
+class RouterSettings(LoginSettings):
+    """The router under test. ``sudo``: put ``sudo -n`` before commands that need root."""
+
+    address: str
+    sudo: bool = False
+
+    @field_validator("address")
+    @classmethod
+    def _host(cls, value: str) -> str:
+        return _host(value)
 
 
 class HardwareSettings(CommonSettings):
@@ -256,21 +286,31 @@ def read_testbed(folder: Path, name: str) -> Testbed:
         raise ConfigError(
             f"says 'testbed: {found.testbed}'; in a file of this name right would be '{name}'", path, line
         )
-    return _with_paths(found, path.parent) if isinstance(found, HardwareSettings) else found
+    return _with_paths(found, path.parent)
 
 
-def _with_paths(found: HardwareSettings, folder: Path) -> HardwareSettings:
-    router, generator = found.router, found.generator
-    paths = {"known_hosts": _absolute(router.known_hosts, folder)}
-    if router.key is not None:
-        paths["key"] = _absolute(router.key, folder)
-    client = generator.client if generator.client == "pypi" else str(_absolute(Path(generator.client), folder))
+def _with_paths(found: Testbed, folder: Path) -> Testbed:
+    if not isinstance(found, HardwareSettings):
+        return found.model_copy(update={"client": _client(found.client, folder)})
+    generator = found.generator
+    changed: dict[str, Any] = {"client": _client(generator.client, folder)}
+    if generator.ssh is not None:
+        changed["ssh"] = generator.ssh.model_copy(update=_login_paths(generator.ssh, folder))
     return found.model_copy(
         update={
-            "router": router.model_copy(update=paths),
-            "generator": generator.model_copy(update={"client": client}),
+            "router": found.router.model_copy(update=_login_paths(found.router, folder)),
+            "generator": generator.model_copy(update=changed),
         }
     )
+
+
+def _login_paths(login: LoginSettings, folder: Path) -> dict[str, Path]:
+    paths = {"known_hosts": _absolute(login.known_hosts, folder)}
+    return paths if login.key is None else {**paths, "key": _absolute(login.key, folder)}
+
+
+def _client(named: str, folder: Path) -> str:
+    return named if named in ("", "pypi", "from server") else str(_absolute(Path(named), folder))
 
 
 def _absolute(path: Path, folder: Path) -> Path:

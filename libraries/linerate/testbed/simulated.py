@@ -97,7 +97,7 @@ class SimulatedBench:
             for interface, side, port in zip(interfaces, self._settings.sides, server["ports"], strict=False)
         )
         return BenchFacts(
-            generator=GeneratorEndpoint(HOST, server["rpc_port"], server["pub_port"]),
+            generator=GeneratorEndpoint(HOST, server["rpc_port"], server["pub_port"], client=self._settings.client),
             router=router,
             sides=(first, second),
             link_bps=self._platform.link_bps,

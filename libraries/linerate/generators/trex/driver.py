@@ -19,9 +19,11 @@ from ...trial import Load, Outcome
 from ..base import GeneratorPort, Probe, Way
 from ..steal import Ticks
 from ..streams import bursts, probe_group, streams
+from .choice import PYPI, Fetch, choose
 from .counts import outcome
+from .held import Note, note, notes
 from .live import TrexLive, step_down
-from .probe import probe
+from .probe import ask, listens
 from .process import ClientError, ClientProcess
 
 IMPORT_LIMIT = 30.0
@@ -44,7 +46,8 @@ class TrexSettings:
 
     ``server`` a name or address; ``force`` takes ports that somebody else holds; ``clock_speed`` seconds of the bench's
     clock per second of the wall (1 but for a simulated bench); ``drain`` the wait for missing frames after the last was
-    sent, s of the bench's clock (RFC 2544 23: 2 s); a trial that misses none does not wait.
+    sent, s of the bench's clock (RFC 2544 23: 2 s); a trial that misses none does not wait. ``client``: which one, see
+    :func:`.choice.choose`.
     """
 
     server: str
@@ -53,7 +56,7 @@ class TrexSettings:
     ports: tuple[int, ...] = (0, 1)
     force: bool = False
     username: str = field(default_factory=_user)
-    client: str = "pypi"
+    client: str = ""
     clock_speed: float = 1.0
     drain: float = 2.0
 
@@ -66,22 +69,23 @@ class TrexSettings:
 class TrexGenerator:
     """A connected TRex server whose ports are held. Connects when made; raises BenchError and leaves nothing behind."""
 
-    def __init__(self, settings: TrexSettings, process: ClientProcess | None = None) -> None:
-        """Connect. *process*: one already started, to save its 1 to 2 s of imports; this generator ends it."""
+    def __init__(
+        self, settings: TrexSettings, process: ClientProcess | None = None, fetch: Fetch | None = None
+    ) -> None:
+        """Connect. *process*: one of the PyPI client already started, to save its 1 to 2 s of imports; this ends it.
+
+        *fetch* gets the client that a server ships, where the settings or the server want that one.
+        """
         self.settings = settings
+        self._fetch = fetch
         self._ways: tuple[Way, ...] = ()
         self._profile: Profile | None = None
         self._groups: dict[str, int] = {}
         self._versions: dict[str, str] = {}
         self._handlers: dict[str, str] = {}
+        self._note: Note | None = None
         self._process: ClientProcess | None = process
         try:
-            if settings.client != "pypi":
-                raise BenchError(
-                    f"'client: {settings.client}' in the testbed file is not supported by this version: it uses"
-                    " trex-stl-lib from PyPI only, never a folder with a server's own client; right would be"
-                    " 'client: pypi', or nothing"
-                )
             if not settings.ports:
                 raise BenchError("a TRex generator needs at least one port; right would be for example 'ports: [0, 1]'")
             self._connect(process)
@@ -90,8 +94,15 @@ class TrexGenerator:
             raise
 
     def _connect(self, process: ClientProcess | None = None) -> None:
-        self._process = process or ClientProcess()  # imports while the server is being asked
-        probe(self.settings.server, self.settings.sync_port, self.settings.async_port)
+        setting = self.settings
+        if process is None and setting.client == PYPI:
+            process = ClientProcess()  # imports while the server is being asked
+        self._process = process
+        server = ask(setting.server, setting.sync_port)
+        folder = choose(server, PYPI if process else setting.client, self._fetch)
+        if folder is None:
+            listens(setting.server, setting.async_port)
+        self._process = process or ClientProcess(folder)
         self._open()
 
     def _open(self) -> None:
@@ -105,23 +116,50 @@ class TrexGenerator:
                 async_port=setting.async_port,
                 username=setting.username,
             )
-            self._handlers = self._call(
-                "acquire", ports=list(setting.ports), force=setting.force, former=self._handlers
-            )
+            self._take_ports()
         except ClientError as error:
             if error.kind == "install":
-                raise BenchError(f"{error}; right would be trex-stl-lib 0.3: pip install trex-stl-lib==0.3") from error
+                raise BenchError(
+                    f"{error}; right would be trex-stl-lib 0.3 and all that it requires: pip install trex-stl-lib==0.3"
+                ) from error
             if error.kind == "connect" and "subscriber" in str(error):
                 raise BenchError(
                     f"the TRex server at {setting.address} answers, but publishes nothing that trex-stl-lib 0.3"
                     f" understands at port {setting.async_port}; mend 'async_port' in the testbed file ({error})"
                 ) from error
             if error.kind == "taken":
+                ours = "; ".join(f"port {item.ports}: {item}" for item in notes(setting.address)[1])
                 raise BenchError(
-                    f"a port of the TRex server at {setting.address} is taken: {error}; have it released there, or set"
-                    " 'force: true' for the generator in the testbed file to take it away"
+                    f"a port of the TRex server at {setting.address} is taken: {error}"
+                    + (f" (runs of your own hold {ours})" if ours else "")
+                    + "; have it released there, or set 'force: true' for the generator in the testbed file to take it"
+                    " away"
                 ) from error
             raise BenchError(f"the TRex server at {setting.address}: {error}") from error
+
+    def _take_ports(self) -> None:
+        """Hold the ports; what had to be done for it becomes part of the evidence (:attr:`versions`)."""
+        setting, numbers = self.settings, list(self.settings.ports)
+        dead, _ = notes(setting.address)
+        left = {port: handler for item in dead for port, handler in item.handlers.items() if int(port) in numbers}
+        owners = {item["index"]: item["owner"] for item in self._call("ports", ports=numbers)}
+        # an earlier connection of this very generator has the last word on its ports
+        self._handlers = self._call("acquire", ports=numbers, force=setting.force, former={**left, **self._handlers})
+        self._forget()
+        self._note = note(setting.address, self._handlers)
+        held = {port: owner for port, owner in owners.items() if owner}
+        for item in dead:
+            item.remove()
+        if returned := {port: owner for port, owner in held.items() if str(port) in left}:
+            runs = "; ".join(str(item) for item in dead)
+            self._versions["leftover"] = f"ports {_named(returned)} given back for a run that was killed: {runs}"
+        if setting.force:
+            self._versions["force"] = f"allowed; held when the run began: {_named(held) or 'none'}"
+
+    def _forget(self) -> None:
+        if self._note is not None:
+            self._note.remove()
+            self._note = None
 
     # -- Generator -----------------------------------------------------------------------------------------------------
 
@@ -220,8 +258,8 @@ class TrexGenerator:
     def close(self) -> None:
         """Stop traffic, release the ports, end the client's process. Harmless when repeated."""
         process, self._process = self._process, None
-        if process is not None:
-            process.close()
+        if process is None or process.close():
+            self._forget()  # else a later run finds what this one could not give back
 
     def __enter__(self) -> TrexGenerator:
         """Itself."""
@@ -267,3 +305,7 @@ class TrexGenerator:
                 # each server draws its own; the client's requests carry that of the server it met
                 raise BenchError(f"the TRex server at {where} was started again meanwhile: {error}") from error
             raise BenchError(f"the TRex server at {where}, asked to {command}: {error}") from error
+
+
+def _named(owners: Mapping[int, str]) -> str:
+    return ", ".join(f"{port} by '{owner}'" for port, owner in owners.items())

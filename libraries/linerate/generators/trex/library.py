@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
-"""The only file that imports ``trex_stl_lib``, and how a stream becomes its object. For the client's process alone."""
+"""How a stream becomes an object of a TRex client library: both of them name what is used here alike."""
 
 from __future__ import annotations
 
@@ -7,29 +7,12 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from linerate.generators.trex import imp_bridge
-from linerate.generators.trex.service import Refusal
-
-
-def load_library() -> SimpleNamespace:
-    """The parts of trex-stl-lib that are used here. Raises Refusal."""
-    imp_bridge.install()
-    try:
-        import scapy
-        import zmq
-        from trex_stl_lib import trex_stl_packet_builder_scapy as builder
-        from trex_stl_lib import trex_stl_streams as streams
-        from trex_stl_lib.trex_stl_client import STLClient
-        from trex_stl_lib.trex_stl_types import RpcCmdData
-    except Exception as error:
-        raise Refusal("install", f"the TRex client cannot be imported ({type(error).__name__}: {error})") from error
-    return SimpleNamespace(
-        scapy=scapy, zmq=zmq, builder=builder, streams=streams, STLClient=STLClient, RpcCmdData=RpcCmdData
-    )
-
 
 def build_stream(library: SimpleNamespace, item: Mapping[str, Any]) -> Any:
-    """The library's stream of *item*, a :class:`linerate.generators.streams.Stream` as data."""
+    """The library's stream of *item*, a :class:`linerate.generators.streams.Stream` as data.
+
+    *library* holds its modules ``builder`` (packets) and ``streams``.
+    """
     builder, streams = library.builder, library.streams
     commands: list[Any] = []
     for variable in item["variables"]:

@@ -1,4 +1,4 @@
-"""Is there a TRex server, and does it speak this client's language? Asked before the client's library is involved.
+"""Is there a TRex server, and which language does it speak? Asked before any client's library is involved.
 
 The library itself waits 10 s for an answer and words a mismatch as the server does. This asks by hand: a TCP
 connection to each port, then the handshake ``api_sync`` (JSON-RPC 2.0 in a ZeroMQ REQ socket).
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+from dataclasses import dataclass
 
 import zmq
 
@@ -24,13 +25,46 @@ HANDSHAKE_LIMIT = 2.5
 """Seconds for the answer to the handshake."""
 
 
-def probe(server: str, sync_port: int, async_port: int) -> None:
-    """Return if a server answers there that accepts this client. Raises BenchError, within 5 s, with the remedy."""
-    for port, role in ((sync_port, "requests"), (async_port, "events")):
-        _connect(server, port, role)
-    answer = _handshake(server, sync_port)
-    if "error" in answer:
-        raise BenchError(_refused(f"{server}:{sync_port}", answer["error"]))
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What a TRex server says of itself before any client is chosen."""
+
+    where: str
+    """``host:port``."""
+    takes_pypi: bool
+    """Whether it accepts the handshake of trex-stl-lib 0.3."""
+    api: tuple[int, int] | None = None
+    """The STL API (major, minor) that it wants, where it said so when it refused that handshake."""
+    version: str = ""
+    """Its release, such as ``v3.08``."""
+    refusal: str = ""
+    """Its own words when it refused."""
+
+    @property
+    def named(self) -> str:
+        """It, for a sentence."""
+        release = f" {self.version}" if self.version else ""
+        api = f" speaks STL API {self.api[0]}.{self.api[1]}" if self.api else " refuses trex-stl-lib 0.3"
+        return f"the TRex server{release} at {self.where}{api}"
+
+
+def ask(server: str, sync_port: int) -> Server:
+    """What the server there is. Raises BenchError where none answers, within 7 s, with the remedy."""
+    where = f"{server}:{sync_port}"
+    _connect(server, sync_port, "requests")
+    answer = _call(server, sync_port, "api_sync", {"api_vers": [{"type": "core", "major": API[0], "minor": API[1]}]})
+    if "error" not in answer:
+        return Server(where, takes_pypi=True)
+    text = _text(answer["error"])
+    wanted = re.search(r"server: '(\d+)\.(\d+)'", text)
+    found = _call(server, sync_port, "get_version", {}).get("result")
+    version = str(found.get("version", "")) if isinstance(found, dict) else ""
+    return Server(where, False, (int(wanted[1]), int(wanted[2])) if wanted else None, version, text)
+
+
+def listens(server: str, async_port: int) -> None:
+    """Return if the port for events answers. Raises BenchError, with the remedy."""
+    _connect(server, async_port, "events")
 
 
 def _connect(server: str, port: int, role: str) -> None:
@@ -49,13 +83,8 @@ def _connect(server: str, port: int, role: str) -> None:
         ) from error
 
 
-def _handshake(server: str, port: int) -> dict[str, object]:
-    request = {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "api_sync",
-        "params": {"api_vers": [{"type": "core", "major": API[0], "minor": API[1]}]},
-    }
+def _call(server: str, port: int, method: str, parameters: dict[str, object]) -> dict[str, object]:
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
     with zmq.Context() as context, context.socket(zmq.REQ) as link:
         link.setsockopt(zmq.LINGER, 0)
         link.connect(f"tcp://{server}:{port}")
@@ -74,17 +103,8 @@ def _handshake(server: str, port: int) -> dict[str, object]:
     return answer
 
 
-def _refused(where: str, error: object) -> str:
-    text = ""
+def _text(error: object) -> str:
+    found = ""
     if isinstance(error, dict):
-        text = str(error.get("specific_err") or error.get("message") or "")
-    text = " ".join(text.split())
-    wanted = re.search(r"server: '([\d.]+)'", text)
-    ours = ".".join(str(part) for part in API)
-    if wanted:
-        return (
-            f"the TRex server at {where} speaks STL API {wanted[1]} and wants the client it ships (handshake"
-            f" api_sync_v2); this testbed uses trex-stl-lib 0.3 from PyPI (handshake api_sync, core API {ours})."
-            f" Right would be a TRex release that speaks API {API[0]}.x (up to v2.87)"
-        )
-    return f"the TRex server at {where} refuses the handshake of trex-stl-lib 0.3 (api_sync, core API {ours}): {text}"
+        found = str(error.get("specific_err") or error.get("message") or "")
+    return " ".join(found.split())

@@ -34,13 +34,14 @@ class ClientError(BenchError):
 class ClientProcess:
     """The running process. It starts at once and imports its library meanwhile, which takes 1 to 2 s."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
+        """*folder*: the client that TRex ships (:func:`.folders.interactive`); None: trex-stl-lib 0.3 of PyPI."""
         # A session of its own: Ctrl-C in the terminal reaches Robot only, which ends this process in order, and the
-        # library's attempt on its parent's process group (see client.main) has nobody to hit.
+        # library's attempt on its parent's process group (see pypi.load_library) has nobody to hit.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         path = os.pathsep.join(filter(None, (str(LIBRARIES), os.environ.get("PYTHONPATH"))))
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", MODULE],
+            [sys.executable, "-P", "-m", MODULE, *([] if folder is None else [str(folder)])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -117,16 +118,21 @@ class ClientProcess:
         lines = self._log.read()[-4000:].decode(errors="replace").strip().splitlines()
         return " / ".join(line.strip() for line in lines[-3:])
 
-    def close(self, limit: float = 5.0) -> None:
-        """End it in order, within *limit* s; then by force. Harmless when repeated."""
+    def close(self, limit: float = 5.0) -> bool:
+        """End it in order, within *limit* s; then by force. Harmless when repeated.
+
+        Whether it could give back its ports before it ended.
+        """
         if self.alive:
             with contextlib.suppress(OSError, ValueError):
                 assert self._process.stdin is not None  # noqa: S101
                 self._process.stdin.close()  # its sign to stop the traffic, release the ports and go
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(limit)
+        orderly = self._process.poll() == 0
         self.kill()
         self._log.close()
+        return orderly
 
     def kill(self) -> None:
         """End it by force and take in its status. Harmless when repeated."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from linerate.generators.trex.drain import drained
+from linerate.generators.trex.link import Link
 from linerate.generators.trex.service import Refusal
-from linerate.generators.trex.watch import Watch, busiest_load
+from linerate.generators.trex.watch import busiest_load
 
 END_DELAY = 0.015
 """Seconds that may pass from the last frame to the server's message of it, besides the message's own way: TRex's main
@@ -26,6 +27,9 @@ embedded server its sending processes a moment ahead."""
 
 LOOK = 0.5
 """Seconds between two looks at the links during a trial (TRex itself looks every 0.5 s)."""
+
+PAUSE, LAST_PAUSE = 0.05, 0.005
+"""Seconds between two looks at what happened during a trial: as a rule, and when its end is due."""
 
 
 @dataclass(slots=True)
@@ -50,8 +54,7 @@ class _Running:
 class UnderWay(ABC):
     """The part of the client's session that sends. Times are s of the wall clock, but where they say otherwise."""
 
-    _watch: Watch
-    _client: Any
+    _link: Link
     _trip: float
     _streams: dict[str, list[dict[str, Any]]]
 
@@ -75,7 +78,8 @@ class UnderWay(ABC):
         sending = {int(port): float(rate) for port, rate in rates.items()}
         involved = sorted({*sending, *(port for way in ways for port in way)})
         count = {port: round(rate * (duration or 0.0)) if frames is None else frames for port, rate in sending.items()}
-        self._watch.clear()
+        self._link.listen()
+        self._link.watch.clear()
         before = self._counters()
         self._running = running = _Running(
             sending,
@@ -84,12 +88,12 @@ class UnderWay(ABC):
             duration,
             count,
             before,
-            self._snapshot(),
+            self._link.latest(involved),
             self._trip,
             time.time(),
             time.monotonic(),
         )
-        running.began = self._start(sending, -1 if duration is None or frames is not None else duration)
+        running.began = self._link.start(sending, -1 if duration is None or frames is not None else duration)
         return {"counters": before, "asked": running.asked, "answered": running.began}
 
     def change(self, rates: Mapping[str, float], clock_speed: float = 1.0) -> dict[str, Any]:
@@ -98,7 +102,7 @@ class UnderWay(ABC):
         before, asked = self._counters(), time.monotonic()
         running.sending = {int(port): float(rate) for port, rate in rates.items()}
         running.frames = dict.fromkeys(running.sending, 0)  # how many is for others to say now
-        self._update(running.sending)
+        self._link.update(running.sending)
         # a clock that runs fast is a simulated one, whose server changes at once
         time.sleep(CHANGED / clock_speed)
         answered = time.monotonic()
@@ -131,21 +135,21 @@ class UnderWay(ABC):
         self._running = None
         if running.duration is None:
             self._heed(running)
-            self._client.stop(list(running.sending), rx_delay_ms=0)
+            self._link.halt(list(running.sending))
             finished, ended = True, time.monotonic()
         else:
-            self._await_end(running, running.began + 1.5 * running.duration / clock_speed + 5)
+            self._await_end(running, running.duration / clock_speed)
             finished = self._done(running)
             if not finished:
-                self._client.stop(list(running.sending), rx_delay_ms=0)
-            ended = max(self._watch.done.values()) if finished else time.monotonic()
+                self._link.halt(list(running.sending))
+            ended = max(self._link.watch.done.values()) if finished else time.monotonic()
         first = self._counters()
         # sending began between the start's request and its answer, and ended before its message came
         latency = END_DELAY + max(running.trip, self._trip)
         if running.busiest is None:  # nothing was published while sending: so short a trial shows in what comes next
-            running.busiest = busiest_load(self._snapshot(), running.sending)
+            running.busiest = busiest_load(self._link.latest(running.involved), running.sending)
         after, waited = drained(first, self._counters, running.before, running.ways, running.frames, drain, clock_speed)
-        down = {item["index"] for item in self.ports(running.involved) if not item["link_up"]} | self._watch.down
+        down = {item["index"] for item in self.ports(running.involved) if not item["link_up"]} | self._link.watch.down
         return {
             "started": running.started,
             "clock_jump": (time.time() - running.started) - (time.monotonic() - running.asked),
@@ -156,7 +160,7 @@ class UnderWay(ABC):
             "before": running.before,
             "after": after,
             "links": {str(port): port not in down for port in running.involved},
-            "complaints": list(self._watch.complaints),
+            "complaints": list(self._link.watch.complaints),
             "cpu_util": running.busiest,
             "rx_cpu_util": float(first["global"].get("m_rx_cpu_util", 0)),
         }
@@ -193,41 +197,38 @@ class UnderWay(ABC):
         return self._running
 
     def _done(self, running: _Running) -> bool:
-        return all(port in self._watch.done for port in running.sending)
+        return all(port in self._link.watch.done for port in running.sending)
 
     def _heed(self, running: _Running) -> None:
         """Note the generator's load and the links; raise Refusal where the trial is lost."""
-        if (published := self._snapshot()) is not running.idle:
+        self._link.listen()
+        if (published := self._link.latest(running.involved)) is not running.idle:
             running.busiest = max(running.busiest or 0.0, busiest_load(published, running.sending))
         self._check_cancelled()
         if self._done(running):
             return
-        if self._lost():
-            raise Refusal("lost", "; ".join(self._watch.complaints) or "the server fell silent")
-        if any("taken" in item for item in self._watch.complaints):
-            raise Refusal("taken", "; ".join(self._watch.complaints))
-        if time.monotonic() >= running.look or self._watch.doubtful:
-            self._watch.doubtful = False
-            self._look_at_links(running.involved)
+        if self._link.lost:
+            raise Refusal("lost", "; ".join(self._link.watch.complaints) or "the server fell silent")
+        if any("taken" in item for item in self._link.watch.complaints):
+            raise Refusal("taken", "; ".join(self._link.watch.complaints))
+        if time.monotonic() >= running.look or self._link.watch.doubtful:
+            self._link.watch.doubtful = False
+            for port in running.involved:
+                self._link.look(port)
             running.look = time.monotonic() + LOOK
 
-    def _await_end(self, running: _Running, limit: float) -> None:
-        """Wait until all ports are done or *limit* is over."""
+    def _await_end(self, running: _Running, seconds: float) -> None:
+        """Wait until all ports are done, which is due *seconds* after they began, or half as long again and 5 s."""
+        due, watch = running.began + seconds, self._link.watch
         while True:
             self._heed(running)
-            if self._done(running) or time.monotonic() >= limit:
+            late = time.monotonic() - due
+            if self._done(running) or late >= 0.5 * seconds + 5:
                 return
-            with self._watch.changed:
+            with watch.changed:
                 if not self._done(running):
-                    self._watch.changed.wait(0.05)
-
-    def _look_at_links(self, ports: Sequence[int]) -> None:
-        for number in ports:
-            # not the library's sync(): it would set the port's state, whose end may be reported meanwhile
-            answer = self._client.ports[number].transmit("get_port_status", {"port_id": number})
-            self._good(answer)
-            if not answer.data()["attr"]["link"]["up"]:
-                self._watch.down.add(number)
+                    # one long overdue is looked at less often: it is late because it is busy
+                    watch.changed.wait(min(PAUSE, max(LAST_PAUSE, -late, late / 100)))
 
     # -- of the session
 
@@ -240,16 +241,7 @@ class UnderWay(ABC):
         """The ports as they are."""
 
     @abstractmethod
-    def _start(self, sending: Mapping[int, float], duration: float) -> float: ...
-
-    @abstractmethod
-    def _update(self, sending: Mapping[int, float]) -> None: ...
-
-    @abstractmethod
     def _counters(self) -> dict[str, Any]: ...
-
-    @abstractmethod
-    def _snapshot(self) -> dict[str, Any]: ...
 
     @abstractmethod
     def _connected(self) -> Any: ...
@@ -259,9 +251,3 @@ class UnderWay(ABC):
 
     @abstractmethod
     def _check_cancelled(self) -> None: ...
-
-    @abstractmethod
-    def _lost(self) -> bool: ...
-
-    @abstractmethod
-    def _good(self, answer: Any) -> None: ...

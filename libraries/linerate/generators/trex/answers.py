@@ -1,0 +1,52 @@
+"""What a TRex server (API 5) answers, made plain. Knows nothing of any library; field names are the server's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+SENDING = ("TX", "PAUSE", "PCAP_TX")
+"""States of a port that has not ended."""
+
+
+def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str, Any]:
+    """MAC, speed in bit/s, link, driver and owner of a port.
+
+    *status*: ``get_port_status``; *static*: the port's entry in ``get_system_info``.
+    """
+    attributes = status["attr"]
+    layers = attributes.get("layer_cfg") or {}
+    return {
+        "mac": (layers.get("ether") or {}).get("src") or static.get("hw_mac", ""),
+        "speed_bps": float(attributes["speed"]) * 1e9,
+        "link_up": bool(attributes["link"]["up"]),
+        "driver": str(static.get("driver", "")),
+        "owner": str(status.get("owner") or ""),
+    }
+
+
+def destination(status: Mapping[str, Any]) -> str:
+    """What a port knows of the MAC address it sends to: ``known``, ``unresolved`` (ARP may find it) or ``none``.
+
+    *status*: ``get_port_status``. A server that does not tell is trusted.
+    """
+    layers = status["attr"].get("layer_cfg") or {}
+    if (layers.get("ipv4") or {}).get("state") == "unresolved":
+        return "unresolved"
+    return "none" if (layers.get("ether") or {}).get("state") == "unconfigured" else "known"
+
+
+def counters(whole: Mapping[str, Any], ports: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """``get_global_stats`` and ``get_port_stats`` per port as one flat mapping, like API 4's ``trex-global``."""
+    found = dict(whole)
+    for port, counts in ports.items():
+        found |= {f"{name}-{port}": value for name, value in counts.items()}
+    return found
+
+
+def events(answer: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Type and data of each event in the answer to ``get_async_events``, in their order."""
+    for message in answer.get("data") or ():
+        if message.get("name") == "trex-event":
+            data = message.get("data")
+            yield int(message["type"]), data if isinstance(data, dict) else {}

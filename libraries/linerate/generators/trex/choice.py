@@ -1,0 +1,91 @@
+"""Which client a server is to be driven with, and what to say where there is none that it would take."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ...errors import BenchError
+from .folders import client_api, interactive
+from .probe import API, Server
+
+PYPI, FROM_SERVER = "pypi", "from server"
+
+HOME = "TREX_HOME"
+"""Environment variable that names a TRex installation here, for testbeds that name no client."""
+
+Fetch = Callable[[Server], Path]
+"""Gets the client of a server's installation; the folder of the copy. Raises BenchError."""
+
+REMEDY = (
+    "right would be, under 'generator' in the testbed file, 'client: /path/of/a/TRex/installation' with that client, or"
+    " 'ssh: {user: …, key: …}' for a login on the server's host, from where it is copied"
+)
+
+
+def choose(
+    server: Server, client: str, fetch: Fetch | None = None, environment: Mapping[str, str] | None = None
+) -> Path | None:
+    """The folder of the client to use; None for trex-stl-lib 0.3 of PyPI. Raises BenchError, one sentence.
+
+    *client*: ``pypi``, ``from server``, a folder, or nothing: then the PyPI client for a server that takes it, else
+    the installation that TREX_HOME names if its API fits, else the server's own.
+    """
+    if client == PYPI or (not client and server.takes_pypi):
+        if not server.takes_pypi:
+            raise BenchError(
+                f"{server.named} and wants the client it ships; the testbed file says 'client: pypi', which is"
+                f" trex-stl-lib 0.3 (core API {_dotted(API)}, for servers up to v2.87); {_left_out(fetch)}"
+            )
+        return None
+    if client == FROM_SERVER:
+        if fetch is None:
+            raise BenchError(
+                "'client: from server' needs a login on the TRex server's host: right would be, under 'generator' in"
+                " the testbed file, 'ssh: {user: …, key: …}'"
+            )
+        return _fitting(server, fetch(server))
+    if client:
+        folder = Path(client).expanduser()
+        if interactive(folder) is None:
+            raise BenchError(
+                f"there is no TRex client in '{folder}', which the testbed file names as 'client'; right would be the"
+                " folder of a TRex installation, or its automation/trex_control_plane/interactive"
+            )
+        return _fitting(server, folder)
+    here = (os.environ if environment is None else environment).get(HOME, "")
+    if here and _fits(server, client_api(Path(here))):
+        return Path(here)
+    if fetch is not None:
+        return _fitting(server, fetch(server))
+    raise BenchError(
+        f"{server.named} and wants the client it ships; trex-stl-lib 0.3 of PyPI speaks core API {_dotted(API)}, which"
+        f" servers up to v2.87 take; {REMEDY}"
+        + (f" ({server.refusal})" if server.api is None and server.refusal else "")
+    )
+
+
+def _fits(server: Server, api: tuple[int, int] | None) -> bool:
+    # the server's rule: the same major, and a client that is not newer than itself
+    return api is not None and (server.api is None or (api[0] == server.api[0] and api[1] <= server.api[1]))
+
+
+def _fitting(server: Server, folder: Path) -> Path:
+    api = client_api(folder)
+    # a server that takes 0.3 does not tell what its own client speaks; the handshake will
+    if api is None or not _fits(server, api):
+        said = f"speaks API {_dotted(api)}" if api else "does not say which API it speaks"
+        raise BenchError(
+            f"{server.named}, but the client in '{folder}' {said}; right would be the client of the server's own"
+            f" installation: its folder as 'client', or 'client: from server'"
+        )
+    return folder
+
+
+def _left_out(fetch: Fetch | None) -> str:
+    return "right would be 'client: from server', or nothing" if fetch else REMEDY
+
+
+def _dotted(api: tuple[int, int]) -> str:
+    return ".".join(str(part) for part in api)
