@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,27 @@ from linerate.project import Project
 from linerate.session import Session
 from linerate.studies import faults
 from linerate.verdict import Ruling, Verdict
+
+SUITE = """\
+*** Settings ***
+Resource    {root}/resources/acceptance.resource
+Resource    {root}/resources/characterisation.resource
+Suite Setup    Open Testbed For    netgate6100    software=vpp
+Suite Teardown    Close Testbed
+
+*** Test Cases ***
+Recovers
+    64b 1-flow recovers in ≤ 5 s at 5.5 Mpps
+
+Nothing To Recover From
+    1514b unidirectional recovers in ≤ 5 s
+
+By RFC 2544
+    ${{found}} =    RFC 2544 Throughput Of    1-flow unidirectional    64    duration=1    resolution=0.02
+    Back To Back Of    1-flow unidirectional    ${{found}}    repeats=2    longest=20000    resolution=200
+    System Recovery Of    1-flow unidirectional    ${{found}}    repeats=1    overload=5    after=5
+    Reset Time Of    1-flow unidirectional    ${{found}}    limit=600
+"""
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
@@ -80,3 +102,21 @@ def test_what_cannot_be_reset_is_said(session: Session, monkeypatch: pytest.Monk
         LiveCharacteriser(session).reset("unidirectional", [], session.reset_router)
     with pytest.raises(BenchError, match="ended with status"):
         session.reset_router("no-such-command")
+
+
+def test_as_a_suite_says_it(tmp_path: Path) -> None:
+    suite = tmp_path / "suite.robot"
+    suite.write_text(SUITE.format(root=robot_run.ROOT), encoding="utf-8")
+    done = robot_run.run(tmp_path, suite)
+    assert done.tests["Recovers"][0] == "PASS", done.console
+    # Robot's own message is the verdict's, with the departures from the RFC
+    assert "RFC 2544 26.5 asks for 60 s" in done.tests["Recovers"][1]
+    status, message = done.tests["Nothing To Recover From"]
+    assert status == "FAIL" and message.startswith("INCONCLUSIVE: ") and "was not overloaded" in message
+    status, message = done.tests["By RFC 2544"]
+    assert status == "PASS", message
+    for words in ("back-to-back", "system recovery", "software reset"):
+        assert words in message.lower()
+    names = {path.name.partition("-")[2] for path in tmp_path.glob("results/*/characterisation/*.html")}
+    assert len(names) == 4
+    assert robot_run.processes_of(tmp_path) == []

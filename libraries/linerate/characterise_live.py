@@ -108,7 +108,7 @@ class LiveCharacteriser(Characteriser):
     @contextmanager
     def _coming_back(self) -> Iterator[None]:
         """Meanwhile a restart of the router is waited for, and it is configured as it was."""
-        session, over = self.session, threading.Event()
+        session, over, back = self.session, threading.Event(), threading.Event()
         configure = session.configuring()
 
         def attend() -> None:
@@ -116,6 +116,9 @@ class LiveCharacteriser(Characteriser):
                 try:
                     session.router_watch.read()
                 except RouterRestarted:
+                    if not back.is_set():
+                        session.router_connected.forget()
+                        back.set()
                     if _tried(configure):
                         session.router_watch.configured()
                         return

@@ -22,7 +22,7 @@ from .units import si
 
 @dataclass(frozen=True)
 class Observed:
-    """One sentence in one run: its verdict, and what each trial measured (``unit``: pps, µs or loss ratio)."""
+    """One sentence in one run: its verdict, and what each trial measured (``unit``: pps, µs, s or loss ratio)."""
 
     test: str
     sentence: str
@@ -67,6 +67,10 @@ def _observed(record: RequirementRecord, trials: Sequence[TrialRecord]) -> Obser
     if any(item.trial.outcome.latency for item in trials):
         sample = [max(count.mean for count in item.trial.outcome.latency) for item in trials]
         return Observed(record.test, record.sentence, record.verdict, "µs", tuple(sample))
+    if " recovers " in f" {record.sentence} ":
+        known = [item.trial.outcome.readings for item in trials]
+        sample = [found.get("recovery_high_s", found["recovery_low_s"]) for found in known if "recovery_low_s" in found]
+        return Observed(record.test, record.sentence, record.verdict, "s", tuple(sample))
     if " forwards " in f" {record.sentence} ":
         sample = [_worse_rate(item.trial, record.sentence) for item in trials]
         return Observed(record.test, record.sentence, record.verdict, "pps", tuple(sample))

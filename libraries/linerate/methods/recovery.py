@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..goals import Goal
 from ..requirement import Requirement
@@ -89,7 +89,7 @@ def recovery(
     def measure(first: Load, duration: float) -> Outcome:
         found = step_down(first, phases.overload, second, phases.after, phases.every)
         seen.append(found)
-        return found.outcome
+        return _told(found, worst(found, tolerance))
 
     def weigh(trial: Trial) -> Evidence:
         found = seen[trial.number - 1]
@@ -112,6 +112,14 @@ def recovery(
         reason = f"the last frame was lost {told} after the overload had ended (limit {limit:g} s{within})"
     reason += f"; {_terms(load, second, phases, seen)}"
     return Verdict(requirement, goal, ruling, reason, trials, link_bps, _figures(seen, spans, tolerance))
+
+
+def _told(found: StepDown, span: Span | None) -> Outcome:
+    """The repetition's outcome with its recovery time among the readings, where it is told."""
+    if span is None:
+        return found.outcome
+    bounds = {"recovery_low_s": span.low, **({} if math.isinf(span.high) else {"recovery_high_s": span.high})}
+    return replace(found.outcome, readings={**found.outcome.readings, **bounds})
 
 
 def worst(found: StepDown, tolerance: Tolerance) -> Span | None:

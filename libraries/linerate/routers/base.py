@@ -116,6 +116,10 @@ class Router(Protocol):
         """Undo what :meth:`configure` changed, last first. Harmless when repeated."""
         ...
 
+    def forget(self) -> None:
+        """The router has restarted, and with that lost what :meth:`configure` changed: there is nothing to undo."""
+        ...
+
     def clear(self) -> None:
         """Reset counters that the router can reset (VPP ``clear runtime``), before a trial."""
         ...

@@ -144,6 +144,10 @@ class Remote:
         if failed:
             raise BenchError(f"the router's former configuration could not be restored in full: {'; '.join(failed)}")
 
+    def forget(self) -> None:
+        """There is nothing to undo any more."""
+        self._undo.clear()
+
 
 class Refused(BenchError):
     """The router answered that it did not carry out a command."""
@@ -192,3 +196,9 @@ class RemoteRouter:
         self._notes.clear()
         self._lacking = {}
         self._remote.restore()
+
+    def forget(self) -> None:
+        """The router has restarted: what was configured is gone, and so is what there was to undo."""
+        self._notes.clear()
+        self._lacking = {}
+        self._remote.forget()
