@@ -12,6 +12,7 @@ from ForwardedFrames import frames_of
 from linerate.errors import BenchError
 from linerate.generators.base import Generator
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
+from linerate.generators.trex.fetch import fetcher
 from linerate.requirement import Requirement
 from linerate.session import Session
 from linerate.testbed.bench import Bench
@@ -98,5 +99,6 @@ def _trex(bench: Bench) -> Generator:
             username=getpass.getuser(),
             client=access.client,
             clock_speed=bench.facts.clock_speed,
-        )
+        ),
+        fetch=fetcher(access.login, access.home) if access.login else None,
     )

@@ -53,12 +53,12 @@ def ask(server: str, sync_port: int) -> Server:
     where = f"{server}:{sync_port}"
     _connect(server, sync_port, "requests")
     answer = _call(server, sync_port, "api_sync", {"api_vers": [{"type": "core", "major": API[0], "minor": API[1]}]})
-    if "error" not in answer:
-        return Server(where, takes_pypi=True)
-    text = _text(answer["error"])
-    wanted = re.search(r"server: '(\d+)\.(\d+)'", text)
     found = _call(server, sync_port, "get_version", {}).get("result")
     version = str(found.get("version", "")) if isinstance(found, dict) else ""
+    if "error" not in answer:
+        return Server(where, True, version=version)
+    text = _text(answer["error"])
+    wanted = re.search(r"server: '(\d+)\.(\d+)'", text)
     return Server(where, False, (int(wanted[1]), int(wanted[2])) if wanted else None, version, text)
 
 
