@@ -18,6 +18,7 @@ from linerate.trial import DirectionCount, Load, Outcome, Trial
 
 FORWARDS = "64b 1-flow unidirectional forwards ≥ 5 Mpps"
 LATENCY = "64b unidirectional latency mean ≤ 50 µs at 1 Mpps"
+RECOVERS = "64b unidirectional recovers in ≤ 2 s"
 LOAD = "64b unidirectional ≥ 5 Mpps"
 
 
@@ -30,10 +31,11 @@ def run(folder: Path, name: str, rates: dict[str, list[float]], verdict: str = "
     for number, (sentence, figures) in enumerate(rates.items(), 1):
         for place, figure in enumerate(figures, 1):
             late = sentence == LATENCY
-            frames = 10_000_000 if late else round(figure)
+            frames = 10_000_000 if sentence in (LATENCY, RECOVERS) else round(figure)
+            told = {"recovery_low_s": 0.9 * figure, "recovery_high_s": figure} if sentence == RECOVERS else {}
             counts = (DirectionCount(0, 1, 10_000_000, 10_000_000, frames),)
             probe = (LatencyCount(0, 1, 1000, 1000, figure, 2 * figure, 1.0),) if late else ()
-            outcome = Outcome(Load(1e7), 1.0, 1.0, 0.0, counts, latency=probe)
+            outcome = Outcome(Load(1e7), 1.0, 1.0, 0.0, counts, readings=told, latency=probe)
             record = replace(trial_record(), run=name, requirement=number, sentence=sentence, test="T")
             written.add_trial(replace(record, trial=Trial(place, outcome, ())))
         written.add_requirement(
@@ -63,6 +65,12 @@ def test_later_is_worse(tmp_path: Path):
     old = run(tmp_path, "old", {LATENCY: around(20, 1)})
     new = run(tmp_path, "new", {LATENCY: around(25, 2)})
     assert (main([str(old), str(new)]), main([str(new), str(old)])) == (1, 0)
+
+
+def test_a_later_recovery_is_worse(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    old, new = (run(tmp_path, name, {RECOVERS: around(mean, 3)}) for name, mean in (("old", 0.5), ("new", 0.6)))
+    assert main([str(old), str(new)]) == 1 and "s" in capsys.readouterr().out
+    assert main([str(new), str(old)]) == 0
 
 
 def test_noise_proves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from linerate.embedded.backend import FieldVariable, StreamTraffic
 from linerate.embedded.model.flows import Flow, flow_of, spread
 from linerate.generators.base import Way
-from linerate.generators.streams import Stream, frame_bytes, ipv4_checksum, streams
+from linerate.generators.streams import Stream, bursts, frame_bytes, ipv4_checksum, streams
 from linerate.profiles import AddressRange, Catalogue, Flows, FrameClass, Profile
 
 CATALOGUE = Catalogue.read(Path(__file__).resolve().parents[1] / "variables" / "profiles")
@@ -89,6 +89,14 @@ def test_shares_always_make_one(weights: list[int]) -> None:
     frames = tuple(FrameClass(64 + index, weight) for index, weight in enumerate(weights))
     found = streams(Profile("made up", frames, flows), AHEAD)
     assert sum(item.share for item in found) == pytest.approx(1)
+
+
+@given(st.sampled_from(["64b", "imix", "imix-csit", "imix-66"]), st.integers(1, 10**9))
+def test_bursts_are_exactly_so_many_frames_in_the_shares_of_the_mix(word: str, frames: int) -> None:
+    profile = CATALOGUE.profile([word])
+    found = bursts(profile, AHEAD, frames)
+    assert sum(item.burst or 0 for item in found) == frames
+    assert all(abs((item.burst or 0) - item.share * frames) <= 1 + 1e-6 * frames for item in found)
 
 
 def test_stream_data_is_plain() -> None:
