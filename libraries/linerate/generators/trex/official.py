@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
-"""The client that TRex v3 ships: the only file that imports ``trex``. For the client's process alone.
-
-Its own start (``trex/__init__.py``) puts libraries of its folder ``external_libs`` before all others: Scapy, PyYAML and
-a ZeroMQ binding that current Pythons cannot use. Here the package is found without running that file, so that those of
-PyPI are used, which trex-stl-lib 0.3 requires too.
+"""A connection through the client that TRex v3 ships (:mod:`.shipped` imports it). For the client's process alone.
 
 Its subscriber, a thread that sleeps until the server publishes and ends the process where it stumbles, is not started:
 what it would ask for (``get_async_events``) is asked for between two looks of a trial, over the same connection.
@@ -14,17 +10,16 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 from linerate.generators.trex import answers
-from linerate.generators.trex.folders import bytecode, interactive
 from linerate.generators.trex.library import build_stream
 from linerate.generators.trex.link import REPLY, SILENCE
 from linerate.generators.trex.service import Refusal
+from linerate.generators.trex.shipped import NoSubscriber, load_library
 from linerate.generators.trex.watch import Watch, clean
 
 TRY_AGAIN, IN_WORK = -32001, -32002
@@ -38,60 +33,6 @@ EVERY_CORE = (1 << 64) - 1
 
 ARP_RETRIES = 5
 """How often, 0.1 s apart, an address is asked for again that nobody answered for."""
-
-
-def load_library(folder: Path) -> SimpleNamespace:
-    """The parts of the client in *folder* that are used here. Raises Refusal."""
-    home = interactive(folder)
-    if home is None:
-        raise Refusal("install", f"there is no TRex client in '{folder}'")
-    sys.pycache_prefix = str(bytecode())  # nothing is written into a TRex installation, nor into a checked copy
-    package = ModuleType("trex", "TRex's client, found without its own search for libraries.")
-    package.__path__ = [str(home / "trex")]
-    sys.modules["trex"] = package
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the strings of old that Python 3.12 warns of
-            import scapy
-            import zmq
-            from trex.common.trex_types import RC_OK, RpcCmdData
-            from trex.stl import trex_stl_packet_builder_scapy as builder
-            from trex.stl import trex_stl_streams as streams
-            from trex.stl.trex_stl_client import STLClient
-    except Exception as error:
-        raise Refusal(
-            "install", f"the TRex client in '{folder}' cannot be imported ({type(error).__name__}: {error})"
-        ) from error
-    return SimpleNamespace(
-        scapy=scapy,
-        zmq=zmq,
-        builder=builder,
-        streams=streams,
-        STLClient=STLClient,
-        RC_OK=RC_OK,
-        RpcCmdData=RpcCmdData,
-    )
-
-
-class _NoSubscriber:
-    """In the place of the library's subscriber: it is never behind and never loses anything."""
-
-    last_data_recv_ts = None
-
-    def __init__(self, library: SimpleNamespace) -> None:
-        self._library = library
-
-    def connect(self) -> Any:
-        return self._library.RC_OK()
-
-    def barrier(self, *_: Any, **__: Any) -> Any:
-        return self._library.RC_OK()
-
-    def disconnect(self) -> None:
-        pass
-
-    def set_as_zombie(self) -> None:
-        pass
 
 
 class OfficialLink:
@@ -127,9 +68,10 @@ class OfficialLink:
         )
         self._client, self.watch = client, Watch(client.ctx.session_id)
         self._hear = self.watch.wrap(lambda kind, data: None)
-        client.conn.async_ = _NoSubscriber(library)
+        client.conn.async_ = NoSubscriber(library)
         rpc = client.conn.rpc
         rpc.set_retry_base = lambda enable: None  # else an answer is waited for four times as long
+        rpc.handle_async_transmit = self._patient
         rpc.pretty_json = lambda *_, **__: ""  # it is made for each message, seen by nobody
         try:
             client.connect()
@@ -366,17 +308,24 @@ class OfficialLink:
                 raise
 
     def _ask(self, method: str, **parameters: Any) -> Any:
-        """The server's answer. Raises Refusal. (The library's own way fails where a server says TRY_AGAIN.)"""
-        rpc, limit = self._client.conn.rpc, time.monotonic() + REPLY
-        while not (answer := rpc.invoke_rpc_method(method, dict(parameters))):
-            code = answer.errno()
-            if code not in (TRY_AGAIN, IN_WORK) or time.monotonic() > limit:
-                raise self._refusal(answer)
-            if code == IN_WORK:
-                method, parameters = "get_async_results", {"ticket_id": int(answer.err())}
-            time.sleep(0.05)
+        """The server's answer. Raises Refusal."""
+        rpc = self._client.conn.rpc
+        answer = self._patient(method, parameters, 0, rpc.invoke_rpc_method(method, dict(parameters)))
+        if not answer:
+            raise self._refusal(answer)
         self._heard()
         return answer.data()
+
+    def _patient(self, method: str, parameters: Mapping[str, Any], _: int, answer: Any) -> Any:
+        """The answer that follows *answer* where the server was busy. In the place of the library's, which fails."""
+        rpc, limit = self._client.conn.rpc, time.monotonic() + REPLY
+        asked = dict(parameters)
+        while not answer and answer.errno() in (TRY_AGAIN, IN_WORK) and time.monotonic() < limit:
+            if answer.errno() == IN_WORK:
+                method, asked = "get_async_results", {"ticket_id": int(answer.err())}
+            time.sleep(0.05)
+            answer = rpc.invoke_rpc_method(method, dict(asked))
+        return answer
 
     def _ask_all(self, calls: Sequence[tuple[str, dict[str, Any]]]) -> list[Any]:
         """The answers to several questions in one message. Raises Refusal where one of them is refused."""
