@@ -12,10 +12,12 @@ import pytest
 
 from linerate.errors import BenchError
 from linerate.generators.trex import copies
+from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.generators.trex.fetch import fetcher
 from linerate.generators.trex.folders import client_api
 from linerate.generators.trex.probe import Server
 from linerate.login import Login
+from server_support import FakeBackend, serving
 
 SERVER = Server("127.0.0.1:4501", False, (5, 1), "v3.08")
 INSIDE = "automation/trex_control_plane/interactive"
@@ -185,3 +187,21 @@ def test_a_cache_that_cannot_be_written_is_a_sentence(tmp_path: Path, monkeypatc
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(BenchError, match=r"cannot be kept in .*XDG_CACHE_HOME"):
         copies.keep("v3.08", {"trex/stl/trex_stl_client.py": SOURCE.encode()}, "here")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not os.environ.get("TREX_HOME"), reason="TREX_HOME has to name TRex's scripts folder")
+def test_the_copy_of_a_real_client_drives_a_server_and_stays_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "ssh").mkdir()
+    host = Host(tmp_path / "ssh", Path(os.environ["TREX_HOME"]))
+    fetch = fetcher(host.login(), "/")
+    try:
+        with serving(FakeBackend()) as server:
+            settings = TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, client="from server")
+            for _ in range(2):
+                with TrexGenerator(settings, fetch=fetch) as generator:
+                    assert str(copies.folder()) in generator.versions["client"]
+                    assert [port.index for port in generator.ports] == [0, 1]
+    finally:
+        host.close()
+    assert host.logins == 1

@@ -1,6 +1,7 @@
 """The TRex driver without a server: what counts mean, and what a person reads where no usable server answers."""
 
 import json
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ import zmq
 from linerate.errors import BenchError
 from linerate.generators.base import Way
 from linerate.generators.trex import imp_bridge
-from linerate.generators.trex.choice import choose
+from linerate.generators.trex.choice import choose, mismatch
 from linerate.generators.trex.counts import outcome
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.generators.trex.probe import Server, ask, listens
@@ -189,6 +190,17 @@ def test_a_newer_server_is_named_with_the_client_it_wants() -> None:
         assert "\n" not in str(e.value)
 
 
+def test_a_server_of_another_mode_is_told_from_a_newer_one() -> None:
+    def make(request: dict[str, Any]) -> str:
+        if request["method"] == "get_version":
+            return json.dumps({"result": {"version": "v3.08", "mode": "ASTF"}})
+        text = "RPC configuration mismatch - server RPC configuration: 'ASTF', client RPC configuration: 'STL'"
+        return json.dumps({"error": {"code": -32000, "message": "x", "specific_err": text}})
+
+    with replies(make) as (rpc, _), pytest.raises(BenchError, match=r"v3\.08 at .* mode ASTF, not in stateless.*--stl"):
+        ask("127.0.0.1", rpc)
+
+
 def test_a_server_of_this_api_is_accepted() -> None:
     seen = []
 
@@ -339,6 +351,14 @@ def test_a_folder_is_an_installation_or_its_client_and_fits_the_server(tmp_path:
         choose(NEWER, str(shipped(tmp_path / "newer", 5, 2)))
     with pytest.raises(BenchError, match=r"no TRex client in '/nowhere'.*'client'"):
         choose(NEWER, "/nowhere")
+
+
+def test_a_handshake_that_is_refused_names_both_sides_and_the_remedy(tmp_path: Path) -> None:
+    home = shipped(tmp_path / "v3.08", 5, 1)
+    text = str(mismatch(Server("x:1", True, version="v2.87"), home, "Version mismatch: your client version is too new"))
+    assert re.search(
+        r"server v2\.87 at x:1 takes .*0\.3, but refuses the client in '.*' \(API 5\.1\): V.*from server'", text
+    )
 
 
 def test_the_servers_own_client_is_fetched_only_where_it_is_wanted(tmp_path: Path) -> None:

@@ -66,6 +66,16 @@ def choose(
     )
 
 
+def mismatch(server: Server, folder: Path | None, said: str) -> BenchError:
+    """The sentence for a handshake that the server refused although *folder*'s client was chosen; its words: *said*."""
+    api = API if folder is None else client_api(folder)
+    ours = "trex-stl-lib 0.3" if folder is None else f"the client in '{folder}'"
+    return BenchError(
+        f"{server.named}, but refuses {ours}" + (f" (API {_dotted(api)})" if api else "") + f": {said}; right would be"
+        " the client of the server's own installation: its folder as 'client', or 'client: from server'"
+    )
+
+
 def _fits(server: Server, api: tuple[int, int] | None) -> bool:
     # the server's rule: the same major, and a client that is not newer than itself
     return api is not None and (server.api is None or (api[0] == server.api[0] and api[1] <= server.api[1]))

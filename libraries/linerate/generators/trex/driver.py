@@ -10,6 +10,7 @@ import getpass
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ...errors import BenchError
@@ -19,11 +20,11 @@ from ...trial import Load, Outcome
 from ..base import GeneratorPort, Probe, Way
 from ..steal import Ticks
 from ..streams import bursts, probe_group, streams
-from .choice import PYPI, Fetch, choose
+from .choice import PYPI, Fetch, choose, mismatch
 from .counts import outcome
 from .held import Note, note, notes
 from .live import TrexLive, step_down
-from .probe import ask, listens
+from .probe import Server, ask, listens
 from .process import ClientError, ClientProcess
 
 IMPORT_LIMIT = 30.0
@@ -103,9 +104,9 @@ class TrexGenerator:
         if folder is None:
             listens(setting.server, setting.async_port)
         self._process = process or ClientProcess(folder)
-        self._open()
+        self._open(server, folder)
 
-    def _open(self) -> None:
+    def _open(self, server: Server, folder: Path | None) -> None:
         setting = self.settings
         try:
             self._versions = self._call(
@@ -120,8 +121,11 @@ class TrexGenerator:
         except ClientError as error:
             if error.kind == "install":
                 raise BenchError(
-                    f"{error}; right would be trex-stl-lib 0.3 and all that it requires: pip install trex-stl-lib==0.3"
+                    f"{error}; right would be trex-stl-lib 0.3 and what it requires, which every client here needs:"
+                    " pip install trex-stl-lib==0.3"
                 ) from error
+            if error.kind == "connect" and "mismatch" in str(error).lower():
+                raise mismatch(server, folder, str(error)) from error
             if error.kind == "connect" and "subscriber" in str(error):
                 raise BenchError(
                     f"the TRex server at {setting.address} answers, but publishes nothing that trex-stl-lib 0.3"

@@ -316,10 +316,10 @@ class OfficialLink:
         self._heard()
         return answer.data()
 
-    def _patient(self, method: str, parameters: Mapping[str, Any], _: int, answer: Any) -> Any:
+    def _patient(self, method: str, parameters: Mapping[str, Any] | None, _: int, answer: Any) -> Any:
         """The answer that follows *answer* where the server was busy. In the place of the library's, which fails."""
         rpc, limit = self._client.conn.rpc, time.monotonic() + REPLY
-        asked = dict(parameters)
+        asked = dict(parameters or {})
         while not answer and answer.errno() in (TRY_AGAIN, IN_WORK) and time.monotonic() < limit:
             if answer.errno() == IN_WORK:
                 method, asked = "get_async_results", {"ticket_id": int(answer.err())}

@@ -44,8 +44,11 @@ class Server:
     def named(self) -> str:
         """It, for a sentence."""
         release = f" {self.version}" if self.version else ""
-        api = f" speaks STL API {self.api[0]}.{self.api[1]}" if self.api else " refuses trex-stl-lib 0.3"
-        return f"the TRex server{release} at {self.where}{api}"
+        if self.api:
+            speaks = f"speaks STL API {self.api[0]}.{self.api[1]}"
+        else:
+            speaks = "takes trex-stl-lib 0.3" if self.takes_pypi else "refuses trex-stl-lib 0.3"
+        return f"the TRex server{release} at {self.where} {speaks}"
 
 
 def ask(server: str, sync_port: int) -> Server:
@@ -58,6 +61,11 @@ def ask(server: str, sync_port: int) -> Server:
     if "error" not in answer:
         return Server(where, True, version=version)
     text = _text(answer["error"])
+    if mode := re.search(r"server RPC configuration: '(?!STL')(\w+)'", text):
+        raise BenchError(
+            f"the TRex server {version} at {where} runs in the mode {mode[1]}, not in stateless mode; right would be to"
+            " start it with: ./t-rex-64 -i --stl"
+        )
     wanted = re.search(r"server: '(\d+)\.(\d+)'", text)
     return Server(where, False, (int(wanted[1]), int(wanted[2])) if wanted else None, version, text)
 
