@@ -62,6 +62,7 @@ def choose(
     raise BenchError(
         f"{server.named} and wants the client it ships; trex-stl-lib 0.3 of PyPI speaks core API {_dotted(API)}, which"
         f" servers up to v2.87 take; {REMEDY}"
+        + (f" (the client that {HOME} names does not fit)" if here else "")
         + (f" ({server.refusal})" if server.api is None and server.refusal else "")
     )
 

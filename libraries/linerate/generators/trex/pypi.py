@@ -47,6 +47,7 @@ class PypiLink:
         self._library: SimpleNamespace | None = None
         self._client: Any = None
         self.watch = Watch(0)
+        self._captures: set[int] = set()
 
     # -- connection and ports ------------------------------------------------------------------------------------------
 
@@ -230,18 +231,24 @@ class PypiLink:
     def capture(self, ports: Sequence[int], limit: int) -> dict[int, int]:
         """One capture per port, lest one port's frames crowd out the other's; their numbers."""
         self._client.set_service_mode(list(ports), True)
-        return {port: int(self._client.start_capture(rx_ports=[port], limit=limit)["id"]) for port in ports}
+        found: dict[int, int] = {}
+        for port in ports:
+            found[port] = int(self._client.start_capture(rx_ports=[port], limit=limit)["id"])
+            self._captures.add(found[port])
+        return found
 
     def captured(self, number: int) -> list[bytes]:
         """End a capture; its frames."""
         found: list[dict[str, Any]] = []
         self._client.stop_capture(number, output=found)
+        self._captures.discard(number)
         return [bytes(item["binary"]) for item in found]
 
     def service_off(self, ports: Sequence[int]) -> None:
         """End captures and service mode."""
-        with contextlib.suppress(Exception):
-            self._client.remove_all_captures()
+        while self._captures:  # not all that there are: others may capture on ports of their own
+            with contextlib.suppress(Exception):
+                self._client._transmit("capture", {"command": "remove", "capture_id": self._captures.pop()})
         with contextlib.suppress(Exception):
             self._client.set_service_mode(list(ports), False)
 
