@@ -189,6 +189,16 @@ def test_a_cache_that_cannot_be_written_is_a_sentence(tmp_path: Path, monkeypatc
         copies.keep("v3.08", {"trex/stl/trex_stl_client.py": SOURCE.encode()}, "here")
 
 
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "expanduser", nowhere)
+    with pytest.raises(BenchError, match=r"no home folder.*XDG_CACHE_HOME"):
+        copies.known("v3.08")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not os.environ.get("TREX_HOME"), reason="TREX_HOME has to name TRex's scripts folder")
 def test_the_copy_of_a_real_client_drives_a_server_and_stays_as_it_was(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import os
 import re
 from pathlib import Path
 
+from ...errors import BenchError
+
 INSIDE = Path("automation/trex_control_plane/interactive")
 """Where an installation holds its client."""
 
@@ -36,9 +38,15 @@ def client_api(folder: Path) -> tuple[int, int] | None:
 
 
 def cache() -> Path:
-    """The user's cache folder of this product (XDG Base Directory Specification)."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if Path(base).is_absolute() else Path("~/.cache").expanduser()) / "linerate"
+    """The user's cache folder of this product (XDG Base Directory Specification). Raises BenchError."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    try:
+        return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "linerate"
+    except RuntimeError:
+        raise BenchError(
+            "this user has no home folder, so there is no place for a copy of TRex's client; right would be a folder"
+            " named by the environment variable XDG_CACHE_HOME"
+        ) from None
 
 
 def bytecode() -> Path:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from linerate.errors import BenchError
 from linerate.generators.trex.folders import bytecode, interactive
 from linerate.generators.trex.service import Refusal
 
@@ -23,7 +24,11 @@ def load_library(folder: Path) -> SimpleNamespace:
     home = interactive(folder)
     if home is None:
         raise Refusal("install", f"there is no TRex client in '{folder}'")
-    sys.pycache_prefix = str(bytecode())  # nothing is written into a TRex installation, nor into a checked copy
+    # nothing is written into a TRex installation, nor into a checked copy
+    try:
+        sys.pycache_prefix = str(bytecode())
+    except BenchError:
+        sys.dont_write_bytecode = True
     package = ModuleType("trex", "TRex's client, found without its own search for libraries.")
     package.__path__ = [str(home / "trex")]
     sys.modules["trex"] = package
