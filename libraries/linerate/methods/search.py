@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from MLRsearch import Config, GoalResult, MeasurementResult, MultipleLossRatioSearch, SearchGoal
-
 from ..goals import Goal
 from ..trial import Load, Measure, Trial
 from ..units import si
@@ -166,6 +164,9 @@ def _search(
     loss_ratios: Mapping[str, float],
     relative_width: float,
 ) -> SearchResult:
+    # imported when needed: it takes half a second, which every suite without a search would pay
+    from MLRsearch import Config, MultipleLossRatioSearch
+
     wanted = {name: _wanted(goal, ratio, relative_width) for name, ratio in loss_ratios.items()}
     controller = MultipleLossRatioSearch(
         config=Config(
@@ -188,6 +189,8 @@ def _search(
 
 
 def _wanted(goal: Goal, loss_ratio: float, relative_width: float) -> Any:
+    from MLRsearch import SearchGoal
+
     return SearchGoal(
         loss_ratio=loss_ratio,
         exceed_ratio=goal.exceed_ratio,
@@ -203,6 +206,8 @@ def _wanted(goal: Goal, loss_ratio: float, relative_width: float) -> Any:
 def _bounds(
     name: str, wanted: Any, controller: Any, trials: Trials, done: bool, asked: tuple[Load, Load, float]
 ) -> Bounds:
+    from MLRsearch import GoalResult
+
     lowest, highest, width = asked
     target = controller.scaling.goal_to_final_target[wanted]
     result = GoalResult.from_bounds(controller.database.get_relevant_bounds(target=target))
@@ -249,6 +254,8 @@ class _Measurer:
         else:
             worst = max(trial.outcome.directions, key=lambda direction: direction.loss_ratio)
             offered, lost = worst.offered, worst.lost
+        from MLRsearch import MeasurementResult
+
         return MeasurementResult(
             intended_duration=intended_duration,
             intended_load=intended_load,
