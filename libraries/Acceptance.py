@@ -111,8 +111,11 @@ class Acceptance:
     def note_parts(self, bench: Session) -> None:
         """Keep what generator and router say of themselves, and the router's configuration, and show it."""
         versions, configuration = bench.versions(), bench.configuration()
-        recorder, headroom = self._open_recorder(), bench.headroom
-        recorder.keep_parts(versions, configuration, headroom.record() if headroom else None)
+        recorder, headroom, known = self._open_recorder(), bench.headroom, bench.known_limits
+        recorder.keep_parts(
+            versions, configuration, headroom.record() if headroom else None, known.record() if known else None
+        )
+        logger.info(str(known or "the generator is not connected: its card is not known"))
         if headroom is None:
             logger.info("the generator is not calibrated: its own limits are not known (linerate calibrate)")
         else:

@@ -49,9 +49,8 @@ class RouterShell:
         Fails with one sentence where the address does not answer, the host key is unknown or another, or the login is
         refused.
         """
-        aside(lambda: self._open(bench), 3 * CONNECT_LIMIT, "the SSH login to the router")
-        self._bench = bench
-        facts = bench.connect_router(self._execute)
+        self.log_in(bench)
+        facts = bench.connect_router(self.execute)
         for name, value in facts.items():
             logger.info(f"{name}: {value}")
 
@@ -87,7 +86,7 @@ class RouterShell:
 
         Fails where it takes longer than *limit* seconds, the link drops, or its exit status is not 0.
         """
-        result = self._execute(command, limit)
+        result = self.execute(command, limit)
         if result.status != 0:
             raise BenchError(f"'{command}' ended with status {result.status} on the router: {result.stderr.strip()}")
         return result.stdout
@@ -96,6 +95,11 @@ class RouterShell:
     def read_router_telemetry(self, bench: Session) -> Telemetry:
         """The router's counters now, as evidence. Fails where it restarted since the last reading."""
         return bench.router_watch.read()
+
+    def log_in(self, bench: Session) -> None:
+        """The SSH login alone."""
+        aside(lambda: self._open(bench), 3 * CONNECT_LIMIT, "the SSH login to the router")
+        self._bench = bench
 
     def _open(self, bench: Session) -> None:
         access = bench.bench.facts.router
@@ -136,7 +140,8 @@ class RouterShell:
             )
         return found
 
-    def _execute(self, command: str, limit: float) -> Result:
+    def execute(self, command: str, limit: float) -> Result:
+        """What *command* left, within *limit* s; any exit status. Raises BenchError where the link broke."""
         if not self._connected:
             if self._bench is None:
                 raise BenchError("no router is connected; call 'Connect Router' first")

@@ -24,7 +24,7 @@ from linerate.errors import BenchError, ConfigError
 from linerate.generators.base import GeneratorPort, Way
 from linerate.generators.streams import streams
 from linerate.goals import read_goal
-from linerate.headroom import SHARE, Headroom
+from linerate.headroom import SHARE, Headroom, applied
 from linerate.latency import LatencyCount
 from linerate.methods.headroom import LEAST, MOST, WIDTH, headroom, own_latency
 from linerate.methods.trials import Terms
@@ -254,7 +254,7 @@ FAILING = "64b unidirectional ≥ 50% line rate"
 
 
 def test_a_fail_near_or_above_the_ceiling_is_inconclusive_and_says_why():
-    found = beside().applied(failed(FAILING, 0.99 * LINE / 2))
+    found = applied(failed(FAILING, 0.99 * LINE / 2), beside())
     assert found.outcome is Ruling.INCONCLUSIVE
     assert "the generator itself loses at this load" in found.message
     assert "7.44 Mpps of 64b unidirectional without loss (calibrated on 2026-11-21" in found.message
@@ -276,25 +276,25 @@ def test_a_fail_near_or_above_the_ceiling_is_inconclusive_and_says_why():
 )
 def test_a_fail_stays(change: Callable[[], Headroom], offered: float):
     verdict = failed(FAILING, offered)
-    assert change().applied(verdict) is verdict
+    assert applied(verdict, change()) is verdict
 
 
 def test_less_offered_than_asked_is_what_counts():
     verdict = failed("64b unidirectional ≥ 100% line rate", 0.4 * LINE)
-    assert beside().applied(verdict) is verdict
+    assert applied(verdict, beside()) is verdict
 
 
 def test_a_forwarding_rate_is_held_against_what_must_come_back():
     below, above = (failed(f"64b unidirectional forwards ≥ {n}% line rate", LINE) for n in (45, 55))
-    assert beside().applied(below) is below
-    assert beside().applied(above).outcome is Ruling.INCONCLUSIVE
+    assert applied(below, beside()) is below
+    assert applied(above, beside()).outcome is Ruling.INCONCLUSIVE
     # a generator that receives less while it sends all it can
-    assert beside(ceiling(received_pps=LINE / 3)).applied(below).outcome is Ruling.INCONCLUSIVE
+    assert applied(below, beside(ceiling(received_pps=LINE / 3))).outcome is Ruling.INCONCLUSIVE
 
 
 def test_cycles_are_the_routers_own_count():
     verdict = failed("64b unidirectional costs ≤ 100 cycles/packet at 60% line rate", 0.6 * LINE)
-    assert beside().applied(verdict) is verdict
+    assert applied(verdict, beside()) is verdict
 
 
 SENTENCES = (
@@ -321,7 +321,7 @@ def test_it_only_ever_takes_a_fail_away(
     known = Headroom.of(
         calibration(ceiling(lossless=lossless * LINE)), CATALOGUE, "hardware", LINK, None, NOW + timedelta(days=days)
     )
-    found = known.applied(verdict)
+    found = applied(verdict, known)
     if found is not verdict:
         assert (verdict.outcome, found.outcome) == (Ruling.FAIL, Ruling.INCONCLUSIVE)
         assert replace(found, outcome=verdict.outcome, reason=verdict.reason, ceiling=None) == verdict
@@ -337,7 +337,7 @@ def test_the_words_say_what_is_used_and_what_is_stale():
     old = Headroom.of(calibration(), CATALOGUE, "hardware", LINK, "v3.09", NOW + timedelta(days=100))
     assert "STALE: it is 100 days old and the generator was v3.08" in str(old)
     assert "is not used: it was measured at 10 Gbit/s" in str(beside(link_bps=25e9))
-    assert "STALE" in old.applied(failed(FAILING, LINE / 2)).message
+    assert "STALE" in applied(failed(FAILING, LINE / 2), old).message
     assert old.record()["stale"]
 
 

@@ -32,6 +32,9 @@ def test_ports_are_described_by_number_not_by_place() -> None:
             "link_up": True,
             "driver": "net_af_packet",
             "owner": "tester",
+            "pci": "",
+            "description": "Unknown",
+            "destination": mac[:-1] + "2",
         }
         assert answers.destination(status) == "known"
 

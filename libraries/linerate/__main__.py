@@ -1,4 +1,4 @@
-"""``python -m linerate study NAME``, ``… serve``, ``… calibrate TESTBED``, ``… compare RUN RUN``."""
+"""``python -m linerate study NAME``, ``… serve``, ``… doctor BENCH``, ``… calibrate BENCH``, ``… compare RUN RUN``."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ USAGE = "\n".join(
         *(f"      {name:<14} {what}" for name, what in STUDIES.items()),
         "  python -m linerate serve [options]        start the embedded bench for other clients and print its ports",
         "  python -m linerate compare RUN RUN        what two runs of a suite measured; exit status 1: proven worse",
+        "  python -m linerate doctor TESTBED …       is this bench fit for a run? Exit status 1: something is wrong",
         "  python -m linerate calibrate TESTBED …    what the generator itself carries, the router bypassed",
         "",
         "Acceptance tests are run by Robot Framework: robot tests/netgate6100.robot",
@@ -43,6 +44,8 @@ def main(argv: list[str]) -> int:
             module = "compare"
         case ["calibrate", *rest]:
             module = "calibrate"
+        case ["doctor", *rest]:
+            module = "doctor"
         case [] | ["-h" | "--help", *_]:
             print(USAGE)
             return 0

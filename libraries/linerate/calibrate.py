@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 
 from . import __version__
 from .calibration import FOLDER, CalibrationFile, CeilingEntry, entry, write_calibration
@@ -16,6 +13,7 @@ from .generators.base import Probe
 from .generators.steal import Ticks
 from .methods.headroom import OwnLatency, headroom, own_latency
 from .methods.trials import Terms
+from .orderly import orderly
 from .plan import Plan
 from .profiles import Profile
 from .project import Project
@@ -53,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(plan.testbed, HardwareSettings):
         first, second = plan.testbed.generator.ports
         print(f"The cable must go from the generator's port {first} to its port {second}, past the router.", flush=True)
-    with _orderly():
+    with orderly():
         calibrate(
             plan, profiles, directions or (False, True), arguments.duration, arguments.calibrations or folder(project)
         )
@@ -157,21 +155,6 @@ def _line(found: CeilingEntry) -> str:
         f" {si(found.lossless_pps, 'pps')} whole ({share:.4g} % line rate){latency}; {found.trials} trials, CPU steal"
         f" {found.steal_percent:.1f} %"
     )
-
-
-@contextmanager
-def _orderly() -> Iterator[None]:
-    """SIGTERM and SIGHUP end like Ctrl-C: traffic stopped, ports released, what was measured written."""
-    before = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _duration(text: str) -> float:

@@ -1,13 +1,16 @@
-"""What a calibration makes of a verdict: near or above the generator's own ceiling a FAIL proves nothing.
+"""What the generator's own ceiling makes of a verdict: near or above it a FAIL proves nothing.
 
-It takes the word FAIL away and puts INCONCLUSIVE in its place. Nothing else: no PASS and no FAIL comes of it.
+The ceiling was measured (:class:`Headroom`, a calibration), or is published of the generator's card
+(:mod:`.known_limits`); what was measured comes first. The rule is one: it takes the word FAIL away and puts
+INCONCLUSIVE in its place. Nothing else: no PASS and no FAIL comes of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Protocol
 
 from .calibration import Calibration, CeilingEntry
 from .profiles import Catalogue, Profile
@@ -18,6 +21,67 @@ from .verdict import Ruling, Verdict
 
 SHARE = 0.98
 """Of the lossless ceiling: what is nearer to it is too near, for the ceiling is known to a per cent only."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The generator's ceiling for one profile and direction, in frames/s of each sending port.
+
+    ``line`` fills the link; ``lossless`` is carried; ``received`` comes back while all that fits is sent. ``lead``,
+    ``words`` (of the ceiling that was used) and ``remedy`` say it; ``evidence``: where it comes from.
+    """
+
+    line: float
+    lossless: float
+    received: float
+    lead: str
+    words: Callable[[float], str]
+    remedy: str
+    evidence: Mapping[str, object]
+
+    @property
+    def is_whole(self) -> bool:
+        """The generator carries all that fits on the link: there is no ceiling below it, and nothing is near it."""
+        return self.lossless >= self.line * (1 - Tolerance().under)
+
+
+class Ceilings(Protocol):
+    """A source of ceilings."""
+
+    def bound(self, profile: Profile, bidirectional: bool) -> Bound | None:
+        """What it knows of this profile and direction; None where it knows nothing."""
+        ...
+
+
+def applied(verdict: Verdict, *sources: Ceilings) -> Verdict:
+    """*verdict*, or INCONCLUSIVE in place of a FAIL that was found near or above the generator's own ceiling.
+
+    The first of *sources* that knows a ceiling is heard alone. A sentence about a load is held against the load that
+    its failing trials really offered; ``forwards``, against the rate that must come back; ``recovers``, against the
+    load after the overload. Cycles are counted by the router itself, whatever the generator loses.
+    """
+    requirement = verdict.requirement
+    if verdict.outcome is not Ruling.FAIL or requirement.quantity is Quantity.COST:
+        return verdict
+    known = (source.bound(requirement.profile, requirement.bidirectional) for source in sources)
+    found = next((bound for bound in known if bound is not None), None)
+    if found is None or found.is_whole:
+        return verdict
+    ceiling, load, what = found.lossless, _offered(verdict), "were offered by each port"
+    if requirement.quantity is Quantity.FORWARDING_RATE:
+        ceiling = min(ceiling, found.received)
+        load, what = requirement.threshold_load(verdict.link_bps).pps, "are to come back at each port"
+    if requirement.quantity is Quantity.RECOVERY:
+        # in the overload it may lose what it likes
+        load, what = verdict.figures["reduced_load_pps"], "were sent into each port after the overload"
+    if load <= SHARE * ceiling:
+        return verdict
+    reason = (
+        f"{found.lead}: {si(load, 'pps')} {what}, and {found.words(ceiling)}; {found.remedy}; what was measured:"
+        f" {verdict.reason}"
+    )
+    evidence = {**found.evidence, "load_pps": load, "share": SHARE}
+    return replace(verdict, outcome=Ruling.INCONCLUSIVE, reason=reason, ceiling=evidence)
 
 
 @dataclass(frozen=True)
@@ -60,35 +124,28 @@ class Headroom:
             f" ({self._calibrated(found)})"
         )
 
-    def applied(self, verdict: Verdict) -> Verdict:
-        """*verdict*, or INCONCLUSIVE in place of a FAIL that was found near or above the generator's own ceiling.
-
-        A sentence about a load is held against the load that its failing trials really offered; ``forwards``, against
-        the rate that must come back; ``recovers``, against the load after the overload. Cycles are counted by the
-        router itself, whatever the generator loses.
-        """
-        requirement = verdict.requirement
-        if verdict.outcome is not Ruling.FAIL or requirement.quantity is Quantity.COST:
-            return verdict
-        found = self.ceiling(requirement.profile, requirement.bidirectional)
-        if found is None or _is_whole(found):
-            return verdict
-        ceiling, load, what = found.lossless_pps, _offered(verdict), "were offered by each port"
-        if requirement.quantity is Quantity.FORWARDING_RATE:
-            ceiling = min(ceiling, found.received_pps)
-            load, what = requirement.threshold_load(verdict.link_bps).pps, "are to come back at each port"
-        if requirement.quantity is Quantity.RECOVERY:
-            # in the overload it may lose what it likes
-            load, what = verdict.figures["reduced_load_pps"], "were sent into each port after the overload"
-        if load <= SHARE * ceiling:
-            return verdict
-        reason = (
-            f"the generator itself loses at this load, or can send little more: {si(load, 'pps')} {what}, and with the"
-            f" router bypassed it carried {si(ceiling, 'pps')} of {found.traffic} {found.way} without loss"
-            f" ({self._calibrated(found)}; beyond {SHARE:.0%} of that no FAIL is given); use a faster generator; what"
-            f" was measured: {verdict.reason}"
+    def bound(self, profile: Profile, bidirectional: bool) -> Bound | None:
+        """:meth:`ceiling` for the rule."""
+        found = self.ceiling(profile, bidirectional)
+        if found is None:
+            return None
+        return Bound(
+            line=found.line_pps,
+            lossless=found.lossless_pps,
+            received=found.received_pps,
+            lead="the generator itself loses at this load, or can send little more",
+            words=lambda ceiling: (
+                f"with the router bypassed it carried {si(ceiling, 'pps')} of {found.traffic} {found.way} without loss"
+                f" ({self._calibrated(found)}; beyond {SHARE:.0%} of that no FAIL is given)"
+            ),
+            remedy="use a faster generator",
+            evidence={
+                **found.model_dump(mode="json", exclude_none=True),
+                "file": self.calibration.path.name,
+                "sha256": self.calibration.sha256,
+                "stale": self.stale,
+            },
         )
-        return replace(verdict, outcome=Ruling.INCONCLUSIVE, reason=reason, ceiling=self._evidence(found, load))
 
     def record(self) -> dict[str, object]:
         """For the environment's record: which file, from when, whether it was used and whether it was stale."""
@@ -112,21 +169,6 @@ class Headroom:
     def _calibrated(self, found: CeilingEntry) -> str:
         stale = f", STALE: {self.stale}" if self.stale else ""
         return f"calibrated on {found.measured[:10]}{stale}"
-
-    def _evidence(self, found: CeilingEntry, load: float) -> Mapping[str, object]:
-        return {
-            **found.model_dump(mode="json", exclude_none=True),
-            "load_pps": load,
-            "share": SHARE,
-            "file": self.calibration.path.name,
-            "sha256": self.calibration.sha256,
-            "stale": self.stale,
-        }
-
-
-def _is_whole(found: CeilingEntry) -> bool:
-    """The generator carried all that fits on the link: there is no ceiling below it, and nothing is near it."""
-    return found.lossless_pps >= found.line_pps * (1 - Tolerance().under)
 
 
 def _offered(verdict: Verdict) -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from .bookkeeping import Bookkeeper
 from .cross_check import SETTLE, received_too_many
 from .errors import BenchError, LinerateError
+from .headroom import applied
 from .ledger import lost_at_router
 from .methods.cost import cost
 from .methods.latency import latency
@@ -49,8 +50,7 @@ class Judge:
         self.on_telemetry("before", before)
         book = self._book(before)
         verdict = self.decide(requirement, book)
-        if (headroom := self.session.headroom) is not None:
-            verdict = headroom.applied(verdict)
+        verdict = applied(verdict, *self.session.ceilings)
         verdict = self._compared(requirement, verdict, before, book)
         return replace(verdict, ledgers=tuple(book.ledgers))
 

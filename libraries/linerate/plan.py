@@ -8,16 +8,17 @@ from pathlib import Path
 
 from .budget import Budget, total
 from .calibration import Calibration, read_calibration
+from .cards import CardFile, read_cards
 from .errors import ConfigError, SentenceError
 from .generators.streams import probe_size
 from .goals import Goal, read_goal
 from .methods.recovery import Phases
-from .platforms import Platform, Software, read_platform
+from .platforms import Platform, Software, named_file, read_platform
 from .profiles import Catalogue, Profile
 from .project import Project
 from .requirement import Quantity, Requirement
 from .sentence import parse
-from .testbed.settings import SimulatedSettings, Testbed, read_testbed
+from .testbed.settings import HardwareSettings, SimulatedSettings, Testbed, read_testbed
 from .trial import Load
 
 
@@ -34,6 +35,9 @@ class Plan:
     catalogue: Catalogue
     calibration: Calibration | None = None
     """What the testbed's generator was found to carry by itself, if anybody has measured it."""
+
+    cards: tuple[CardFile, ...] = ()
+    """What is known of generators' network cards."""
 
     @classmethod
     def read(
@@ -56,15 +60,19 @@ class Plan:
                 f"platform '{platform}' has no software '{name}'; known: {', '.join(box.software)}",
                 project.platforms / f"{platform}.yaml",
             )
+        bench, cards = read_testbed(project.testbeds, testbed), read_cards(project.generators)
+        if isinstance(bench, HardwareSettings) and bench.generator.card is not None:
+            named_file(project.generators, bench.generator.card, "card")
         return cls(
             project,
             box,
             name,
             box.software[name],
-            read_testbed(project.testbeds, testbed),
+            bench,
             read_goal(project.goals, goal),
             Catalogue.read(project.profiles),
             read_calibration(calibrations, testbed, platform) if calibrations else None,
+            cards,
         )
 
     def goal_for(self, requirement: Requirement) -> Goal:
@@ -95,6 +103,11 @@ class Plan:
     def maximum_load(self, profile: Profile, link_bps: float) -> Load:
         """The most that the testbed lets its generator be asked for, per port."""
         return Load(profile.line_rate_pps(link_bps) * self.testbed.maximum_load_percent / 100)
+
+    @property
+    def card(self) -> str | None:
+        """The generator's card, where the testbed names it."""
+        return self.testbed.generator.card if isinstance(self.testbed, HardwareSettings) else None
 
     @property
     def warm_up(self) -> float:

@@ -39,6 +39,11 @@ class Project:
         return self.root / "variables" / "goals"
 
     @property
+    def generators(self) -> Path:
+        """``variables/generators``."""
+        return self.root / "variables" / "generators"
+
+    @property
     def profiles(self) -> Path:
         """``variables/profiles``."""
         return self.root / "variables" / "profiles"

@@ -34,14 +34,17 @@ class Recorder:
         versions: Mapping[str, str],
         configuration: Mapping[str, object],
         calibration: Mapping[str, object] | None = None,
+        card: Mapping[str, object] | None = None,
     ) -> None:
         """Write versions of what takes part, and the router's configuration, into the environment's record.
 
-        *calibration* of the generator, if there is one.
+        *calibration* of the generator, if there is one; *card*: which one its ports are on.
         """
         extra = {**self.environment.extra, "router_configuration": dict(configuration)}
         if calibration is not None:
             extra["calibration"] = dict(calibration)
+        if card is not None:
+            extra["generator_card"] = dict(card)
         self.environment = replace(self.environment, versions=dict(versions), extra=extra)
         self.folder.write_environment(self.environment)
 

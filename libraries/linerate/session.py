@@ -9,11 +9,13 @@ import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from .cards import choose
 from .embedded.faults import Fault, fault_of
 from .embedded.shells.control import Control
 from .errors import BenchError
 from .generators.base import Generator, Probe, Way
-from .headroom import Headroom
+from .headroom import Ceilings, Headroom
+from .known_limits import KnownLimits
 from .live import LiveTraffic
 from .plan import Plan
 from .profiles import Profile
@@ -47,6 +49,8 @@ class Session:
     _prepared: tuple[Profile, bool, Probe | None] | None = field(default=None, repr=False)
     _watch: RouterWatch | None = None
     _shell: Shell | None = field(default=None, repr=False)
+    known_limits: KnownLimits | None = None
+    """What is published of the generator's card; None before it is connected."""
     _versions: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -77,7 +81,10 @@ class Session:
         self._check_ports()
 
     def _check_ports(self) -> None:
-        for port in self._generator.ports:
+        ports, server = self._generator.ports, self._generator.versions.get("server")
+        choice = choose(self.plan.cards, ports, self.plan.card)
+        self.known_limits = KnownLimits.of(choice, ports, self.link_bps, server)
+        for port in ports:
             if not port.link_up:
                 raise BenchError(
                     f"the generator's port {port.index} has no link; check the cable and the router's port"
@@ -111,6 +118,11 @@ class Session:
             return None
         server = self.generator.versions.get("server") if self.generator else None
         return Headroom.of(plan.calibration, plan.catalogue, plan.testbed.kind, self.link_bps, server)
+
+    @property
+    def ceilings(self) -> tuple[Ceilings, ...]:
+        """Who knows of the generator's own ceilings, what was measured before what is published."""
+        return tuple(source for source in (self.headroom, self.known_limits) if source is not None)
 
     def configuration(self) -> dict[str, object]:
         """How the router stands: its sides as configured or expected, and what else was changed on it."""
@@ -192,6 +204,8 @@ class Session:
         if self._prepared == (profile, bidirectional, probe):
             return
         refuse(profile, self.router.lacking if self.router else {})
+        if self.known_limits is not None:
+            self.known_limits.refuse(profile, probe is not None)
         self._prepared = None
         with self.recovery.watching():
             self._generator.prepare(profile, self.ways(bidirectional), probe)

@@ -14,13 +14,20 @@ from ..trial import Load, Outcome
 
 @dataclass(frozen=True, slots=True)
 class GeneratorPort:
-    """A port as the generator itself describes it. ``speed_bps`` is its link speed in bit/s."""
+    """A port as the generator itself describes it. ``speed_bps`` is its link speed in bit/s.
+
+    ``pci``: its PCI address, ``description``: its card in words, ``destination``: the MAC address that it sends to; ""
+    where it tells none.
+    """
 
     index: int
     mac: str
     speed_bps: float
     link_up: bool
     driver: str
+    pci: str = ""
+    description: str = ""
+    destination: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -336,10 +336,10 @@ def opened(plan: Plan) -> Iterator[Session]:
     from TrafficGenerator import TrafficGenerator
 
     session, shell = Session.start(plan), RouterShell()
-    execute = shell._execute
+    execute = shell.execute
     try:
         TrafficGenerator().connect_generator(session)
-        setattr(shell, "_execute", lambda command, limit: execute(command, min(limit, SSH_LIMIT)))  # noqa: B010
+        setattr(shell, "execute", lambda command, limit: execute(command, min(limit, SSH_LIMIT)))  # noqa: B010
         shell.connect_router(session)
         session.configure_router()
         session.check_reachability()

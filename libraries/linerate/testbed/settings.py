@@ -193,7 +193,8 @@ class GeneratorSettings(Config):
 
     Nothing for the PyPI client where the server takes it, else the server's own, copied from its host through ``ssh``
     out of ``trex_home``, the folder of its installation there (nothing: the one whose server runs).
-    ``force``: take the ports even while another user owns them.
+    ``force``: take the ports even while another user owns them. ``card``: the file of ``variables/generators`` that
+    tells what its network card can do; nothing: found by what TRex says of it.
     """
 
     type: Literal["trex"] = "trex"
@@ -205,6 +206,7 @@ class GeneratorSettings(Config):
     ssh: LoginSettings | None = None
     trex_home: str | None = None
     force: bool = False
+    card: str | None = None
 
     @field_validator("address")
     @classmethod

@@ -22,6 +22,20 @@ def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str
         "link_up": bool(attributes["link"]["up"]),
         "driver": str(static.get("driver", "")),
         "owner": str(status.get("owner") or ""),
+        **card_facts(attributes, static),
+    }
+
+
+def card_facts(attributes: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str, str]:
+    """PCI address and description of a port's card, and the MAC address that the port sends to; "" where not told.
+
+    *attributes*: ``attr`` of ``get_port_status``; *static*: the port's entry in ``get_system_info``.
+    """
+    pci, ether = str(static.get("pci_addr", "")), (attributes.get("layer_cfg") or {}).get("ether") or {}
+    return {
+        "pci": pci if ":" in pci else "",
+        "description": str(static.get("description", "")),
+        "destination": str(ether.get("dst") or ""),
     }
 
 

@@ -172,7 +172,16 @@ class TrexGenerator:
         """The ports held, as they are now. Raises BenchError."""
         found = self._ask("ports", ports=list(self.settings.ports))
         return tuple(
-            GeneratorPort(item["index"], item["mac"], item["speed_bps"], item["link_up"], item["driver"])
+            GeneratorPort(
+                item["index"],
+                item["mac"],
+                item["speed_bps"],
+                item["link_up"],
+                item["driver"],
+                item.get("pci", ""),
+                item.get("description", ""),
+                item.get("destination", ""),
+            )
             for item in found
         )
 

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from linerate.generators.trex import imp_bridge
+from linerate.generators.trex.answers import card_facts
 from linerate.generators.trex.library import build_stream
 from linerate.generators.trex.link import REPLY, SILENCE
 from linerate.generators.trex.service import Refusal
@@ -106,6 +107,7 @@ class PypiLink:
             "link_up": bool(attributes["link"]["up"]),
             "driver": str(static[port].get("driver", "")),
             "owner": str(found.owner or ""),
+            **card_facts(attributes, static[port]),
         }
 
     def acquire(self, ports: Sequence[int], force: bool, former: Mapping[str, str]) -> dict[str, str]:
