@@ -144,6 +144,8 @@ def _generator(session: Session) -> Iterator[Check]:
         f"TRex {versions.get('server', '?')} at {access.host}:{access.sync_port} takes the client"
         f" {versions.get('client', '?')}; nobody else held ports {' and '.join(str(port.index) for port in ports)}",
     )
+    if leftover := versions.get("leftover"):
+        yield warning("leftovers", f"{leftover}; nothing more to do")
     for port in ports:
         yield _port(session, port)
     yield from _card(session)

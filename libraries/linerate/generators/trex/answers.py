@@ -32,10 +32,11 @@ def card_facts(attributes: Mapping[str, Any], static: Mapping[str, Any]) -> dict
     *attributes*: ``attr`` of ``get_port_status``; *static*: the port's entry in ``get_system_info``.
     """
     pci, ether = str(static.get("pci_addr", "")), (attributes.get("layer_cfg") or {}).get("ether") or {}
+    known = ether.get("state", "configured") == "configured"
     return {
         "pci": pci if ":" in pci else "",
         "description": str(static.get("description", "")),
-        "destination": str(ether.get("dst") or ""),
+        "destination": str(ether.get("dst") or "") if known else "",
     }
 
 
