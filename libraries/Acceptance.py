@@ -26,6 +26,7 @@ from linerate.recorder import Recorder
 from linerate.requirement import RATE_UNITS, Quantity, Requirement
 from linerate.resume import FINGERPRINTS, Carried, Resumption, fingerprints
 from linerate.session import Session
+from linerate.testbed.bench import Bench
 from linerate.trial import Trial
 from linerate.units import si
 from linerate.verdict import Ruling, Tally, Verdict
@@ -33,6 +34,9 @@ from linerate.verdict import Ruling, Tally, Verdict
 CHARACTERISE = ("never", "on failure", "always")
 
 HAVE_CAPACITY = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.LOSS)
+
+GENERATOR_LOG = "trex log"
+"""The name among the telemetry of what a TRex server said that this run started."""
 
 
 @library(scope="GLOBAL", version="0.1")
@@ -49,6 +53,7 @@ class Acceptance:
         self._run_id = new_run_id(datetime.now(UTC))
         self._suites = 0
         self._recorder: Recorder | None = None
+        self._bench: Bench | None = None
         self._progress = Progress(None)
         self._resumption: Resumption | None = None
         self._cpu: Any = None
@@ -93,6 +98,7 @@ class Acceptance:
         self._progress = Progress(sys.__stderr__, facts.clock_speed)
         self._cpu = cpu_times()
         self._recorder = Recorder(self._results, run_id, record)
+        self._bench = bench.bench
         words = {
             "Bench": _bench_words(bench),
             "Platform": f"{plan.platform.platform} ({plan.platform.description})",
@@ -264,7 +270,10 @@ class Acceptance:
         """Note the end of the run and write the manifest of its files. Harmless when repeated."""
         self._progress.end()
         recorder, self._recorder = self._recorder, None
+        bench, self._bench = self._bench, None
         if recorder is not None:
+            if bench is not None and bench.generator_log:
+                recorder.folder.add_telemetry(0, GENERATOR_LOG, bench.generator_log)
             recorder.close(steal_percent(self._cpu, cpu_times()))
 
     def close(self) -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
 from ..errors import ConfigError
-from ..login import Login
 from ..platforms import Platform
-from ..routers.base import Side
-from .facts import BenchFacts, GeneratorEndpoint, RouterEndpoint
+from .facts import BenchFacts
+from .hardware import HardwareBench, hardware_facts
 from .keeper_client import KeeperClient
 from .leases import clear_stale, release, reserve
 from .plan import Facts, Plan
-from .settings import GeneratorSettings, HardwareSettings, SimulatedSettings, Testbed
+from .settings import HardwareSettings, SimulatedSettings, Testbed
+from .trex.server import log
+
+LOG = 1 << 20
+"""Characters of a server's log that are kept, from its end."""
 
 
 class Blueprint(Protocol):
@@ -33,11 +37,13 @@ class Bench:
     """An open bench. :meth:`close` it; if its owner is killed instead, it closes by itself within seconds.
 
     ``cleared``: a sentence for each thing that an earlier, killed bench had left and that was cleared up.
+    ``generator_log``: after :meth:`close`, what a TRex server that was started here said.
     """
 
     def __init__(self, facts: BenchFacts, keeper: KeeperClient | None = None, cleared: tuple[str, ...] = ()) -> None:
         self.facts = facts
         self.cleared = cleared
+        self.generator_log = ""
         self._keeper = keeper
 
     def problems(self) -> tuple[str, ...]:
@@ -60,7 +66,15 @@ class Bench:
     def close(self) -> None:
         """Stop the bench's processes and remove what was made for it. Harmless when repeated."""
         if self._keeper:
+            self.generator_log = self.generator_log or self._read_log()
             self._keeper.close()
+
+    def _read_log(self) -> str:
+        if self.facts.runtime is None:
+            return ""
+        with contextlib.suppress(OSError):
+            return log(self.facts.runtime).read_text(encoding="utf-8", errors="replace")[-LOG:]
+        return ""
 
     def __enter__(self) -> Bench:
         return self
@@ -91,12 +105,14 @@ def open_bench(
     if software not in platform.software:
         raise ConfigError(f"no software '{software}' here; known: {', '.join(platform.software)}", platform_file)
     cleared = tuple(clear_stale())
-    if isinstance(testbed, HardwareSettings):
+    if isinstance(testbed, HardwareSettings) and testbed.generator.start is None:
         return Bench(hardware_facts(testbed, platform, software), cleared=cleared)
     lease = reserve()
     try:
         blueprint: Blueprint
-        if isinstance(testbed, SimulatedSettings):
+        if isinstance(testbed, HardwareSettings):
+            blueprint = HardwareBench(testbed, platform, software, lease)
+        elif isinstance(testbed, SimulatedSettings):
             from .simulated import SimulatedBench
 
             blueprint = SimulatedBench(
@@ -115,43 +131,3 @@ def open_bench(
     except BaseException:
         keeper.close()
         raise
-
-
-def hardware_facts(testbed: HardwareSettings, platform: Platform, software: str) -> BenchFacts:
-    """A bench that is there already: facts from its file."""
-    generator, router = testbed.generator, testbed.router
-    first, second = (
-        Side(interface, side.address, side.peer, side.peer_mac or "", side.network)
-        for interface, side in zip(platform.software[software].interfaces, testbed.sides, strict=False)
-    )
-    return BenchFacts(
-        generator=GeneratorEndpoint(
-            generator.address,
-            generator.sync_port,
-            generator.async_port,
-            generator.ports,
-            generator.client,
-            generator.force,
-            _login(generator),
-            generator.trex_home or "",
-        ),
-        router=RouterEndpoint(
-            router.address,
-            router.port,
-            router.user,
-            router.key,
-            router.known_hosts,
-            router.password_from,
-            router.sudo,
-        ),
-        sides=(first, second),
-        link_bps=platform.link_bps,
-        label=f"{platform.description}, {software}, on {testbed.testbed}",
-    )
-
-
-def _login(generator: GeneratorSettings) -> Login | None:
-    ssh = generator.ssh
-    if ssh is None:
-        return None
-    return Login(generator.address, ssh.port, ssh.user, ssh.key, ssh.known_hosts, ssh.password_from)

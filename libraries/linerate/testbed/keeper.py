@@ -173,7 +173,9 @@ class Keeper:
         until = time.monotonic() + ORDERLY
         for child in reversed(self._children):
             child.ask_to_end()
-            child.gone_within(min(ORDERLY / 2, until - time.monotonic()))
+            began = time.monotonic()
+            child.gone_within(child.plan.grace or min(ORDERLY / 2, until - began))
+            until += time.monotonic() - began if child.plan.grace else 0.0
         # the rest: those that would not, and what the processes themselves left behind (this process adopts it)
         names = {child.process.pid: child.plan.name for child in self._children if child.process.poll() is None}
         for process in end_all(psutil.Process().children(recursive=True), PROMPT):

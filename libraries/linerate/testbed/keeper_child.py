@@ -131,9 +131,10 @@ class Child:
         raise Failed(f"'{name}' said something that is no ready line: {line[:200].decode(errors='replace')!r}")
 
     def tail(self) -> str:
-        """The end of its log, for a person."""
+        """The end of its log, for a person, in one line."""
         with contextlib.suppress(OSError):
-            text = Path(self.plan.log).read_text(encoding="utf-8", errors="replace").strip()
+            lines = Path(self.plan.log).read_text(encoding="utf-8", errors="replace").splitlines()
+            text = "; ".join(words for line in lines if (words := " ".join(line.split())))
             return text if len(text) <= TAIL else "…" + text[-TAIL:]
         return ""
 

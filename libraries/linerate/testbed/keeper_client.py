@@ -117,6 +117,7 @@ class KeeperClient:
                 return
             self._closed = True
         limit = CLOSE_LIMIT + COMMAND_LIMIT * len(self._plan.teardown)
+        limit += sum(process.grace for process in self._plan.processes)
         try:
             self._send('{"stop": true}')
             with contextlib.suppress(OSError):

@@ -1,10 +1,13 @@
-"""The netns bench: the embedded TRex server with real frames, a Linux router in a namespace, a real sshd."""
+"""The netns bench: an embedded or a real TRex server with real frames, a Linux router in a namespace, a real sshd."""
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 from ..errors import BenchError, ConfigError
+from ..generators.trex.choice import HOME, PYPI
 from ..platforms import Platform
 from ..routers.base import Side
 from ..units import parse_link_speed
@@ -13,6 +16,9 @@ from .facts import NO_ROUTER, BenchFacts, GeneratorEndpoint, RouterEndpoint
 from .leases import Lease
 from .plan import Facts, Plan, ProcessPlan
 from .settings import NetnsSettings
+from .trex.config_file import PortInfo, TrexConfig
+from .trex.server import NAME, Order
+from .trex.wrapper import arguments
 
 HOST = "127.0.0.1"
 
@@ -55,6 +61,7 @@ class NetnsBench:
         self._topology = namespaces.plan(tag, interfaces, bypass=bypass)
         self._ssh = None if bypass else sshd.prepare(lease.folder / "ssh", self._topology.router)
         self._sides = (self._side(0), self._side(1))
+        self._home = home_of_trex(settings.testbed) if settings.generator == "trex" else None
 
     def _side(self, index: int) -> Side:
         side, cable = self._settings.sides[index], self._topology.cables[index]
@@ -64,6 +71,21 @@ class NetnsBench:
     def plan(self) -> Plan:
         """Namespaces, then the server within reach of one and sshd for the other, if there is a router."""
         folder, topology = self._lease.folder, self._topology
+        ssh, listeners = self._ssh, tuple[ProcessPlan, ...]()
+        if ssh is not None:
+            log = str(folder / "sshd.log")
+            listeners = (ProcessPlan(name="sshd", argv=ssh.argv, log=log, ready=(ssh.host, ssh.port)),)
+        server = self._embedded() if self._home is None else self._trex(self._home).process(folder)
+        return Plan(
+            lease=str(self._lease.path),
+            setup=(*topology.setup, *(ssh.setup if ssh else ())),
+            processes=(server, *listeners),
+            teardown=topology.teardown,
+            folders=self._lease.folders,
+        )
+
+    def _embedded(self) -> ProcessPlan:
+        topology = self._topology
         ports = [
             {
                 "index": cable.index,
@@ -77,10 +99,10 @@ class NetnsBench:
             }
             for side, cable in zip(self._sides, topology.cables, strict=True)
         ]
-        server = ProcessPlan(
+        return ProcessPlan(
             name="server",
             argv=(sys.executable, "-P", "-m", "linerate.embedded.server"),
-            log=str(folder / "server.log"),
+            log=str(self._lease.folder / "server.log"),
             spec={
                 "backend": "wire",
                 "ports": ports,
@@ -90,26 +112,65 @@ class NetnsBench:
                 "pub_port": self._pub_port,
             },
         )
-        ssh, listeners = self._ssh, tuple[ProcessPlan, ...]()
-        if ssh is not None:
-            log = str(folder / "sshd.log")
-            listeners = (ProcessPlan(name="sshd", argv=ssh.argv, log=log, ready=(ssh.host, ssh.port)),)
-        return Plan(
-            lease=str(self._lease.path),
-            setup=(*topology.setup, *(ssh.setup if ssh else ())),
-            processes=(server, *listeners),
-            teardown=topology.teardown,
-            folders=self._lease.folders,
+
+    def _trex(self, home: Path) -> Order:
+        """A real server on the same cables. It asks nobody for MAC addresses: they are known, and it starts sooner."""
+        cables, tag = self._topology.cables, self._lease.folder.name
+        beyond = [cable.router_mac for cable in cables]
+        if self._ssh is None:  # one cable from port to port
+            beyond = [cable.port_mac for cable in reversed(cables)]
+        prefix = f"linerate-{tag}"
+        config = TrexConfig(
+            interfaces=tuple(cable.port for cable in cables),
+            ports=tuple(
+                PortInfo(src_mac=side.peer_mac, dest_mac=mac) for side, mac in zip(self._sides, beyond, strict=True)
+            ),
+            low_end=True,
+            low_end_core=max(os.sched_getaffinity(0)),
+            prefix=prefix,
+            port_speed=round(self._link_bps / 1e6),
+        )
+        return Order(
+            home=str(home),
+            arguments=arguments(None, software=True, low_end=True),
+            config=config.text(),
+            linux=True,
+            address=HOST,
+            rpc_port=config.rpc_port,
+            pub_port=config.pub_port,
+            grace=3,
+            prefix=prefix,
+            namespace=self._topology.generator,
+            near=(self._rpc_port, self._pub_port),
         )
 
     def facts(self, ready: Facts) -> BenchFacts:
         """What the ready lines tell."""
-        server, ssh = ready["server"], self._ssh
+        server, ssh = ready["server" if self._home is None else NAME], self._ssh
+        # a server of today wants the client that it ships
+        client = self._settings.client if self._home is None or self._settings.client != PYPI else str(self._home)
         return BenchFacts(
-            generator=GeneratorEndpoint(HOST, server["rpc_port"], server["pub_port"], client=self._settings.client),
+            generator=GeneratorEndpoint(HOST, server["rpc_port"], server["pub_port"], client=client),
             router=RouterEndpoint(ssh.host, ssh.port, ssh.user, ssh.client_key, ssh.known_hosts) if ssh else NO_ROUTER,
             sides=self._sides,
             link_bps=self._link_bps,
             label=self._label,
             runtime=self._lease.folder,
         )
+
+
+def home_of_trex(testbed: str = "netns") -> Path:
+    """The TRex installation that the environment variable TREX_HOME names. Raises BenchError with what is missing."""
+    named = os.environ.get(HOME, "")
+    if not named:
+        raise BenchError(
+            f"testbed '{testbed}' wants a real TRex server, and the environment variable {HOME} is not set; right would"
+            " be the folder of a TRex installation, the one that holds t-rex-64"
+        )
+    folder = Path(named).expanduser().absolute()
+    for place in (folder, folder / "scripts"):
+        if any((place / program).is_file() for program in ("t-rex-64", "_t-rex-64")):
+            return place
+    raise BenchError(
+        f"{HOME} names '{folder}', and there is no TRex in it; right would be the folder that holds t-rex-64"
+    )

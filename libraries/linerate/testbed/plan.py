@@ -25,7 +25,7 @@ class ProcessPlan:
     ``spec``: the JSON object written to its standard input, which then stays open (its end is the order to end); None:
     no input, and SIGTERM is the order to end. ``ready``: ``"json"``, the first line of its standard output says
     ``{"ready": true, …}``; or (host, port), it is ready once a connection there succeeds. ``limit``: s until then.
-    ``log``: the file that gets its standard error.
+    ``log``: the file that gets its standard error. ``grace``: s that it has for an orderly end; 0: as the others have.
     """
 
     name: str
@@ -35,6 +35,7 @@ class ProcessPlan:
     env: Mapping[str, str] = field(default_factory=dict)
     ready: Literal["json"] | tuple[str, int] = "json"
     limit: float = 15.0
+    grace: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from ..platforms import named_file
 from ..routers.frames import FrameKind
 from ..trial import Tolerance
 from ..units import parse_link_speed
+from .trex.settings import StartSettings
 
 _MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
 _HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
@@ -144,9 +145,11 @@ class NetnsSettings(CommonSettings):
     """Real frames between network namespaces here. ``port_speed``: what the ports claim; default the platform's.
 
     ``set_up``: everything, for nobody else could have set up a router that did not exist before.
+    ``generator``: the ``embedded`` server, or a real ``trex``, of the installation that TREX_HOME names.
     """
 
     kind: Literal["netns"]
+    generator: Literal["embedded", "trex"] = "embedded"
     client: str = "pypi"
     """How the server is driven: as a :class:`GeneratorSettings` says."""
     set_up: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
@@ -193,8 +196,9 @@ class GeneratorSettings(Config):
 
     Nothing for the PyPI client where the server takes it, else the server's own, copied from its host through ``ssh``
     out of ``trex_home``, the folder of its installation there (nothing: the one whose server runs).
-    ``force``: take the ports even while another user owns them. ``card``: the file of ``variables/generators`` that
-    tells what its network card can do; nothing: found by what TRex says of it.
+    ``force``: take the ports even while another user owns them. ``start``: nothing for a server that runs already;
+    how this bench starts it out of ``trex_home``, or ``true``: with the host's own configuration. ``card``: the file of
+    ``variables/generators`` that tells what its network card can do; nothing: found by what TRex says of it.
     """
 
     type: Literal["trex"] = "trex"
@@ -205,6 +209,7 @@ class GeneratorSettings(Config):
     client: str = ""
     ssh: LoginSettings | None = None
     trex_home: str | None = None
+    start: StartSettings | None = None
     force: bool = False
     card: str | None = None
 
@@ -212,6 +217,11 @@ class GeneratorSettings(Config):
     @classmethod
     def _host(cls, value: str) -> str:
         return _host(value)
+
+    @field_validator("start", mode="before")
+    @classmethod
+    def _plainly(cls, value: Any) -> Any:
+        return {True: {}, False: None}[value] if isinstance(value, bool) else value
 
     @field_validator("ports")
     @classmethod
@@ -233,6 +243,21 @@ class GeneratorSettings(Config):
     def _reachable(self) -> GeneratorSettings:
         if self.client == "from server" and self.ssh is None:
             raise ValueError("'client: from server' needs a login there; right would be 'ssh: {user: …, key: …}' too")
+        return self
+
+    @model_validator(mode="after")
+    def _can_start(self) -> GeneratorSettings:
+        if self.start is None:
+            return self
+        if self.trex_home is None:
+            raise ValueError("'start' needs 'trex_home', the folder of the TRex installation on the generator's host")
+        if self.start.host != "local" and self.ssh is None:
+            raise ValueError(
+                "'start' needs a login on the generator's host; right would be 'ssh: {user: …, key: …}', or, where that"
+                " is this machine, 'host: local' in 'start'"
+            )
+        if problem := self.start.problem_of(self.ports):
+            raise ValueError(problem)
         return self
 
 

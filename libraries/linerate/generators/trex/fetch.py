@@ -7,7 +7,6 @@ size and time. The host must show a key that is known.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import stat
 import time
@@ -19,13 +18,14 @@ import paramiko
 from ...aside import aside
 from ...errors import BenchError
 from ...login import Login
+from ...ssh_login import CONNECT_LIMIT, connect
 from . import copies
 from .choice import Fetch
 from .folders import CLIENT, INSIDE
 from .probe import Server
 
-CONNECT_LIMIT, ANSWER_LIMIT, WHOLE_LIMIT = 10.0, 15.0, 120.0
-"""Seconds for connecting, for any one answer, and for the whole copy."""
+ANSWER_LIMIT, WHOLE_LIMIT = 15.0, 120.0
+"""Seconds for any one answer, and for the whole copy."""
 
 MOST_FILES, MOST_BYTES, DEEPEST = 3000, 64 << 20, 8
 """What a client may be at most (that of v3.08: some 300 files, 4 MB)."""
@@ -63,7 +63,7 @@ def fetcher(login: Login, home: str = "") -> Fetch:
 
 def _copy(login: Login, home: str, version: str) -> Path:
     until = time.monotonic() + WHOLE_LIMIT
-    with contextlib.closing(_connect(login)) as client:
+    with contextlib.closing(connect(login)) as client:
         try:
             with contextlib.closing(client.open_sftp()) as sftp:
                 channel = sftp.get_channel()
@@ -83,63 +83,6 @@ def _copy(login: Login, home: str, version: str) -> Path:
             said = str(error) or type(error).__name__
             raise BenchError(f"copying TRex's client from {login.where} was broken off: {said}") from error
     return copies.keep(version, files, f"{login.user}@{login.where}:{place}")
-
-
-def _connect(login: Login) -> paramiko.SSHClient:
-    known = login.known_hosts_path
-    if not known.is_file():
-        raise BenchError(
-            f"the known_hosts file '{known}' for the TRex server's host is missing; make it with:"
-            f" ssh-keyscan -p {login.port} {login.host}"
-        )
-    secret = os.environ.get(login.password_from) if login.password_from else None
-    if login.password_from and not secret:
-        raise BenchError(
-            "the testbed takes the password for the TRex server's host from the environment variable"
-            f" '{login.password_from}', which is not set"
-        )
-    client = paramiko.SSHClient()
-    client.load_host_keys(str(known))
-    client.set_missing_host_key_policy(paramiko.RejectPolicy())
-    try:
-        client.connect(
-            login.host,
-            login.port,
-            login.user,
-            password=secret,
-            key_filename=str(login.key_path) if login.key_path else None,
-            timeout=CONNECT_LIMIT,
-            banner_timeout=CONNECT_LIMIT,
-            auth_timeout=CONNECT_LIMIT,
-            allow_agent=False,
-            look_for_keys=False,
-        )
-    except Exception as error:
-        client.close()
-        raise _refused(error, login) from None  # what caused it may hold the password
-    return client
-
-
-def _refused(error: Exception, login: Login) -> BenchError:
-    known, who = login.known_hosts_path, f"the TRex server's host at {login.where}"
-    if isinstance(error, paramiko.BadHostKeyException):
-        return BenchError(
-            f"{who} shows another host key than '{known}' holds; if the machine was really exchanged, remove the old"
-            " line and add the new key"
-        )
-    if "not found in known_hosts" in str(error):
-        return BenchError(
-            f"the host key of {who} is not in '{known}'; compare its fingerprint at the console and add it, for"
-            f" example with: ssh-keyscan -p {login.port} {login.host}"
-        )
-    if isinstance(error, paramiko.AuthenticationException):
-        way = f"with the key '{login.key_path}'" if login.key_path else f"with the password in '{login.password_from}'"
-        return BenchError(
-            f"{who} refuses the login of '{login.user}' {way}; mend 'user' and 'key' of the generator's 'ssh' in the"
-            " testbed file"
-        )
-    text = str(error).rstrip(".") or type(error).__name__
-    return BenchError(f"no SSH login to {who}: {text}; check the generator's 'address' and 'ssh' in the testbed file")
 
 
 def _find(

@@ -111,7 +111,7 @@ class OfficialLink:
         self._heard()
         for port in ports:
             self._tell("stop_traffic", port, profile_id="*")
-            self._tell("remove_all_streams", port, profile_id="*")
+            self._tell("remove_all_streams", port, profile_id="_")
             if self._client.ports[port].is_prom_supported():
                 self._tell("set_port_attr", port, attr={"promiscuous": {"enabled": False}})
             with self._whatever():
@@ -138,7 +138,7 @@ class OfficialLink:
         library = self._loaded
         self._find_destinations(sorted(items))
         for port in ports:
-            self._tell("remove_all_streams", port, profile_id="*")
+            self._tell("remove_all_streams", port, profile_id="_")
         for port, rows in items.items():
             batch = []
             for number, item in enumerate(rows, 1):

@@ -1,0 +1,163 @@
+"""TRex's platform configuration (``trex_cfg.yaml``, version 2), written from what a testbed says.
+
+The keys are those of TRex's manual, "Platform YAML configuration", and of its reader, ``src/platform_cfg.cpp`` (v3.08).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+PCI = re.compile(r"([0-9a-fA-F]{4}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7](/\d{1,2})?")
+"""A card's port as TRex names it: ``03:00.0``, ``0000:03:00.0``, ``03:00.0/1`` for the second port of one function."""
+
+LINUX = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}")
+"""The name of an interface of Linux's own (IFNAMSIZ: 15 characters), as far as TRex's argument for it can hold it."""
+
+DUMMY = "dummy"
+"""TRex's word for a port that is not there."""
+
+RING = "blocksz=593920,framesz=9280,framecnt=4096,qdisc_bypass=1"
+"""Arguments of DPDK's af_packet driver: TRex's own block and frame size (jumbo frames fit), 16 times its 256 frames."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortInfo:
+    """One port: ``ip`` with ``gateway``, whose MAC TRex asks for by ARP, or ``dest_mac``, which needs no asking.
+
+    "" for what is not said; ``src_mac``: the card's own then.
+    """
+
+    ip: str = ""
+    gateway: str = ""
+    src_mac: str = ""
+    dest_mac: str = ""
+    vlan: int | None = None
+
+    def data(self) -> dict[str, Any]:
+        """As ``port_info`` has it."""
+        said = {
+            "ip": self.ip,
+            "default_gw": self.gateway,
+            "src_mac": self.src_mac,
+            "dest_mac": self.dest_mac,
+            "vlan": self.vlan,
+        }
+        return {key: value for key, value in said.items() if value not in ("", None)}
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """Which CPUs TRex uses: for its control, for receiving, and for each pair of ports (NUMA node, CPUs that send)."""
+
+    master: int
+    latency: int
+    pairs: tuple[tuple[int, tuple[int, ...]], ...]
+
+    def data(self) -> dict[str, Any]:
+        """As ``platform`` has it."""
+        return {
+            "master_thread_id": self.master,
+            "latency_thread_id": self.latency,
+            "dual_if": [{"socket": socket, "threads": list(threads)} for socket, threads in self.pairs],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TrexConfig:
+    """A whole configuration. ``interfaces`` in the order of TRex's ports, ``ports`` one for each, or none.
+
+    ``low_end_core``: the one CPU of a server with ``low_end``; ``memory`` in MB; ``port_speed`` in Mbit/s, what ports
+    claim that know no speed; ``prefix`` tells two servers on one machine apart.
+    """
+
+    interfaces: tuple[str, ...]
+    ports: tuple[PortInfo, ...] = ()
+    rpc_port: int = 4501
+    pub_port: int = 4500
+    low_end: bool = False
+    low_end_core: int | None = None
+    threads: Threads | None = None
+    prefix: str = ""
+    memory: int | None = None
+    port_speed: int | None = None
+
+    def text(self) -> str:
+        """The file. Raises ValueError where TRex would refuse it."""
+        count = len(self.interfaces)
+        if problem := interfaces_problem(self.interfaces):
+            raise ValueError(problem)
+        if self.ports and len(self.ports) != count:
+            raise ValueError(f"{len(self.ports)} ports are described, and there are {count} interfaces")
+        if self.low_end_core is not None and not self.low_end:
+            raise ValueError("TRex takes 'low_end_core' only with 'low_end'")
+        if self.threads is not None and (problem := threads_problem(self.threads, count)):
+            raise ValueError(problem)
+        data: dict[str, Any] = {
+            "version": 2,
+            "port_limit": count,
+            "interfaces": [_interface(name, index) for index, name in enumerate(self.interfaces)],
+            "zmq_rpc_port": self.rpc_port,
+            "zmq_pub_port": self.pub_port,
+            # before 'low_end_core' and 'memory', which it changes the meaning of
+            "low_end": True if self.low_end else None,
+            "low_end_core": self.low_end_core,
+            "prefix": self.prefix or None,
+            # TRex reads a text, DPDK a number
+            "limit_memory": None if self.memory is None else str(self.memory),
+            "port_speed": self.port_speed,
+            "port_info": [port.data() for port in self.ports] or None,
+            # with 'low_end' TRex passes it over
+            "platform": None if self.threads is None or self.low_end else self.threads.data(),
+        }
+        return yaml.safe_dump([{key: value for key, value in data.items() if value is not None}], sort_keys=False)
+
+
+def kernel_interfaces(interfaces: tuple[str, ...]) -> bool:
+    """Whether these are interfaces of Linux's own, which TRex uses through AF_PACKET, and not cards that it takes."""
+    return any(name != DUMMY and not PCI.fullmatch(name) for name in interfaces)
+
+
+def interfaces_problem(interfaces: tuple[str, ...]) -> str:
+    """What is wrong with the interfaces, in words; "" for nothing."""
+    for name in interfaces:
+        if name != DUMMY and not PCI.fullmatch(name) and not LINUX.fullmatch(name):
+            return (
+                f"'{name}' is no interface; right would be a card's PCI address such as '0000:03:00.0', the name of a"
+                f" Linux interface, or '{DUMMY}'"
+            )
+    if not interfaces or len(interfaces) % 2 or len(interfaces) > 32:
+        return f"TRex wants an even number of interfaces, at most 32, not {len(interfaces)}; fill up with 'dummy'"
+    used = [name for name in interfaces if name != DUMMY]
+    if len(set(used)) != len(used):
+        return "an interface stands twice"
+    if not used:
+        return "at least one interface must be a real one"
+    if len({PCI.fullmatch(name) is None for name in used}) > 1:
+        return "TRex takes either PCI addresses or Linux interfaces, not both"
+    for first, second in zip(interfaces[::2], interfaces[1::2], strict=True):
+        if first == second == DUMMY:
+            return "of each pair of interfaces at least one must be a real one"
+    return ""
+
+
+def threads_problem(threads: Threads, interfaces: int) -> str:
+    """What is wrong with the CPUs for so many *interfaces*, in words; "" for nothing."""
+    if len(threads.pairs) != interfaces // 2:
+        return f"CPUs are given for {len(threads.pairs)} pairs of ports, and there are {interfaces // 2}"
+    sizes = {len(cpus) for _, cpus in threads.pairs}
+    if len(sizes) != 1 or 0 in sizes:
+        return "each pair of ports needs the same number of CPUs, at least one"
+    used = [threads.master, threads.latency, *(cpu for _, cpus in threads.pairs for cpu in cpus)]
+    if len(set(used)) != len(used):
+        return "a CPU stands twice; TRex's control, its receiver and each sender need one of their own"
+    return ""
+
+
+def _interface(name: str, index: int) -> str:
+    if name == DUMMY or PCI.fullmatch(name):
+        return name
+    return f"--vdev=net_af_packet{index},iface={name},{RING}"

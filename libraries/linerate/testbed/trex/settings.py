@@ -1,0 +1,158 @@
+"""The key ``start`` of a testbed file's generator: how its TRex server is started."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from ...config import Config
+from .config_file import DUMMY, PortInfo, Threads, interfaces_problem, kernel_interfaces, threads_problem
+from .wrapper import extra_problem
+
+_MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
+
+Cpu = Annotated[int, Field(ge=0, le=1023)]
+
+
+class PortSettings(Config):
+    """What TRex is told of one port; what is not said comes from the side that it is cabled to.
+
+    With ``dest_mac`` it asks nobody; without, it asks by ARP for ``default_gw``.
+    """
+
+    ip: str | None = None
+    default_gw: str | None = None
+    src_mac: str | None = None
+    dest_mac: str | None = None
+    vlan: Annotated[int, Field(ge=1, le=4094)] | None = None
+
+    @field_validator("ip", "default_gw")
+    @classmethod
+    def _address(cls, value: str | None) -> str | None:
+        if value is not None:
+            ipaddress.IPv4Address(value)
+        return value
+
+    @field_validator("src_mac", "dest_mac")
+    @classmethod
+    def _mac(cls, value: str | None) -> str | None:
+        if value is not None and not _MAC.fullmatch(value):
+            raise ValueError("is not a MAC address; right would be for example 02:00:00:00:00:01")
+        return value
+
+    def info(self, ip: str, gateway: str, src_mac: str) -> PortInfo:
+        """For the configuration; the arguments stand where nothing is said."""
+        if self.dest_mac:
+            return PortInfo(self.ip or "", self.default_gw or "", self.src_mac or src_mac, self.dest_mac, self.vlan)
+        return PortInfo(self.ip or ip, self.default_gw or gateway, self.src_mac or src_mac, "", self.vlan)
+
+
+class PairSettings(Config):
+    """The CPUs that send on one pair of ports, and the NUMA node (``socket``) that its card is at."""
+
+    socket: Annotated[int, Field(ge=0, le=63)] = 0
+    threads: Annotated[tuple[Cpu, ...], Field(min_length=1)]
+
+
+class ThreadSettings(Config):
+    """Which CPUs TRex uses: for its control, for receiving, for each pair of ports."""
+
+    master: Cpu
+    latency: Cpu
+    pairs: Annotated[tuple[PairSettings, ...], Field(min_length=1)]
+
+    def threads(self) -> Threads:
+        """For the configuration."""
+        return Threads(self.master, self.latency, tuple((pair.socket, pair.threads) for pair in self.pairs))
+
+
+class StartSettings(Config):
+    """How a TRex server is started. Without ``interfaces`` the host's own ``/etc/trex_cfg.yaml`` is used.
+
+    ``host``: over the generator's ``ssh``, or ``local``, on this machine; default the former. ``interfaces`` in
+    the order of TRex's ports: PCI addresses or names of Linux interfaces; ``ports`` what TRex is told of each.
+    ``cores`` per pair of ports. ``low_end`` (one CPU for everything, little memory) and ``software`` (no help of the
+    card): default for Linux interfaces. ``memory`` in MB. ``prefix`` tells servers on one machine apart. ``extra``:
+    more arguments of t-rex-64. ``limit``: s until its API must answer; ``stop``: s for an orderly end; ``restarts``:
+    how often in a run it is started again after it died.
+    """
+
+    host: Literal["ssh", "local"] | None = None
+    sudo: bool = False
+    interfaces: tuple[str, ...] = ()
+    ports: tuple[PortSettings, ...] = ()
+    cores: Annotated[int, Field(ge=1, le=128)] | None = None
+    threads: ThreadSettings | None = None
+    low_end: bool | None = None
+    low_end_core: Cpu | None = None
+    software: bool | None = None
+    memory: Annotated[int, Field(ge=64, le=1_000_000)] | None = None
+    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,32}$")] | None = None
+    extra: tuple[str, ...] = ()
+    limit: Annotated[float, Field(ge=1, le=600)] = 90.0
+    stop: Annotated[int, Field(ge=1, le=60)] = 8
+    restarts: Annotated[int, Field(ge=0, le=100)] = 1
+
+    @field_validator("interfaces")
+    @classmethod
+    def _real(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if value and (problem := interfaces_problem(value)):
+            raise ValueError(problem)
+        return value
+
+    @field_validator("extra")
+    @classmethod
+    def _harmless(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for argument in value:
+            if problem := extra_problem(argument):
+                raise ValueError(problem)
+        return value
+
+    @model_validator(mode="after")
+    def _together(self) -> StartSettings:
+        if not self.interfaces:
+            names = ("ports", "threads", "low_end", "low_end_core", "memory", "prefix")
+            said = [name for name in names if getattr(self, name) not in (None, ())]
+            if said:
+                raise ValueError(
+                    f"'{said[0]}' is for a configuration that Linerate writes; right would be 'interfaces' too, or"
+                    " neither: then the host's own /etc/trex_cfg.yaml is used"
+                )
+            return self
+        if self.ports and len(self.ports) != len(self.interfaces):
+            raise ValueError(f"'ports' describes {len(self.ports)} ports, 'interfaces' names {len(self.interfaces)}")
+        if self.low_end_core is not None and not self.is_low_end:
+            raise ValueError("'low_end_core' is for 'low_end: true'")
+        if self.threads is not None:
+            if self.is_low_end:
+                raise ValueError("'threads' is not for 'low_end', where one CPU does everything: 'low_end_core'")
+            if problem := threads_problem(self.threads.threads(), len(self.interfaces)):
+                raise ValueError(problem)
+        return self
+
+    @property
+    def on_kernel(self) -> bool:
+        """Whether the interfaces are Linux's own."""
+        return kernel_interfaces(self.interfaces)
+
+    @property
+    def is_low_end(self) -> bool:
+        """Said, or else for Linux's own interfaces."""
+        return self.on_kernel if self.low_end is None else self.low_end
+
+    @property
+    def is_software(self) -> bool:
+        """Said, or else for Linux's own interfaces."""
+        return self.on_kernel if self.software is None else self.software
+
+    def problem_of(self, ports: tuple[int, ...]) -> str:
+        """Why the TRex ports *ports* cannot be used with it, in words; "" where they can."""
+        for port in ports if self.interfaces else ():
+            if port >= len(self.interfaces):
+                return f"there is no port {port} among {len(self.interfaces)} 'interfaces' of 'start'"
+            if self.interfaces[port] == DUMMY:
+                return f"port {port} is 'dummy' among the 'interfaces' of 'start'"
+        return ""

@@ -1,0 +1,127 @@
+"""The shell script that holds a TRex server: here, in a network namespace, or at the far end of an SSH connection.
+
+It lives as long as its standard input, so that the server ends with whoever started it, however that one ended: a
+process that was killed, a connection that was lost. POSIX sh, with setsid(1) and mktemp(1) of any Linux.
+
+Arguments: the installation's folder, ``linux`` or ``pci``, seconds for an orderly end, the DPDK prefix to clear up
+after ("" for none), then TRex's own. Standard input: the configuration and a line of one full stop; then nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+NO_FOLDER, NO_PROGRAM, NO_ROOT, NO_TEMPORARY = 90, 91, 92, 93
+"""Exit statuses of the script itself; its last line says why."""
+
+END_OF_CONFIG = ".\n"
+
+SCRIPT = r"""
+umask 077
+fail() { status=$1; shift; printf 'linerate: %s\n' "$*"; exit "$status"; }
+home=$1 kind=$2 grace=$3 prefix=$4
+shift 4
+[ "$(id -u)" = 0 ] || fail 92 "TRex must run as root, and this is user $(id -un)"
+cd -- "$home" 2>/dev/null || fail 90 "there is no folder '$home' here"
+program=./t-rex-64
+# the outer program prepares cards and memory, which Linux's own interfaces need not
+if [ "$kind" = linux ] && [ -x ./_t-rex-64 ]; then program=./_t-rex-64; fi
+[ -f "$program" ] && [ -x "$program" ] || fail 91 "there is no TRex in '$home': the program t-rex-64 is missing"
+folder=$(mktemp -d /tmp/linerate-trex.XXXXXX) || fail 93 "no temporary folder can be made in /tmp"
+clear() {
+  rm -rf -- "$folder"
+  [ -z "$prefix" ] || rm -rf -- "/var/run/dpdk/$prefix"
+}
+config=$folder/trex_cfg.yaml
+while IFS= read -r line && [ "$line" != . ]; do printf '%s\n' "$line"; done > "$config"
+[ -s "$config" ] && set -- "$@" --cfg "$config"
+LD_LIBRARY_PATH=$PWD:$PWD/so/$(uname -m)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH
+exec 3<&0
+# a group of its own, so that TRex's outer program and its inner one are asked to end together
+setsid "$program" "$@" </dev/null 3<&- &
+trex=$!
+alive() {
+  read -r found < "/proc/$trex/stat" || return 1
+  case ${found##*)} in ' Z'*|' X'*) return 1;; esac
+} 2>/dev/null
+stop() {
+  trap '' TERM HUP INT
+  kill -s INT -- "-$trex" 2>/dev/null || kill -s INT "$trex" 2>/dev/null
+  left=$((grace * 5))
+  while alive && [ "$left" -gt 0 ]; do left=$((left - 1)); sleep 0.2; done
+  if alive; then printf 'linerate: TRex had to be killed, it did not end within %s s\n' "$grace"; fi
+  kill -s KILL -- "-$trex" 2>/dev/null
+  wait "$trex" 2>/dev/null
+  clear
+  exit 0
+}
+trap stop TERM HUP INT
+( while read -r _; do :; done; kill -s TERM "$$" ) <&3 3<&- &
+watch=$!
+exec 3<&- </dev/null
+wait "$trex"
+status=$?
+trap '' TERM HUP INT
+kill -s TERM "$watch" 2>/dev/null
+kill -s KILL -- "-$trex" 2>/dev/null
+clear
+exit "$status"
+"""
+
+_EXTRA = re.compile(r"[A-Za-z0-9_.,:/=+@%-]{1,200}")
+
+OURS = frozenset(
+    {"-i", "-f", "-c", "-d", "-m", "-l", "-h", "-?", "--help", "--cfg", "--prefix", "--software", "--stl", "--astf"}
+    | {"--ut", "--iom", "--scapy-server", "--no-scapy-server", "--no-termio", "--no-key", "--bird-server", "--emu"}
+    | {"--dump-interfaces", "--close-at-end", "--client_cfg", "--client-cfg", "--rpc-logfile", "--limit-ports"}
+)
+"""Arguments of TRex that are set here, that belong to its other modes, or that start what outlives it."""
+
+
+def extra_problem(argument: str) -> str:
+    """What is wrong with an argument of a person's own, in words; "" for nothing."""
+    if not _EXTRA.fullmatch(argument):
+        return f"'{argument}' is no argument of TRex's; right would be letters, digits and any of _ . , : / = + @ % -"
+    if argument.split("=")[0] in OURS:
+        return f"'{argument}' is set by Linerate, or is not for its way of using TRex; right would be to leave it out"
+    return ""
+
+
+def arguments(cores: int | None, software: bool, low_end: bool, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """TRex's own arguments: interactive, stateless, quiet, with nothing started that would outlive it.
+
+    *low_end*: without the watchdog, which ends a server whose threads were kept waiting by a busy machine.
+    """
+    return (
+        *("-i", "--stl", "--no-scapy-server", "--no-termio", "--iom", "0"),
+        *(("-c", str(cores)) if cores else ()),
+        *(("--software",) if software else ()),
+        *(("--no-watchdog",) if low_end else ()),
+        *extra,
+    )
+
+
+def command(
+    home: str, given: tuple[str, ...], *, linux: bool, grace: int, prefix: str = "", sudo: bool = False
+) -> tuple[str, ...]:
+    """What to run: an argv list, nothing of which a shell takes apart again."""
+    root = ("sudo", "-n", "--") if sudo else ()
+    return (
+        *root,
+        "/bin/sh",
+        "-c",
+        SCRIPT,
+        "linerate-trex",
+        home,
+        "linux" if linux else "pci",
+        str(grace),
+        prefix,
+        *given,
+    )
+
+
+def line(argv: tuple[str, ...]) -> str:
+    """*argv* for the far end's login shell."""
+    return shlex.join(argv)

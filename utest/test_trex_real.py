@@ -1,0 +1,132 @@
+"""A real TRex server in the generator's namespace. TREX_HOME names its installation; without it this is skipped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+import robot_run
+from linerate.errors import BenchError
+from linerate.generators.trex.driver import TrexGenerator, TrexSettings
+from linerate.judging import Judge
+from linerate.plan import Plan
+from linerate.project import Project
+from linerate.session import Session
+from linerate.testbed import namespaces
+from linerate.testbed.netns import home_of_trex
+from linerate.trial import Load
+from linerate.verdict import Ruling, Verdict
+
+
+def missing() -> str:
+    """Why there can be no real TRex here; "" where there can."""
+    try:
+        home_of_trex()
+    except BenchError as error:
+        return str(error)
+    return namespaces.available() or ""
+
+
+REASON = missing()
+
+pytestmark = [pytest.mark.netns, pytest.mark.skipif(REASON != "", reason=REASON)]
+SENTENCE = "64b unidirectional ≥ 5 kpps"
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    plan = Plan.read(Project.find(robot_run.ROOT), "linux_router", "linux", "netns-trex", "quick")
+    found = Session.start(plan, bypass=True)
+    try:
+        found.connect_generator(generator)
+        yield found
+    finally:
+        found.close()
+    assert servers(tmp_path) == []
+
+
+def generator(bench: object) -> TrexGenerator:
+    assert hasattr(bench, "facts")
+    access = bench.facts.generator
+    return TrexGenerator(TrexSettings(access.host, access.sync_port, access.async_port, client=access.client))
+
+
+def servers(folder: Path) -> list[psutil.Process]:
+    """The servers that a bench with this runtime folder has started."""
+    found = []
+    for process in psutil.process_iter(["name"]):
+        try:
+            if "t-rex-64" in process.name() and str(folder) in process.environ().get("LINERATE_BENCH", ""):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def measured(session: Session, seconds: float = 1.0) -> tuple[int, int]:
+    session.put_traffic(session.plan.catalogue.profile(["64b"]), bidirectional=True)
+    outcome = session.measure(Load(2000.0), seconds)
+    return sum(way.offered for way in outcome.directions), sum(way.forwarded for way in outcome.directions)
+
+
+def test_killed_in_a_trial_it_comes_back_for_the_next_sentence(session: Session, tmp_path: Path) -> None:
+    offered, came = measured(session)
+    assert offered == came > 0
+    (server,) = servers(tmp_path)
+    killer = threading.Timer(1.0, lambda: os.kill(server.pid, signal.SIGKILL))
+    killer.start()
+    with pytest.raises(BenchError, match=r"no longer answers|the bench's process 'trex' ended"):
+        measured(session, 5.0)
+    killer.join()
+    offered, came = measured(session)
+    assert offered == came > 0
+    assert session.recovery.note.startswith("the generator was connected again before this sentence: ")
+    assert "TRex was ended by signal 9" in session.recovery.note
+    assert [found.pid for found in servers(tmp_path)] != [server.pid]
+
+
+def test_a_second_client_finds_the_ports_held(session: Session) -> None:
+    with pytest.raises(BenchError, match="is taken"):
+        generator(session.bench)
+
+
+def test_the_whole_chain(tmp_path: Path) -> None:
+    suite = robot_run.ROOT / "tests" / "linux_router.robot"
+    tests = ("-t", "Small Frames*", "-t", "Internet Mix*", "-t", "A Rate Beyond*")
+    found = robot_run.run(tmp_path, suite, "-v", "TESTBED:netns-trex", *tests, limit=300)
+    assert found.status == 0, found.console
+    (folder,) = (tmp_path / "results").iterdir()
+    assert "TRex v" in (folder / "telemetry" / "000-trex-log.txt").read_text()
+    versions = json.loads((folder / "environment.json").read_text())["versions"]
+    assert versions["generator.server"].startswith("v")
+    assert robot_run.processes_of(tmp_path) == []
+
+
+def verdict(session: Session) -> Verdict:
+    requirement, judge = session.plan.requirement(SENTENCE), Judge(session)
+    try:
+        session.put_traffic_of(requirement)
+        return judge.judge(requirement)
+    except BenchError as error:
+        return judge.inconclusive(requirement, str(error))
+
+
+def test_a_sentence_without_its_server_is_inconclusive(session: Session, tmp_path: Path) -> None:
+    for _ in range(2):  # it is started again once
+        measured(session)
+        (server,) = servers(tmp_path)
+        server.kill()
+        with pytest.raises(BenchError):
+            measured(session, 1.0)
+            measured(session, 1.0)
+    found = verdict(session)
+    assert found.outcome is Ruling.INCONCLUSIVE
+    assert "'trex' ended" in found.reason
