@@ -256,7 +256,7 @@ FAILING = "64b unidirectional ≥ 50% line rate"
 def test_a_fail_near_or_above_the_ceiling_is_inconclusive_and_says_why():
     found = applied(failed(FAILING, 0.99 * LINE / 2), beside())
     assert found.outcome is Ruling.INCONCLUSIVE
-    assert "the generator itself loses at this load" in found.message
+    assert "so near the generator's own ceiling" in found.message
     assert "7.44 Mpps of 64b unidirectional without loss (calibrated on 2026-11-21" in found.message
     assert "lost 10 %" in found.message
     assert found.ceiling is not None

@@ -162,3 +162,40 @@ def test_a_sentence_is_understood():
     found = parse("64b bidirectional latency p99.9 <= 1.5 ms at 50% line rate each way for 2 min", CATALOGUE)
     assert found.quantity is Quantity.LATENCY
     assert (str(found.statistic), found.threshold.number, found.lasting) == ("p99.9", 1500.0, 120.0)
+
+
+EVENTS = st.lists(
+    st.sampled_from(
+        [(FAST, 0, 100_000), (SLOW, 0, 100_000), (FAST, 10, 100_000), (FAST, 0, 50_000), (FAST, 10, 50_000)]
+    ),
+    min_size=1,
+    max_size=25,
+)
+"""Probe frames, frames lost, frames sent of a trial; the limit below lies within the bucket of the slow ones."""
+
+RANK = {Ruling.FAIL: 0, Ruling.INCONCLUSIVE: 1, Ruling.PASS: 2}
+
+
+def ruled(events: list[tuple[list[float], int, int]]) -> Ruling:
+    requirement = parse("64b unidirectional latency p99 ≤ 420 µs at 100 kpps", CATALOGUE)
+    rows = iter([*events, *([events[-1]] * 100)])
+
+    def measure(load: Load, duration: float) -> Outcome:
+        samples, lost, sent = next(rows)
+        way = DirectionCount(0, 1, 100_000, sent, sent - lost)
+        return Outcome(load, duration, duration, 0.0, (way,), latency=(count(samples),))
+
+    return latency(requirement, Load(100_000.0), QUICK, measure, 10e9, Conditions()).outcome
+
+
+@given(EVENTS, st.data())
+def test_no_verdict_is_better_for_more_loss(events: list[tuple[list[float], int, int]], data: st.DataObject):
+    place = data.draw(st.integers(0, len(events) - 1))
+    samples, lost, sent = events[place]
+    worse = [*events[:place], (samples, lost + 20_000, sent), *events[place + 1 :]]
+    assert RANK[ruled(worse)] <= RANK[ruled(events)]
+
+
+def test_one_trial_that_loses_most_of_its_frames_decides():
+    found = judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps", count(FAST), lost=90_000)
+    assert (found.outcome, len(found.trials)) == (Ruling.FAIL, 1)

@@ -309,8 +309,33 @@ def test_one_trial_that_loses_clearly_more_is_not_forgiven():
     assert failed.outcome is Ruling.FAIL
     assert len(failed.trials) == 2
     assert "one trial that loses more than 5 % decides" in failed.message
-    below = run("64b unidirectional ≥ 1 Mpps", sequence(outcome(load=1e6, sent=0.5, loss=0.06)))
+    below = run("64b unidirectional ≥ 1 Mpps", sequence(outcome(load=1e6, sent=0.5, loss=0.12)))
     assert (below.outcome, len(below.trials)) == (Ruling.FAIL, 1)
+
+
+def test_a_burst_is_no_clear_fail_where_the_generator_hardly_sent():
+    burst = outcome(load=1e6, sent=0.005, loss=0.1)
+    found = run("64b unidirectional ≥ 1 Mpps", sequence(burst, outcome(load=1e6)))
+    assert found.outcome is Ruling.PASS
+    assert run("64b unidirectional ≥ 1 Mpps", sequence(outcome(load=1e6, sent=0.005))).outcome is Ruling.INCONCLUSIVE
+
+
+def test_a_soak_lasts_as_long_as_it_says():
+    goal = read_goal(GOALS, "standard").model_copy(update={"duration_sum": 120.0, "whole": True})
+    requirement = parse("64b unidirectional ≥ 1 Mpps", CATALOGUE)
+    rows = sequence(outcome(load=1e6, loss=0.01), outcome(load=1e6))
+    found = verify(requirement, Load(1e6), goal, rows, LINK, Conditions())
+    assert found.outcome is Ruling.PASS
+    assert sum(trial.outcome.duration for trial in found.trials) == 120
+    assert "120 s of trials" in found.reason
+
+
+def test_a_rate_is_not_less_by_both_tolerances_together():
+    late = Outcome(Load(1e6), 1.0, 1.0095, 0.0, (DirectionCount(0, 1, 1_000_000, 995_100, 995_100),))
+    (problem,) = judge(1, late, Tolerance()).problems
+    assert problem.fault is Fault.UNDER_OFFERED and "in 1.010 s" in problem.detail
+    exact = Outcome(Load(1e6), 1.0, 1.005, 0.0, (DirectionCount(0, 1, 1_000_000, 998_000, 998_000),))
+    assert judge(1, exact, Tolerance()).valid
 
 
 def test_too_many_trials_below_the_load_are_no_pass_for_having_lost_frames():

@@ -28,7 +28,8 @@ class Budget:
     def of(cls, goal: Goal, warm_up: float) -> Budget:
         """What one sentence takes under *goal* (as it is at the sentence's load)."""
         trial = goal.final_trial_duration
-        good = -(-(1 - goal.exceed_ratio) * goal.duration_sum // trial)
+        share = 1.0 if goal.whole else 1 - goal.exceed_ratio
+        good = -(-share * goal.duration_sum // trial)
         forgiven = (goal.exceed_ratio * goal.duration_sum + 1e-9) // trial
         soonest = goal.scout or (trial if goal.clear_loss_ratio is not None else (forgiven + 1) * trial)
         return cls(

@@ -29,6 +29,8 @@ class Goal(Config):
     ``buffer_frames``: the buffer that a router is taken to have, in frames. A trial does not see a shortage that fits
     in it, so at low rates trials are lengthened, to ``longest_trial`` s at most, until a shortage of ``resolution``
     (ratio of the load) overflows it. ``confidence``: of the intervals that go with a measured figure, 0..1.
+
+    ``whole``: a PASS takes trials of the whole duration sum (a soak), and is not given once it can no longer be missed.
     """
 
     goal: str
@@ -44,6 +46,7 @@ class Goal(Config):
     resolution: Annotated[float, Field(gt=0, lt=1)] = 0.01
     longest_trial: Annotated[float | None, Field(gt=0, le=3600)] = None
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    whole: bool = False
     about: str
 
     @model_validator(mode="after")

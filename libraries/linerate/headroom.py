@@ -17,7 +17,7 @@ from .profiles import Catalogue, Profile
 from .requirement import Quantity
 from .trial import Tolerance, Trial
 from .units import si
-from .verdict import Ruling, Verdict
+from .verdict import Evidence, Ruling, Verdict, decide, weigh_loss
 
 SHARE = 0.98
 """Of the lossless ceiling: what is nearer to it is too near, for the ceiling is known to a per cent only."""
@@ -56,9 +56,9 @@ class Ceilings(Protocol):
 def applied(verdict: Verdict, *sources: Ceilings) -> Verdict:
     """*verdict*, or INCONCLUSIVE in place of a FAIL that was found near or above the generator's own ceiling.
 
-    The first of *sources* that knows a ceiling is heard alone. A sentence about a load is held against the load that
-    its failing trials really offered; ``forwards``, against the rate that must come back; ``recovers``, against the
-    load after the overload. Cycles are counted by the router itself, whatever the generator loses.
+    The first of *sources* that knows a ceiling is heard alone. A sentence about a load fails all the same where the
+    trials below that ceiling fail it by themselves; ``forwards`` is held against the rate that must come back;
+    ``recovers``, against the load after the overload. Cycles are counted by the router itself.
     """
     requirement = verdict.requirement
     if verdict.outcome is not Ruling.FAIL or requirement.quantity is Quantity.COST:
@@ -66,6 +66,8 @@ def applied(verdict: Verdict, *sources: Ceilings) -> Verdict:
     known = (source.bound(requirement.profile, requirement.bidirectional) for source in sources)
     found = next((bound for bound in known if bound is not None), None)
     if found is None or found.is_whole:
+        return verdict
+    if requirement.quantity in _BY_LOSS and _fails_below(verdict, SHARE * found.lossless):
         return verdict
     ceiling, load, what = found.lossless, _offered(verdict), "were offered by each port"
     if requirement.quantity is Quantity.FORWARDING_RATE:
@@ -82,6 +84,21 @@ def applied(verdict: Verdict, *sources: Ceilings) -> Verdict:
     )
     evidence = {**found.evidence, "load_pps": load, "share": SHARE}
     return replace(verdict, outcome=Ruling.INCONCLUSIVE, reason=reason, ceiling=evidence)
+
+
+_BY_LOSS = (Quantity.THROUGHPUT, Quantity.LOSS, Quantity.LATENCY, Quantity.JITTER)
+
+
+def _fails_below(verdict: Verdict, near: float) -> bool:
+    """Whether the trials in which no port offered more than *near* frames/s fail it by themselves."""
+    goal, in_total = verdict.goal, verdict.requirement.in_total
+    as_before = weigh_loss(goal, in_total)
+
+    def weigh(trial: Trial) -> Evidence:
+        found = as_before(trial)
+        return found if found.against and _most(trial) <= near else Evidence.SCOUT
+
+    return decide(goal, verdict.trials, weigh) is Ruling.FAIL
 
 
 @dataclass(frozen=True)
@@ -133,7 +150,7 @@ class Headroom:
             line=found.line_pps,
             lossless=found.lossless_pps,
             received=found.received_pps,
-            lead="the generator itself loses at this load, or can send little more",
+            lead="so near the generator's own ceiling no loss is held against the router",
             words=lambda ceiling: (
                 f"with the router bypassed it carried {si(ceiling, 'pps')} of {found.traffic} {found.way} without loss"
                 f" ({self._calibrated(found)}; beyond {SHARE:.0%} of that no FAIL is given)"

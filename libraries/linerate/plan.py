@@ -20,6 +20,10 @@ from .requirement import Quantity, Requirement
 from .sentence import parse
 from .testbed.settings import HardwareSettings, SimulatedSettings, Testbed, read_testbed
 from .trial import Load
+from .units import si
+
+FEWEST = 100
+"""Frames that a trial must have at least: fewer tell nothing of a router."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ class Plan:
             return Phases.of(self.goal, requirement.threshold.number).goal(self.goal)
         if requirement.lasting is None:
             return self.goal
-        return self.goal.model_copy(update={"duration_sum": requirement.lasting})
+        return self.goal.model_copy(update={"duration_sum": requirement.lasting, "whole": True})
 
     def goal_at(self, requirement: Requirement, link_bps: float) -> Goal:
         """The goal as it is at the sentence's load: with the longer trials that a buffer needs at a low rate."""
@@ -133,6 +137,13 @@ class Plan:
         if found.lasting is not None and found.lasting < trial:
             raise SentenceError(
                 f"'{sentence}': {found.lasting:g} s is less than one trial of goal '{self.goal.goal}' ({trial:g} s)"
+            )
+        load = self.load_for(found, self.platform.link_bps).pps
+        frames = load * self.goal_at(found, self.platform.link_bps).final_trial_duration
+        if frames < FEWEST:
+            raise SentenceError(
+                f"'{sentence}': a trial of goal '{self.goal.goal}' would be {frames:.3g} frames, of which nothing can"
+                f" be told; right would be a load of at least {si(load * FEWEST / frames, 'pps')}"
             )
         if found.statistic is not None:
             self._check_probe(sentence, found)

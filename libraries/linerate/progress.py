@@ -55,7 +55,7 @@ class Progress:
         goal = self._goal
         if goal is None:
             return
-        needed = (1 - goal.exceed_ratio) * goal.duration_sum
+        needed = goal.duration_sum if goal.whole else (1 - goal.exceed_ratio) * goal.duration_sum
         left = max(0.0, needed - so_far.good) / self._speed
         words = f"{clock(left)} left, {so_far.good:g} of {needed:g} s good"
         if so_far.bad:

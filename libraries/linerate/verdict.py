@@ -8,7 +8,11 @@ sequentially):
   be met any more;
 * PASS as soon as GOOD trials last at least ``(1 - e) * S``: whatever else came, it could not be missed any more;
 * INCONCLUSIVE when more trials than the goal's ``invalid_trials`` proved nothing, or when as many did not have the full
-  load, though some of them lost frames: a router must not pass for having lost more.
+  load, though some of them lost frames: a router must not pass for having lost more;
+* INCONCLUSIVE, likewise, where trials whose figure could not be told against the threshold (UNTOLD) last longer than
+  the bad ones may, both together: had they been worse, it would be no PASS either.
+
+A goal that is to be kept for its *whole* duration sum (a soak) passes only once trials have lasted that long.
 """
 
 from __future__ import annotations
@@ -44,6 +48,7 @@ class Evidence(Enum):
     CLEAR = "bad beyond what is forgiven"
     NONE = "none"
     SCOUT = "too short to weigh"
+    UNTOLD = "a figure too coarse to tell"
 
     @property
     def against(self) -> bool:
@@ -66,30 +71,42 @@ class Tally:
     spoilt: int
     clear: int = 0
     below: int = 0
+    untold: float = 0.0
+    """Seconds of trials whose figure could not be told against the threshold."""
 
 
 def tally(trials: Sequence[Trial], weigh: Weigh) -> Tally:
     """Add up what the trials prove."""
     weighed = [(weigh(trial), trial.outcome.duration) for trial in trials]
+
+    def seconds(*wanted: Evidence) -> float:
+        return math.fsum(duration for evidence, duration in weighed if evidence in wanted)
+
+    def count(wanted: Evidence) -> int:
+        return sum(1 for evidence, _ in weighed if evidence is wanted)
+
     return Tally(
-        math.fsum(duration for evidence, duration in weighed if evidence is Evidence.GOOD),
-        math.fsum(duration for evidence, duration in weighed if evidence.against),
-        *(
-            sum(1 for evidence, _ in weighed if evidence is wanted)
-            for wanted in (Evidence.NONE, Evidence.CLEAR, Evidence.BAD_BELOW)
-        ),
+        good=seconds(Evidence.GOOD),
+        bad=seconds(*(evidence for evidence in Evidence if evidence.against)),
+        spoilt=count(Evidence.NONE),
+        clear=count(Evidence.CLEAR),
+        below=count(Evidence.BAD_BELOW),
+        untold=seconds(Evidence.UNTOLD),
     )
 
 
 def decide(goal: Goal, trials: Sequence[Trial], weigh: Weigh) -> Ruling | None:
     """The verdict that *trials* allow, or None while more of them are needed."""
     found = tally(trials, weigh)
-    if found.clear or found.bad > goal.exceed_ratio * goal.duration_sum + _HAIR:
+    forgiven = goal.exceed_ratio * goal.duration_sum + _HAIR
+    if found.clear or found.bad > forgiven:
         return Ruling.FAIL
-    if found.good >= (1 - goal.exceed_ratio) * goal.duration_sum - _HAIR:
+    enough = found.good >= (1 - goal.exceed_ratio) * goal.duration_sum - _HAIR
+    if enough and (not goal.whole or found.good + found.bad + found.untold >= goal.duration_sum - _HAIR):
         # had those below the load lost nothing, they would be spoilt; losing more must not make a PASS of that
-        return Ruling.PASS if found.spoilt + found.below <= goal.invalid_trials else Ruling.INCONCLUSIVE
-    if found.spoilt > goal.invalid_trials:
+        clean = found.spoilt + found.below <= goal.invalid_trials and found.bad + found.untold <= forgiven
+        return Ruling.PASS if clean else Ruling.INCONCLUSIVE
+    if found.spoilt > goal.invalid_trials or found.untold > forgiven:
         return Ruling.INCONCLUSIVE
     return None
 
@@ -104,7 +121,7 @@ def weigh_loss(goal: Goal, in_total: bool) -> Weigh:
         scout = trial.outcome.duration < goal.final_trial_duration - _HAIR
         if trial.blames_router:
             loss = trial.loss_ratio(in_total)
-            if goal.clear_loss_ratio is not None and loss > goal.clear_loss_ratio:
+            if goal.clear_loss_ratio is not None and trial.clear_loss(in_total) > goal.clear_loss_ratio:
                 return Evidence.CLEAR
             if loss > goal.loss_ratio and not scout:
                 return Evidence.BAD if trial.valid else Evidence.BAD_BELOW

@@ -36,18 +36,23 @@ def latency(
     def weigh(trial: Trial) -> Evidence:
         if not trial.blames_router:
             return Evidence.NONE
+        if goal.clear_loss_ratio is not None and trial.clear_loss(in_total=False) > goal.clear_loss_ratio:
+            return Evidence.CLEAR
+        # at less than the load a queue is shorter: late there is late, soon enough proves nothing
+        bad = Evidence.BAD if trial.valid else Evidence.BAD_BELOW
         if trial.loss_ratio(in_total=False) > goal.loss_ratio:
-            return Evidence.BAD
+            return bad
         worst = _worst(trial, statistic)
         if worst is None or _too_few(trial, statistic):
-            return Evidence.NONE
+            return Evidence.UNTOLD if trial.valid else Evidence.NONE
         if worst.low > threshold:
-            return Evidence.BAD
-        # at less than the load a queue is shorter: late there is late, soon enough proves nothing
-        return Evidence.GOOD if worst.high <= threshold and trial.valid else Evidence.NONE
+            return bad
+        if not trial.valid:
+            return Evidence.NONE
+        return Evidence.GOOD if worst.high <= threshold else Evidence.UNTOLD
 
     ruling, trials = until_decided(measure, load, goal, weigh, conditions)
-    telling = [trial for trial in trials if weigh(trial) is not Evidence.NONE]
+    telling = [trial for trial in trials if weigh(trial) not in (Evidence.NONE, Evidence.UNTOLD)]
     figures = rate_figures(requirement, trials, link_bps) | _figures(telling or trials, statistic)
     if ruling is Ruling.INCONCLUSIVE:
         reason = _why_not(trials, statistic, threshold)

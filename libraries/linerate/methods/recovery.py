@@ -94,14 +94,17 @@ def recovery(
     def weigh(trial: Trial) -> Evidence:
         found = seen[trial.number - 1]
         span = worst(found, tolerance)
-        if not trial.valid or span is None or unproven(found, span, load, tolerance):
+        if not trial.valid:
             return Evidence.NONE
+        if span is None or unproven(found, span, load, tolerance):
+            return Evidence.UNTOLD
         if span.low > limit:
             return Evidence.BAD
-        return Evidence.GOOD if span.high <= limit else Evidence.NONE
+        return Evidence.GOOD if span.high <= limit else Evidence.UNTOLD
 
     ruling, trials = until_decided(around(measure), load, goal, weigh, conditions)
-    telling = [seen[trial.number - 1] for trial in trials if weigh(trial) is not Evidence.NONE]
+    silent = (Evidence.NONE, Evidence.UNTOLD)
+    telling = [seen[trial.number - 1] for trial in trials if weigh(trial) not in silent]
     spans = [span for found in telling if (span := worst(found, tolerance))]
     if ruling is Ruling.INCONCLUSIVE:
         reason = _why_not(trials, seen, load, limit, tolerance)

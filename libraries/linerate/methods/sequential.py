@@ -41,9 +41,12 @@ def until_decided(
             return ruling, tuple(trials)
 
 
-def most_trials(goal: Goal) -> int:
+def most_trials(goal: Goal, untold: bool = False) -> int:
     """The most trials, scout included, after which every sequence of outcomes has been decided."""
     good = math.ceil((1 - goal.exceed_ratio) * goal.duration_sum / goal.final_trial_duration - 1e-6)
     forgiven = math.floor(goal.exceed_ratio * goal.duration_sum / goal.final_trial_duration + 1e-6)
+    whole = math.ceil(goal.duration_sum / goal.final_trial_duration - 1e-6) if goal.whole else 0
     # one short of each, and the one that decides
-    return bool(goal.scout) + (good - 1) + forgiven + goal.invalid_trials + 1
+    return (
+        bool(goal.scout) + max(good - 1 + forgiven, whole - 1) + (forgiven if untold else 0) + goal.invalid_trials + 1
+    )

@@ -46,6 +46,8 @@ def verify(
                 f", in {len(bad)} of {len(telling)} trials ({tally(trials, weigh).bad:g} s; the goal allows"
                 f" {allowed:g} s), at most {percent(worst)}"
             )
+        if goal.whole:
+            reason += f"; {sum(trial.outcome.duration for trial in telling):g} s of trials"
         unseen = goal.unseen(load.pps)
         reason += f"; {unseen}" if unseen else ""
         lost = sum(trial.lost for trial in trials[: len(trials) - len(weighed)])
