@@ -12,12 +12,16 @@ from hypothesis import strategies as st
 from linerate.bookkeeping import MOST, Bookkeeper
 from linerate.errors import BenchError
 from linerate.evidence.ledger_table import ledger_text, ledgers_fragment, ledgers_table
+from linerate.goals import read_goal
 from linerate.ledger import Ledger, account, lost_at_router, without_router
 from linerate.ledger_words import where_lost
+from linerate.profiles import Catalogue
 from linerate.routers.base import InterfaceCounters, Telemetry
 from linerate.routers.causes import Cause, Role, Stage
+from linerate.sentence import parse
 from linerate.trial import DirectionCount, Load, Outcome, Trial
-from linerate.verdict import Tally
+from linerate.verdict import Ruling, Tally, Verdict
+from model_bench import PROJECT
 
 INTERFACES = {0: "eth1", 1: "eth2"}
 FULL = "its card's queue was full"
@@ -220,3 +224,18 @@ def test_counters_that_lag_are_waited_for_once(rise: int, readings: int, waits: 
     book = Bookkeeper(clerk, reading(), INTERFACES, lambda: waited.append(1))
     keep(clerk, "b", book)
     assert (clerk.readings, len(waited)) == (readings, waits)
+
+
+def test_a_fail_names_the_account_of_its_worst_trial_and_all_that_it_spans() -> None:
+    clerk = Clerk()
+    ledgers = keep(clerk, "ggggbb", Bookkeeper(clerk, reading(), INTERFACES))
+    assert [(ledger.first, ledger.trial) for ledger in ledgers] == [(1, 5), (6, 6)]
+    requirement = parse("64b unidirectional ≥ 5 Mpps", Catalogue.read(PROJECT.profiles))
+
+    def told(fifth: int, sixth: int) -> str:
+        trials = (trial((100, 100 - fifth), number=5), trial((100, 100 - sixth), number=6))
+        goal = read_goal(PROJECT.goals, "quick")
+        return Verdict(requirement, goal, Ruling.FAIL, "lost", trials, 10e9, {}, ledgers=ledgers).message
+
+    assert "; in trials 1 to 5 together, " in told(10, 9)
+    assert "; in trial 6, " in told(10, 11)

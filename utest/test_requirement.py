@@ -144,3 +144,29 @@ def test_any_text_is_understood_or_refused_in_words(text: str):
         read(text)
     except SentenceError as error:
         assert str(error)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "wrong"),
+    [
+        ("64b 1-flow ≥ 5,5 Mpps", "'5,5' has a comma; figures have a decimal point, as in '5.5'"),
+        ("64b 1-flow forwards ≥ 5 Mpps at 1,000,000 pps", "as in '1000000'"),
+        ("64b unidirectional latency mean ≤ 1 s at 1 Mpps", "does not fit 'latency'; right would be 'µs' (ms)"),
+    ],
+)
+def test_what_is_written_wrongly_is_told_how(sentence: str, wrong: str):
+    with pytest.raises(SentenceError) as error:
+        read(sentence)
+    assert wrong in str(error.value)
+
+
+def test_no_router_forwards_more_than_it_is_offered():
+    for sentence in (
+        "64b 1-flow forwards ≥ 5 Mpps at 4 Mpps",
+        "64b bidirectional forwards ≥ 5 Mpps each way at 9 Mpps in total",
+        "64b unidirectional forwards ≥ 50% line rate at 4 Mpps",
+    ):
+        with pytest.raises(SentenceError, match=r"less than the .* that are to come back; right would be at least"):
+            read(sentence).check(TEN_GIG)
+    read("64b 1-flow forwards ≥ 5 Mpps at 5 Mpps").check(TEN_GIG)
+    read("64b bidirectional forwards ≥ 9 Mpps in total at 5 Mpps each way").check(TEN_GIG)

@@ -13,6 +13,13 @@ def frames(number: int) -> str:
     return f"{number:,}".replace(",", " ")
 
 
+def span(ledger: Ledger) -> str:
+    """Which trials the account is of: ``in trial 11``, or ``in trials 4 to 11 together``."""
+    if ledger.first == ledger.trial:
+        return f"in trial {ledger.trial}"
+    return f"in trials {ledger.first} to {ledger.trial} together"
+
+
 def where_lost(ledger: Ledger) -> str:
     """``of 1 234 567 lost frames the router counts 1 234 560 rx-miss at eth1 (…); 7 unexplained``."""
     lost, rest = ledger.lost, ledger.unexplained

@@ -141,7 +141,10 @@ class Requirement:
         return Load(pps / 2 if self.load_scope is Scope.IN_TOTAL else pps)
 
     def check(self, link_bps: float) -> None:
-        """Raise SentenceError if the ports (*link_bps*, L1 bit/s) cannot carry what the sentence asks."""
+        """Raise SentenceError if the ports (*link_bps*, L1 bit/s) cannot carry what the sentence asks, or no router could.
+
+        No router forwards more than the load that the sentence names.
+        """
         line = self.profile.line_rate_pps(link_bps)
         asked = []
         if self.threshold.unit in RATE_UNITS:
@@ -159,4 +162,12 @@ class Requirement:
                     f"'{self.sentence}': {value}{how} is more than the ports can carry; a {si(link_bps, 'bit/s')} port"
                     f" carries {si(line, 'pps')} of {self.profile.name} each way, so at most {most}{how}"
                     f" ({si(line * ways, 'pps')})"
+                )
+        if self.quantity is Quantity.FORWARDING_RATE and named is not None and self.load is not None:
+            least = self.threshold_load(link_bps).pps
+            if named.pps < least * (1 - 1e-9):
+                raise SentenceError(
+                    f"'{self.sentence}': 'at' names a load of {si(named.pps, 'pps', 5)} into each port, less than the"
+                    f" {si(least, 'pps', 5)} that are to come back; right would be at least {self.threshold}"
+                    f"{' ' + self.scope.value if self.scope.value else ''}"
                 )

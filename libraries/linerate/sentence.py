@@ -33,6 +33,7 @@ _RIGHT = re.compile(
     r"^(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[^\d\s].*?)"
     r"(?:\s+(?P<scope>each way|in total))?(?:\s+at\s+(?P<load>.+?))?$"
 )
+_COMMA = re.compile(r"\b\d+(?:,\d+)+\b")
 _LASTING = re.compile(r"^(?P<before>.*\S)\s+for\s+(?P<time>.+)$")
 _TIME = re.compile(r"^(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>s|min|h)$")
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
@@ -68,6 +69,9 @@ def _parse(sentence: str, catalogue: Catalogue) -> Requirement:
         raise SentenceError(f"{shown}a sentence compares once, with ≥ or ≤ (or >= <=), as in '{EXAMPLES[0]}'")
     left, comparison, right = parts
     words, said, quantity, statistic = _left(left.split(), catalogue)
+    if comma := _COMMA.search(right):
+        point = comma[0].replace(",", "." if comma[0].count(",") == 1 else "")
+        raise SentenceError(f"'{comma[0]}' has a comma; figures have a decimal point, as in '{point}'")
     right, lasting = _lasting(right)
     profile = catalogue.profile(words)
     bidirectional = _both_ways(said, profile)
@@ -192,6 +196,7 @@ def _spell(unit: Unit) -> str:
         Unit.PPS: "'Mpps' (kpps, pps)",
         Unit.BPS_L1: "'Gbps L1'",
         Unit.BPS_L2: "'Gbps L2'",
+        Unit.MICROSECONDS: "'µs' (ms)",
         Unit.SECONDS: "'s' (ms)",
     }.get(unit, f"'{unit.value}'")
 

@@ -24,7 +24,7 @@ from enum import Enum
 
 from .goals import Goal
 from .ledger import Ledger
-from .ledger_words import where_lost
+from .ledger_words import span, where_lost
 from .requirement import Quantity, Requirement
 from .trial import Trial
 
@@ -189,8 +189,11 @@ class Verdict:
         """``FAIL: <sentence>: <what was measured>; <where the router lost them>; <goal>``."""
         where = ""
         if self.outcome is Ruling.FAIL and self.ledgers:
-            worst = max(self.ledgers, key=lambda ledger: ledger.lost)
-            where = f"in trial {worst.trial}, " if len(self.ledgers) > 1 else ""
+            # by the trial that it ends with: one that spans many good trials before adds up more frames
+            in_total = self.requirement.in_total
+            loss = {trial.number: trial.loss_ratio(in_total) for trial in self.trials}
+            worst = max(self.ledgers, key=lambda ledger: loss.get(ledger.trial, 0.0))
+            where = "" if worst.first == worst.trial and len(self.trials) == 1 else f"{span(worst)}, "
             where += f"{where_lost(worst)}; "
         return f"{self.outcome.value}: {self.requirement.sentence}: {self.reason}; {where}{self.goal}"
 
