@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -22,9 +24,10 @@ import fake_trex
 from linerate.errors import BenchError
 from linerate.generators.trex.probe import ask
 from linerate.platforms import Platform, Software
-from linerate.testbed import leases
+from linerate.testbed import leases, sshd
 from linerate.testbed.bench import Bench, open_bench
 from linerate.testbed.keeper_client import environment
+from linerate.testbed.namespaces import find
 from linerate.testbed.settings import HardwareSettings, read_testbed
 from linerate.testbed.sshd import free_port
 
@@ -113,6 +116,13 @@ def within(seconds: float, true: Callable[[], bool]) -> bool:
     return True
 
 
+def reachable(port: int) -> bool:
+    with contextlib.suppress(OSError):
+        socket.create_connection(("127.0.0.1", port), 1).close()
+        return True
+    return False
+
+
 class TestHere:
     def test_it_serves_and_ends(self, lab: Lab, tmp_path: Path) -> None:
         settings = lab()
@@ -151,6 +161,22 @@ class TestHere:
         settings = lab()
         (tmp_path / "good" / "t-rex-64").unlink()
         with pytest.raises(BenchError, match="the program t-rex-64 is missing"):
+            opened(settings, tmp_path)
+
+    @pytest.mark.parametrize("lets", [True, False])
+    def test_sudo(self, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lets: bool) -> None:
+        sudo = tmp_path / "bin" / "sudo"
+        sudo.parent.mkdir()
+        does = 'exec "$@"' if lets else 'echo "sudo: a password is required" >&2; exit 1'
+        sudo.write_text(f'#!/bin/sh\n[ "$1 $2" = "-n --" ] || exit 9\nshift 2\n{does}\n')
+        sudo.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{sudo.parent}:{os.environ['PATH']}")
+        settings = lab(start="host: local, sudo: true, ")
+        if lets:
+            with opened(settings, tmp_path) as bench:
+                assert bench.problems() == ()
+            return
+        with pytest.raises(BenchError, match=r"ended with status 1 .*sudo: a password is required"):
             opened(settings, tmp_path)
 
     def test_a_server_that_runs_already_is_not_taken_for_ours(self, lab: Lab, tmp_path: Path) -> None:
@@ -205,6 +231,14 @@ class TestHere:
         leases.clear_stale()
 
 
+async def _pass_on(source: Any, target: Any) -> None:
+    with contextlib.suppress(OSError, asyncssh.Error):
+        while said := await source.read(4096):
+            target.write(said)
+    if isinstance(target, asyncio.StreamWriter):
+        target.close()
+
+
 class Host:
     """A machine with an SSH server that runs what it is told; a command's input ends with its connection."""
 
@@ -231,8 +265,11 @@ class Host:
             child = await asyncio.create_subprocess_shell(
                 process.command, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.STDOUT, start_new_session=True
             )
-            await process.redirect(stdin=child.stdin, stdout=child.stdout)
+            assert child.stdin is not None and child.stdout is not None
+            heard = asyncio.create_task(_pass_on(process.stdin, child.stdin))
+            await _pass_on(child.stdout, process.stdout)
             process.exit(await child.wait())
+            heard.cancel()
 
         return await asyncssh.listen(
             "127.0.0.1",
@@ -288,6 +325,29 @@ class TestThere:
             assert within(10, lambda: not psutil.pid_exists(first))
             bench.forgive(30)
             assert bench.problems() == ()
+
+    @pytest.mark.skipif(find("sshd") is None, reason="openssh-server is not installed")
+    @pytest.mark.parametrize("whose", ["ours", "theirs"])
+    def test_openssh_ends_it_with_the_link(self, lab: Lab, tmp_path: Path, whose: str) -> None:
+        server = sshd.prepare(tmp_path / "ssh", "none")
+        (tmp_path / "ssh" / "session").write_text('#!/bin/sh\nexec /bin/sh -c "$SSH_ORIGINAL_COMMAND"\n')
+        Path(sshd.PRIVILEGE_SEPARATION).mkdir(mode=0o755, exist_ok=True)
+        listening = subprocess.Popen(server.argv, stderr=subprocess.DEVNULL, cwd="/")
+        try:
+            assert within(10, lambda: reachable(server.port))
+            login = f"user: {server.user}, key: {server.client_key}, known_hosts: {server.known_hosts}"
+            settings = lab("good", start="", more=f"ssh: {{{login}, port: {server.port}}}")
+            with opened(settings, tmp_path) as bench:
+                pid = seen(settings.generator.trex_home)["pid"]
+                if whose == "theirs":
+                    for session in psutil.Process(listening.pid).children():
+                        session.kill()
+                    assert within(10, lambda: bench.problems() != ())
+                    assert within(10, lambda: not psutil.pid_exists(pid))
+            assert within(10, lambda: not psutil.pid_exists(seen(settings.generator.trex_home)["pid"]))
+        finally:
+            listening.kill()
+            listening.wait(10)
 
     def test_an_unknown_host_gets_no_command(self, lab: Lab, host: Host, tmp_path: Path) -> None:
         settings = self.settings(lab, host)

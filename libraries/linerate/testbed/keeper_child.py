@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import select
 import shutil
 import socket
@@ -20,8 +21,13 @@ from .plan import ProcessPlan, resolve
 TAIL = 600
 """Characters of a log that an error quotes."""
 
+LINES = 6
+"""Lines of it at most."""
+
 LONGEST = 1 << 20
 """Bytes of a line of a process that are still taken in."""
+
+_WORD = re.compile(r"[A-Za-z]{3}")
 
 
 class Failed(Exception):
@@ -134,7 +140,9 @@ class Child:
         """The end of its log, for a person, in one line."""
         with contextlib.suppress(OSError):
             lines = Path(self.plan.log).read_text(encoding="utf-8", errors="replace").splitlines()
-            text = "; ".join(words for line in lines if (words := " ".join(line.split())))
+            # without what only underlines
+            said = [words for line in lines if _WORD.search(words := " ".join(line.split()))]
+            text = "; ".join(said[-LINES:])
             return text if len(text) <= TAIL else "…" + text[-TAIL:]
         return ""
 

@@ -32,6 +32,9 @@ NAME = "trex"
 POLL = 0.2
 """Seconds between two looks at a server."""
 
+STEADY = 60.0
+"""Seconds after which a server that serves has its restarts back."""
+
 BEYOND = 3.0
 """Seconds that each holder of a server waits longer than the one below it."""
 
@@ -42,8 +45,9 @@ class Order:
 
     ``home`` the installation's folder; ``arguments`` TRex's; ``config`` the text of its configuration ("": the host's
     own); ``linux`` whether its interfaces are Linux's; ``grace`` s for an orderly end; ``address``, ``rpc_port``,
-    ``pub_port`` where its API will answer, ``limit`` s within which; ``restarts`` how often it may be started again;
-    ``namespace`` it runs in, and ``near`` the ports here that lead to the API there (0: free ones).
+    ``pub_port`` where its API will answer, ``limit`` s within which; ``restarts`` how often it may be started
+    again, ``spent`` how often it was; ``namespace`` it runs in, and ``near`` the ports here that lead to the API there
+    (0: free ones).
     """
 
     home: str
@@ -58,6 +62,7 @@ class Order:
     prefix: str = ""
     sudo: bool = False
     restarts: int = 1
+    spent: int = 0
     login: Login | None = None
     namespace: str = ""
     near: tuple[int, int] = (0, 0)
@@ -203,13 +208,15 @@ def hold(order: Order, say: Callable[[Mapping[str, Any]], None], ending: threadi
         ports = await_api(order, running, stack, ending)
         if ending.is_set():
             return 0
+        began = time.monotonic()
         say({"ready": True, "pid": os.getpid(), **ports})
         while not ending.wait(POLL):
             status = running.status()
             if status is not None:
                 note(f"TRex {ended(status)}")
-                if order.restarts:
-                    again = {"near": [ports["rpc_port"], ports["pub_port"]], "restarts": order.restarts - 1}
+                spent = 0 if time.monotonic() - began >= STEADY else order.spent
+                if spent < order.restarts:
+                    again = {"near": [ports["rpc_port"], ports["pub_port"]], "spent": spent + 1}
                     say({"again": {"after": 0.5, "specification": again}})
                 return status if 0 < status < 256 else 1
     return 0

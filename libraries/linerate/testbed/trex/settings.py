@@ -77,7 +77,7 @@ class StartSettings(Config):
     ``cores`` per pair of ports. ``low_end`` (one CPU for everything, little memory) and ``software`` (no help of the
     card): default for Linux interfaces. ``memory`` in MB. ``prefix`` tells servers on one machine apart. ``extra``:
     more arguments of t-rex-64. ``limit``: s until its API must answer; ``stop``: s for an orderly end; ``restarts``:
-    how often in a run it is started again after it died.
+    how often it is started again after it died, counted anew once it has served for a minute.
     """
 
     host: Literal["ssh", "local"] | None = None
