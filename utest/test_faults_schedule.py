@@ -259,3 +259,39 @@ def test_ports_that_were_stolen_come_back() -> None:
     assert {notice.what for notice in backend.notices()} == {"steal"}
     clock.time += 6
     assert {notice.what for notice in backend.notices()} == {"free"}
+
+
+@pytest.mark.parametrize("whose", ["router", "cable"])
+def test_what_happens_again_while_it_lasts_takes_the_place_of_its_former_self(whose: str) -> None:
+    backend, clock = faulty(fault_of("one-way loss", start=1, share=0.05, port=0, every=True, of=whose))
+    for _ in range(4):
+        offered, forwarded = send(backend, clock)
+        assert forwarded / offered == pytest.approx(0.95, abs=1e-4)
+
+
+def test_what_began_again_ends_when_it_would_have_without_its_former_self() -> None:
+    loss = fault_of("one-way loss", start=1, share=0.5, port=0, every=True, **{"for": 3})
+    backend, clock = faulty(loss, fault_of("duplicated frames", start=1, share=0.1, every=True, **{"for": 3}))
+    send(backend, clock)
+    backend.start({0: traffic("64b", 1e6)}, 4.0)
+    before = backend.counters(0).opackets, backend.counters(1).ipackets
+    clock.time += 5
+    found = backend.counters(0).opackets - before[0], backend.counters(1).ipackets - before[1]
+    # three seconds of half the frames, a tenth of them twice, and one of all
+    assert found == (4_000_000, pytest.approx(3 * 550_000 + 1_000_000, abs=4))
+
+
+def test_a_flap_that_happens_again_leaves_the_link_up_in_the_end() -> None:
+    backend, clock = faulty(fault_of("link flap", start=1, every=True, **{"for": 3}))
+    for _ in range(3):
+        send(backend, clock)
+        assert not backend.link_up(0)
+    clock.time += 3
+    assert backend.link_up(0)
+
+
+def test_losses_asked_for_separately_are_two() -> None:
+    loss = fault_of("one-way loss", start=1, share=0.5, port=0)
+    backend, clock = faulty(loss, loss.model_copy())
+    offered, forwarded = send(backend, clock)
+    assert forwarded / offered == pytest.approx(0.25, abs=1e-4)

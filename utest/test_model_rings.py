@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linerate.embedded.backend import PortCounters
+from linerate.embedded.lossy import LossyModel
+from linerate.embedded.model.forwarding import Fate
 from linerate.embedded.model.schema import RINGS, router_model
 from linerate.embedded.model_backend import ModelBackend
 from linerate.platforms import read_platform
-from model_bench import PROJECT, HandClock, bench, platform, traffic
+from model_bench import PROJECT, HandClock, bench, configuration, platform, traffic
 
 RING = RINGS["vpp"]
 
@@ -122,3 +124,60 @@ def test_the_ring_is_the_platforms_or_else_what_the_drivers_have() -> None:
     assert router_model(apu, next(iter(apu.software))).ring == RINGS["freebsd"]
     model = {**platform().model, "nic": {**dict(platform().model.get("nic", {})), "ring": 4096}}
     assert router_model(platform().model_copy(update={"model": model}), "vpp").ring == 4096
+
+
+class Counting(LossyModel):
+    """Counts how often it computes anew what becomes of frames; ``instead``: what becomes of those of port 1."""
+
+    events = 0
+    instead: Fate | None = None
+
+    def _settle(self, now: float) -> None:
+        super()._settle(now)
+        self.events += 1
+        for sending in self._sending if self.instead else ():
+            if sending.port == 1:
+                sending.fate(self.instead)
+
+
+MOST = 400
+"""Events of a simulated second with one start and two changes of what is lost: three rings are looked at every 10 ms."""
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.floats(1e3, 14.88e6),
+    st.sampled_from(("64b", "64b 1-flow", "imix")),
+    st.lists(
+        st.tuples(st.floats(0, 0.9), st.integers(0, 1), st.floats(0, 1 - 1e-9), st.floats(0, 1)), min_size=2, max_size=2
+    ),
+    st.sampled_from((None, None, Fate(0.9999, 0.0, 0.0, {}), Fate(0.0, 0.0, 0.0, {0: 1.0}))),
+    st.floats(0, 1e6),
+)
+def test_whatever_becomes_of_frames_a_second_has_few_events(
+    pps: float, words: str, losses: list[tuple[float, int, float, float]], instead: Fate | None, began: float
+) -> None:
+    clock = HandClock()
+    clock.time = began
+    backend = Counting(platform(), "vpp", clock)
+    backend.configure(configuration(backend))
+    backend.instead = instead
+    backend.start({0: traffic(words, pps), 1: traffic(words, pps, swapped=True)}, 1.0)
+    for at, port, share, cable in sorted(losses):
+        clock.time = max(clock.time, began + at)
+        backend.lose(port, share, cable)
+    clock.time = began + 2
+    assert not backend.sending(0)
+    assert backend.events < MOST
+
+
+@pytest.mark.parametrize("share", [0.99, 0.9999, 1 - 1e-9])
+def test_a_ring_is_predicted_by_what_comes_when_most_is_lost(share: float) -> None:
+    clock = HandClock()
+    backend = Counting(platform(), "vpp", clock)
+    backend.configure(configuration(backend))
+    backend.lose(1, share)
+    backend.start({0: traffic("64b", 14e6), 1: traffic("64b", 14e6, swapped=True)}, 1.0)
+    clock.time = 2.0
+    assert backend.counters(1).opackets == 14_000_000
+    assert backend.events < 60

@@ -15,7 +15,7 @@ class Bursts(Config):
     """``packets`` frames lost in a row, once in ``every`` seconds of traffic on average (the bench's clock)."""
 
     packets: Annotated[int, Field(ge=1, le=10**6)] = 500
-    every: Annotated[float, Field(gt=0)] = 50.0
+    every: Annotated[float, Field(ge=0.001)] = 50.0
 
 
 class WarmUp(Config):

@@ -31,6 +31,8 @@ class LossyModel(ModelBackend):
 
     def _settle(self, now: float) -> None:
         super()._settle(now)
+        for port, (share, cable) in (self._losses or {}).items():
+            self._rings.thin(port, (1 - share) * (1 - cable))
         before, self._astray = self._astray or {}, {}
         for sending, number in self._entering.items() if self._losses else ():
             share, cable = (self._losses or {}).get(sending.port, (0.0, 0.0))

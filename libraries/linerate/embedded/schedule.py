@@ -52,6 +52,7 @@ class Schedule:
         self._armed: list[tuple[Fault, int]] = []
         self._due: list[tuple[float, int, Fault, bool]] = []
         self._number = itertools.count()
+        self._on: list[Fault] = []
 
     def arm(self, faults: Iterable[Fault], now: float) -> None:
         """Let *faults* wait for their start; those without one begin ``at`` s after *now*."""
@@ -80,10 +81,25 @@ class Schedule:
             heapq.heappush(self._due, (begin + fault.lasts, next(self._number), fault, False))
 
     def pop(self, now: float) -> tuple[float, Fault, bool] | None:
-        """The next that is due by *now*: its moment, the fault, and whether it begins (else it ends)."""
+        """The next that is due by *now*: its moment, the fault, and whether it begins (else it ends).
+
+        One that is to begin again while it lasts ends first: it takes the place of its former self.
+        """
         if not self._due or self._due[0][0] > now:
             return None
-        moment, _, fault, begins = heapq.heappop(self._due)
+        moment, _, fault, begins = self._due[0]
+        if not begins:
+            heapq.heappop(self._due)
+            self._on = [row for row in self._on if row is not fault]
+        elif any(row is fault for row in self._on):
+            self._due.remove(min(row for row in self._due if row[2] is fault and not row[3]))
+            heapq.heapify(self._due)
+            self._on = [row for row in self._on if row is not fault]
+            begins = False
+        else:
+            heapq.heappop(self._due)
+            if fault.lasts is not None:
+                self._on.append(fault)
         return moment, fault, begins
 
     def left(self, now: float) -> list[Fault]:

@@ -19,6 +19,12 @@ _SPARE = 0.01
 _TINY = 0.01
 """Frames: a clock that has run for a week does not tell apart what lies nearer together than that."""
 
+_STEP = 1e-6
+"""Seconds: a ring is never looked at again sooner than this, so that the clock goes on whatever becomes of frames."""
+
+_STEP_MOST = 0.01
+"""Seconds that the step may double to while a ring does not fill as predicted, because others change the fates."""
+
 Queue = tuple[int, int]
 """Port and receive queue."""
 
@@ -42,6 +48,8 @@ class _Ring:
     rate: float = 0.0
     """Frames/s by which it fills; negative: empties."""
     carry: float = 0.0
+    step: float = _STEP
+    """Seconds after which it is looked at again at the earliest."""
 
     @property
     def count(self) -> int:
@@ -70,7 +78,9 @@ class Rings:
             for (queue, _), share in fate.excess.items():
                 filling[load.port, queue] += load.pps * share
         for key, rate in filling.items():
-            self._rings[key].rate = rate
+            ring = self._rings[key]
+            ring.step = min(_STEP_MOST, 2 * ring.step) if ring.rate > 0 else _STEP
+            ring.rate = rate
         self._ways.clear()
         fates = tuple(self._fate(sending, fate) for sending, fate in zip(sendings, forwarding.fates, strict=True))
         emptying = {key: ring for key, ring in self._rings.items() if key not in filling and ring.waiting}
@@ -83,6 +93,12 @@ class Rings:
         for key in self._rings.keys() - filling.keys() - emptying.keys():
             del self._rings[key]
         return replace(forwarding, fates=fates, workers=tuple(workers))
+
+    def thin(self, port: int, kept: float) -> None:
+        """Only the share *kept* of what was to fill the rings of *port* comes, as fates were changed after all."""
+        for (own, _), ring in self._rings.items():
+            if own == port and ring.rate > 0:
+                ring.rate *= kept
 
     def _fate(self, sending: Sending, fate: Fate) -> Fate:
         room = {
@@ -114,14 +130,17 @@ class Rings:
         return lost
 
     def next_change(self) -> float:
-        """Seconds until a ring is full or empty; inf for never."""
+        """Seconds until a ring is full or empty, at least 1 µs; inf for never.
+
+        Counts do not depend on it: what finds no room is lost, whenever somebody looks.
+        """
         found = math.inf
         for ring in self._rings.values():
             count = ring.count
             if ring.rate > 0 and count < self._size:
-                found = min(found, (self._size - count) / ring.rate)
+                found = min(found, max(ring.step, (self._size - count) / ring.rate))
             elif ring.rate < 0 and count:
-                found = min(found, max(0.0, count - ring.carry) / -ring.rate)
+                found = min(found, max(_STEP, (count - ring.carry) / -ring.rate))
         return found
 
     def passed(self, seconds: float) -> list[Released]:
