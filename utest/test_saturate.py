@@ -49,7 +49,9 @@ def test_the_mean_has_its_interval_at_the_goals_confidence():
     mean = sum(told) / 7
     spread = math.sqrt(sum((rate - mean) ** 2 for rate in told) / 6)
     assert high - low == pytest.approx(2 * 2.4469 * spread / math.sqrt(7), rel=1e-3)
-    assert "95 % interval ± 14.6 kpps; trials from 5 Mpps to 5.04 Mpps" in found.reason
+    assert "95 % interval ± 14.6 kpps (Student's t; normality is not rejected (Shapiro-Wilk p = " in found.reason
+    assert "though 7 measurements would hardly show otherwise); trials from 5 Mpps to 5.04 Mpps" in found.reason
+    assert "below the threshold" not in found.reason
     wider, _ = saturated("64b 1-flow forwards ≥ 4 Mpps", rates, GOAL.model_copy(update={"confidence": 0.99}))
     assert "99 % interval ±" in wider.reason
     assert wider.figures["forwarded_pps_low"] < low
@@ -58,12 +60,18 @@ def test_the_mean_has_its_interval_at_the_goals_confidence():
 def test_trials_that_are_all_the_same_have_an_interval_of_no_width():
     found, _ = saturated("64b 1-flow forwards ≥ 4 Mpps", [5e6])
     assert found.figures["forwarded_pps_low"] == found.figures["forwarded_pps_high"] == 5e6
-    assert "95 % interval ± 0 pps" in found.reason
+    assert "(+25.00 % against the threshold; no spread: all trials forwarded as much)" in found.reason
+
+
+def test_a_mean_above_the_threshold_does_not_hide_the_trials_below_it():
+    found, told = saturated("64b 1-flow forwards ≥ 5 Mpps", [5.2e6, 4.9e6])
+    assert found.outcome is Ruling.FAIL and len(told) == 8
+    assert "; 4 of 8 trials below the threshold)" in found.reason and "(+1.00 % against" in found.reason
 
 
 def test_rates_that_are_not_normal_have_an_interval_that_is_not_symmetrical():
     found, _ = saturated("64b 1-flow forwards ≥ 4 Mpps", [5e6, 5e6, 5e6, 5e6, 5e6, 5e6, 4.5e6])
-    assert "(bootstrap, BCa); trials from" in found.reason
+    assert "(bootstrap, BCa; from 7 measurements it is narrower than 95 % calls for; taken because" in found.reason
 
 
 def test_one_trial_has_no_interval():

@@ -1,28 +1,39 @@
 """``python -m linerate compare RUN RUN``: what two runs of the same suite measured, sentence by sentence.
 
-Each trial that says something of the router is one observation. Rates are frames/s as forwarded in the trial, latencies
-the worse direction's mean in µs, losses ratios. Means are compared by Welch's t-test, or by ministat's pooled one.
+Each trial that says something of the router, and is no scout, is one observation, in the worse direction: frames/s
+forwarded (``forwards``), the mean latency or the jitter in µs, the bound of the recovery in s, cycles per packet, else
+the loss ratio. Means are compared by Welch's t-test, or by ministat's pooled one; samples without any spread by their
+means alone, where a difference counts from RELEVANT on.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import BenchError, ConfigError
 from .evidence.records import RequirementRecord, TrialRecord
 from .evidence.run import Run, read_run
+from .methods.cost import CYCLES
 from .stats import Comparison, Method, compare
-from .trial import Trial
+from .trial import Fault, Trial
 from .units import si
+
+RELEVANT = 0.001
+"""The least difference, as a ratio of the larger mean, that counts between samples in which no spread was seen."""
+
+_ROUNDING = 1e-9
+"""A standard deviation that is less of its mean is that of rounding."""
+
+_HAIR = 1e-9
 
 
 @dataclass(frozen=True)
 class Observed:
-    """One sentence in one run: its verdict, and what each trial measured (``unit``: pps, µs, s or loss ratio)."""
+    """One sentence in one run: its verdict, and what each trial measured, in ``unit``."""
 
     test: str
     sentence: str
@@ -33,7 +44,10 @@ class Observed:
 
 @dataclass(frozen=True)
 class Row:
-    """A sentence in both runs. ``comparison`` None: too few observations for a test."""
+    """A sentence in both runs. ``comparison`` None: too few observations for a test.
+
+    A verdict that became INCONCLUSIVE, or was it, proves nothing by itself.
+    """
 
     before: Observed
     after: Observed
@@ -42,16 +56,44 @@ class Row:
     @property
     def worse(self) -> bool:
         """Proven worse: fewer frames forwarded, more lost, or later; or a PASS that is a FAIL now."""
-        if (self.before.verdict, self.after.verdict) == ("PASS", "FAIL"):
-            return True
-        if self.comparison is None or not self.comparison.significant:
-            return False
-        return (self.comparison.difference < 0) is (self.before.unit == "pps")
+        return self._turned("PASS", "FAIL") or (self._proven and self._downhill and not self._turned("FAIL", "PASS"))
 
     @property
     def better(self) -> bool:
-        """Proven better."""
-        return self.comparison is not None and self.comparison.significant and not self.worse
+        """Proven better; or a FAIL that is a PASS now."""
+        return self._turned("FAIL", "PASS") or (
+            self._proven and not self._downhill and not self._turned("PASS", "FAIL")
+        )
+
+    @property
+    def unsure(self) -> bool:
+        """The verdict changed from or to INCONCLUSIVE."""
+        both = (self.before.verdict, self.after.verdict)
+        return both[0] != both[1] and "INCONCLUSIVE" in both
+
+    @property
+    def still(self) -> bool:
+        """Neither run's observations have any spread, so that no test says what a difference is worth."""
+        found = self.comparison
+        return found is not None and all(
+            (sample.stddev or 0.0) <= _ROUNDING * abs(sample.mean) for sample in (found.reference, found.candidate)
+        )
+
+    def _turned(self, old: str, new: str) -> bool:
+        return (self.before.verdict, self.after.verdict) == (old, new)
+
+    @property
+    def _proven(self) -> bool:
+        found = self.comparison
+        if found is None:
+            return False
+        if self.still:
+            return abs(found.difference) > RELEVANT * max(abs(found.reference.mean), abs(found.candidate.mean))
+        return found.significant
+
+    @property
+    def _downhill(self) -> bool:
+        return self.comparison is not None and (self.comparison.difference < 0) is (self.before.unit == "pps")
 
 
 def observed(run: Run) -> list[Observed]:
@@ -64,23 +106,55 @@ def observed(run: Run) -> list[Observed]:
 
 
 def _observed(record: RequirementRecord, trials: Sequence[TrialRecord]) -> Observed:
-    if any(item.trial.outcome.latency for item in trials):
-        sample = [max(count.mean for count in item.trial.outcome.latency) for item in trials]
-        return Observed(record.test, record.sentence, record.verdict, "µs", tuple(sample))
-    if " recovers " in f" {record.sentence} ":
-        known = [item.trial.outcome.readings for item in trials]
-        sample = [found.get("recovery_high_s", found["recovery_low_s"]) for found in known if "recovery_low_s" in found]
-        return Observed(record.test, record.sentence, record.verdict, "s", tuple(sample))
-    if " forwards " in f" {record.sentence} ":
-        sample = [_worse_rate(item.trial, record.sentence) for item in trials]
-        return Observed(record.test, record.sentence, record.verdict, "pps", tuple(sample))
-    sample = [item.trial.loss_ratio(" in total" in record.sentence) for item in trials]
-    return Observed(record.test, record.sentence, record.verdict, "loss ratio", tuple(sample))
+    words = record.sentence.split()
+    unit, figure = next(
+        (known for word, known in _QUANTITIES.items() if word in words),
+        ("loss ratio", lambda trial, sentence: trial.loss_ratio(" in total" in sentence)),
+    )
+    least = record.goal_terms.get("final_trial_duration", 0.0)
+    whole = [item.trial for item in trials if item.trial.outcome.duration >= float(least) - _HAIR]
+    found = [value for trial in whole if (value := figure(trial, record.sentence)) is not None and math.isfinite(value)]
+    told = record.extra.get("figures", {}).get(CYCLES)
+    if unit == "cycles/packet" and not found and told is not None:
+        # older records tell only the mean of the trials
+        found = [float(told)]
+    return Observed(record.test, record.sentence, record.verdict, unit, tuple(found))
 
 
 def _worse_rate(trial: Trial, sentence: str) -> float:
     rates = [direction.forwarded / trial.seconds for direction in trial.outcome.directions]
     return math.fsum(rates) if " in total" in sentence else min(rates)
+
+
+def _latency(trial: Trial, sentence: str) -> float | None:
+    return max((count.mean for count in trial.outcome.latency), default=None)
+
+
+def _jitter(trial: Trial, sentence: str) -> float | None:
+    return max((count.jitter for count in trial.outcome.latency), default=None)
+
+
+def _recovery(trial: Trial, sentence: str) -> float | None:
+    """The upper bound; the lower one where loss did not end within the trial."""
+    known = trial.outcome.readings
+    return known.get("recovery_high_s", known.get("recovery_low_s"))
+
+
+def _cycles(trial: Trial, sentence: str) -> float | None:
+    stretched = any(problem.fault is Fault.STRETCHED for problem in trial.problems)
+    return None if stretched else trial.outcome.readings.get(CYCLES)
+
+
+Figure = Callable[[Trial, str], float | None]
+
+_QUANTITIES: dict[str, tuple[str, Figure]] = {
+    "forwards": ("pps", _worse_rate),
+    "costs": ("cycles/packet", _cycles),
+    "latency": ("µs", _latency),
+    "jitter": ("µs", _jitter),
+    "recovers": ("s", _recovery),
+}
+"""The word of a sentence that says what is asked, the unit of an observation, and what a trial tells of it."""
 
 
 def rows(before: Run, after: Run, confidence: float, method: Method) -> list[Row]:
@@ -115,10 +189,12 @@ def report(before: Run, after: Run, table: Sequence[Row], confidence: float, met
             if row.before.verdict == row.after.verdict
             else (f"{row.before.verdict} → {row.after.verdict}")
         )
-        state = "WORSE " if row.worse else "better" if row.better else "      "
+        state = "WORSE " if row.worse else "better" if row.better else "unsure" if row.unsure else "      "
         lines.append(f"{state}  {row.after.sentence}: {_figures(row)}  [{change}]")
     worse = sum(row.worse for row in table)
-    lines.append(f"{worse} of {len(table)} sentences proven worse")
+    unsure = sum(row.unsure for row in table)
+    more = f"; {unsure} with a verdict that became, or was, INCONCLUSIVE" if unsure else ""
+    lines.append(f"{worse} of {len(table)} sentences proven worse{more}")
     return "\n".join(lines)
 
 
@@ -136,16 +212,27 @@ def _differences(before: Run, after: Run) -> list[str]:
 
 
 def _figures(row: Row) -> str:
+    before, after, unit = row.before.sample, row.after.sample, row.before.unit
     if row.comparison is None:
-        return f"{len(row.before.sample)} and {len(row.after.sample)} observations, too few to compare"
+        counts = f"{len(before)} and {len(after)} observations, too few to compare"
+        if not before or not after:
+            return counts
+        one, two = math.fsum(before) / len(before), math.fsum(after) / len(after)
+        change = f" ({100 * (two / one - 1):+.3g} %)" if one else ""
+        how = "one figure each, no test" if len(before) == len(after) == 1 else counts
+        return f"{_say(one, unit)} → {_say(two, unit)}{change}; {how}"
     found = row.comparison
-    one, two = (_say(mean, row.before.unit) for mean in (found.reference.mean, found.candidate.mean))
-    if not found.difference:
-        return f"{one} in both"
+    one, two = found.reference.mean, found.candidate.mean
+    if row.still:
+        quiet = "no spread in either run, so no test"
+        if abs(one - two) <= _ROUNDING * max(abs(one), abs(two)):
+            return f"{_say(one, unit)} in both; {quiet}"
+        change = f" ({100 * (two / one - 1):+.3g} %)" if one else ""
+        return f"{_say(one, unit)} → {_say(two, unit)}{change}; {quiet}: counts from {100 * RELEVANT:g} % on"
     relative = ""
     if found.relative_percent is not None and found.relative_half_width_percent is not None:
         relative = f" ({found.relative_percent:+.3g} ± {found.relative_half_width_percent:.3g} %)"
-    return f"{one} → {two}{relative}{'; ' + found.note if found.note else ''}"
+    return f"{_say(one, unit)} → {_say(two, unit)}{relative}{'; ' + found.note if found.note else ''}"
 
 
 def _say(value: float, unit: str) -> str:

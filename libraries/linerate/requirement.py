@@ -141,7 +141,7 @@ class Requirement:
         return Load(pps / 2 if self.load_scope is Scope.IN_TOTAL else pps)
 
     def check(self, link_bps: float) -> None:
-        """Raise SentenceError if the ports (*link_bps*, L1 bit/s) cannot carry what the sentence asks, or no router could.
+        """Raise SentenceError if the sentence asks for more than the ports (*link_bps*, L1 bit/s) or any router carry.
 
         No router forwards more than the load that the sentence names.
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from statistics import fmean
 
 from ..goals import Goal
@@ -15,6 +16,9 @@ from .sequential import Conditions, until_decided
 
 ReadCycles = Callable[[float], float]
 """Cycles per packet since the last clear, from the router, told for how many seconds of that frames came."""
+
+CYCLES = "cycles_per_packet"
+"""The reading of a trial, and the figure of a verdict, that tell it."""
 
 
 def cost(
@@ -39,7 +43,7 @@ def cost(
         outcome = measure(asked, duration)
         # the time before the first frame and after the last is the bench's, not the packets'
         cycles.append(read_cycles(duration))
-        return outcome
+        return replace(outcome, readings={**outcome.readings, CYCLES: cycles[-1]})
 
     def weigh(trial: Trial) -> Evidence:
         # how long frames came must be known, to leave out the polling before and after
@@ -57,7 +61,7 @@ def cost(
     scope = " each way" if requirement.bidirectional else ""
     telling = [cycles[trial.number - 1] for trial in trials if weigh(trial) is not Evidence.NONE] or cycles
     mean = fmean(telling)
-    figures = rate_figures(requirement, trials, link_bps) | {"cycles_per_packet": mean}
+    figures = rate_figures(requirement, trials, link_bps) | {CYCLES: mean}
     reason = (
         bench_reason(trials)
         if ruling is Ruling.INCONCLUSIVE

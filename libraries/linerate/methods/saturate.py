@@ -54,7 +54,12 @@ def saturate(
     else:
         mean = figures["forwarded_pps"]
         margin = 100 * (mean / threshold - 1)
-        spread = f"{_interval_words(found)}; trials from {si(min(rates), 'pps')} to {si(max(rates), 'pps')}"
+        spread = _interval_words(found)
+        if found.way is not Way.CONSTANT:
+            spread += f"; trials from {si(min(rates), 'pps')} to {si(max(rates), 'pps')}"
+        if below := sum(weigh(trial).against for trial in telling):
+            # a mean above the threshold must not hide what the verdict goes by
+            spread += f"; {below} of {len(telling)} trials below the threshold"
         asked = load.pps * (requirement.directions if requirement.in_total else 1)
         reason = (
             f"forwarded {rate_text(mean, requirement, link_bps)} at {_offered_words(fmean(offered), asked)}"
@@ -69,13 +74,18 @@ def saturate(
 
 
 def _interval_words(found: Interval) -> str:
+    """The interval, the way it was found, and what that presumes."""
     if found.low is None or found.high is None or found.half_width is None:
         return "one trial has no interval"
+    if found.way is Way.CONSTANT:
+        return "no spread: all trials forwarded as much"
+    how = f"{found.way.value}; {found.words.partition('; ')[2]}".removesuffix("; ")
     if found.way in (Way.BCA, Way.PERCENTILE):
         # not symmetrical about the mean
         words = f"{si(found.low, 'pps', 5)} to {si(found.high, 'pps', 5)}"
-        return f"{confidence_text(found.confidence)} interval {words} ({found.way.value})"
-    return f"{confidence_text(found.confidence)} interval ± {si(found.half_width, 'pps', 3)}"
+    else:
+        words = f"± {si(found.half_width, 'pps', 3)}"
+    return f"{confidence_text(found.confidence)} interval {words} ({how})"
 
 
 def _offered_words(offered: float, asked: float) -> str:
