@@ -100,13 +100,13 @@ def test_surely_within_passes_and_surely_beyond_fails():
     assert judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps", count(FAST)).outcome is Ruling.PASS
     failed = judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps", count(SLOW))
     assert failed.outcome is Ruling.FAIL
-    assert "p99 400 to 450 µs" in failed.message
+    assert "p99 400 to 500 µs" in failed.message
 
 
 def test_a_limit_within_the_bucket_proves_nothing_and_says_what_would():
     found = judged("64b unidirectional latency p99 ≤ 420 µs at 100 kpps", count(SLOW))
     assert found.outcome is Ruling.INCONCLUSIVE
-    assert "at most 400 or at least 450 µs" in found.reason
+    assert "at most 400 or at least 500 µs" in found.reason
 
 
 def test_the_worse_direction_decides():
@@ -129,7 +129,9 @@ def test_less_than_the_load_can_only_prove_lateness():
 def test_too_few_probe_frames_prove_nothing():
     found = judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps", count(FAST[:500]))
     assert found.outcome is Ruling.INCONCLUSIVE
-    assert "only 500 of 500" in found.reason
+    assert "has room for 500 probe frames" in found.reason
+    lost = judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps", count(FAST[:500], lost=1000))
+    assert "only 500 of 1500" in lost.reason
     nothing = judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps")
     assert nothing.outcome is Ruling.INCONCLUSIVE
     assert "told no latency" in nothing.reason

@@ -92,20 +92,24 @@ class LatencyCount:
         return max(0, self.sent - self.received)
 
     def bounds(self, statistic: Statistic) -> Bounds | None:
-        """Within which the statistic lies. None where no frame was measured, or the generator does not tell."""
-        if not self.received or not (self.histogram or statistic.name in ("max", "mean", "jitter")):
-            return None
+        """Within which the statistic lies. None where no frame was measured, or the generator does not tell.
+
+        From the histogram alone, which holds every frame at once. ``mean``, ``minimum`` and ``maximum`` as TRex tells
+        them are smoothed, or brought up to date every half second without what came first: they can only widen.
+        """
         if statistic.name == "jitter":
-            return Bounds(self.jitter, self.jitter)
-        if statistic.name == "mean":
-            return Bounds(self.mean, self.mean)
-        if statistic.name == "max":
-            return Bounds(self.maximum, self.maximum)
-        if statistic.name == "min":
-            if self.minimum is not None:
-                return Bounds(self.minimum, self.minimum)
-            return self._within(min(self.histogram))
+            return Bounds(self.jitter, self.jitter) if self.received else None
         counted = sum(self.histogram.values())
+        if not self.received or not counted:
+            return None
+        if statistic.name == "mean":
+            sums = (math.fsum(end(key) * count for key, count in self.histogram.items()) for end in (float, bucket_end))
+            low, high = (total / counted for total in sums)
+            return Bounds(low, high)
+        if statistic.name == "max":
+            return self._within(max(self.histogram))
+        if statistic.name == "min":
+            return self._within(min(self.histogram))
         rank = max(1, math.ceil((statistic.share or 0.0) * counted - 1e-9))
         below = 0
         for key in sorted(self.histogram):
@@ -115,9 +119,9 @@ class LatencyCount:
         return None
 
     def _within(self, key: int) -> Bounds:
-        """The bucket *key*, cut at the least and the most that were seen."""
-        low = max(float(key), self.minimum or 0.0)
-        return Bounds(low, max(low, min(float(bucket_end(key)), self.maximum)))
+        """The bucket *key*; the last one reaches at least to the maximum that was told."""
+        last = key == max(self.histogram)
+        return Bounds(float(key), max(float(bucket_end(key)), self.maximum if last else 0.0))
 
 
 def bucket_end(key: int) -> int:

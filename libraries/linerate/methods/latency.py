@@ -122,6 +122,12 @@ def _why_not(trials: Sequence[Trial], statistic: Statistic, threshold: float) ->
     if any(trial.problems for trial in trials):
         return bench_reason(trials)
     few = _too_few(last, statistic)
+    if few is not None and few.sent < statistic.frames_needed:
+        return (
+            f"a trial of {last.outcome.duration:g} s at this load has room for {few.sent} probe frames (a tenth of it),"
+            f" and {statistic} needs {statistic.frames_needed}; right would be a higher load, or a goal with longer"
+            " trials"
+        )
     if few is not None:
         return (
             f"only {few.received} of {few.sent} probe frames came back from port {few.tx_port} at port {few.rx_port};"
@@ -132,6 +138,5 @@ def _why_not(trials: Sequence[Trial], statistic: Statistic, threshold: float) ->
         return "the generator told no latency; check that its card supports latency streams"
     return (
         f"{statistic} is {worst}, and the limit of {threshold:g} µs lies within: the generator's histogram is too"
-        f" coarse to tell; right would be a limit of at most {worst.low:g} or at least {worst.high:g} µs, or 'latency"
-        " mean' or 'max', which are told exactly"
+        f" coarse to tell; right would be a limit of at most {worst.low:g} or at least {worst.high:g} µs"
     )

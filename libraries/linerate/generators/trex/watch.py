@@ -27,8 +27,12 @@ def clean(error: object) -> str:
 
 
 def busiest_load(published: Mapping[str, Any], sending: Iterable[int]) -> float:
-    """The highest CPU load in published counters, in per cent: of all cores (smoothed, and last), of a port's cores."""
-    names = ["m_cpu_util", "m_cpu_util_raw", *(f"m_cpu_util-{port}" for port in sending)]
+    """The highest CPU load in published counters, in per cent: of all cores, and of a sending port's cores.
+
+    Of all cores the last value where it is told: the smoothed one is for seconds what an earlier trial made of it.
+    """
+    everywhere = "m_cpu_util_raw" if "m_cpu_util_raw" in published else "m_cpu_util"
+    names = [everywhere, *(f"m_cpu_util-{port}" for port in sending)]
     return max(float(published.get(name, 0)) for name in names)
 
 
