@@ -21,7 +21,11 @@ DUMMY = "dummy"
 """TRex's word for a port that is not there."""
 
 RING = "blocksz=593920,framesz=9280,framecnt=4096,qdisc_bypass=1"
-"""Arguments of DPDK's af_packet driver: TRex's own block and frame size (jumbo frames fit), 16 times its 256 frames."""
+"""Arguments of DPDK's af_packet driver: TRex's own block and frame size (jumbo frames fit), 16 times its 256 frames.
+
+With 256 TRex v3.08 on a veth pair of a shared machine with two CPUs missed 0.1 % of 50 000 frames/s and 3 % of 400 000;
+with 4096 (38 MB for each port and direction) none.
+"""
 
 
 @dataclass(frozen=True, slots=True)
