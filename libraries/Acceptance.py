@@ -69,7 +69,7 @@ class Acceptance:
         """Open the run's folder, and say in the log, in Allure and in the records what takes part.
 
         *resume*: the id of an interrupted run whose decided sentences are carried over. Fails where platform, software,
-        testbed or goal are not what they were.
+        testbed, goal or calibration are not what they were.
         """
         suite = str(BuiltIn().get_variable_value("${SUITE NAME}"))
         self._resumption = Resumption.find(self._results, resume, suite) if resume else None

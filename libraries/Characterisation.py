@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from robot.api import logger
 from robot.api.deco import keyword, library
@@ -40,6 +40,8 @@ from linerate.requirement import TrafficWords
 from linerate.session import Session
 from linerate.trial import Trial
 from linerate.units import si
+
+R = TypeVar("R", LatencyResult, BackToBackResult, RecoveryResult, ResetResult)
 
 
 @library(scope="GLOBAL", version="0.1")
@@ -148,11 +150,14 @@ class Characterisation:
 
         *repeats* streams of *duration* s each: fewer than 20, or less than 120 s, is a declared deviation.
         """
-        with _Work(bench, recorder, "RFC 2544 latency", traffic) as work:
-            results = work.characteriser.latency(traffic, throughputs, repeats, duration)
-            table = report.latency_table(results, work.title, simulated=bench.simulated)
-            work.keep(results, results, table, None, [item.ended for item in results])
-        return results
+        return _tabled(
+            bench,
+            recorder,
+            "RFC 2544 latency",
+            traffic,
+            lambda work: work.characteriser.latency(traffic, throughputs, repeats, duration),
+            lambda results, title, simulated: report.latency_table(results, title, simulated=simulated),
+        )
 
     @keyword
     def find_back_to_back(
@@ -169,11 +174,14 @@ class Characterisation:
 
         *throughputs* were found with the same *traffic*. *longest*: frames (none: 2 s of line rate).
         """
-        with _Work(bench, recorder, "RFC 2544 back-to-back", traffic) as work:
-            results = work.characteriser.back_to_back(traffic, throughputs, repeats, longest, resolution)
-            table = report.back_to_back_table(results, work.title, bench.simulated)
-            work.keep(results, results, table, None, [item.ended for item in results])
-        return results
+        return _tabled(
+            bench,
+            recorder,
+            "RFC 2544 back-to-back",
+            traffic,
+            lambda work: work.characteriser.back_to_back(traffic, throughputs, repeats, longest, resolution),
+            report.back_to_back_table,
+        )
 
     @keyword
     def find_system_recovery(
@@ -191,11 +199,14 @@ class Characterisation:
 
         Counts are read every *interval* s. Less than 60 s of overload is a declared deviation.
         """
-        with _Work(bench, recorder, "RFC 2544 system recovery", traffic) as work:
-            results = work.characteriser.recovery(traffic, throughputs, repeats, overload, after, interval)
-            table = report.recovery_table(results, work.title, bench.simulated)
-            work.keep(results, results, table, None, [item.ended for item in results])
-        return results
+        return _tabled(
+            bench,
+            recorder,
+            "RFC 2544 system recovery",
+            traffic,
+            lambda work: work.characteriser.recovery(traffic, throughputs, repeats, overload, after, interval),
+            report.recovery_table,
+        )
 
     @keyword
     def find_reset_time(
@@ -212,13 +223,16 @@ class Characterisation:
 
         *kind* names the reset: ``software``, ``hardware`` or ``power``. A simulated router needs no command.
         """
-        with _Work(bench, recorder, "RFC 2544 reset", traffic) as work:
-            results = work.characteriser.reset(
+        return _tabled(
+            bench,
+            recorder,
+            "RFC 2544 reset",
+            traffic,
+            lambda work: work.characteriser.reset(
                 traffic, throughputs, lambda: bench.reset_router(command), kind, limit=limit
-            )
-            table = report.reset_table(results, work.title, bench.simulated)
-            work.keep(results, results, table, None, [item.ended for item in results])
-        return results
+            ),
+            report.reset_table,
+        )
 
     @keyword
     def search_over_flows(
@@ -291,6 +305,21 @@ class Characterisation:
 
 def _set(name: str, value: int) -> None:
     BuiltIn().run_keyword(name, value)
+
+
+def _tabled(
+    bench: Session,
+    recorder: Recorder,
+    method: str,
+    traffic: str,
+    found: Callable[[_Work], tuple[R, ...]],
+    table: Callable[[tuple[R, ...], str, bool], Grid],
+) -> tuple[R, ...]:
+    with _Work(bench, recorder, method, traffic) as work:
+        results = found(work)
+        ended = [item.ended for item in results]
+        work.keep(results, results, table(results, work.title, bench.simulated), None, ended)
+    return results
 
 
 def _scaled(

@@ -7,7 +7,7 @@ from typing import Any
 from robot.api import logger
 from robot.api.deco import keyword, library
 
-from linerate.embedded.faults import fault_of
+from linerate.faults import fault_of
 from linerate.session import Session
 
 

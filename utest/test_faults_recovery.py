@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import robot_run
-from linerate.embedded.faults import fault_of
 from linerate.errors import BenchError
+from linerate.faults import fault_of
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.judging import Judge
 from linerate.plan import Plan

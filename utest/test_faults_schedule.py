@@ -10,13 +10,13 @@ from types import SimpleNamespace
 import pytest
 
 from linerate.embedded.backend import StreamTraffic
-from linerate.embedded.faults import KEYS, Fault, fault_of
 from linerate.embedded.faulty import FaultyBackend
 from linerate.embedded.lossy import LossyModel
 from linerate.embedded.schedule import Schedule
 from linerate.embedded.server.flow_stats import FlowStats
 from linerate.embedded.server.streams import Group
 from linerate.errors import ConfigError
+from linerate.faults import KEYS, Fault, fault_of
 from linerate.testbed.settings import SimulatedSettings, read_testbed
 from model_bench import HandClock, configuration, platform, traffic
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import robot_run
-from linerate.embedded.faults import fault_of
 from linerate.evidence.run import read_run
+from linerate.faults import fault_of
 from linerate.judging import Judge
 from linerate.plan import Plan
 from linerate.project import Project

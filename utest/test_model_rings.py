@@ -141,7 +141,7 @@ class Counting(LossyModel):
 
 
 MOST = 400
-"""Events of a simulated second with one start and two changes of what is lost: three rings are looked at every 10 ms."""
+"""Events of a simulated second with one start and two changes of what is lost: three rings every 10 ms."""
 
 
 @settings(max_examples=25, deadline=None)

@@ -9,8 +9,8 @@ import pytest
 
 import robot_run
 from linerate.characterise_live import LiveCharacteriser
-from linerate.embedded.faults import fault_of
 from linerate.errors import BenchError, SentenceError
+from linerate.faults import fault_of
 from linerate.judging import Judge
 from linerate.plan import Plan
 from linerate.project import Project

@@ -7,15 +7,19 @@ import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import robot_run
 from evidence_builders import requirement_record, trial_record
+from linerate.calibration import Calibration
 from linerate.errors import BenchError, ConfigError
 from linerate.evidence.records import EnvironmentRecord
 from linerate.evidence.run import RunFolder, read_run
-from linerate.resume import FINGERPRINTS, Resumption
+from linerate.plan import Plan
+from linerate.project import Project
+from linerate.resume import FINGERPRINTS, Resumption, fingerprints
 
 RUN, SUITE = "20260101T000000Z-abcdef", "Some Suite"
 FILES = {"platform file": "aa", "testbed file": "bb"}
@@ -88,6 +92,23 @@ def test_what_has_changed_is_named_and_nothing_is_carried(tmp_path: Path, change
     with pytest.raises(BenchError, match="cannot be resumed") as caught:
         resumption.check(environment(**changes))
     assert says in str(caught.value)
+
+
+def test_what_the_generator_can_do_is_part_of_what_is_compared(tmp_path: Path):
+    plan = Plan.read(Project.find(robot_run.ROOT), "netgate6100", None, "simulated", "quick")
+    calibration = Calibration(SimpleNamespace(), tmp_path / "some.yaml", "aa")  # type: ignore[arg-type]
+    written(tmp_path, ("a", "FAIL"))
+    for before, now, says in (
+        (plan, replace(plan, calibration=calibration), "the calibration file has changed"),
+        (replace(plan, calibration=calibration), plan, "the calibration file has changed"),
+        (plan, replace(plan, cards=plan.cards[1:]), "the set of generator card files has changed"),
+        (plan, replace(plan, cards=()), "the set of generator card files has changed"),
+    ):
+        resumption = Resumption.find(tmp_path, RUN, SUITE)
+        resumption._environment = environment(extra={"suite": SUITE, FINGERPRINTS: fingerprints(before)})
+        resumption.check(environment(extra={"suite": SUITE, FINGERPRINTS: fingerprints(before)}))
+        with pytest.raises(BenchError, match="cannot be resumed: .*" + says):
+            resumption.check(environment(extra={"suite": SUITE, FINGERPRINTS: fingerprints(now)}))
 
 
 @pytest.mark.parametrize("run_id", ["nothing", "../etc", "", "."])

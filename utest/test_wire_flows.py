@@ -21,8 +21,8 @@ import pytest
 from linerate.embedded.backend import FieldVariable, StreamCounters, StreamTraffic
 from linerate.embedded.server.loop import Server
 from linerate.embedded.wire import WireBackend, WirePort
-from linerate.embedded.wire.linux import inside
 from linerate.errors import BenchError
+from linerate.inside import inside
 from linerate.testbed.namespaces import Cable, Topology, available, existing, plan
 
 REASON = available()

@@ -7,11 +7,12 @@ evidence by itself and says where each of them comes from.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from .cards import CardFile
 from .errors import BenchError, ConfigError
 from .evidence.records import EnvironmentRecord, RequirementRecord, TrialRecord
 from .evidence.run import Run, read_run
@@ -20,10 +21,12 @@ from .plan import Plan
 DECIDED = ("PASS", "FAIL")
 FINGERPRINTS = "fingerprints"
 """Key of the environment record's extra data that :func:`fingerprints` goes into."""
+NO_FILE = "none"
+"""In place of the SHA-256 where there is no such file: one that is there later is a change too."""
 
 
 def fingerprints(plan: Plan) -> dict[str, str]:
-    """SHA-256 of the files that say what is tested, with what and how."""
+    """SHA-256 of the files that say what is tested, with what and how, and what the generator itself can do."""
     project = plan.project
     named = {
         "platform file": [project.platforms / f"{plan.platform.platform}.yaml"],
@@ -31,7 +34,16 @@ def fingerprints(plan: Plan) -> dict[str, str]:
         "goal file": [project.goals / f"{plan.goal.goal}.yaml"],
         "profile files": sorted(project.profiles.glob("*.yaml")),
     }
-    return {name: _digest(paths) for name, paths in named.items()}
+    return {
+        **{name: _digest(paths) for name, paths in named.items()},
+        "calibration file": plan.calibration.sha256 if plan.calibration else NO_FILE,
+        "set of generator card files": _all_of(plan.cards),
+    }
+
+
+def _all_of(cards: Sequence[CardFile]) -> str:
+    told = "\n".join(f"{file.path.name} {file.sha256}" for file in cards)
+    return hashlib.sha256(told.encode()).hexdigest() if cards else NO_FILE
 
 
 def _digest(paths: Iterable[Path]) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from .cards import choose
-from .embedded.faults import Fault, fault_of
-from .embedded.shells.control import Control
+from .control import Control
 from .errors import BenchError
+from .faults import Fault, fault_of
 from .generators.base import Generator, Probe, Way
 from .headroom import Ceilings, Headroom
 from .known_limits import KnownLimits

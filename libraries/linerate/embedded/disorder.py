@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from ..faults import Fault
 from .backend import FlowCounters, LatencyCounters, StreamCounters, StreamTraffic
-from .faults import Fault
 from .shares import Shares
 
 LATE, TWICE = "late", "twice"

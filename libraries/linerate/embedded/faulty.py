@@ -13,10 +13,10 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
+from ..faults import Fault
 from .backend import CapturedFrame, FlowCounters, LatencyCounters, PortCounters, PortDescription, StreamTraffic
 from .backend import Utilisation as Used
 from .disorder import Disorder
-from .faults import Fault
 from .lossy import LossyModel
 from .notices import Notice
 from .readings import FRAMES, Readings

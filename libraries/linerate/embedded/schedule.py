@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from .faults import Fault
+from ..faults import Fault
 
 
 class HeldClock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .faults import Fault
+from ..faults import Fault
 
 Key = tuple[str, int]
 """What is added, and the port or the packet group that it is added to."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..embedded.faults import fault_of
 from ..errors import BenchError
+from ..faults import fault_of
 from ..judging import Judge
 from ..plan import Plan
 from ..project import Project

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from ..config import Config, read, validate
-from ..embedded.faults import Fault
 from ..errors import ConfigError
+from ..faults import Fault
 from ..noise import Noise
 from ..platforms import named_file
 from ..routers.frames import FrameKind

@@ -22,9 +22,9 @@ def open_backend(specification: Mapping[str, Any]) -> Opened:
     """
     kind = specification.get("backend")
     if kind == "model":
+        from ...faults import Fault
         from ..bypassed import BypassedModel
         from ..clock import Clock
-        from ..faults import Fault
         from ..faulty import FaultyBackend
         from ..lossy import LossyModel
 

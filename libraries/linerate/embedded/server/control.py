@@ -6,7 +6,7 @@ import json
 import secrets
 from typing import Any, Protocol
 
-from ..faults import Fault
+from ...faults import Fault
 from ..state import RouterConfiguration, RouterState, configuration_from_json, to_json
 from .trouble import Faulty
 

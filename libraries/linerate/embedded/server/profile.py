@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ..backend import PortDescription, StreamTraffic
 from .legs import MOST, legs_of, traffic_of
 from .params import refused
 from .streams import Stream
-
-if TYPE_CHECKING:
-    from .ports import Port
 
 STREAM_LIMIT = 20_000
 DEFAULT = "_"
@@ -19,10 +17,53 @@ DEFAULT = "_"
 ALL = "*"
 
 
+class Owned(Protocol):
+    """What a profile needs of the port that it is of, and what others reach through it."""
+
+    @property
+    def index(self) -> int:
+        """Its number."""
+        ...
+
+    @property
+    def description(self) -> PortDescription:
+        """The backend's."""
+        ...
+
+    @property
+    def session(self) -> int:
+        """Its owner's."""
+        ...
+
+    @property
+    def source_mac(self) -> str:
+        """Its own."""
+        ...
+
+    @property
+    def destination_mac(self) -> str:
+        """The next hop's."""
+        ...
+
+    @property
+    def has_destination(self) -> bool:
+        """Whether that is known."""
+        ...
+
+    @property
+    def profiles(self) -> Mapping[str, Profile]:
+        """All of them, by name."""
+        ...
+
+    def tidy(self) -> None:
+        """Forget profiles without streams."""
+        ...
+
+
 class Profile:
     """The profile *name* of *port*. Nothing here sends: see ``transmission``."""
 
-    def __init__(self, port: Port, name: str) -> None:
+    def __init__(self, port: Owned, name: str) -> None:
         self.port, self.name = port, name
         self.streams: dict[int, Stream] = {}
         self.state = "IDLE"

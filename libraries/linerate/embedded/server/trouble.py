@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from ..faults import Fault
+from ...faults import Fault
 from ..notices import THIEF, Notice
 from .publisher import Event, Publisher
 from .service import Service

@@ -8,8 +8,8 @@ import struct
 import time
 
 from ...errors import BenchError
+from ...inside import inside
 from ..backend import CapturedFrame
-from .linux import inside
 
 _SOL_PACKET = 263
 _AUXDATA, _IGNORE_OUTGOING = 8, 23

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...errors import BenchError
+from ...inside import inside
 from ...units import FCS
 from .filters import NOTHING, packed, program
-from .linux import inside
 from .marks import Kind
 
 KINDS = 255

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...errors import BenchError
+from ...inside import inside
 from ...units import FCS
 from .counting import tag_of
 from .filters import packed, program
-from .linux import inside
 from .marks import HEADER, LATENCY, MAGIC, Kind, Place, end_of, place_of
 
 _SOL_PACKET = 263

@@ -1,4 +1,4 @@
-"""What the kernel is asked for: entering a network namespace, and one interface's counters over rtnetlink.
+"""What the kernel is asked for: waking when asked to, and one interface's counters over rtnetlink.
 
 Numbers are those of the kernel's UAPI headers (``linux/rtnetlink.h``, ``linux/if_link.h``, ``linux/if.h``).
 """
@@ -10,49 +10,16 @@ import ctypes
 import os
 import socket
 import struct
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TypeVar
 
 from ...errors import BenchError
+from ...inside import inside
 
-T = TypeVar("T")
-
-NAMESPACES = Path("/run/netns")
-"""Where ``ip netns add`` leaves the handles of named namespaces."""
-
-_CLONE_NEWNET = 0x40000000
 _PR_SET_TIMERSLACK = 29
 _RTM_NEWLINK, _RTM_GETLINK, _NLMSG_ERROR, _NLM_F_REQUEST = 16, 18, 2, 1
 _IFLA_MTU, _IFLA_STATS64, _IFLA_CARRIER = 4, 23, 33
 _HEADER, _LINK, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=BxHiII"), struct.Struct("=HH")
 _STATS = struct.Struct("=8Q")
-
-
-def enter(netns: str | None) -> None:
-    """Put the calling thread into the named network namespace (None: leave it where it is). Needs CAP_SYS_ADMIN."""
-    if netns is None:
-        return
-    path = NAMESPACES / netns
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        raise BenchError(f"there is no network namespace '{netns}' at {path} ({error.strerror})") from error
-    try:
-        _setns(handle)
-    except OSError as error:
-        raise BenchError(f"may not enter the network namespace '{netns}': {error.strerror}; run as root") from error
-    finally:
-        os.close(handle)
-
-
-def _setns(handle: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)  # os.setns exists only since Python 3.12
-    if libc.setns(handle, _CLONE_NEWNET) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
 
 
 def punctual() -> None:
@@ -61,26 +28,6 @@ def punctual() -> None:
     libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-
-
-def inside(netns: str | None, work: Callable[[], T]) -> T:
-    """The result of *work*, done by a thread that entered *netns*: its sockets stay there, the caller does not move."""
-    results: list[T] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            enter(netns)
-            results.append(work())
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run, name=f"inside-{netns}")
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
 
 
 @dataclass(frozen=True, slots=True)

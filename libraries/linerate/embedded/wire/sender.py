@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import BenchError, LinerateError
+from ...inside import enter
 from .. import process
 from .frames import streams as frames_of
-from .linux import enter, punctual
+from .linux import punctual
 from .order import Tally, locate, phases
 from .protocol import SLOTS, STATUS, STATUS_BYTES, Later, Load, slots_of
 from .ring import USUAL, RingStore, TxRing, slots_for

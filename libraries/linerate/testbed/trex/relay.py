@@ -6,7 +6,7 @@ import contextlib
 import socket
 import threading
 
-from ...embedded.wire.linux import inside
+from ...inside import inside
 
 HOST = "127.0.0.1"
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
-from ..config import Config
-from ..errors import ConfigError
+from .config import Config
+from .errors import ConfigError
 
 Kind = Literal[
     "link flap",
