@@ -33,7 +33,7 @@ from linerate.methods.rfc2544.reset import ResetResult
 from linerate.methods.rfc2544.throughput import ThroughputResult
 from linerate.methods.scaling import FLOWS, ScalingResult
 from linerate.methods.search import SearchResult
-from linerate.methods.trials import Deadline
+from linerate.methods.trials import Deadline, ending
 from linerate.progress import Progress
 from linerate.recorder import Recorder
 from linerate.requirement import TrafficWords
@@ -73,7 +73,7 @@ class Characterisation:
             profile = work.characteriser.traffic(traffic).profile
             table = shown.search_table(result, profile, bench.link_bps, work.title, bench.simulated)
             picture = shown.search_plot(result, work.title, bench.simulated)
-            work.keep(result, [result], table, picture, [result.ended])
+            work.keep(result, [result], table, picture, [ending(result.ended, result.trials)])
         return result
 
     @keyword
@@ -329,7 +329,8 @@ def _scaled(
         result = found(work)
         table = shown.scaling_table(result, work.title, bench.simulated)
         picture = shown.scaling_plot(result, work.title, bench.simulated)
-        ended = [point.result.ended if point.result else point.reason for point in result.points]
+        tried = [trial for point in result.points if point.result for trial in point.result.trials]
+        ended = [ending(point.result.ended if point.result else point.reason, tried) for point in result.points]
         work.keep(result, [result], table, picture, ended)
     return result
 

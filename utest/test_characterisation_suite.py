@@ -107,3 +107,16 @@ def test_a_bench_that_spoils_its_trials_is_inconclusive_and_keeps_what_was_found
     # the first start is the warm-up: four good ones, then one that is spoilt and three repetitions
     assert len(result["trials"]) == 8
     assert all(item["bad"] > 5e6 for item in result["bounds"])
+
+
+def test_a_search_whose_deadline_leaves_no_trial_does_not_pass(tmp_path: Path):
+    suite = robot_run.write_suite(
+        tmp_path,
+        "Search Throughput Of    64b 1-flow unidirectional    deadline=0.5",
+        setup="Open Testbed For    netgate6100    software=vpp    goal=quick",
+    )
+    text = suite.read_text(encoding="utf-8")
+    library = f"Resource    {robot_run.ROOT}/resources/characterisation.resource\n"
+    suite.write_text(text.replace("Suite Setup", f"{library}Suite Setup"), encoding="utf-8")
+    run = robot_run.run(tmp_path, suite)
+    assert run.message.startswith("INCONCLUSIVE: Search: 64b 1-flow unidirectional: nothing was tried; deadline: 0 of")

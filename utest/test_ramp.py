@@ -121,3 +121,28 @@ def test_a_long_step_is_as_many_seconds():
     data = loadtest_data(ramp(PureRouter(), plan, Terms()), TRAFFIC, False)
     assert len(data["stats"]) == 12
     assert not any(math.isnan(second["0"]["tx_pps"]) for second in data["stats"].values())
+
+
+def test_short_and_odd_steps_are_resampled_to_seconds():
+    # 10 steps of half a second, then 2.5 s in trials of half a second: a last second that is half as long
+    plan = RampPlan(LINE, steps=10, step=0.5, warm_up=1, hold=2.5)
+    result = ramp(PureRouter(LINE), plan, Terms())
+    stats = loadtest_data(result, TRAFFIC, False)["stats"]
+    assert list(stats) == [str(second) for second in range(9)]
+    assert [stats[key]["phase"] for key in "0156"] == ["warm-up", "rampup", "rampup", "hold"]
+    # the first second of the rise is steps of 10 and 20 %
+    assert stats["1"]["0"]["tx_util"] == pytest.approx(15, rel=1e-5)
+    assert stats["8"]["0"]["tx_util"] == pytest.approx(100, rel=1e-5)
+    longer = ramp(PureRouter(LINE), RampPlan(LINE, steps=4, step=1.5, warm_up=0, hold=0), Terms())
+    told = [second["0"]["tx_util"] for second in loadtest_data(longer, TRAFFIC, False)["stats"].values()]
+    assert told == pytest.approx([25, 37.5, 50, 75, 87.5, 100], rel=1e-5)
+
+
+def test_saturation_is_told_with_the_last_step_that_kept_up():
+    result = ramp(PureRouter(5e6, directions=2), PLAN, Terms())
+    assert result.kept_up.load.pps == pytest.approx(LINE * 16 / 50)
+    assert "between 4.762 Mpps (the last step that kept up) and 5.06 Mpps" in str(result)
+    assert "came back (the worse direction)" in str(result)
+    one_way = ramp(PureRouter(100.0), PLAN, Terms())
+    assert one_way.kept_up is None and "no step kept up" in str(one_way) and "direction" not in one_way.found
+    assert ramp(PureRouter(LINE), PLAN, Terms()).kept_up is None

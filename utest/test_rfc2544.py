@@ -154,3 +154,10 @@ def test_bursts_end_early_with_what_was_found():
     assert (
         back_to_back(router.send_burst, 64, LINE, LINE / 2, Terms(deadline=Deadline(traffic=0)), repeats=1).mean is None
     )
+
+
+def test_results_of_bidirectional_traffic_say_each_way():
+    two, one = ((PureRouter(5e6, directions=ways)) for ways in (2, 1))
+    assert "Mpps each way (" in throughput(two, 64, LINE, Terms()).found
+    assert "each way, in the worse direction: " in loss_curve(two, 64, LINE, Terms()).found
+    assert "each way" not in throughput(one, 64, LINE, Terms()).found + loss_curve(one, 64, LINE, Terms()).found

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from linerate.goals import Goal
 from linerate.methods.search import search
-from linerate.methods.trials import Deadline, Terms
+from linerate.methods.trials import Deadline, Terms, ending
 from linerate.trial import Load
 from pure_router import ALWAYS, LINE, PureRouter
 
@@ -169,3 +169,14 @@ def test_longer_trials_that_come_too_late_leave_what_the_shorter_ones_found():
     assert result.ended.startswith("deadline: ")
     assert set(result.unfinished) == {"NDR", "PDR"}
     assert result["NDR"].lower == short["NDR"].lower
+
+
+def test_loads_of_bidirectional_traffic_are_said_to_be_each_way():
+    assert "; loads are each way; " in str(found(PureRouter(5e6, directions=2)))
+    assert "each way" not in str(found(PureRouter(5e6)))
+
+
+def test_a_search_that_was_over_before_its_first_trial_proves_nothing():
+    nothing, some = (found(PureRouter(5e6), deadline=Deadline(traffic=seconds)) for seconds in (0.5, 5))
+    assert ending(nothing.ended, nothing.trials).startswith("inconclusive: nothing was tried; deadline: 0 of 0.5 s")
+    assert ending(some.ended, some.trials) == some.ended and some.trials

@@ -9,6 +9,7 @@ must be floats, and not 0 on a port that sends.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,21 +19,19 @@ from ..units import si
 from .rates import Traffic
 
 _PORTS = 2
+_HAIR = 1e-6
+"""Seconds that are none, but the rounding of sums."""
 
 
 def loadtest_data(result: RampResult, traffic: Traffic, bidirectional: bool, simulated: bool = False) -> dict[str, Any]:
     """The ramp as JSON data. Ports are told as 0 and 1, in the order in which the bench uses them.
 
-    ``profile_file`` is the traffic in words: results of the same words come into the same graph. A step longer than
-    a second counts as several, with the same mean rates.
+    ``profile_file`` is the traffic in words: results of the same words come into the same graph. An entry is a second
+    whatever the steps last: its rates are the means of the steps in it, by how long each was.
     """
     plan = result.plan
-    seconds: dict[str, Any] = {}
     ports = _ports(result.steps)
-    for step in result.steps:
-        entry = _entry(step, ports, plan.line_pps)
-        for _ in range(max(1, round(step.trial.outcome.duration))):
-            seconds[str(len(seconds))] = entry
+    seconds = {str(number): _entry(parts, ports, plan.line_pps) for number, parts in enumerate(_seconds(result.steps))}
     return {
         "vars": {
             "profile_file": traffic.name,
@@ -61,11 +60,36 @@ def _ports(steps: Sequence[Step]) -> dict[int, int]:
     return {} if first is None else {first.tx_port: 0, first.rx_port: 1}
 
 
-def _entry(step: Step, ports: dict[int, int], line_pps: float) -> dict[str, Any]:
+Part = tuple[Step, float]
+"""A step, and for how many s of a second it lasts."""
+
+
+def _seconds(steps: Sequence[Step]) -> list[list[Part]]:
+    """What each second of the ramp consists of; the last may be shorter."""
+    found: list[list[Part]] = []
+    now = 0.0
+    for step in steps:
+        ends = now + step.trial.outcome.duration
+        while ends - now > _HAIR:
+            at = int(now + _HAIR)
+            until = min(ends, at + 1.0)
+            while len(found) <= at:
+                found.append([])
+            found[at].append((step, until - now))
+            now = until
+        now = ends
+    return found
+
+
+def _entry(parts: Sequence[Part], ports: dict[int, int], line_pps: float) -> dict[str, Any]:
     sent, received = [0.0] * _PORTS, [0.0] * _PORTS
-    for way in step.trial.outcome.directions:
-        sent[ports[way.tx_port]] += way.offered / step.trial.seconds
-        received[ports[way.rx_port]] += way.forwarded / step.trial.seconds
+    whole = math.fsum(lasting for _, lasting in parts)
+    for step, lasting in parts:
+        for way in step.trial.outcome.directions:
+            weight = lasting / whole / step.trial.seconds
+            sent[ports[way.tx_port]] += way.offered * weight
+            received[ports[way.rx_port]] += way.forwarded * weight
+    longest, _ = max(parts, key=lambda part: part[1])
     found: dict[str, Any] = {
         str(port): {
             "tx_pps": sent[port],
@@ -75,5 +99,5 @@ def _entry(step: Step, ports: dict[int, int], line_pps: float) -> dict[str, Any]
         }
         for port in range(_PORTS)
     }
-    found["phase"] = step.phase.value if step.phase is not Phase.RISE else "rampup"
+    found["phase"] = longest.phase.value if longest.phase is not Phase.RISE else "rampup"
     return found

@@ -15,7 +15,7 @@ from ..trial import Load, Measure, Trial
 from ..units import si
 from .deviations import Deviation, declared
 from .reasons import percent
-from .trials import Ended, Terms, Trials
+from .trials import Ended, Terms, Trials, each_way
 
 PAUSES = Deviation(
     "method 2 of the published reviews",
@@ -123,6 +123,13 @@ class RampResult:
         return tuple(step.trial for step in self.steps)
 
     @property
+    def kept_up(self) -> Step | None:
+        """The step of the ramp before :attr:`saturation`, the last that kept up. None: there is none."""
+        rise = [step for step in self.steps if step.phase is Phase.RISE]
+        at = rise.index(self.saturation) if self.saturation in rise else 0
+        return rise[at - 1] if at else None
+
+    @property
     def definition(self) -> str:
         """What is called saturation here."""
         return (
@@ -141,7 +148,10 @@ class RampResult:
     @property
     def findings(self) -> tuple[str, ...]:
         """What was found, in words."""
-        found = self.saturation
+        found, good = self.saturation, self.kept_up
+        scope = ""
+        if each_way(self.trials):
+            scope = " (both directions together)" if self.in_total else " (the worse direction)"
         words = []
         if found is None:
             reached = max((step.load.pps for step in self.steps), default=0.0)
@@ -150,9 +160,14 @@ class RampResult:
             share = 100 * found.load.pps / self.plan.line_pps
             words.append(
                 f"saturated at {si(found.load.pps, 'pps')} ({share:.4g} % line rate) into each port, where"
-                f" {si(found.forwarded_pps, 'pps')} of {si(found.offered_pps, 'pps')} offered came back"
+                f" {si(found.forwarded_pps, 'pps')} of {si(found.offered_pps, 'pps')} offered came back{scope}"
             )
-        words.append(f"highest forwarding rate {si(self.peak_pps, 'pps')}")
+            words.append(
+                f"between {si(good.load.pps, 'pps')} (the last step that kept up) and {si(found.load.pps, 'pps')}"
+                if good
+                else "no step kept up"
+            )
+        words.append(f"highest forwarding rate {si(self.peak_pps, 'pps')}{scope}")
         if self.ceiling_pps is not None:
             words.append(f"the generator offered no more than {si(self.ceiling_pps, 'pps')}, less than was asked")
         words.append(self.definition)

@@ -17,7 +17,7 @@ from ..goals import Goal
 from ..trial import Load, Measure, Trial
 from ..units import si
 from .reasons import percent
-from .trials import Ended, Terms, Trials
+from .trials import Ended, Terms, Trials, each_way
 
 LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
 """Names and loss ratios as FD.io CSIT uses them: non drop rate, partial drop rate."""
@@ -105,7 +105,10 @@ class SearchResult:
         raise KeyError(name)
 
     def __str__(self) -> str:
-        parts = [*(str(item) for item in self.bounds), f"{len(self.trials)} trials, {self.traffic:g} s of traffic"]
+        parts = [str(item) for item in self.bounds]
+        if scope := each_way(self.trials):
+            parts.append(f"loads are{scope}")
+        parts.append(f"{len(self.trials)} trials, {self.traffic:g} s of traffic")
         return "; ".join([*parts, self.ended] if self.ended else parts)
 
 

@@ -7,7 +7,7 @@ for want of time: whatever ends it early, what was found by then is its result.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import LinerateError
@@ -54,6 +54,18 @@ def broke_down(error: Exception) -> str:
     """How a characterisation ends where the bench raised *error*."""
     words = str(error) if isinstance(error, LinerateError) else f"{type(error).__name__}: {error}"
     return f"inconclusive: the bench broke down: {words}"
+
+
+def ending(ended: str, trials: Sequence[Trial]) -> str:
+    """How a characterisation *ended*, where one that was over before its first trial is inconclusive."""
+    if trials or not ended or ended.startswith("inconclusive: "):
+        return ended
+    return f"inconclusive: nothing was tried; {ended}"
+
+
+def each_way(trials: Sequence[Trial]) -> str:
+    """`` each way`` where the traffic of *trials* was bidirectional: their loads are of each port."""
+    return " each way" if any(len(trial.outcome.directions) > 1 for trial in trials) else ""
 
 
 def is_valid(trial: Trial) -> bool:

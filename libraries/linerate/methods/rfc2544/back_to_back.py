@@ -12,7 +12,7 @@ from statistics import fmean, stdev
 
 from ...trial import Outcome, Trial
 from ..deviations import Deviation, declared
-from ..trials import Ended, Terms, Trials
+from ..trials import Ended, Terms, Trials, each_way
 from . import fewer
 
 REPEATS = 50
@@ -76,14 +76,15 @@ class BackToBackResult:
     @property
     def found(self) -> str:
         """What was found, in words, without the deviations."""
+        scope = each_way(self.trials)
         if self.mean is None:
             found = "not measured"
         elif self.unlimited:
-            found = f"at least {self.longest} frames (no longer burst was sent)"
+            found = f"at least {self.longest} frames{scope} (no longer burst was sent)"
         else:
             found = (
-                f"{self.mean:.0f} frames in the mean of {len(self.bursts)} ({min(self.bursts)} to {max(self.bursts)});"
-                f" buffer time {1e3 * (self.implied_buffer_time or 0):.4g} ms, corrected"
+                f"{self.mean:.0f} frames{scope} in the mean of {len(self.bursts)} ({min(self.bursts)} to"
+                f" {max(self.bursts)}); buffer time {1e3 * (self.implied_buffer_time or 0):.4g} ms, corrected"
                 f" {1e3 * (self.corrected_buffer_time or 0):.4g} ms"
             )
         words = [f"{self.size} bytes: back-to-back {found}", self.ended]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...trial import Load, Measure, Trial
 from ..deviations import Deviation, declared
 from ..reasons import percent as in_percent
-from ..trials import Ended, Terms, Trials
+from ..trials import Ended, Terms, Trials, each_way
 from . import NOT_RELEARNED, TRIAL, shorter
 
 
@@ -46,7 +46,8 @@ class LossCurve:
     def found(self) -> str:
         """What was found, in words, without the deviations."""
         told = ", ".join(f"{point.asked:.4g} %: {in_percent(point.loss_ratio)}" for point in self.points)
-        words = [f"{self.size:g} bytes: loss at per cent of line rate: {told or 'not measured'}", self.ended]
+        scope = f"{each_way(self.trials)}, in the worse direction" if each_way(self.trials) else ""
+        words = [f"{self.size:g} bytes: loss at per cent of line rate{scope}: {told or 'not measured'}", self.ended]
         return "; ".join(word for word in words if word)
 
 

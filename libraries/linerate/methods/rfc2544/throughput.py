@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ...trial import Load, Measure, Trial
 from ...units import si
 from ..deviations import Deviation, declared
-from ..trials import Ended, Terms, Trials
+from ..trials import Ended, Terms, Trials, each_way
 from . import NOT_RELEARNED, TRIAL, shorter
 
 
@@ -50,11 +50,12 @@ class ThroughputResult:
     @property
     def found(self) -> str:
         """What was found, in words, without the deviations."""
+        scope = each_way(self.trials)
         if self.throughput is None:
-            least = f" down to {si(self.beyond.pps, 'pps')}" if self.beyond else ""
+            least = f" down to {si(self.beyond.pps, 'pps')}{scope}" if self.beyond else ""
             found = f"frames were lost at every load{least}" if self.beyond else "not measured"
         else:
-            found = f"throughput {si(self.throughput.pps, 'pps', 6)} ({self.percent:.4g} % line rate)"
+            found = f"throughput {si(self.throughput.pps, 'pps', 6)}{scope} ({self.percent:.4g} % line rate)"
         words = [
             f"{self.size} bytes: {found}",
             f"{len(self.trials)} trial{'s' * (len(self.trials) != 1)} of {self.duration:g} s",
