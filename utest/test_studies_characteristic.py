@@ -10,7 +10,7 @@ from linerate.profiles import Catalogue
 from linerate.project import Project
 from linerate.studies import characteristic, cost
 from linerate.studies.noisy_router import Noise, NoisyRouter
-from linerate.studies.population import Goals, Population, all_rules
+from linerate.studies.population import Goals, Judged, Population, all_rules
 from linerate.studies.rules import of_goal
 from linerate.trial import Load
 
@@ -75,7 +75,7 @@ def test_without_longer_trials_a_buffer_would_hide_it():
 @pytest.mark.slow
 def test_standard_is_cheaper_than_bisection_and_than_csits_search():
     found = cost.costs(Population(CATALOGUE, SEED), all_rules(GOALS), 150, SEED)
-    assert not [words for words, good in cost.claims(found) if not good]
+    assert not [claim.words for claim in cost.claims(found) if not claim.good]
     assert found["bisection, 30 s"].mean == 240
 
 
@@ -95,3 +95,33 @@ def test_a_share_is_told_with_its_interval():
     # Clopper-Pearson, 95 %: the rule of three for none of 100
     assert characteristic.Share(0, 100).interval == "0 % (0 … 3.62)"
     assert characteristic.Share(997, 1000).interval.startswith("99.7 % (99.1 … ")
+
+
+def test_few_routers_show_nothing_though_the_figures_keep_the_bound():
+    def curves(passed_below: int, of: int) -> characteristic.Curves:
+        return {
+            "`standard`": {
+                -characteristic.EDGE: characteristic.Share(passed_below, of),
+                characteristic.EDGE: characteristic.Share(of, of),
+            }
+        }
+
+    few, many, wrong = curves(0, 20), curves(0, 1000), curves(20, 1000)
+    told = [characteristic.outcome(characteristic.kept(c), characteristic.shown(c), 20) for c in (few, many, wrong)]
+    assert told == ["not shown with 20 routers", "kept", "NOT KEPT"]
+
+
+@pytest.mark.parametrize(("routers", "shown"), [(20, [False, True, False, False]), (1000, [True] * 4)])
+def test_what_a_cost_study_shows_depends_on_its_routers(routers: int, shown: list[bool]):
+    def made(name: str, seconds: float, failed: int, number: int) -> cost.Cost:
+        # every fifth takes twice as long; all are fast enough, so a FAIL is wrong
+        return cost.Cost(tuple(Judged(1.05, at >= failed, seconds * (2 if at % 5 == 0 else 1)) for at in range(number)))
+
+    found = {
+        cost.STANDARD: made("ours", 10.0, 0, routers),
+        cost.BISECTION: made("theirs", 110.0, routers // 2, routers),
+        cost.MLRSEARCH: made("csit", 24.0, 0, routers // 5),
+    }
+    claims = cost.claims(found)
+    assert all(claim.good for claim in claims)
+    assert [claim.shown for claim in claims] == shown
