@@ -79,3 +79,8 @@ def test_cost_is_judged_by_the_cycles_whatever_is_lost() -> None:
 def test_a_trial_of_unknown_length_says_nothing_of_cost() -> None:
     assert judged(299.0, Fault.STRETCHED)[0].outcome is Ruling.INCONCLUSIVE
     assert judged(301.0, Fault.STRETCHED)[0].outcome is Ruling.INCONCLUSIVE
+
+
+def test_each_trial_keeps_its_cycles_among_its_readings() -> None:
+    verdict, _ = judged(250.0)
+    assert {trial.outcome.readings["cycles_per_packet"] for trial in verdict.trials} == {250.0}
