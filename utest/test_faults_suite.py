@@ -32,6 +32,7 @@ OTHERS = [
     ("saturate", "the generator's counters wrap"),
     ("saturate", "frames are lost one way"),
     ("latency", "frames are lost one way"),
+    ("saturate", "frames are lost by a cable"),
     ("latency", "flow statistics are dropped"),
     ("latency", "flow statistics count nothing"),
 ]

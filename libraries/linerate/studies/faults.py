@@ -181,6 +181,17 @@ CASES = (
         {"start": TRIAL, "share": 0.9},
     ),
     Case(
+        "frames are lost by a cable",
+        "one-way loss",
+        "1 % (saturating: 90 %) of what port 1 sends, before the router counts it; the sentence is bidirectional",
+        "FAIL",
+        "it never counted them as received",
+        {"start": TRIAL, "of": "cable"},
+        {"share": 0.9},
+        {"saturate": ("FAIL", "unexplained")},
+        BOTH_WAYS,
+    ),
+    Case(
         "frames come out of order",
         "reordered frames",
         "1 % of them, from then on",
@@ -303,7 +314,7 @@ CASES = (
 
 @dataclass(frozen=True)
 class Result:
-    """What came out. ``text``: the verdict's reason and all problems of its trials; ``spoilt``: trials repeated."""
+    """What came out. ``text``: the verdict in words and all problems of its trials; ``spoilt``: trials repeated."""
 
     verdict: Verdict
     text: str
@@ -327,7 +338,7 @@ def run(case: Case, method: str, project: Project) -> Result:
         verdict = Judge(session).judge(requirement)
     problems = [str(problem) for trial in verdict.trials for problem in trial.problems]
     spoilt = sum(1 for trial in verdict.trials if trial.problems)
-    return Result(verdict, "; ".join([verdict.reason, *problems]), spoilt)
+    return Result(verdict, "; ".join([verdict.message, *problems]), spoilt)
 
 
 @contextmanager
