@@ -149,7 +149,7 @@ class Judge:
             own += f": {bypassed}" if bypassed else ""
         if self.session.simulated:
             return "a modelled latency" + (own if ": " in own else "")
-        return f"stamped by the generator in software{own}"
+        return f"stamped by the generator in software and told in buckets of one digit{own}"
 
     def _surplus(self, verdict: Verdict, before: Telemetry, after: Telemetry) -> str | None:
         """Where more came back than the router sent, in words. Counters that may lag are read again after SETTLE s."""
