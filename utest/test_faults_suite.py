@@ -1,8 +1,12 @@
-"""What the acceptance procedure makes of each fault: the cause is named, or the trial repeated."""
+"""What the acceptance procedure makes of each fault: the cause is named, or the trial repeated.
+
+Every fault is caused under one of the three methods, in turn; ``LINERATE_MATRIX=whole`` (``tox -e matrix``) takes all.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,44 +23,21 @@ from linerate.studies import faults
 ROOT = robot_run.ROOT
 CASES = {case.name: case for case in faults.CASES}
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # SSHLibrary's own
-SLOWER = (
-    "SSH freezes for good",
-    "an answer never comes",
-    "an answer is lost",
-    "the server restarts",
-    "the server ends",
-)
-OTHERS = [
-    ("saturate", "a link flaps in every trial"),
-    ("saturate", "frames come twice in one trial"),
-    ("saturate", "the generator's counters wrap"),
-    ("saturate", "frames are lost one way"),
-    ("latency", "frames are lost one way"),
-    ("saturate", "frames are lost by a cable"),
-    ("latency", "flow statistics are dropped"),
-    ("latency", "flow statistics count nothing"),
-]
+METHODS = ("verify", "saturate", "latency")
+SLOW = ("an answer never comes", "the server restarts", "SSH freezes for good")
+"""What a limit of many seconds ends, hence under ``LINERATE_MATRIX`` only; test_faults_recovery has the like."""
+
+
+def cells() -> list[tuple[str, str]]:
+    """Method and fault: all of them, or each fault once."""
+    if os.environ.get("LINERATE_MATRIX") == "whole":
+        return [(method, name) for name in CASES for method in METHODS]
+    return [(METHODS[place % 3], name) for place, name in enumerate(CASES) if name not in SLOW]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in CASES if name not in SLOWER])
-def test_a_verified_sentence(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    result = faults.run(CASES[name], "verify", Project.find(ROOT))
-    assert result.as_expected(CASES[name], "verify"), result.text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SLOWER)
-def test_what_only_a_limit_ends(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    result = faults.run(CASES[name], "verify", Project.find(ROOT))
-    assert result.as_expected(CASES[name], "verify"), result.text
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("method", "name"), OTHERS)
-def test_another_method(method: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("method", "name"), cells())
+def test_what_becomes_of_a_fault(method: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     result = faults.run(CASES[name], method, Project.find(ROOT))
     assert result.as_expected(CASES[name], method), result.text

@@ -122,7 +122,7 @@ def _why_not(trials: Sequence[Trial], statistic: Statistic, threshold: float) ->
     if any(trial.problems for trial in trials):
         return bench_reason(trials)
     few = _too_few(last, statistic)
-    if few is not None and few.sent < statistic.frames_needed:
+    if few is not None and 0 < few.sent < statistic.frames_needed:
         return (
             f"a trial of {last.outcome.duration:g} s at this load has room for {few.sent} probe frames (a tenth of it),"
             f" and {statistic} needs {statistic.frames_needed}; right would be a higher load, or a goal with longer"
