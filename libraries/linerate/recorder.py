@@ -9,6 +9,7 @@ from pathlib import Path
 
 from .evidence.records import EnvironmentRecord, Figures, RequirementRecord, TrialRecord
 from .evidence.run import RunFolder
+from .rate_intervals import rate_intervals
 from .requirement import RATE_UNITS, Requirement, TrafficWords
 from .resume import Carried
 from .routers.base import Telemetry
@@ -116,7 +117,7 @@ class Recorder:
                 started=self._started,
                 ended=time.time(),
                 extra={
-                    "figures": dict(verdict.figures),
+                    "figures": {**rate_intervals(verdict), **verdict.figures},
                     "router_drops": dict(verdict.router_drops or {}),
                     **({"generator_ceiling": dict(verdict.ceiling)} if verdict.ceiling else {}),
                     "ledger": [ledger.to_json() for ledger in verdict.ledgers],
