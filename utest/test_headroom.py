@@ -30,7 +30,7 @@ from linerate.methods.headroom import LEAST, MOST, WIDTH, headroom, own_latency
 from linerate.methods.trials import Terms
 from linerate.profiles import Catalogue
 from linerate.sentence import parse
-from linerate.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, judge
+from linerate.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, judge
 from linerate.unrouted import check_unrouted
 from linerate.verdict import Ruling, Verdict
 
@@ -261,6 +261,18 @@ def test_a_fail_near_or_above_the_ceiling_is_inconclusive_and_says_why():
     assert "lost 10 %" in found.message
     assert found.ceiling is not None
     assert found.ceiling["lossless_pps"] == pytest.approx(LINE / 2)
+
+
+@pytest.mark.parametrize("lost_at_full_load", [0, 1])
+def test_trials_below_the_ceiling_fail_whatever_one_at_full_load_lost(lost_at_full_load: int):
+    def trial(number: int, offered: float, lost: int) -> Trial:
+        frames = round(offered)
+        count = DirectionCount(0, 1, round(LINE / 2), frames, frames - lost)
+        return judge(number, Outcome(Load(LINE / 2), 1.0, 1.0, 0.0, (count,)), Tolerance())
+
+    trials = (trial(1, LINE / 2, lost_at_full_load), *(trial(place, LINE / 4, 150_000) for place in range(2, 7)))
+    verdict = Verdict(parse(FAILING, CATALOGUE), GOAL, Ruling.FAIL, "lost 4 %", trials, LINK, {})
+    assert applied(verdict, beside()).outcome is Ruling.FAIL
 
 
 @pytest.mark.parametrize(
