@@ -249,7 +249,7 @@ class Acceptance:
         wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[when]
         if verdict.outcome not in wanted or requirement.quantity not in HAVE_CAPACITY:
             return ""
-        return f"{requirement.profile.name} {'bi' if requirement.bidirectional else 'uni'}directional"
+        return requirement.traffic
 
     @keyword
     def verdict_should_be_pass(self, verdict: Verdict, more: str = "") -> None:

@@ -168,7 +168,7 @@ def test_two_ends_of_one_cable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         session.put_traffic(profile, bidirectional=True)
         outcome = session.measure(Load(2000.0), 0.5)
         assert [(way.offered, way.forwarded) for way in outcome.directions] == [(1000, 1000)] * 2
-        latency = calibrate._latency(session, profile, True, 4000.0, 0.5)
+        latency = calibrate._latency(session, profile, True, 1, 4000.0, 0.5)
         assert latency is not None
         assert latency.frames > 50
     finally:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.cards import Card, CardFile, Choice, Servers, choose, on_one_card, read_cards
+from linerate.cards import Card, CardFile, Choice, Servers, choose, places, read_cards
 from linerate.errors import BenchError, ConfigError
 from linerate.generators.base import GeneratorPort
 from linerate.headroom import SHARE, applied
@@ -171,9 +171,29 @@ def test_a_named_card_is_taken_at_its_word():
 
 
 def test_ports_of_one_card_share_its_bus_and_device():
-    assert on_one_card(ports("a", pci=("0000:03:00.0", "0000:03:00.1")))
-    assert not on_one_card(ports("a", pci=("0000:03:00.0", "0000:82:00.0")))
-    assert on_one_card(ports("a"))
+    assert places(ports("a", pci=("0000:03:00.0", "0000:03:00.1"))) == ("0000:03:00", "0000:03:00")
+    assert places(ports("a", pci=("0000:03:00.0", "0000:82:00.0"))) == ("0000:03:00", "0000:82:00")
+    assert len(set(places(ports("a")))) == 1
+
+
+@pytest.mark.parametrize(
+    ("cards", "bidirectional", "pairs", "sending"),
+    [
+        ("aa", False, 1, 1),
+        ("aa", True, 1, 2),
+        ("ab", True, 1, 1),
+        ("aaaa", True, 2, 4),
+        ("aaaa", False, 2, 2),
+        ("aabb", True, 2, 2),
+        ("aabb", True, 1, 2),
+        ("abab", False, 2, 2),  # both senders on card a
+        ("abab", True, 2, 2),
+        ("aaab", True, 2, 3),
+    ],
+)
+def test_a_cards_limit_is_shared_by_its_ports_that_send_at_once(cards, bidirectional, pairs, sending):
+    unknown = Choice(None, "not told")
+    assert KnownLimits(unknown, LINK, None, tuple(cards)).sending(bidirectional, pairs) == sending
 
 
 # -- the rule
@@ -181,7 +201,12 @@ def test_ports_of_one_card_share_its_bus_and_device():
 
 def known(server: str | None = None, one_card: bool = True, **card: object) -> KnownLimits:
     content = Card.model_validate({"card": "box", "name": "Box", "drivers": ["net_box"], **card})
-    return KnownLimits(Choice(CardFile(content, Path("box.yaml"), "0" * 64), "by its driver"), LINK, server, one_card)
+    return KnownLimits(
+        Choice(CardFile(content, Path("box.yaml"), "0" * 64), "by its driver"),
+        LINK,
+        server,
+        ("", "") if one_card else ("a", "b"),
+    )
 
 
 def limit(**values: object) -> dict[str, object]:

@@ -41,7 +41,7 @@ def test_hardware_defaults_and_paths(tmp_path: Path) -> None:
     assert (found.generator.sync_port, found.generator.async_port, found.generator.ports) == (4501, 4500, (0, 1))
     assert found.router.key == tmp_path.resolve() / "keys" / "id"
     assert found.router.known_hosts == Path.home() / ".ssh" / "known_hosts"
-    assert found.sides[0].network == "16.0.0.0/8"
+    assert found.cabled_sides[0].network == "16.0.0.0/8"
     assert found.tolerances() == Tolerance()
 
 
@@ -65,7 +65,9 @@ def sides(address: str, peer: str, network: str) -> str:
         ("  key: keys/id\n", "", 5, "either 'key'"),
         ("  key: keys/id", "  password_from: s3cret!", 8, "name of an environment variable"),
         ("address: 192.0.2.10", "address: -oProxyCommand=x", 4, "is not a name or address"),
-        ("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [1, 1]", 5, "two different ports"),
+        ("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [1, 1]", 5, "pairs of different ports"),
+        ("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [0, 1, 2]", 5, "pairs of different ports"),
+        ("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [0, 1, 2, 3, 3, 4]", 5, "pairs of different ports"),
         ("address: 192.0.2.10", "address: 192.0.2.10\n  sync_port: 70000", 5, "65535"),
         ("kind: hardware", "kind: hardware\nsides: []", 3, "sides"),
         ("kind: hardware", "kind: hardware\nprepare: perhaps", 3, "'configure' or 'none'"),
@@ -79,6 +81,27 @@ def test_a_mistake_names_file_line_and_remedy(tmp_path: Path, old: str, new: str
         lab(tmp_path, HARDWARE.replace(old, new))
     assert str(caught.value).startswith(f"{tmp_path / 'lab.yaml'}:{line}: ")
     assert says in str(caught.value)
+
+
+def test_each_further_pair_of_ports_has_networks_of_its_own(tmp_path: Path) -> None:
+    found = lab(tmp_path, HARDWARE.replace("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [4, 5, 0, 1]"))
+    assert found.pair_count == 2
+    assert [(side.address, side.peer, side.network) for side in found.cabled_sides] == [
+        ("100.65.1.1/24", "100.65.1.2", "16.0.0.0/8"),
+        ("100.65.2.1/24", "100.65.2.2", "48.0.0.0/8"),
+        ("100.65.3.1/24", "100.65.3.2", "17.0.0.0/8"),
+        ("100.65.4.1/24", "100.65.4.2", "49.0.0.0/8"),
+    ]
+
+
+def test_sides_are_as_many_as_ports(tmp_path: Path) -> None:
+    two = sides("10.0.2.1/24", "10.0.2.2", "48.0.0.0/8")
+    four = HARDWARE.replace("kind: hardware", two).replace(
+        "address: 192.0.2.10", "address: 192.0.2.10\n  ports: [0,1,2,3]"
+    )
+    with pytest.raises(ConfigError) as caught:
+        lab(tmp_path, four)
+    assert str(caught.value).startswith(f"{tmp_path / 'lab.yaml'}:3: 'sides' are 2, and the generator's ports are 4")
 
 
 def test_an_unknown_testbed_lists_those_there_are() -> None:

@@ -15,7 +15,7 @@ from .methods.headroom import OwnLatency, headroom, own_latency
 from .methods.trials import Terms
 from .orderly import orderly
 from .plan import Plan
-from .profiles import Profile
+from .profiles import PAIRS, Profile
 from .project import Project
 from .session import PROBE_PPS, Session
 from .testbed.settings import HardwareSettings
@@ -49,12 +49,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     plan = Plan.read(project, arguments.platform, arguments.software, arguments.testbed, GOAL)
     profiles = [plan.catalogue.profile(words.split()) for words in arguments.traffic or TRAFFIC]
     if isinstance(plan.testbed, HardwareSettings):
-        first, second = plan.testbed.generator.ports
-        print(f"The cable must go from the generator's port {first} to its port {second}, past the router.", flush=True)
+        used = plan.testbed.generator.ports[: 2 * arguments.pairs]
+        for first, second in zip(used[::2], used[1::2], strict=True):
+            print(
+                f"A cable must go from the generator's port {first} to its port {second}, past the router.", flush=True
+            )
+    there = plan.testbed.pair_count
+    if arguments.pairs > there:
+        raise BenchError(f"testbed '{plan.testbed.testbed}' has {there} pair{'s' * (there > 1)} of ports")
+    ways = tuple((both, arguments.pairs) for both in directions or (False, True))
     with orderly():
-        calibrate(
-            plan, profiles, directions or (False, True), arguments.duration, arguments.calibrations or folder(project)
-        )
+        calibrate(plan, profiles, ways, arguments.duration, arguments.calibrations or folder(project))
     return 0
 
 
@@ -64,9 +69,9 @@ def folder(project: Project) -> Path:
 
 
 def calibrate(
-    plan: Plan, profiles: Sequence[Profile], directions: Sequence[bool], duration: float, calibrations: Path
+    plan: Plan, profiles: Sequence[Profile], ways: Sequence[tuple[bool, int]], duration: float, calibrations: Path
 ) -> None:
-    """Measure each of *profiles* in each of *directions* (True: both at once) and write the file.
+    """Measure each of *profiles* in each of *ways* (both directions at once?, on how many pairs) and write the file.
 
     What was measured before the bench breaks down or somebody stops it is written too. Raises BenchError.
     """
@@ -78,11 +83,11 @@ def calibrate(
         if session.simulated:
             print(f"SIMULATED: {session.bench.facts.label}; nothing here is a measurement of a generator.", flush=True)
         TrafficGenerator().connect_generator(session)
-        _look(session)
+        _look(session, max(pairs for _, pairs in ways))
         try:
             for profile in profiles:
-                for bidirectional in directions:
-                    found.append(_measure(session, profile, bidirectional, duration))
+                for bidirectional, pairs in ways:
+                    found.append(_measure(session, profile, bidirectional, pairs, duration))
                     print(_line(found[-1]), flush=True)
         finally:
             if found:
@@ -104,35 +109,35 @@ def _file(session: Session, found: Sequence[CeilingEntry]) -> CalibrationFile:
     )
 
 
-def _look(session: Session) -> None:
+def _look(session: Session, pairs: int = 1) -> None:
     """Frames that come back must be those that were sent. Raises BenchError."""
     profile = session.plan.catalogue.profile(["64b", "1-flow"])
     try:
-        frames = session.capture(profile, True, Load(LOOK_PPS), LOOK_AT)
+        frames = session.capture(profile, True, Load(LOOK_PPS), LOOK_AT, pairs)
     except BenchError as error:
         raise BenchError(f"whether the router is bypassed could not be seen: {error}; {REMEDY}") from error
-    check_unrouted(frames, profile, session.ways(True), session.generator.ports if session.generator else ())
+    check_unrouted(frames, profile, session.ways(True, pairs), session.generator.ports if session.generator else ())
 
 
-def _measure(session: Session, profile: Profile, bidirectional: bool, duration: float) -> CeilingEntry:
+def _measure(session: Session, profile: Profile, bidirectional: bool, pairs: int, duration: float) -> CeilingEntry:
     before = Ticks.read()
-    session.put_traffic(profile, bidirectional)
+    session.put_traffic(profile, bidirectional, pairs=pairs)
     line = profile.line_rate_pps(session.link_bps)
     if session.plan.warm_up:
         session.measure(Load(line), session.plan.warm_up)
     terms = Terms(session.plan.testbed.tolerances(), session.bench.facts.clock_speed, _said)
     found = headroom(session.measure, line, terms, duration)
-    latency = _latency(session, profile, bidirectional, found.lossless, duration)
-    return entry(profile, bidirectional, found, latency, duration, Ticks.read().steal_since(before))
+    latency = _latency(session, profile, bidirectional, pairs, found.lossless, duration)
+    return entry(profile, bidirectional, found, latency, duration, Ticks.read().steal_since(before), pairs=pairs)
 
 
 def _latency(
-    session: Session, profile: Profile, bidirectional: bool, lossless: float, duration: float
+    session: Session, profile: Profile, bidirectional: bool, pairs: int, lossless: float, duration: float
 ) -> OwnLatency | None:
     """What the generator's clock tells without a router; None where these frames, or its card, have no probes."""
     load = Load(AT * lossless)
     try:
-        session.put_traffic(profile, bidirectional, Probe(min(PROBE_PPS, load.pps / 10)))
+        session.put_traffic(profile, bidirectional, Probe(min(PROBE_PPS, load.pps / 10)), pairs=pairs)
         return own_latency(session.measure(load, duration))
     except LinerateError as error:
         print(f"  latency of {profile.name} is not known: {error}", flush=True)
@@ -178,6 +183,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--unidirectional", action="store_true", help="measure only this (default both)")
     parser.add_argument("--bidirectional", action="store_true", help="measure only this (default both)")
+    parser.add_argument(
+        "--pairs", type=int, choices=range(1, PAIRS + 1), metavar="N", default=1, help="so many pairs of ports at once"
+    )
     parser.add_argument("--duration", type=_duration, default=1.0, help="seconds of each trial (default 1)")
     parser.add_argument("--calibrations", type=Path, help=f"folder to write to (default results/{FOLDER})")
     return parser

@@ -36,7 +36,7 @@ _HEAD = """\
 # What the generator of testbed '{testbed}' sends and receives by itself, the router bypassed. Measured, by
 #   python -m linerate calibrate {testbed} --platform {platform}
 # Run that again rather than edit this file: what stands here can take the word FAIL from a router's verdict.
-# Rates are frames/s of each sending port, of two directions the worse one. line_pps fills the link; offered_pps was
+# Rates are frames/s of each sending port, of several directions the worst one. line_pps fills the link; offered_pps was
 # sent as asked for; lossless_pps was sent, whatever was asked for, and came back whole; received_pps came back while
 # line_pps were asked for. Latency in µs.
 """
@@ -72,6 +72,7 @@ class CeilingEntry(Config):
     trial_duration: Rate
     steal_percent: Annotated[float, Field(ge=0, le=100)] = 0.0
     latency: OwnLatencyEntry | None = None
+    pairs: Annotated[int, Field(ge=1)] = 1
 
     @field_validator("measured")
     @classmethod
@@ -93,8 +94,9 @@ class CeilingEntry(Config):
 
     @property
     def way(self) -> str:
-        """``unidirectional`` or ``bidirectional``."""
-        return "bidirectional" if self.bidirectional else "unidirectional"
+        """``unidirectional`` or ``bidirectional``, and how many pairs of ports where there are several."""
+        pairs = f" on {self.pairs} pairs" if self.pairs > 1 else ""
+        return f"{'bi' if self.bidirectional else 'uni'}directional{pairs}"
 
 
 class CalibrationFile(Config):
@@ -125,13 +127,16 @@ class Calibration:
     path: Path
     sha256: str
 
-    def ceiling(self, profile: Profile, bidirectional: bool, catalogue: Catalogue) -> CeilingEntry | None:
-        """What was measured for *profile* in this direction; None where nothing was.
+    def ceiling(
+        self, profile: Profile, bidirectional: bool, catalogue: Catalogue, pairs: int = 1
+    ) -> CeilingEntry | None:
+        """What was measured for *profile* in this direction on so many *pairs* of ports; None where nothing was.
 
         Profiles are told by what they are: ``64b`` and ``64b var2`` are the same where *catalogue* says so.
         """
         for entry in self.content.ceilings:
-            if entry.bidirectional != bidirectional or abs(entry.mean_size - profile.mean_size) > 1e-6:
+            other_way = (entry.bidirectional, entry.pairs) != (bidirectional, pairs)
+            if other_way or abs(entry.mean_size - profile.mean_size) > 1e-6:
                 continue
             # words that are no longer known, or mean something else today, speak of no profile of today
             with contextlib.suppress(LinerateError):
@@ -191,6 +196,7 @@ def entry(
     duration: float,
     steal: float,
     now: datetime | None = None,
+    pairs: int = 1,
 ) -> CeilingEntry:
     """A method's result as it is kept. *steal*: per cent of the CPU time that was withheld meanwhile."""
     told = None
@@ -216,6 +222,7 @@ def entry(
         trial_duration=duration,
         steal_percent=round(steal, 2),
         latency=told,
+        pairs=pairs,
     )
 
 
@@ -227,8 +234,8 @@ def write_calibration(folder: Path, new: CalibrationFile) -> Path:
     path = file_of(folder, new.testbed, new.platform)
     before = read_calibration(folder, new.testbed, new.platform)
     kept = before.content.ceilings if before and before.content.alike(new) else ()
-    measured = {(item.traffic, item.bidirectional) for item in new.ceilings}
-    ceilings = (*(item for item in kept if (item.traffic, item.bidirectional) not in measured), *new.ceilings)
+    measured = {(item.traffic, item.way) for item in new.ceilings}
+    ceilings = (*(item for item in kept if (item.traffic, item.way) not in measured), *new.ceilings)
     content = new.model_copy(update={"ceilings": ceilings}).model_dump(mode="json", exclude_none=True)
     text = _HEAD.format(testbed=new.testbed, platform=new.platform) + _yaml(content)
     try:

@@ -237,7 +237,7 @@ def choose(files: Sequence[CardFile], ports: Sequence[GeneratorPort], named: str
     )
 
 
-def on_one_card(ports: Sequence[GeneratorPort]) -> bool:
-    """Whether *ports* are of one card, by their PCI addresses; taken as one where those are not told."""
-    places = [port.pci.rpartition(".")[0] for port in ports]
-    return not all(places) or len(set(places)) == 1
+def places(ports: Sequence[GeneratorPort]) -> tuple[str, ...]:
+    """Which card each of *ports* is on, by its PCI address; all alike where one of them is not told."""
+    found = tuple(port.pci.rpartition(".")[0] for port in ports)
+    return found if all(found) else ("",) * len(found)

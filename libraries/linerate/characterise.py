@@ -45,7 +45,9 @@ class Characteriser:
 
     def traffic(self, words: str) -> TrafficWords:
         """The traffic that *words* name. Raises SentenceError."""
-        return parse_traffic(words, self.session.plan.catalogue)
+        found = parse_traffic(words, self.session.plan.catalogue)
+        self.session.plan.check_pairs(found)
+        return found
 
     def search(
         self,
@@ -112,7 +114,7 @@ class Characteriser:
             (traffic,) = self._of_sizes(words, [item.size])
             probe = Probe(min(PROBE_PPS, item.throughput.pps / 10))
             self.begin(traffic)
-            self.session.put_traffic(traffic.profile, traffic.bidirectional, probe)
+            self.session.put_traffic(traffic.profile, traffic.bidirectional, probe, pairs=traffic.pairs)
             results.append(latency(self._latency_of(traffic), item.size, item.throughput, repeats, duration))
         return tuple(results)
 
@@ -195,7 +197,7 @@ class Characteriser:
         """Put *traffic* on the ports and warm the router up with it; the highest load to ask for."""
         session = self.session
         self.begin(traffic)
-        session.put_traffic(traffic.profile, traffic.bidirectional)
+        session.put_traffic(traffic.profile, traffic.bidirectional, pairs=traffic.pairs)
         highest = session.maximum_load(traffic.profile)
         given = session.plan.testbed.warm_up
         seconds = self._goal.warm_up if given is None else given

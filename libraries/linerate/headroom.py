@@ -48,7 +48,7 @@ class Bound:
 class Ceilings(Protocol):
     """A source of ceilings."""
 
-    def bound(self, profile: Profile, bidirectional: bool) -> Bound | None:
+    def bound(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> Bound | None:
         """What it knows of this profile and direction; None where it knows nothing."""
         ...
 
@@ -63,7 +63,7 @@ def applied(verdict: Verdict, *sources: Ceilings) -> Verdict:
     requirement = verdict.requirement
     if verdict.outcome is not Ruling.FAIL or requirement.quantity is Quantity.COST:
         return verdict
-    known = (source.bound(requirement.profile, requirement.bidirectional) for source in sources)
+    known = (source.bound(requirement.profile, requirement.bidirectional, requirement.pairs) for source in sources)
     found = next((bound for bound in known if bound is not None), None)
     if found is None or found.is_whole:
         return verdict
@@ -127,13 +127,13 @@ class Headroom:
         stale = calibration.stale(server, now or datetime.now(UTC))
         return cls(calibration, catalogue, calibration.unfit(kind, link_bps), stale)
 
-    def ceiling(self, profile: Profile, bidirectional: bool) -> CeilingEntry | None:
-        """What was measured for this profile and direction; None where nothing was that holds here."""
-        return None if self.unfit else self.calibration.ceiling(profile, bidirectional, self.catalogue)
+    def ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> CeilingEntry | None:
+        """What was measured for this profile, direction and *pairs*; None where nothing was that holds here."""
+        return None if self.unfit else self.calibration.ceiling(profile, bidirectional, self.catalogue, pairs)
 
-    def clock(self, profile: Profile, bidirectional: bool) -> str:
+    def clock(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> str:
         """What the generator's clock was found to tell without a router, in words; "" where nothing is known."""
-        found = self.ceiling(profile, bidirectional)
+        found = self.ceiling(profile, bidirectional, pairs)
         if found is None or found.latency is None:
             return ""
         return (
@@ -141,9 +141,9 @@ class Headroom:
             f" ({self._calibrated(found)})"
         )
 
-    def bound(self, profile: Profile, bidirectional: bool) -> Bound | None:
+    def bound(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> Bound | None:
         """:meth:`ceiling` for the rule."""
-        found = self.ceiling(profile, bidirectional)
+        found = self.ceiling(profile, bidirectional, pairs)
         if found is None:
             return None
         return Bound(

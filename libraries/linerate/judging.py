@@ -145,7 +145,7 @@ class Judge:
         """Resolution and bias of the generator's clock, in words."""
         own = "; its own part of the latency is not taken off"
         if (headroom := self.session.headroom) is not None:
-            bypassed = headroom.clock(requirement.profile, requirement.bidirectional)
+            bypassed = headroom.clock(requirement.profile, requirement.bidirectional, requirement.pairs)
             own += f": {bypassed}" if bypassed else ""
         if self.session.simulated:
             return "a modelled latency" + (own if ": " in own else "")

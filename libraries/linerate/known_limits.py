@@ -5,10 +5,11 @@ Beyond a published ceiling no FAIL is given; what the card is known not to do at
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .cards import CardFile, Choice, Limit, on_one_card
+from .cards import CardFile, Choice, Limit, places
 from .errors import BenchError
 from .generators.base import GeneratorPort
 from .headroom import SHARE, Bound
@@ -24,12 +25,23 @@ class KnownLimits:
     choice: Choice
     link_bps: float
     server: str | None = None
-    one_card: bool = True
+    places: tuple[str, ...] = ("", "")
+    """Of each port that the bench uses: which card it is on; "": not told, taken as the same."""
 
     @classmethod
     def of(cls, choice: Choice, ports: Sequence[GeneratorPort], link_bps: float, server: str | None) -> KnownLimits:
         """*ports*: those that the bench uses; *link_bps* of each."""
-        return cls(choice, link_bps, server, on_one_card(ports))
+        return cls(choice, link_bps, server, places(ports))
+
+    @property
+    def one_card(self) -> bool:
+        """Whether all ports are of one card, as far as is known."""
+        return len(set(self.places)) == 1
+
+    def sending(self, bidirectional: bool, pairs: int = 1) -> int:
+        """How many ports of one card send at once, of the card of which most do."""
+        senders = [place for index, place in enumerate(self.places[: 2 * pairs]) if bidirectional or not index % 2]
+        return max(Counter(senders).values(), default=1)
 
     @property
     def file(self) -> CardFile | None:
@@ -41,9 +53,9 @@ class KnownLimits:
         """Those that hold for this server."""
         return tuple(limit for limit in self.file.card.limits if limit.servers.hold(self.server)) if self.file else ()
 
-    def bound(self, profile: Profile, bidirectional: bool) -> Bound | None:
+    def bound(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> Bound | None:
         """The lowest ceiling that holds for *profile*, as frames/s of each sending port; None where none is known."""
-        file, sending = self.file, 2 if bidirectional and self.one_card else 1
+        file, sending = self.file, self.sending(bidirectional, pairs)
         largest = max(frame.size for frame in profile.frames)
         found = [
             (_per_port(limit, profile, sending), limit)

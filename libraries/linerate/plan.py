@@ -16,7 +16,7 @@ from .methods.recovery import Phases
 from .platforms import Platform, Software, named_file, read_platform
 from .profiles import Catalogue, Profile
 from .project import Project
-from .requirement import Quantity, Requirement
+from .requirement import Quantity, Requirement, TrafficWords
 from .sentence import parse
 from .testbed.settings import HardwareSettings, SimulatedSettings, Testbed, read_testbed
 from .trial import Load
@@ -65,6 +65,12 @@ class Plan:
                 project.platforms / f"{platform}.yaml",
             )
         bench, cards = read_testbed(project.testbeds, testbed), read_cards(project.generators)
+        if len(interfaces := box.software[name].interfaces) < 2 * bench.pair_count:
+            raise ConfigError(
+                f"'{name}' has {len(interfaces)} interfaces ({', '.join(interfaces)}), and testbed '{testbed}' is"
+                f" cabled to {2 * bench.pair_count}; right would be as many, in the order of the cables",
+                project.platforms / f"{platform}.yaml",
+            )
         if isinstance(bench, HardwareSettings) and bench.generator.card is not None:
             named_file(project.generators, bench.generator.card, "card")
         return cls(
@@ -132,6 +138,7 @@ class Plan:
     def requirement(self, sentence: str) -> Requirement:
         """The sentence, understood and checked against the platform's ports. Raises SentenceError."""
         found = parse(sentence, self.catalogue)
+        self.check_pairs(found)
         found.check(self.platform.link_bps)
         trial = self.goal.final_trial_duration
         if found.lasting is not None and found.lasting < trial:
@@ -150,6 +157,16 @@ class Plan:
         if found.quantity is Quantity.COST and self.software.shell != "vpp":
             raise SentenceError(f"'{sentence}': cycles per packet are read from VPP; {self.software_name} shows none")
         return found
+
+    def check_pairs(self, traffic: Requirement | TrafficWords) -> None:
+        """Raise SentenceError where the testbed has not as many pairs of ports as *traffic* goes through."""
+        there = self.testbed.pair_count
+        if traffic.pairs > there:
+            how = "'ports' of the generator" if isinstance(self.testbed, HardwareSettings) else "'pairs'"
+            raise SentenceError(
+                f"'{traffic.sentence}': testbed '{self.testbed.testbed}' has {there} pair{'s' * (there > 1)} of ports;"
+                f" more are told by {how} in its file, and by 'interfaces' of the platform"
+            )
 
     def _check_probe(self, sentence: str, requirement: Requirement) -> None:
         try:

@@ -11,7 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -31,6 +31,16 @@ from .units import FCS, Layer, bits, line_rate_pps
 
 ETHERNET, TAG, LABEL, IP, TRANSPORT = 14, 4, 4, {4: 20, 6: 40}, {"udp": 8, "tcp": 20}
 """Bytes of the headers."""
+
+PAIR_STEP = 1 << 24
+"""From the addresses of one pair of ports to those of the next: 16.0.0.0/8 and 48.0.0.0/8, then 17.0.0.0/8 and
+49.0.0.0/8, … (as TRex's ``dual_port_mask`` of 1.0.0.0 does)."""
+
+PAIRS = 16
+"""The most pairs of ports: the next one's sources would be the first one's destinations, nearly."""
+
+LABEL_STEP = 1000
+"""From the MPLS labels of one pair of ports to those of the next."""
 
 ETHERTYPES = {"802.1Q": 0x8100, "802.1ad": 0x88A8}
 
@@ -60,6 +70,11 @@ class AddressRange:
         """How many addresses."""
         return (int(ipaddress.IPv4Address(self.last)) - int(ipaddress.IPv4Address(self.first))) // self.step + 1
 
+    def shifted(self, pair: int) -> AddressRange:
+        """The same range for another pair of ports, counted from 0: PAIR_STEP further for each."""
+        first, last = (str(ipaddress.IPv4Address(item) + pair * PAIR_STEP) for item in (self.first, self.last))
+        return AddressRange(first, last, self.step)
+
     def at(self, index: int) -> int:
         """The address of frame *index* as a number."""
         return int(ipaddress.IPv4Address(self.first)) + index % self.count * self.step
@@ -86,6 +101,12 @@ class Flows:
             return self.captured
         a, b = self.source.count, self.destination.count
         return max(a, b) if min(a, b) == 1 or a == b else math.lcm(a, b)
+
+    def of_pair(self, pair: int) -> Flows:
+        """The flows of another pair of ports, counted from 0: in networks of their own."""
+        if not pair:
+            return self
+        return replace(self, source=self.source.shifted(pair), destination=self.destination.shifted(pair))
 
     def reversed(self) -> Flows:
         """The same flows for the second direction: addresses swapped, ports kept (as the bench profile does)."""
@@ -120,6 +141,11 @@ class Headers:
     def size(self) -> int:
         """Bytes of all headers: the least a frame holds, without FCS."""
         return self.ip + IP[self.version] + TRANSPORT[self.transport]
+
+    def of_pair(self, pair: int) -> Headers:
+        """The headers of another pair of ports, counted from 0: labels are LABEL_STEP further for each."""
+        here, back = (tuple(item + pair * LABEL_STEP for item in row) for row in (self.labels, self.labels_back))
+        return replace(self, labels=here, labels_back=back)
 
     def reversed(self) -> Headers:
         """The headers of the second direction."""
@@ -159,6 +185,11 @@ class Profile:
     def bits(self, layer: Layer) -> float:
         """Mean bits per frame at *layer*."""
         return bits(self.mean_size, layer)
+
+    @property
+    def own_addresses(self) -> bool:
+        """Whether its frames bring their addresses along, so that they fit one pair of ports only."""
+        return any(frame.data for frame in self.frames)
 
     @property
     def is_one_flow(self) -> bool:

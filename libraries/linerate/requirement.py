@@ -32,7 +32,7 @@ class Quantity(Enum):
 
 
 class Scope(Enum):
-    """How the two directions of a bidirectional sentence count."""
+    """How the directions of a sentence count that has several: both of a pair of ports, or those of several pairs."""
 
     ONE = ""
     EACH_WAY = "each way"
@@ -87,11 +87,15 @@ class Value:
 
 @dataclass(frozen=True)
 class TrafficWords:
-    """What to send, where no figure is asked for. ``sentence``: the words, as ``64b 1-flow unidirectional``."""
+    """What to send, where no figure is asked for. ``sentence``: the words, as ``64b 1-flow unidirectional``.
+
+    ``pairs`` of the bench's ports, the first ones.
+    """
 
     sentence: str
     profile: Profile
     bidirectional: bool
+    pairs: int = 1
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ class Requirement:
     """A parsed sentence. ``load`` is the load it names (None: the threshold, or the maximum offered load).
 
     ``statistic`` of a latency or jitter; ``lasting``: s of trials that ``for`` asks for in place of the goal's duration
-    sum.
+    sum. ``pairs`` of the bench's ports, the first ones, through which the traffic goes at once.
     """
 
     sentence: str
@@ -113,32 +117,39 @@ class Requirement:
     load_scope: Scope = Scope.ONE
     statistic: Statistic | None = None
     lasting: float | None = None
+    pairs: int = 1
 
     @property
     def directions(self) -> int:
-        """1 or 2."""
-        return 2 if self.bidirectional else 1
+        """One or two of each pair of ports."""
+        return (2 if self.bidirectional else 1) * self.pairs
+
+    @property
+    def traffic(self) -> str:
+        """Profile, direction and pairs in words, as a sentence that asks for nothing has them."""
+        pairs = f" on {self.pairs} pairs" if self.pairs > 1 else ""
+        return f"{self.profile.name} {'bi' if self.bidirectional else 'uni'}directional{pairs}"
 
     @property
     def in_total(self) -> bool:
-        """Both directions are judged together."""
+        """All directions are judged together."""
         return self.scope is Scope.IN_TOTAL
 
     def threshold_pps(self, link_bps: float) -> float:
-        """A rate threshold in frames/s, of one direction or of both together as the sentence counts."""
+        """A rate threshold in frames/s, of one direction or of all together as the sentence counts."""
         return self.threshold.pps(self.profile, link_bps)
 
     def threshold_load(self, link_bps: float) -> Load:
         """The threshold as the load to offer into each sending port."""
         total = self.threshold_pps(link_bps)
-        return Load(total / 2 if self.in_total else total)
+        return Load(total / self.directions if self.in_total else total)
 
     def named_load(self, link_bps: float) -> Load | None:
         """The load that the sentence names with ``at``, per sending port."""
         if self.load is None:
             return None
         pps = self.load.pps(self.profile, link_bps)
-        return Load(pps / 2 if self.load_scope is Scope.IN_TOTAL else pps)
+        return Load(pps / self.directions if self.load_scope is Scope.IN_TOTAL else pps)
 
     def check(self, link_bps: float) -> None:
         """Raise SentenceError if the sentence asks for more than the ports (*link_bps*, L1 bit/s) or any router carry.
@@ -155,7 +166,7 @@ class Requirement:
         for pps, value, scope in asked:
             # a hair of slack: 14.88 Mpps is how people write line rate, 100 % must not fail by a rounding
             if pps > line * 1.0005:
-                ways = 2 if scope is Scope.IN_TOTAL else 1
+                ways = self.directions if scope is Scope.IN_TOTAL else 1
                 most = Value(100.0 * ways, Unit.PERCENT_LINE)
                 how = f" {scope.value}" if scope.value else ""
                 raise SentenceError(

@@ -1,4 +1,6 @@
-"""The sentence grammar: ``TRAFFIC DIRECTION [QUANTITY] ≥|≤|>=|<= VALUE UNIT [each way|in total] [at LOAD] [for TIME]``.
+"""The grammar of sentences.
+
+``TRAFFIC DIRECTION [on N pairs] [QUANTITY] ≥|≤|>=|<= VALUE UNIT [each way|in total] [at LOAD] [for TIME]``
 
 One parser, used by the keywords, by offline judging and by the reports. A sentence that cannot be understood raises
 SentenceError before any frame is sent; one that no router could keep on these ports does so in
@@ -9,10 +11,11 @@ from __future__ import annotations
 
 import difflib
 import re
+from dataclasses import dataclass
 
 from .errors import SentenceError
 from .latency import Statistic
-from .profiles import Catalogue, Profile
+from .profiles import PAIRS, Catalogue, Profile
 from .requirement import RATE_UNITS, TIMES, Quantity, Requirement, Scope, TrafficWords, Unit, Value
 
 _UNITS = {
@@ -33,6 +36,7 @@ _RIGHT = re.compile(
     r"^(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[^\d\s].*?)"
     r"(?:\s+(?P<scope>each way|in total))?(?:\s+at\s+(?P<load>.+?))?$"
 )
+_ON_PAIRS = re.compile(r"(?:^|\s)on\s+(?P<number>\S+)\s+(?:port\s+)?pairs?(?=\s|$)")
 _COMMA = re.compile(r"\b\d+(?:,\d+)+\b")
 _LASTING = re.compile(r"^(?P<before>.*\S)\s+for\s+(?P<time>.+)$")
 _TIME = re.compile(r"^(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>s|min|h)$")
@@ -68,24 +72,27 @@ def _parse(sentence: str, catalogue: Catalogue) -> Requirement:
         shown = f"'{wrong[0]}' is not a comparison here; " if wrong and len(parts) == 1 else ""
         raise SentenceError(f"{shown}a sentence compares once, with ≥ or ≤ (or >= <=), as in '{EXAMPLES[0]}'")
     left, comparison, right = parts
+    left, pairs = _pairs(left)
     words, said, quantity, statistic = _left(left.split(), catalogue)
     if comma := _COMMA.search(right):
         point = comma[0].replace(",", "." if comma[0].count(",") == 1 else "")
         raise SentenceError(f"'{comma[0]}' has a comma; figures have a decimal point, as in '{point}'")
     right, lasting = _lasting(right)
     profile = catalogue.profile(words)
+    _check_pairs(pairs, profile)
     bidirectional = _both_ways(said, profile)
+    ways = Ways(bidirectional, pairs)
     found = _RIGHT.match(right)
     if not found:
         raise SentenceError(
             f"'{right}' is not a figure with a unit; right would be for example '95% line rate', '5 Mpps'"
         )
     threshold = _value(found["number"], found["unit"], quantity)
-    scope = _scope(found["scope"], bidirectional, threshold)
+    scope = _scope(found["scope"], ways, threshold)
     at_least = comparison in ("≥", ">=")
     if at_least is not (quantity in (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE)):
         raise SentenceError(f"'{quantity.value}' takes {'≤' if at_least else '≥'}, not {comparison}")
-    load, load_scope = _load(found["load"], bidirectional, quantity)
+    load, load_scope = _load(found["load"], ways, quantity)
     if quantity is Quantity.RECOVERY and lasting is not None:
         raise SentenceError("'recovers' takes no 'for': how long it is looked at follows from its limit")
     return Requirement(
@@ -100,6 +107,7 @@ def _parse(sentence: str, catalogue: Catalogue) -> Requirement:
         load_scope,
         statistic=statistic,
         lasting=lasting,
+        pairs=pairs,
     )
 
 
@@ -109,13 +117,49 @@ def parse_traffic(words: str, catalogue: Catalogue) -> TrafficWords:
     try:
         if is_sentence(text):
             raise SentenceError(f"asks for a figure; right would be traffic alone, as '{_COMPARE.split(text)[0]}'")
-        traffic, said, quantity, _ = _left(text.split(), catalogue)
+        left, pairs = _pairs(text)
+        traffic, said, quantity, _ = _left(left.split(), catalogue)
         if quantity is not Quantity.THROUGHPUT:
             raise SentenceError(f"'{quantity.value}' belongs to a sentence; right would be traffic and direction alone")
         profile = catalogue.profile(traffic)
-        return TrafficWords(text, profile, _both_ways(said, profile))
+        _check_pairs(pairs, profile)
+        return TrafficWords(text, profile, _both_ways(said, profile), pairs)
     except SentenceError as error:
         raise SentenceError(f"'{words}': {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """Which directions a sentence has: both of a pair of ports or one, of so many pairs."""
+
+    bidirectional: bool
+    pairs: int
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one."""
+        return self.bidirectional or self.pairs > 1
+
+
+def _pairs(left: str) -> tuple[str, int]:
+    """Take ``on 2 pairs`` out of what stands before the comparison; 1 where it says none."""
+    found = list(_ON_PAIRS.finditer(left))
+    if not found:
+        return left, 1
+    if len(found) > 1:
+        raise SentenceError("says twice on how many pairs of ports; keep one")
+    number = found[0]["number"]
+    if not number.isdigit() or not 1 <= int(number) <= PAIRS:
+        raise SentenceError(f"'{found[0][0].strip()}': right would be 'on 1 pair' to 'on {PAIRS} pairs'")
+    return f"{left[: found[0].start()]} {left[found[0].end() :]}", int(number)
+
+
+def _check_pairs(pairs: int, profile: Profile) -> None:
+    if pairs > 1 and profile.own_addresses:
+        raise SentenceError(
+            f"'{profile.name}' brings its own addresses, which fit one pair of ports; right would be without"
+            f" 'on {pairs} pairs'"
+        )
 
 
 def _both_ways(said: bool | None, profile: Profile) -> bool:
@@ -154,7 +198,7 @@ def _left(words: list[str], catalogue: Catalogue) -> tuple[list[str], bool | Non
         elif catalogue.is_word(word):
             traffic.append(word)
         else:
-            known = [*catalogue.words(), "unidirectional", "bidirectional", *quantities]
+            known = [*catalogue.words(), "unidirectional", "bidirectional", "on <N> pairs", *quantities]
             near = difflib.get_close_matches(word, known, 1)
             hint = f"did you mean '{near[0]}'? " if near else ""
             raise SentenceError(f"'{word}' is not understood; {hint}known words: {', '.join(known)}")
@@ -244,11 +288,11 @@ def _read_unit(number: float, unit: str) -> Value:
     raise SentenceError(f"the unit '{unit}' is not known; {hint}known: {', '.join(known)}")
 
 
-def _scope(text: str | None, bidirectional: bool, value: Value) -> Scope:
+def _scope(text: str | None, ways: Ways, value: Value) -> Scope:
     scope = _SCOPES[text]
-    if not bidirectional:
+    if not ways.several:
         if scope is not Scope.ONE:
-            raise SentenceError(f"'{text}' fits a bidirectional sentence only")
+            raise SentenceError(f"'{text}' fits a bidirectional sentence only, or one on several pairs of ports")
         return scope
     if value.unit not in RATE_UNITS:
         if value.unit in TIMES and scope is Scope.IN_TOTAL:
@@ -256,6 +300,11 @@ def _scope(text: str | None, bidirectional: bool, value: Value) -> Scope:
         # cost has no direction; loss and times are judged on the worse direction unless they say otherwise
         return scope if scope is not Scope.ONE or value.unit is Unit.CYCLES else Scope.EACH_WAY
     if scope is Scope.ONE:
+        if ways.pairs > 1:
+            raise SentenceError(
+                f"a rate on {ways.pairs} pairs of ports must say how they count; right would be '{value} each way' (the"
+                f" worst direction) or '{value} in total' (the sum of all)"
+            )
         raise SentenceError(
             f"a bidirectional rate must say how the directions count; right would be '{value} each way' (the worse"
             f" direction) or '{value} in total' (the sum of both)"
@@ -263,10 +312,10 @@ def _scope(text: str | None, bidirectional: bool, value: Value) -> Scope:
     return scope
 
 
-def _load(text: str | None, bidirectional: bool, quantity: Quantity) -> tuple[Value | None, Scope]:
+def _load(text: str | None, ways: Ways, quantity: Quantity) -> tuple[Value | None, Scope]:
     if text is None:
         if quantity in _NEEDS_LOAD:
-            way = " each way" if bidirectional else ""
+            way = " each way" if ways.several else ""
             raise SentenceError(
                 f"'{quantity.value}' needs a load; right would be for example 'at 5 Mpps{way}' or"
                 f" 'at 50% line rate{way}'"
@@ -278,4 +327,4 @@ def _load(text: str | None, bidirectional: bool, quantity: Quantity) -> tuple[Va
     if not found:
         raise SentenceError(f"'at {text}' is not a load; right would be for example 'at 5 Mpps' or 'at 50% line rate'")
     value = _value(found["number"], found["unit"], Quantity.THROUGHPUT)
-    return value, _scope(found["scope"], bidirectional, value)
+    return value, _scope(found["scope"], ways, value)

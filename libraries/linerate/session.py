@@ -13,7 +13,7 @@ from .cards import choose
 from .control import Control
 from .errors import BenchError
 from .faults import Fault, fault_of
-from .generators.base import Generator, Probe, Way
+from .generators.base import Generator, Probe, Way, ways_of
 from .headroom import Ceilings, Headroom
 from .known_limits import KnownLimits
 from .live import LiveTraffic
@@ -46,7 +46,7 @@ class Session:
     generator: Generator | None = None
     router: Router | None = None
     recovery: Recovery = field(default_factory=Recovery, repr=False)
-    _prepared: tuple[Profile, bool, Probe | None] | None = field(default=None, repr=False)
+    _prepared: tuple[Profile, bool, Probe | None, int] | None = field(default=None, repr=False)
     _watch: RouterWatch | None = None
     _shell: Shell | None = field(default=None, repr=False)
     known_limits: KnownLimits | None = None
@@ -192,28 +192,33 @@ class Session:
 
     # -- traffic -------------------------------------------------------------------------------------------------------
 
-    def ways(self, bidirectional: bool) -> tuple[Way, ...]:
-        """The directions that a sentence uses."""
-        first, second = self.bench.facts.generator.ports
-        forward, backward = Way(first, second), Way(second, first, swapped=True)
-        return (forward, backward) if bidirectional else (forward,)
+    @property
+    def pairs(self) -> int:
+        """How many pairs of ports the bench has."""
+        return len(self.bench.facts.generator.ports) // 2
 
-    def put_traffic(self, profile: Profile, bidirectional: bool, probe: Probe | None = None) -> None:
-        """Put the profile's streams on the ports, unless they are there already: a sentence begins."""
+    def ways(self, bidirectional: bool, pairs: int = 1) -> tuple[Way, ...]:
+        """The directions that a sentence uses, pair by pair."""
+        return ways_of(self.bench.facts.generator.ports, bidirectional, pairs)
+
+    def put_traffic(self, profile: Profile, bidirectional: bool, probe: Probe | None = None, *, pairs: int = 1) -> None:
+        """Put the profile's streams on the first *pairs* pairs of ports, unless they are there: a sentence begins."""
         self.recovery.before_sentence(self)
-        if self._prepared == (profile, bidirectional, probe):
+        wanted = (profile, bidirectional, probe, pairs)
+        if self._prepared == wanted:
             return
         refuse(profile, self.router.lacking if self.router else {})
         if self.known_limits is not None:
             self.known_limits.refuse(profile, probe is not None)
         self._prepared = None
         with self.recovery.watching():
-            self._generator.prepare(profile, self.ways(bidirectional), probe)
-        self._prepared = (profile, bidirectional, probe)
+            self._generator.prepare(profile, self.ways(bidirectional, pairs), probe)
+        self._prepared = wanted
 
     def put_traffic_of(self, requirement: Requirement) -> None:
         """Put a sentence's streams on the ports, with probe frames where it speaks of latency."""
-        self.put_traffic(requirement.profile, requirement.bidirectional, self.probe_for(requirement))
+        probe = self.probe_for(requirement)
+        self.put_traffic(requirement.profile, requirement.bidirectional, probe, pairs=requirement.pairs)
 
     def probe_for(self, requirement: Requirement) -> Probe | None:
         """As many probe frames as the statistic needs in a trial, twice over, but no more than a tenth of the load."""
@@ -263,12 +268,13 @@ class Session:
         return judge(0, outcome, self.plan.testbed.tolerances(), self.bench.facts.clock_speed)
 
     def check_reachability(self) -> None:
-        """A second of slow traffic each way, before anything is judged. Raises BenchError where a way carries none.
+        """A second of slow traffic each way of every pair, before anything is judged.
 
-        Swapped cables, a wrong next hop or an unconfigured router are the bench's: they must never read as loss.
+        Raises BenchError where a way carries none. Swapped cables, a wrong next hop or an unconfigured router are the
+        bench's: they must never read as loss.
         """
         profile = self.plan.catalogue.profile(["64b"])
-        self.put_traffic(profile, bidirectional=True)
+        self.put_traffic(profile, bidirectional=True, pairs=self.pairs)
         outcome = self.measure(Load(PROBE_PPS), 1.0)
         for way in outcome.directions:
             if not way.offered:
@@ -280,9 +286,11 @@ class Session:
                     f" destination MAC of TRex's port"
                 )
 
-    def capture(self, profile: Profile, bidirectional: bool, load: Load, limit: int) -> Mapping[int, tuple[bytes, ...]]:
+    def capture(
+        self, profile: Profile, bidirectional: bool, load: Load, limit: int, pairs: int = 1
+    ) -> Mapping[int, tuple[bytes, ...]]:
         """A short trial whose received frames are looked at: port -> frames without FCS."""
-        self.put_traffic(profile, bidirectional)
+        self.put_traffic(profile, bidirectional, pairs=pairs)
         with self.recovery.watching():
             return self._generator.capture(load, 1.0, limit)
 

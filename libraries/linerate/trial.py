@@ -175,7 +175,7 @@ class Trial:
         return not any(problem.fault.spares_the_router for problem in self.problems)
 
     def loss_ratio(self, in_total: bool) -> float:
-        """Loss ratio of both directions together, or of the worse one."""
+        """Loss ratio of all directions together, or of the worst one."""
         if in_total:
             return self.lost / self.offered if self.offered else 0.0
         return max((direction.loss_ratio for direction in self.outcome.directions), default=0.0)

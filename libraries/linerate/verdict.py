@@ -133,7 +133,7 @@ def weigh_loss(goal: Goal, in_total: bool) -> Weigh:
 
 
 def forwarded_pps(trial: Trial, requirement: Requirement) -> float:
-    """Forwarding rate in frames/s as the sentence counts: of both directions together, or of the worse one."""
+    """Forwarding rate in frames/s as the sentence counts: of all directions together, or of the worst one."""
     seconds = max(trial.seconds, _HAIR)
     rates = [direction.forwarded / seconds for direction in trial.outcome.directions]
     return math.fsum(rates) if requirement.in_total else min(rates, default=0.0)

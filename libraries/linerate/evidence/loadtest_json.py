@@ -14,11 +14,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..methods.ramp import Phase, RampResult, Step
-from ..trial import DirectionCount
 from ..units import si
 from .rates import Traffic
 
-_PORTS = 2
 _HAIR = 1e-6
 """Seconds that are none, but the rounding of sums."""
 
@@ -55,9 +53,12 @@ def loadtest_json(result: RampResult, traffic: Traffic, bidirectional: bool, sim
 
 
 def _ports(steps: Sequence[Step]) -> dict[int, int]:
-    """The bench's port numbers, as 0 and 1."""
-    first: DirectionCount | None = next((way for step in steps for way in step.trial.outcome.directions), None)
-    return {} if first is None else {first.tx_port: 0, first.rx_port: 1}
+    """The bench's port numbers, as 0 and 1, and 2 and 3 where there is another pair, and so on."""
+    ways = next((step.trial.outcome.directions for step in steps if step.trial.outcome.directions), ())
+    found: dict[int, int] = {}
+    for port in (port for way in ways for port in (way.tx_port, way.rx_port)):
+        found.setdefault(port, len(found))
+    return found
 
 
 Part = tuple[Step, float]
@@ -82,7 +83,7 @@ def _seconds(steps: Sequence[Step]) -> list[list[Part]]:
 
 
 def _entry(parts: Sequence[Part], ports: dict[int, int], line_pps: float) -> dict[str, Any]:
-    sent, received = [0.0] * _PORTS, [0.0] * _PORTS
+    sent, received = [0.0] * len(ports), [0.0] * len(ports)
     whole = math.fsum(lasting for _, lasting in parts)
     for step, lasting in parts:
         for way in step.trial.outcome.directions:
@@ -97,7 +98,7 @@ def _entry(parts: Sequence[Part], ports: dict[int, int], line_pps: float) -> dic
             "tx_util": 100 * sent[port] / line_pps,
             "rx_util": 100 * received[port] / line_pps,
         }
-        for port in range(_PORTS)
+        for port in ports.values()
     }
     found["phase"] = longest.phase.value if longest.phase is not Phase.RISE else "rampup"
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,12 +34,25 @@ class GeneratorPort:
 class Way:
     """One direction through the router: frames leave ``tx_port`` and are expected at ``rx_port``.
 
-    ``swapped``: the second direction of a pair, whose addresses are swapped.
+    ``swapped``: the second direction of a pair, whose addresses are swapped. ``pair``: which pair of ports, from 0;
+    each has networks of its own.
     """
 
     tx_port: int
     rx_port: int
     swapped: bool = False
+    pair: int = 0
+
+
+def ways_of(ports: Sequence[int], bidirectional: bool, pairs: int = 1) -> tuple[Way, ...]:
+    """The directions through the first *pairs* pairs of *ports*, pair by pair."""
+    found: list[Way] = []
+    for pair in range(pairs):
+        first, second = ports[2 * pair : 2 * pair + 2]
+        found.append(Way(first, second, pair=pair))
+        if bidirectional:
+            found.append(Way(second, first, swapped=True, pair=pair))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

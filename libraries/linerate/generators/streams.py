@@ -71,10 +71,13 @@ class Stream:
 def streams(profile: Profile, way: Way, probe: Probe | None = None) -> tuple[Stream, ...]:
     """The streams that the sending port of *way* needs for *profile*: one per size or captured frame, and *probe*.
 
-    Raises ValueError for a profile whose frames cannot be probes.
+    Raises ValueError for a profile whose frames cannot be probes, or cannot go through another pair of ports.
     """
-    flows = profile.flows.reversed() if way.swapped else profile.flows
-    headers = profile.headers.reversed() if way.swapped else profile.headers
+    if way.pair and profile.own_addresses:
+        raise ValueError("these frames bring their own addresses, which fit the first pair of ports only")
+    flows, headers = profile.flows.of_pair(way.pair), profile.headers.of_pair(way.pair)
+    if way.swapped:
+        flows, headers = flows.reversed(), headers.reversed()
     variables = _variables(flows, headers)
 
     def stream(item: FrameClass, share: float, gap: float) -> Stream:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from ..requirement import Requirement
-from ..trial import Fault, Trial
+from ..trial import DirectionCount, Fault, Trial
 from ..units import Rate, si
 from ..verdict import forwarded_pps, offered_pps
 
@@ -41,7 +41,49 @@ def rate_figures(requirement: Requirement, trials: Sequence[Trial], link_bps: fl
             f"{name}_l2_bps": rate.l2_bps,
             f"{name}_percent_of_line": rate.percent,
         }
+    return found | pair_figures(requirement, telling)
+
+
+def _pairs(requirement: Requirement, trial: Trial) -> list[tuple[DirectionCount, ...]]:
+    """The directions of each pair of ports."""
+    ways = trial.outcome.directions
+    each = len(ways) // requirement.pairs
+    return [ways[start : start + each] for start in range(0, len(ways), each)] if each else []
+
+
+def pair_figures(requirement: Requirement, trials: Sequence[Trial]) -> dict[str, float]:
+    """Of each pair of ports the mean rates, both directions together, and the frames lost; of all the sums.
+
+    None where there is one pair only.
+    """
+    if requirement.pairs < 2 or not trials:
+        return {}
+    found: dict[str, float] = {}
+    rows = [(max(trial.seconds, 1e-9), _pairs(requirement, trial)) for trial in trials]
+    for number in range(requirement.pairs):
+        mine = [(seconds, pairs[number]) for seconds, pairs in rows]
+        found |= {
+            f"pair_{number + 1}_offered_pps": fmean(sum(way.offered for way in ways) / s for s, ways in mine),
+            f"pair_{number + 1}_forwarded_pps": fmean(sum(way.forwarded for way in ways) / s for s, ways in mine),
+            f"pair_{number + 1}_lost_frames": float(sum(way.lost for _, ways in mine for way in ways)),
+        }
+    for name in ("offered_pps", "forwarded_pps", "lost_frames"):
+        found[f"all_pairs_{name}"] = sum(found[f"pair_{number + 1}_{name}"] for number in range(requirement.pairs))
     return found
+
+
+def by_pair(requirement: Requirement, trials: Sequence[Trial]) -> str:
+    """What each pair of ports forwarded on average, and all together, in words; "" where there is one pair only."""
+    found = pair_figures(requirement, trials)
+    if not found:
+        return ""
+    named = []
+    for number, ways in enumerate(_pairs(requirement, trials[0]), 1):
+        ports = f"ports {ways[0].tx_port} and {ways[0].rx_port}"
+        lost = found[f"pair_{number}_lost_frames"]
+        named.append(f"{ports} {si(found[f'pair_{number}_forwarded_pps'], 'pps')} ({lost:.0f} lost)")
+    together = si(found["all_pairs_forwarded_pps"], "pps")
+    return f"; forwarded per pair: {', '.join(named)}; by all pairs together {together}"
 
 
 def by_way(trial: Trial) -> str:

@@ -11,7 +11,7 @@ from ..stats.summary import confidence_text
 from ..trial import Load, Measure
 from ..units import si
 from ..verdict import Ruling, Verdict, forwarded_pps, offered_pps, weigh_forwarding
-from .reasons import bench_reason, forwarded_by_way, rate_figures, rate_text
+from .reasons import bench_reason, by_pair, forwarded_by_way, rate_figures, rate_text
 from .sequential import Conditions, until_decided
 
 CEILING = 0.001
@@ -65,6 +65,7 @@ def saturate(
             f"forwarded {rate_text(mean, requirement, link_bps)} at {_offered_words(fmean(offered), asked)}"
             f" ({margin:+.2f} % against the threshold; {spread})"
         )
+        reason += by_pair(requirement, telling)
         if ruling is Ruling.PASS and goal.unseen(least):
             reason += f"; {goal.unseen(least)}"
         if ruling is Ruling.FAIL:

@@ -7,7 +7,7 @@ from ..requirement import Quantity, Requirement
 from ..trial import Fault, Load, Measure, Trial
 from ..units import si
 from ..verdict import Evidence, Ruling, Verdict, forwarded_pps, offered_pps, tally, weigh_loss
-from .reasons import bench_reason, by_way, percent, rate_figures, rate_text
+from .reasons import bench_reason, by_pair, by_way, percent, rate_figures, rate_text
 from .sequential import Conditions, until_decided
 
 BUSY = 90.0
@@ -46,6 +46,7 @@ def verify(
                 f", in {len(bad)} of {len(telling)} trials ({tally(trials, weigh).bad:g} s; the goal allows"
                 f" {allowed:g} s), at most {percent(worst)}"
             )
+        reason += by_pair(requirement, telling)
         if goal.whole:
             reason += f"; {sum(trial.outcome.duration for trial in telling):g} s of trials"
         unseen = goal.unseen(load.pps)
@@ -77,4 +78,5 @@ def _failure(requirement: Requirement, goal: Goal, telling: list[Trial], link_bp
     return (
         f"lost {percent(loss)} at {si(offered, 'pps')} offered{lower} (goal: {percent(goal.loss_ratio)});"
         f" forwarded {rate_text(forwarded, requirement, link_bps)}{margin}; {counted}{ways}{strained}"
+        f"{by_pair(requirement, telling)}"
     )

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ..errors import BenchError
+from ..profiles import LABEL_STEP
 from .base import Side
 from .frames import FrameKind, Frames, Lacking, mapped, mapped_network
 from .linux_ways import neighbour, route, sysctl
@@ -156,14 +157,20 @@ class LinuxFrames:
             return
         if not said["before"]:
             self._notes.append("the module mpls_router was loaded, and stays")
-        exits = dict(zip((1, 0), zip(*pairs, strict=True), strict=True))
-        both = sorted(set(exits[0]) & set(exits[1]))
+        # each pair of sides has labels of its own: those of the first direction leave by its second side
+        there, back = zip(*pairs, strict=True)
+        exits = [
+            tuple(label + index // 2 * LABEL_STEP for label in (there if index % 2 else back))
+            for index in range(len(self._sides))
+        ]
+        used = [label for labels in exits for label in dict.fromkeys(labels)]
+        both = sorted(label for label in set(used) if used.count(label) > 1)
         if both:
             raise BenchError(
-                f"label {both[0]} is among the words' 'labels' and 'labels_back', and a router sends each label one"
-                " way; right would be different ones"
+                f"label {both[0]} is among the words' 'labels' and 'labels_back'{_of_pairs(len(self._sides))}, and a"
+                " router sends each label one way; right would be different ones"
             )
-        sysctl(self._remote, limit, str(max(int(said["now"]), 1 + max(map(max, pairs)))), self._notes)
+        sysctl(self._remote, limit, str(max(int(said["now"]), 1 + max(used))), self._notes)
         for index, side in enumerate(self._sides):
             sysctl(self._remote, f"net/mpls/conf/{side.interface}/input", "1", self._notes)
             for label in dict.fromkeys(map(str, exits[index])):
@@ -186,6 +193,10 @@ class LinuxFrames:
         shown = {"route": ("ip", *family, "route", "show", wanted[0], *where)}
         before = self._remote.gather(shown, optional=("route",))["route"]
         route(self._remote, family, wanted, before, (*more, *where))
+
+
+def _of_pairs(sides: int) -> str:
+    return f" ({LABEL_STEP} more for each further pair of ports)" if sides > 2 else ""
 
 
 def _said(error: Refused) -> str:

@@ -11,7 +11,7 @@ from ..routers.base import Side
 
 @dataclass(frozen=True, slots=True)
 class GeneratorEndpoint:
-    """A TRex server. ``ports``: the two that are used, the first cabled to the first side.
+    """A TRex server. ``ports``: those that are used, in pairs, the first cabled to the first side and so on.
 
     ``client``: ``pypi``, ``from server``, a folder with the client that came with the server, or nothing (whichever the
     server takes); ``login``: to its host, where its installation is in the folder ``home`` ("" where that is to be
@@ -49,7 +49,8 @@ NO_ROUTER = RouterEndpoint("", 0, "", None, Path())
 class BenchFacts:
     """An open bench.
 
-    ``sides``: first and second; a ``peer_mac`` of "" is to be taken from the generator's port once that is known.
+    ``sides``: one for each of the generator's ports, in their order; a ``peer_mac`` of "" is to be taken from the
+    generator's port once that is known.
     ``link_bps``: bit/s of each port. ``clock_speed``: seconds of the bench's clock per second of the wall.
     ``simulated``: no real frames, everything measured is to be marked so. ``label``: for reports, one line.
     ``runtime``: the folder of this run's keys and logs, gone when the bench is closed; None where nothing was started.
@@ -57,7 +58,7 @@ class BenchFacts:
 
     generator: GeneratorEndpoint
     router: RouterEndpoint
-    sides: tuple[Side, Side]
+    sides: tuple[Side, ...]
     link_bps: float
     label: str
     clock_speed: float = 1.0

@@ -26,9 +26,9 @@ UNUSED = "02:00:00:00:00:00"
 def hardware_facts(testbed: HardwareSettings, platform: Platform, software: str) -> BenchFacts:
     """A bench that is there already: facts from its file."""
     generator, router = testbed.generator, testbed.router
-    first, second = (
+    sides = tuple(
         Side(interface, side.address, side.peer, side.peer_mac or "", side.network)
-        for interface, side in zip(platform.software[software].interfaces, testbed.sides, strict=False)
+        for interface, side in zip(platform.software[software].interfaces, testbed.cabled_sides, strict=False)
     )
     return BenchFacts(
         generator=GeneratorEndpoint(
@@ -50,7 +50,7 @@ def hardware_facts(testbed: HardwareSettings, platform: Platform, software: str)
             router.password_from,
             router.sudo,
         ),
-        sides=(first, second),
+        sides=sides,
         link_bps=platform.link_bps,
         label=f"{platform.description}, {software}, on {testbed.testbed}",
     )
@@ -60,7 +60,7 @@ class HardwareBench:
     """A bench that is there but for its TRex server, which is started. Raises BenchError, ConfigError."""
 
     def __init__(self, settings: HardwareSettings, platform: Platform, software: str, lease: Lease) -> None:
-        self._generator, self._sides, self._lease = settings.generator, settings.sides, lease
+        self._generator, self._sides, self._lease = settings.generator, settings.cabled_sides, lease
         self._facts = replace(hardware_facts(settings, platform, software), runtime=lease.folder)
 
     def plan(self) -> Plan:
@@ -77,7 +77,7 @@ class HardwareBench:
         return self._facts
 
 
-def order(generator: GeneratorSettings, sides: tuple[SideSettings, SideSettings]) -> Order:
+def order(generator: GeneratorSettings, sides: tuple[SideSettings, ...]) -> Order:
     """What to start, as the testbed's file says. Raises ConfigError."""
     start = generator.start
     if start is None or generator.trex_home is None:
@@ -112,9 +112,9 @@ def order(generator: GeneratorSettings, sides: tuple[SideSettings, SideSettings]
 
 
 def _port_infos(
-    generator: GeneratorSettings, start: StartSettings, sides: tuple[SideSettings, SideSettings]
+    generator: GeneratorSettings, start: StartSettings, sides: tuple[SideSettings, ...]
 ) -> tuple[PortInfo, ...]:
-    """Of every interface: the sides' addresses for the two ports in use, what ``ports`` says for each."""
+    """Of every interface: the sides' addresses for the ports in use, what ``ports`` says for each."""
     found = []
     said = start.ports or tuple(PortSettings() for _ in start.interfaces)
     cabled = dict(zip(generator.ports, sides, strict=True))

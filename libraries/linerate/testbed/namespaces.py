@@ -1,4 +1,4 @@
-"""The ``netns`` testbed's cabling, as data: two network namespaces, two veth pairs, and how to undo them.
+"""The ``netns`` testbed's cabling, as data: two network namespaces, a veth pair for each port, and how to undo them.
 
     generator namespace            router namespace
     port0  100.65.1.2  ==========  eth0  (100.65.1.1/24, towards 16.0.0.0/8)
@@ -74,10 +74,11 @@ class Topology:
     teardown: tuple[Command, ...]
 
 
-def plan(tag: str, router_interfaces: tuple[str, str] = ("eth0", "eth1"), *, bypass: bool = False) -> Topology:
+def plan(tag: str, router_interfaces: tuple[str, ...] = ("eth0", "eth1"), *, bypass: bool = False) -> Topology:
     """The testbed of the run *tag* (letters, digits, hyphens). Raises ConfigError for a name the kernel cannot hold.
 
-    *bypass*: no router namespace; ``port0`` and ``port1`` are the two ends of one veth pair.
+    A port and a cable for each of *router_interfaces*, an even number. *bypass*: no router namespace; ``port0`` and
+    ``port1`` are the two ends of one veth pair, and so are those of each further pair.
     """
     if not TAG.fullmatch(tag):
         raise ConfigError(f"'{tag}' cannot name namespaces; right would be up to 36 letters, digits and hyphens")
@@ -85,25 +86,27 @@ def plan(tag: str, router_interfaces: tuple[str, str] = ("eth0", "eth1"), *, byp
         if not _INTERFACE.fullmatch(name):
             raise ConfigError(f"'{name}' is no interface name; right would be up to 15 letters, digits, '.', '_', '-'")
     if len(set(router_interfaces)) != len(router_interfaces):
-        raise ConfigError(f"both cables would end at the router's interface '{router_interfaces[0]}'; name two")
+        twice = next(name for name in router_interfaces if router_interfaces.count(name) > 1)
+        raise ConfigError(f"two cables would end at the router's interface '{twice}'; name each once")
     generator, router = f"{PREFIX}{tag}-gen", f"{PREFIX}{tag}-dut"
     cables = tuple(
         Cable(
             index=index,
             port=f"port{index}",
-            port_mac=f"02:6c:72:00:01:0{index}",
+            port_mac=f"02:6c:72:00:01:{index:02x}",
             port_ipv4=f"100.65.{index + 1}.2",
             router_interface=name,
-            router_mac=f"02:6c:72:00:02:0{index}",
+            router_mac=f"02:6c:72:00:02:{index:02x}",
             router_ipv4=f"100.65.{index + 1}.1",
             prefix_length=24,
-            network=network,
+            network=f"{(48 if index % 2 else 16) + index // 2}.0.0.0/8",
         )
-        for index, (name, network) in enumerate(zip(router_interfaces, ("16.0.0.0/8", "48.0.0.0/8"), strict=True))
+        for index, name in enumerate(router_interfaces)
     )
     if bypass:
-        ends = (*_namespace(generator), *_loop(cables[0], cables[1], generator))
-        return Topology(generator, router, cables, ends, _teardown(generator))
+        loops = [command for pair in zip(cables[::2], cables[1::2], strict=True) for command in _loop(*pair, generator)]
+        ends = (*_namespace(generator), *loops)
+        return Topology(generator, router, cables, tuple(ends), _teardown(generator))
     setup = [command for name in (generator, router) for command in _namespace(name)]
     setup += [command for cable in cables for command in _cable(cable, generator, router)]
     return Topology(generator, router, cables, tuple(setup), _teardown(generator, router))

@@ -57,14 +57,15 @@ class NetnsBench:
         self._link_bps = parse_link_speed(settings.port_speed or platform.port_speed)
         self._label = f"{platform.description}, {software}, in network namespaces of this machine"
         tag = lease.folder.name
-        interfaces = (chosen.interfaces[0], chosen.interfaces[1])
+        self._ports = range(2 * settings.pairs)
+        interfaces = chosen.interfaces[: len(self._ports)]
         self._topology = namespaces.plan(tag, interfaces, bypass=bypass)
         self._ssh = None if bypass else sshd.prepare(lease.folder / "ssh", self._topology.router)
-        self._sides = (self._side(0), self._side(1))
+        self._sides = tuple(map(self._side, self._ports))
         self._home = home_of_trex(settings.testbed) if settings.generator == "trex" else None
 
     def _side(self, index: int) -> Side:
-        side, cable = self._settings.sides[index], self._topology.cables[index]
+        side, cable = self._settings.cabled_sides[index], self._topology.cables[index]
         mac = side.peer_mac or cable.port_mac
         return Side(cable.router_interface, side.address, side.peer, mac, side.network)
 
@@ -117,8 +118,8 @@ class NetnsBench:
         """A real server on the same cables. It asks nobody for MAC addresses: they are known, and it starts sooner."""
         cables, tag = self._topology.cables, self._lease.folder.name
         beyond = [cable.router_mac for cable in cables]
-        if self._ssh is None:  # one cable from port to port
-            beyond = [cable.port_mac for cable in reversed(cables)]
+        if self._ssh is None:  # one cable from port to port of each pair
+            beyond = [cables[cable.index ^ 1].port_mac for cable in cables]
         prefix = f"linerate-{tag}"
         config = TrexConfig(
             interfaces=tuple(cable.port for cable in cables),
@@ -150,7 +151,7 @@ class NetnsBench:
         # a server of today wants the client that it ships
         client = self._settings.client if self._home is None or self._settings.client != PYPI else str(self._home)
         return BenchFacts(
-            generator=GeneratorEndpoint(HOST, server["rpc_port"], server["pub_port"], client=client),
+            generator=GeneratorEndpoint(HOST, server["rpc_port"], server["pub_port"], tuple(self._ports), client),
             router=RouterEndpoint(ssh.host, ssh.port, ssh.user, ssh.client_key, ssh.known_hosts) if ssh else NO_ROUTER,
             sides=self._sides,
             link_bps=self._link_bps,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+import itertools
 import os
 import re
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from ..errors import ConfigError
 from ..faults import Fault
 from ..noise import Noise
 from ..platforms import named_file
+from ..profiles import PAIRS
 from ..routers.frames import FrameKind
 from ..trial import Tolerance
 from ..units import parse_link_speed
@@ -27,6 +29,7 @@ _HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Ratio = Annotated[float, Field(ge=0, lt=1)]
+Pairs = Annotated[int, Field(ge=1, le=PAIRS)]
 TcpPort = Annotated[int, Field(ge=1, le=65535)]
 
 
@@ -76,6 +79,17 @@ class SideSettings(Config):
         return self
 
 
+def default_side(index: int) -> SideSettings:
+    """Side *index*, from 0, of a testbed that does not say otherwise.
+
+    A link of its own in 100.65.0.0/16, and behind it the addresses that traffic of its pair of ports has: 16.0.0.0/8
+    and 48.0.0.0/8 for the first one, one further for each one after that (:data:`..profiles.PAIR_STEP`).
+    """
+    pair, second = divmod(index, 2)
+    link, behind = f"100.65.{index + 1}", (48 if second else 16) + pair
+    return SideSettings(address=f"{link}.1/24", peer=f"{link}.2", network=f"{behind}.0.0.0/8")
+
+
 class ToleranceSettings(Config):
     """How far a trial may be from what was asked; what is not named keeps the default of :class:`Tolerance`."""
 
@@ -87,6 +101,7 @@ class ToleranceSettings(Config):
 class CommonSettings(Config):
     """What every testbed says.
 
+    ``sides`` of the router, one for each port of the generator, in their order; default :func:`default_side`.
     ``prepare``: whether addresses, neighbours and routes are put on the router (``configure``, undone afterwards) or
     are there already (``none``). ``maximum_load_percent``: the generator's ceiling in per cent
     of line rate, the load of "forwards … at maximum offered load". ``warm_up`` in s; None leaves it to the goal.
@@ -96,10 +111,7 @@ class CommonSettings(Config):
 
     testbed: str
     description: str = ""
-    sides: tuple[SideSettings, SideSettings] = (
-        SideSettings(address="100.65.1.1/24", peer="100.65.1.2", network="16.0.0.0/8"),
-        SideSettings(address="100.65.2.1/24", peer="100.65.2.2", network="48.0.0.0/8"),
-    )
+    sides: tuple[SideSettings, ...] | None = None
     prepare: Literal["configure", "none"] = "configure"
     set_up: tuple[FrameKind, ...] = ()
     maximum_load_percent: Annotated[float, Field(gt=0, le=100)] = 97.0
@@ -108,14 +120,27 @@ class CommonSettings(Config):
 
     @field_validator("sides")
     @classmethod
-    def _apart(cls, value: tuple[SideSettings, SideSettings]) -> tuple[SideSettings, SideSettings]:
+    def _apart(cls, value: tuple[SideSettings, ...] | None) -> tuple[SideSettings, ...] | None:
+        if value is None:
+            return None
         for what in ("address", "network"):
-            first, second = (ipaddress.IPv4Interface(getattr(side, what)).network for side in value)
-            if first.overlaps(second):
-                raise ValueError(
-                    f"the two sides' {what}es overlap ({first} and {second})".replace("networkes", "networks")
-                )
+            networks = [ipaddress.IPv4Interface(getattr(side, what)).network for side in value]
+            for first, second in itertools.combinations(networks, 2):
+                if first.overlaps(second):
+                    raise ValueError(
+                        f"two sides' {what}es overlap ({first} and {second})".replace("networkes", "networks")
+                    )
         return value
+
+    @property
+    def pair_count(self) -> int:
+        """How many pairs of the generator's ports are cabled to the router."""
+        return 1
+
+    @property
+    def cabled_sides(self) -> tuple[SideSettings, ...]:
+        """One for each port in their order: as the file says them, or as they are unless it does."""
+        return tuple(map(default_side, range(2 * self.pair_count))) if self.sides is None else self.sides
 
     def tolerances(self) -> Tolerance:
         """The tolerance of trials on this bench."""
@@ -126,11 +151,13 @@ class CommonSettings(Config):
 class SimulatedSettings(CommonSettings):
     """A forwarding model behind an embedded TRex server. ``clock_speed``: seconds of its clock per second of the wall.
 
-    ``noise``: what differs from trial to trial (:class:`..noise.Noise`), drawn from ``seed``; None: nothing does.
-    ``rx_queues`` per port: default the platform's. What it is ``set_up`` for goes the way of the IPv4 routes.
+    ``pairs`` of ports: the platform's interfaces in their order. ``noise``: what differs from trial to trial
+    (:class:`..noise.Noise`), drawn from ``seed``; None: nothing does. ``rx_queues`` per port: default the platform's.
+    What it is ``set_up`` for goes the way of the IPv4 routes.
     """
 
     kind: Literal["simulated"]
+    pairs: Pairs = 1
     client: str = "pypi"
     """How the server is driven: as a :class:`GeneratorSettings` says."""
     clock_speed: Annotated[float, Field(ge=1, le=1000)] = 20.0
@@ -140,20 +167,32 @@ class SimulatedSettings(CommonSettings):
     faults: tuple[Fault, ...] = ()
     """What shall go wrong, in any order."""
 
+    @property
+    def pair_count(self) -> int:
+        """As the file says."""
+        return self.pairs
+
 
 class NetnsSettings(CommonSettings):
     """Real frames between network namespaces here. ``port_speed``: what the ports claim; default the platform's.
+    ``pairs`` of ports, to the platform's interfaces in their order.
 
     ``set_up``: everything, for nobody else could have set up a router that did not exist before.
     ``generator``: the ``embedded`` server, or a real ``trex``, of the installation that TREX_HOME names.
     """
 
     kind: Literal["netns"]
+    pairs: Pairs = 1
     generator: Literal["embedded", "trex"] = "embedded"
     client: str = "pypi"
     """How the server is driven: as a :class:`GeneratorSettings` says."""
     set_up: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
     port_speed: str | None = None
+
+    @property
+    def pair_count(self) -> int:
+        """As the file says."""
+        return self.pairs
 
     @field_validator("port_speed")
     @classmethod
@@ -192,8 +231,9 @@ class LoginSettings(Config):
 
 
 class GeneratorSettings(Config):
-    """A TRex server. ``client``: ``pypi``, ``from server`` or a folder with the client that came with the server.
+    """A TRex server. ``ports``: those that are used, in pairs, each cabled to the side of its place.
 
+    ``client``: ``pypi``, ``from server`` or a folder with the client that came with the server.
     Nothing for the PyPI client where the server takes it, else the server's own, copied from its host through ``ssh``
     out of ``trex_home``, the folder of its installation there (nothing: the one whose server runs).
     ``force``: take the ports even while another user owns them. ``start``: nothing for a server that runs already;
@@ -205,7 +245,10 @@ class GeneratorSettings(Config):
     address: str
     sync_port: TcpPort = 4501
     async_port: TcpPort = 4500
-    ports: tuple[Annotated[int, Field(ge=0, le=255)], Annotated[int, Field(ge=0, le=255)]] = (0, 1)
+    ports: Annotated[tuple[Annotated[int, Field(ge=0, le=255)], ...], Field(min_length=2, max_length=2 * PAIRS)] = (
+        0,
+        1,
+    )
     client: str = ""
     ssh: LoginSettings | None = None
     trex_home: str | None = None
@@ -225,9 +268,9 @@ class GeneratorSettings(Config):
 
     @field_validator("ports")
     @classmethod
-    def _two(cls, value: tuple[int, int]) -> tuple[int, int]:
-        if value[0] == value[1]:
-            raise ValueError("must be two different ports, the first cabled to the first side")
+    def _in_pairs(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if len(value) % 2 or len(set(value)) < len(value):
+            raise ValueError("must be pairs of different ports, the first cabled to the first side, and so on")
         return value
 
     @field_validator("trex_home")
@@ -280,6 +323,11 @@ class HardwareSettings(CommonSettings):
     generator: GeneratorSettings
     router: RouterSettings
 
+    @property
+    def pair_count(self) -> int:
+        """As many as the generator's ports say."""
+        return len(self.generator.ports) // 2
+
     @model_validator(mode="after")
     def _somebody_sets_up(self) -> HardwareSettings:
         if self.set_up and self.prepare == "none":
@@ -312,6 +360,13 @@ def read_testbed(folder: Path, name: str) -> Testbed:
         line = lines.get(("testbed",))
         raise ConfigError(
             f"says 'testbed: {found.testbed}'; in a file of this name right would be '{name}'", path, line
+        )
+    if len(found.cabled_sides) != 2 * found.pair_count:
+        raise ConfigError(
+            f"'sides' are {len(found.cabled_sides)}, and the generator's ports are {2 * found.pair_count}; right would be"
+            " one side for each port, in the order of the ports",
+            path,
+            lines.get(("sides",)),
         )
     return _with_paths(found, path.parent)
 

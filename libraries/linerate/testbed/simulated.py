@@ -92,14 +92,16 @@ class SimulatedBench:
             write_known_hosts(known_hosts, HOST, shells["port"], shells["host_key"])
             router = RouterEndpoint(HOST, shells["port"], USER, self._client.path, known_hosts, sudo=True)
         interfaces = self._platform.software[self._software].interfaces
-        first, second = (
+        sides = tuple(
             Side(interface, side.address, side.peer, side.peer_mac or port["mac"], side.network)
-            for interface, side, port in zip(interfaces, self._settings.sides, server["ports"], strict=False)
+            for interface, side, port in zip(interfaces, self._settings.cabled_sides, server["ports"], strict=False)
         )
         return BenchFacts(
-            generator=GeneratorEndpoint(HOST, server["rpc_port"], server["pub_port"], client=self._settings.client),
+            generator=GeneratorEndpoint(
+                HOST, server["rpc_port"], server["pub_port"], tuple(range(len(sides))), self._settings.client
+            ),
             router=router,
-            sides=(first, second),
+            sides=sides,
             link_bps=self._platform.link_bps,
             label=f"{self._platform.description}, {self._software}",
             clock_speed=self._settings.clock_speed,
