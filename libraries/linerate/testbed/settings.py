@@ -323,6 +323,16 @@ class HardwareSettings(CommonSettings):
     generator: GeneratorSettings
     router: RouterSettings
 
+    @field_validator("generator", mode="before")
+    @classmethod
+    def _one_server(cls, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            raise ValueError(
+                "several TRex servers are not supported; right would be one server, whose 'ports' are all cabled to the"
+                " router"
+            )
+        return value
+
     @property
     def pair_count(self) -> int:
         """As many as the generator's ports say."""
