@@ -373,8 +373,8 @@ def read_testbed(folder: Path, name: str) -> Testbed:
         )
     if len(found.cabled_sides) != 2 * found.pair_count:
         raise ConfigError(
-            f"'sides' are {len(found.cabled_sides)}, and the generator's ports are {2 * found.pair_count}; right would be"
-            " one side for each port, in the order of the ports",
+            f"'sides' are {len(found.cabled_sides)}, and the generator's ports are {2 * found.pair_count}; right would"
+            " be one side for each port, in the order of the ports",
             path,
             lines.get(("sides",)),
         )
