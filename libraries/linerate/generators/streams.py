@@ -89,8 +89,7 @@ def streams(profile: Profile, way: Way, probe: Probe | None = None) -> tuple[Str
     found = [stream(item, share, round(GAP * index, 6)) for index, (item, share) in enumerate(profile.shares())]
     if probe is not None:
         # of the commonest size, and in the same flows: it waits in the same queues
-        commonest = max(profile.shares(), key=lambda row: row[1])[0]
-        item = FrameClass(probe_size(profile, commonest))
+        item = FrameClass(probe_size(profile, commonest(profile)))
         found.append(replace(stream(item, 0.0, 0.0), group=probe_group(way), pps=probe.pps))
     return tuple(found)
 
@@ -112,6 +111,11 @@ def bursts(profile: Profile, way: Way, frames: int) -> tuple[Stream, ...]:
 def probe_group(way: Way) -> int:
     """Number of the packet group of the probe frames of *way*."""
     return way.tx_port + 1
+
+
+def commonest(profile: Profile) -> FrameClass:
+    """The frames that there are most of."""
+    return max(profile.shares(), key=lambda row: row[1])[0]
 
 
 def probe_size(profile: Profile, frame: FrameClass) -> int:

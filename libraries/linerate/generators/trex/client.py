@@ -43,7 +43,7 @@ class Session(UnderWay):
     def command(self, name: str) -> Callable[..., Any]:
         """The command called *name*. Raises Refusal."""
         known = (
-            *("connect", "acquire", "ports", "prepare", "stop", "release"),
+            *("connect", "acquire", "ports", "prepare", "rates", "stop", "release"),
             *("trial", "capture", "burst", "begin", "change", "watch", "finish"),
         )
         if name not in known:
@@ -130,6 +130,17 @@ class Session(UnderWay):
         self._streams = dict(streams)
         link.streams(self._held, {int(port): items for port, items in streams.items()})
         return {}
+
+    def rates(self, ports: list[int]) -> dict[str, dict[str, float]]:
+        """What the server says that the streams of each port amount to, as :func:`.layers.check_layers` takes it."""
+        link = self._connected()
+        found: dict[str, dict[str, float]] = {}
+        for port in ports:
+            told = link.rates(port)
+            names = ("pps", "bps_l1", "bps_l2", "line_util")
+            rate = {name: float(told[f"max_{name}"]) for name in names}
+            found[str(port)] = {**rate, "speed_bps": float(link.facts(port)["speed_bps"])}
+        return found
 
     def trial(
         self,

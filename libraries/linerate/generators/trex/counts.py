@@ -28,7 +28,8 @@ def outcome(
     Readings: ``cpu_util`` per cent, the busiest that the generator as a whole or a sending port's cores were while
     sending (in a trial of less than 0.5 s of the wall: right after); ``rx_cpu_util`` per cent, after sending;
     ``queue_full`` times that a transmit queue was full, which is no fault as long as all frames were sent;
-    ``ierrors`` frames that receiving ports got with errors or missed; ``drain`` s of the bench's clock.
+    ``ierrors`` frames that receiving ports got with errors or missed, ``oerrors`` that sending ports failed to send;
+    ``drain`` s of the bench's clock.
     """
     before, after = answer["before"], answer["after"]
     least, most = (float(value) * clock_speed for value in answer["elapsed"])
@@ -54,8 +55,9 @@ def outcome(
         )
         for way in ways
     )
+    unsent = {way.tx_port: difference(way.tx_port, "oerrors") for way in ways}
     for way in ways:
-        if failed := difference(way.tx_port, "oerrors"):
+        if failed := unsent[way.tx_port]:
             problems.append(Problem(Fault.GENERATOR, f"port {way.tx_port} failed to send {failed} frames"))
     missed = [difference(way.rx_port, "ierrors") for way in ways]
     if any(missed) and all(item.lost <= count for item, count in zip(directions, missed, strict=True)):
@@ -79,6 +81,7 @@ def outcome(
             "rx_cpu_util": float(answer["rx_cpu_util"]),
             "elapsed_uncertainty": max(elapsed - least, most - elapsed),
             "ierrors": float(sum(missed)),
+            "oerrors": float(sum(unsent.values())),
             "queue_full": max(0.0, queue_full),
             "drain": float(answer["drained"]) * clock_speed,
         },

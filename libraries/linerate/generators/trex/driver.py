@@ -19,10 +19,11 @@ from ...step_down import StepDown
 from ...trial import Load, Outcome
 from ..base import GeneratorPort, Probe, Way
 from ..steal import Ticks
-from ..streams import bursts, probe_group, streams
+from ..streams import bursts, commonest, probe_group, probe_size, streams
 from .choice import PYPI, Fetch, choose, mismatch
 from .counts import outcome
 from .held import Note, note, notes
+from .layers import check_layers, line_use
 from .live import TrexLive, step_down
 from .probe import Server, ask, listens
 from .process import ClientError, ClientProcess
@@ -82,6 +83,7 @@ class TrexGenerator:
         self._ways: tuple[Way, ...] = ()
         self._profile: Profile | None = None
         self._groups: dict[str, int] = {}
+        self._speeds: dict[int, float] = {}
         self._versions: dict[str, str] = {}
         self._handlers: dict[str, str] = {}
         self._note: Note | None = None
@@ -210,6 +212,9 @@ class TrexGenerator:
         except ValueError as error:
             raise BenchError(f"{profile.name}: {error}") from None
         self._ask("prepare", streams=data)
+        said = self._ask("rates", ports=[way.tx_port for way in ways])
+        check_layers(profile, said, (probe, _probe_bytes(profile)) if probe else None)
+        self._speeds = {int(port): rate["speed_bps"] for port, rate in said.items()}
         self._ways, self._profile = ways, profile
         self._groups = {str(way.tx_port): probe_group(way) for way in ways} if probe else {}
 
@@ -218,7 +223,10 @@ class TrexGenerator:
         before = Ticks.read()
         answer = self._ask("trial", self._trial_limit(duration), **self._trial(load, duration))
         found = outcome(answer, load, duration, self._ways, self.settings.clock_speed)
-        return replace(found, readings={**found.readings, "cpu_steal": Ticks.read().steal_since(before)})
+        readings = {**found.readings, "cpu_steal": Ticks.read().steal_since(before)}
+        if (used := line_use(found, self._speeds)) is not None:
+            readings["tx_line_use"] = used
+        return replace(found, readings=readings)
 
     def burst(self, frames: int, pps: float) -> Outcome:
         """*frames* frames from each sending port at *pps*, by TRex's single bursts. Raises BenchError."""
@@ -318,6 +326,10 @@ class TrexGenerator:
                 # each server draws its own; the client's requests carry that of the server it met
                 raise BenchError(f"the TRex server at {where} was started again meanwhile: {error}") from error
             raise BenchError(f"the TRex server at {where}, asked to {command}: {error}") from error
+
+
+def _probe_bytes(profile: Profile) -> int:
+    return probe_size(profile, commonest(profile))
 
 
 def _named(owners: Mapping[int, str]) -> str:

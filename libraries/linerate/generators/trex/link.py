@@ -57,6 +57,10 @@ class Link(Protocol):
         """Replace all streams of *ports* by *items*: :class:`linerate.generators.streams.Stream` as data."""
         ...
 
+    def rates(self, port: int) -> Mapping[str, Any]:
+        """What the server says that the streams of *port* amount to without a multiplier (``rate`` of ``validate``)."""
+        ...
+
     def start(self, rates: Mapping[int, float], duration: float) -> float:
         """Let all ports of *rates* (frames/s) begin together; the moment of the answer (``time.monotonic()``).
 

@@ -146,6 +146,11 @@ class OfficialLink:
                 batch.append(("add_stream", {**self._mine(port), "stream_id": number, "stream": stream}))
             self._ask_all(batch)
 
+    def rates(self, port: int) -> Mapping[str, Any]:
+        """The streams of *port* in frames/s and bit/s."""
+        found: dict[str, Any] = self._ask("validate", **self._mine(port))["rate"]
+        return found
+
     def start(self, rates: Mapping[int, float], duration: float) -> float:
         """Start all ports by one message, so that they begin together; the moment of the answer."""
         batch = [

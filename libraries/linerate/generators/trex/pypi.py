@@ -144,6 +144,14 @@ class PypiLink:
         for port, rows in items.items():
             self._client.add_streams([build_stream(self._loaded, item) for item in rows], ports=[port])
 
+    def rates(self, port: int) -> Mapping[str, Any]:
+        """The streams of *port* in frames/s and bit/s."""
+        found = self._client.ports[port]
+        answer = found.transmit("validate", {"handler": found.handler, "port_id": port})
+        self._good(answer)
+        rate: dict[str, Any] = answer.data()["rate"]
+        return rate
+
     def start(self, rates: Mapping[int, float], duration: float) -> float:
         """Start all ports by one message, so that they begin together; the moment of the answer."""
         client, batch = self._client, []

@@ -1,0 +1,66 @@
+"""Does the server count bits as we do? What it says of the streams on a port (``validate``), held against the profile.
+
+A rate in frames/s is asked for; per cent of line rate and bit/s are derived from it by the frames' sizes. Where TRex
+saw other sizes on L1 or L2 in the very same streams, every such figure would be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...errors import BenchError
+from ...profiles import Profile
+from ...trial import Outcome
+from ...units import OVERHEAD, Layer, bits
+from ..base import Probe
+
+APART = 1e-3
+"""Ratio by which figures of the same streams may differ: TRex takes 9.999 Gbit/s for the line of a port of 10."""
+
+
+def check_layers(profile: Profile, said: Mapping[str, Mapping[str, Any]], probe: tuple[Probe, int] | None) -> None:
+    """Raise BenchError where the server counts the bits of *profile* otherwise.
+
+    *said*: by port number, ``pps``, ``bps_l1``, ``bps_l2`` and ``line_util`` (per cent) of the port's streams without
+    a multiplier, and its ``speed_bps``; empty for a port of which the server told nothing. *probe*: probe frames beside
+    one frame/s of the profile, and their size in bytes with FCS.
+    """
+    for port, rate in said.items():
+        if not rate or not rate["pps"]:
+            continue
+        for name, layer in (("bps_l1", Layer.L1), ("bps_l2", Layer.L2)):
+            right, told = _mean_bits(profile, layer, probe), rate[name] / rate["pps"]
+            if abs(told - right) > APART * right:
+                raise BenchError(
+                    f"the TRex server counts {told:.6g} bits per frame of '{profile.name}' at port {port} on"
+                    f" {layer.name}, and they are {right:.6g}: rates in per cent of line rate or bit/s would be"
+                    " something else to it than to the sentence; right would be a TRex that counts preamble, gap and"
+                    " FCS"
+                )
+        speed, used = rate["speed_bps"], rate["line_util"] / 100
+        if speed and used and abs(rate["bps_l1"] / used - speed) > APART * speed:
+            raise BenchError(
+                f"the TRex server takes {rate['bps_l1'] / used / 1e9:.6g} Gbit/s for the line of port {port}, and says"
+                f" that the port runs at {speed / 1e9:g}; look at its speed ('port_bandwidth_gb' in trex_cfg.yaml)"
+            )
+
+
+def line_use(outcome: Outcome, speeds: Mapping[int, float]) -> float | None:
+    """How much of its line the busiest sending port used, in per cent of L1, by its counters of frames and bytes.
+
+    *speeds* in bit/s by port number; None where none of them is known.
+    """
+    used = [
+        100 * 8 * (way.offered_bytes + OVERHEAD * way.offered) / max(outcome.elapsed, 1e-9) / speed
+        for way in outcome.directions
+        if (speed := speeds.get(way.tx_port))
+    ]
+    return max(used, default=None)
+
+
+def _mean_bits(profile: Profile, layer: Layer, probe: tuple[Probe, int] | None) -> float:
+    if probe is None:
+        return profile.bits(layer)
+    found, size = probe
+    return (profile.bits(layer) + found.pps * bits(size, layer)) / (1 + found.pps)
