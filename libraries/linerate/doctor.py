@@ -153,6 +153,8 @@ def _generator(session: Session) -> Iterator[Check]:
 
 def _port(session: Session, port: GeneratorPort) -> Check:
     name, speed = f"port {port.index}", f"{port.speed_bps / 1e9:g} Gbit/s"
+    if not port.link_up and session.plan.testbed.prepare == "configure":
+        return warning(name, "has no link; check the cable, unless the router takes its interface up for a run only")
     if not port.link_up:
         return wrong(name, "has no link; check the cable and the router's port")
     if port.speed_bps and abs(port.speed_bps - session.link_bps) > 0.01 * session.link_bps:

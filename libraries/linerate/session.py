@@ -6,6 +6,7 @@ The keyword libraries call it step by step, so that every step shows in Robot's 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -33,6 +34,10 @@ from .trial import Load, Outcome, Trial, judge
 RESET_LIMIT = 10.0
 """Seconds that a command which restarts the router may take to say so."""
 
+LINK_LIMIT, LINK_LOOK = 15.0, 0.1
+"""Seconds that links may take to come up once the router's interfaces are (IEEE 802.3 28: some seconds of negotiation),
+and between two looks at them."""
+
 PROBE_PPS = 1000.0
 """Frames/s each way that must come back before anything is judged."""
 
@@ -49,6 +54,9 @@ class Session:
     _prepared: tuple[Profile, bool, Probe | None, int] | None = field(default=None, repr=False)
     _watch: RouterWatch | None = None
     _shell: Shell | None = field(default=None, repr=False)
+    bypassed: bool = False
+    """Whether there is no router between the generator's ports."""
+
     known_limits: KnownLimits | None = None
     """What is published of the generator's card; None before it is connected."""
     _versions: Mapping[str, str] = field(default_factory=dict)
@@ -57,7 +65,8 @@ class Session:
     def start(cls, plan: Plan, bypass: bool = False) -> Session:
         """Start what the testbed consists of; *bypass*: without its router. Raises BenchError."""
         file = plan.project.platforms / f"{plan.platform.platform}.yaml"
-        return cls(plan, open_bench(plan.testbed, plan.platform, plan.software_name, platform_file=file, bypass=bypass))
+        bench = open_bench(plan.testbed, plan.platform, plan.software_name, platform_file=file, bypass=bypass)
+        return cls(plan, bench, bypassed=bypass)
 
     @property
     def link_bps(self) -> float:
@@ -70,9 +79,13 @@ class Session:
         return self.bench.facts.simulated
 
     def connect_generator(self, connect: Callable[[Bench], Generator]) -> None:
-        """Take the generator's ports, and check that they are what the platform says."""
+        """Take the generator's ports, and check that they are what the platform says.
+
+        A router that is yet to be configured may have its interfaces down, and with them the generator's links: these
+        are looked at once it is.
+        """
         self.generator = connect(self.bench)
-        self._check_ports()
+        self._check_ports(linked=self.bypassed or self.plan.testbed.prepare == "none")
 
     def reconnect_generator(self) -> None:
         """A new connection in place of one that failed, with no streams yet. Raises BenchError."""
@@ -80,11 +93,20 @@ class Session:
         self._generator.reconnect()
         self._check_ports()
 
-    def _check_ports(self) -> None:
+    def _await_links(self) -> None:
+        """Wait until every port of the generator has its link, LINK_LIMIT s at most. Raises BenchError."""
+        limit = time.monotonic() + LINK_LIMIT
+        while not all(port.link_up for port in self._generator.ports) and time.monotonic() < limit:
+            time.sleep(LINK_LOOK)
+        self._check_ports()
+
+    def _check_ports(self, linked: bool = True) -> None:
         ports, server = self._generator.ports, self._generator.versions.get("server")
         choice = choose(self.plan.cards, ports, self.plan.card)
         self.known_limits = KnownLimits.of(choice, ports, self.link_bps, server)
         for port in ports:
+            if not port.link_up and not linked:
+                continue
             if not port.link_up:
                 raise BenchError(
                     f"the generator's port {port.index} has no link; check the cable and the router's port"
@@ -131,10 +153,14 @@ class Session:
         return {"prepare": self.plan.testbed.prepare, "sides": sides, "notes": notes}
 
     def configure_router(self) -> None:
-        """Addresses, static neighbours and routes, unless the testbed says that it is configured already."""
+        """Addresses, static neighbours and routes, unless the testbed says that it is configured already.
+
+        Raises BenchError, also where a link does not come up then.
+        """
         self.configuring()()
         if self.plan.testbed.prepare == "configure":
             self.router_watch.configured()
+            self._await_links()
 
     def configuring(self) -> Callable[[], None]:
         """What :meth:`configure_router` does on the router, to be done when it is there; the generator is asked now."""

@@ -118,12 +118,18 @@ class Tolerance:
     """How far a trial may be from what was asked before it is invalid.
 
     ``under``, ``over``: ratios of the intended count; ``late``: ratio of the trial's duration. The rate, count by time,
-    may be less than asked by the larger of ``under`` and ``late``, not by both.
+    may be less than asked by ``rate``; None: by the larger of ``under`` and ``late``, not by both.
     """
 
     under: float = 0.005
     over: float = 0.005
     late: float = 0.01
+    rate: float | None = None
+
+    @property
+    def behind(self) -> float:
+        """By how much the rate may be less than asked, as a ratio."""
+        return max(self.under, self.late) if self.rate is None else self.rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +217,9 @@ def judge(number: int, outcome: Outcome, tolerance: Tolerance, clock_speed: floa
     sent_for = outcome.duration
     if clock_speed == 1.0:
         sent_for = max(outcome.duration, outcome.elapsed - outcome.readings.get("elapsed_uncertainty", 0.0))
-    rate = max(tolerance.under, tolerance.late)
     for direction in outcome.directions:
         asked, sent = direction.intended, direction.offered
-        if asked * (1 - tolerance.under) - 1 <= sent < asked * (1 - rate) * sent_for / outcome.duration - 1:
+        if asked * (1 - tolerance.under) - 1 <= sent < asked * (1 - tolerance.behind) * sent_for / outcome.duration - 1:
             way = f"port {direction.tx_port} to {direction.rx_port}"
             found.append(Problem(Fault.UNDER_OFFERED, f"{way}: {sent} of {asked} frames, in {sent_for:.3f} s"))
     if sent_for > outcome.duration * (1 + tolerance.late):

@@ -29,6 +29,10 @@ _HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Ratio = Annotated[float, Field(ge=0, lt=1)]
+BEHIND = 0.02
+"""The most by which the rate of a TRex server that falls behind may be less than asked, whatever ``late`` says: it
+takes longer then, and frames that came back at a lower rate prove nothing of the one asked for."""
+
 Pairs = Annotated[int, Field(ge=1, le=PAIRS)]
 TcpPort = Annotated[int, Field(ge=1, le=65535)]
 
@@ -145,7 +149,15 @@ class CommonSettings(Config):
     def tolerances(self) -> Tolerance:
         """The tolerance of trials on this bench."""
         given = {key: value for key, value in self.tolerance.model_dump().items() if value is not None}
-        return dataclasses.replace(Tolerance(), **given)
+        found = dataclasses.replace(Tolerance(), **given)
+        if not self.may_stretch:
+            return found
+        return dataclasses.replace(found, rate=max(found.under, min(found.late, BEHIND)))
+
+    @property
+    def may_stretch(self) -> bool:
+        """Whether the generator sends all frames of a trial however late, as TRex does, or ends with its duration."""
+        return False
 
 
 class SimulatedSettings(CommonSettings):
@@ -193,6 +205,11 @@ class NetnsSettings(CommonSettings):
     def pair_count(self) -> int:
         """As the file says."""
         return self.pairs
+
+    @property
+    def may_stretch(self) -> bool:
+        """A real TRex; the embedded server ends with the duration."""
+        return self.generator == "trex"
 
     @field_validator("port_speed")
     @classmethod
@@ -332,6 +349,11 @@ class HardwareSettings(CommonSettings):
                 " router"
             )
         return value
+
+    @property
+    def may_stretch(self) -> bool:
+        """It is a TRex server."""
+        return True
 
     @property
     def pair_count(self) -> int:
