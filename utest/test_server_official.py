@@ -21,11 +21,18 @@ CLIENT = Path(HOME) / "automation" / "trex_control_plane" / "interactive"
 SESSION = Path(__file__).with_name("server_official.py")
 NEEDED = "needs the client that TRex ships: TREX_HOME has to name TRex's scripts folder"
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not HOME or not CLIENT.is_dir(), reason=NEEDED)]
+PYTHON = os.environ.get("TREX_PYTHON", "")
+TOO_NEW = "TRex's client with the libraries it brings along needs Python 3.12 or older: TREX_PYTHON may name one"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not HOME or not CLIENT.is_dir(), reason=NEEDED),
+    pytest.mark.skipif(not PYTHON and sys.version_info >= (3, 13), reason=TOO_NEW),
+]
 
 
 def test_a_session_of_the_shipped_client() -> None:
-    python = os.environ.get("TREX_PYTHON", sys.executable)
+    python = PYTHON or sys.executable
     with serving(FakeBackend(speed=10, lost=0.25)) as server:
         ran = subprocess.run(
             [python, str(SESSION), HOME, str(server.rpc_port), str(server.pub_port)],

@@ -196,7 +196,8 @@ def test_a_load_goes_down_without_a_pause_and_the_sent_frames_tell_the_time(benc
     with bench.user("alice") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD, BACK))
         found = generator.step_down(Load(100_000), 0.5, Load(50_000), 1.0, 0.05)
-        trial = judge(1, found.outcome, Tolerance())
+        # a busy machine hears late that it is over
+        trial = judge(1, found.outcome, Tolerance(late=0.5))
     # the change is known as exactly as the machine is quick, and what was asked for follows it
     assert trial.valid and trial.lost == 0
     assert 75_000 < trial.outcome.directions[0].offered < 125_000
