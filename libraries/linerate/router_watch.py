@@ -28,6 +28,11 @@ class RouterWatch:
         """The router was told everything anew: an earlier restart no longer matters."""
         self._restarted = None
 
+    @property
+    def restarted(self) -> bool:
+        """Whether the router has restarted since it was configured."""
+        return self._restarted is not None
+
     def read(self) -> Telemetry:
         """Counters now. Raises RouterRestarted where the moment it booted is not what it was, BenchError else.
 

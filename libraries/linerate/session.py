@@ -350,10 +350,16 @@ class Session:
             generator.close()
 
     def restore_router(self) -> None:
-        """Undo the configuration. Harmless when repeated."""
-        router, self.router, self._watch = self.router, None, None
-        if router is not None:
+        """Undo the configuration. Harmless when repeated. Raises BenchError where something stays on the router."""
+        router, watch, self.router, self._watch = self.router, self._watch, None, None
+        if router is None:
+            return
+        try:
             router.restore()
+        except BenchError:
+            # what is not there to be undone went with the restart
+            if watch is None or not watch.restarted:
+                raise
 
     def close(self) -> None:
         """Give back everything, in order, even where a step fails."""

@@ -134,15 +134,17 @@ class Remote:
 
     def restore(self) -> None:
         """Undo every change, last first, all of them even if some fail; then BenchError naming those that failed."""
-        failed = []
+        failed: dict[str, list[str]] = {}
         while self._undo:
             command, run = self._undo.pop()
             try:
                 run(command)
             except BenchError as error:
-                failed.append(f"'{command}' ({error})")
+                why = error.why if isinstance(error, Refused) else str(error)
+                failed.setdefault(why, []).append(f"'{command}'")
         if failed:
-            raise BenchError(f"the router's former configuration could not be restored in full: {'; '.join(failed)}")
+            told = "; ".join(f"{', '.join(commands)} ({why})" for why, commands in failed.items())
+            raise BenchError(f"the router's former configuration could not be restored in full: {told}")
 
     def forget(self) -> None:
         """There is nothing to undo any more."""
@@ -150,13 +152,26 @@ class Remote:
 
 
 class Refused(BenchError):
-    """The router answered that it did not carry out a command."""
+    """The router answered that it did not carry out a command. ``why``: without naming the command."""
+
+    def __init__(self, message: str, why: str) -> None:
+        super().__init__(message)
+        self.why = why
 
 
 def _refused(command: str, status: int, said: str) -> Refused:
+    if status == 1 and "vppctl" in command.split()[:3]:
+        # a command that VPP itself refuses ends with 0
+        why = f"VPP does not answer{f': {said}' if said else ''}"
+        return Refused(
+            f"'{command}': {why}; look whether it runs, and whether the user may use its CLI socket ('sudo: true' for"
+            " the router in the testbed file)",
+            why,
+        )
+    told = f"status {status}{f': {said}' if said else ''}"
     why = f": {said}" if said else ""
     return Refused(
-        f"the router refused '{command}' (status {status}){why}; check the user's rights and the names given"
+        f"the router refused '{command}' (status {status}){why}; check the user's rights and the names given", told
     )
 
 
