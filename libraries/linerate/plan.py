@@ -11,6 +11,7 @@ from .calibration import Calibration, read_calibration
 from .cards import CardFile, read_cards
 from .errors import ConfigError, SentenceError
 from .generators.streams import probe_size
+from .generators.trex.programs import ProgramLoader
 from .goals import Goal, read_goal
 from .methods.recovery import Phases
 from .platforms import Platform, Software, named_file, read_platform
@@ -74,7 +75,7 @@ class Plan:
             box.software[name],
             bench,
             read_goal(project.goals, goal),
-            Catalogue.read(project.profiles),
+            Catalogue.read(project.profiles, ProgramLoader(_client_of(bench))),
             read_calibration(calibrations, testbed, platform) if calibrations else None,
             cards,
         )
@@ -145,6 +146,12 @@ class Plan:
                 f"'{sentence}': a trial of goal '{self.goal.goal}' would be {frames:.3g} frames, of which nothing can"
                 f" be told; right would be a load of at least {si(load * FEWEST / frames, 'pps')}"
             )
+        fixed = found.profile.program.fixed_pps if found.profile.program else 0.0
+        if load <= fixed:
+            raise SentenceError(
+                f"'{sentence}': the latency streams of '{found.profile.name}' send {si(fixed, 'pps')} whatever the load"
+                f" is; right would be a load of more than that"
+            )
         if found.statistic is not None:
             self._check_probe(sentence, found)
         if found.quantity is Quantity.COST and self.software.shell != "vpp":
@@ -157,3 +164,7 @@ class Plan:
                 probe_size(requirement.profile, frame)
         except ValueError as error:
             raise SentenceError(f"'{sentence}': {error}") from None
+
+
+def _client_of(testbed: Testbed) -> str:
+    return testbed.generator.client if isinstance(testbed, HardwareSettings) else testbed.client

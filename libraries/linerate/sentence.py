@@ -121,6 +121,8 @@ def parse_traffic(words: str, catalogue: Catalogue) -> TrafficWords:
 def _both_ways(said: bool | None, profile: Profile) -> bool:
     if said is None and not profile.is_one_flow:
         raise SentenceError("says no direction; right would be 'unidirectional' or 'bidirectional'")
+    if said and profile.one_way:
+        raise SentenceError(f"'{profile.name}' can be sent unidirectional only: {profile.one_way}")
     return bool(said)
 
 

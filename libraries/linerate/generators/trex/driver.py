@@ -20,6 +20,7 @@ from ...trial import Load, Outcome
 from ..base import GeneratorPort, Probe, Way
 from ..steal import Ticks
 from ..streams import bursts, probe_group, streams
+from .addressees import check_addressees
 from .choice import PYPI, Fetch, choose, mismatch
 from .counts import outcome
 from .held import Note, note, notes
@@ -209,6 +210,8 @@ class TrexGenerator:
             data = {str(way.tx_port): [item.to_json() for item in streams(profile, way, probe)] for way in ways}
         except ValueError as error:
             raise BenchError(f"{profile.name}: {error}") from None
+        if profile.program is not None:
+            check_addressees(profile, ways, self.ports)
         self._ask("prepare", streams=data)
         self._ways, self._profile = ways, profile
         self._groups = {str(way.tx_port): probe_group(way) for way in ways} if probe else {}
@@ -287,6 +290,12 @@ class TrexGenerator:
     def _trial(self, load: Load, duration: float) -> dict[str, Any]:
         if not self._ways:
             raise BenchError("the generator has no streams yet: prepare a profile before measuring")
+        fixed = self._profile.program.fixed_pps if self._profile and self._profile.program else 0.0
+        if fixed and load.pps <= fixed:
+            raise BenchError(
+                f"the latency streams of '{self._profile.name if self._profile else ''}' send {fixed:g} frames/s whatever"
+                f" the load is, and {load.pps:g} were asked for; right would be more"
+            )
         return {
             "rates": {str(way.tx_port): load.pps for way in self._ways},
             "ways": [(way.tx_port, way.rx_port) for way in self._ways],
