@@ -218,6 +218,7 @@ class TrexGenerator:
 
     def measure(self, load: Load, duration: float) -> Outcome:
         """One trial of *duration* s of the bench's clock. Raises BenchError where there is no outcome."""
+        self._check_fixed(load)
         before = Ticks.read()
         answer = self._ask("trial", self._trial_limit(duration), **self._trial(load, duration))
         found = outcome(answer, load, duration, self._ways, self.settings.clock_speed)
@@ -237,6 +238,7 @@ class TrexGenerator:
 
     def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
         """See :meth:`..base.Generator.step_down`. Raises BenchError."""
+        self._check_fixed(first, second)
         told = self._trial(first, seconds + after)
         limit = self._trial_limit(seconds + after)
         return step_down(partial(self._ask, limit=limit), told, self._ways, first, seconds, second, every)
@@ -250,6 +252,7 @@ class TrexGenerator:
 
         TRex captures in its service mode, in software: at a low load only.
         """
+        self._check_fixed(load)
         answer = self._ask("capture", self._trial_limit(duration), keep=limit, **self._trial(load, duration))
         return {int(port): tuple(bytes.fromhex(item) for item in items) for port, items in answer["frames"].items()}
 
@@ -290,12 +293,6 @@ class TrexGenerator:
     def _trial(self, load: Load, duration: float) -> dict[str, Any]:
         if not self._ways:
             raise BenchError("the generator has no streams yet: prepare a profile before measuring")
-        fixed = self._profile.program.fixed_pps if self._profile and self._profile.program else 0.0
-        if fixed and load.pps <= fixed:
-            raise BenchError(
-                f"the latency streams of '{self._profile.name if self._profile else ''}' send {fixed:g} frames/s whatever"
-                f" the load is, and {load.pps:g} were asked for; right would be more"
-            )
         return {
             "rates": {str(way.tx_port): load.pps for way in self._ways},
             "ways": [(way.tx_port, way.rx_port) for way in self._ways],
@@ -304,6 +301,15 @@ class TrexGenerator:
             "drain": self.settings.drain,
             "groups": self._groups,
         }
+
+    def _check_fixed(self, *loads: Load) -> None:
+        """Latency streams of a user's own profile have a rate that TRex takes off the load before it multiplies."""
+        program, least = self._profile.program if self._profile else None, min(load.pps for load in loads)
+        if program is not None and least <= program.fixed_pps:
+            raise BenchError(
+                f"latency streams of the profile send {program.fixed_pps:g} frames/s whatever the load is, and"
+                f" {least:g} were asked for; right would be more"
+            )
 
     def _trial_limit(self, duration: float) -> float:
         # the client ends a trial after 1.5 x its duration + 5 s; this is for a client that does not
