@@ -20,8 +20,8 @@ from .ip_header import ip_header
 from .program_flows import address_ranges, flow_count
 from .units import FCS, l1_bits, l2_bits
 
-PADDED, LONGEST, SHORTEST = 60, 9212, 14
-"""Bytes without FCS: what a shorter frame is padded to, and the most and least that one may have."""
+PADDED, LONGEST, SHORTEST = 60, 9238, 14
+"""Bytes without FCS: what a shorter frame is padded to, and the most and least that TRex takes."""
 
 MOST = 4096
 """The most streams that one direction takes."""
@@ -201,7 +201,7 @@ def _check_mode(name: str, item: Mapping[str, Any], path: Path) -> None:
     mode = item["mode"]
     kind = mode["type"]
     if kind == "single_burst":
-        hint = "; for the frames of a capture 'kind: pcap'" if item.get("next") else ""
+        hint = "; for the frames of a capture 'kind: pcap'" if item.get("next") and mode["total_pkts"] == 1 else ""
         raise ConfigError(f"{name} is a burst of {mode['total_pkts']} frames; {_RIGHT}{hint}", path)
     if kind == "multi_burst":
         often = f"{mode['count']} bursts" if mode["count"] else "bursts"

@@ -20,10 +20,10 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from linerate.generators.trex import pypi, scapy_bridge, shipped
 from linerate.generators.trex.folders import interactive
@@ -43,6 +43,12 @@ _MOVED = (
 )
 
 
+Answered = Callable[[Mapping[str, Any]], NoReturn]
+
+PATIENCE = 3
+"""How often a profile is told that its time is up."""
+
+
 class TookTooLong(BaseException):
     """Not an Exception, lest a profile that passes over all errors passes over this one."""
 
@@ -55,26 +61,30 @@ class Wrong(Exception):
         self.line = line
 
 
-def main() -> int:
-    """Read the request, answer it; the process's exit status."""
+def main() -> NoReturn:
+    """Read the request, answer it, end the process."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     request = json.loads(sys.stdin.read())
     os.dup2(2, 1)  # what profiles print is no answer
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+
+    def answered(answer: Mapping[str, Any]) -> NoReturn:
+        answers.write(json.dumps(answer))
+        answers.close()
+        sys.stderr.flush()
+        os._exit(0)  # threads that the profile started are not waited for
+
     try:
-        answer = run(request)
+        answer = run(request, answered)
     except Refusal as error:
         answer = {"error": {"kind": "install", "message": str(error), "line": None}}
     except Wrong as error:
         answer = {"error": _told(error)}
-    answers.write(json.dumps(answer))
-    answers.close()
-    sys.stderr.flush()
-    os._exit(0)  # threads that the profile started are not waited for
+    answered(answer)
 
 
-def run(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer to *request*. Raises Refusal, Wrong."""
+def run(request: Mapping[str, Any], give_up: Answered) -> dict[str, Any]:
+    """The answer to *request*; *give_up* sends one and ends the process. Raises Refusal, Wrong."""
     client = _client(request["client"])
     path = Path(request["file"])
     sys.argv, sys.dont_write_bytecode = [str(path)], True
@@ -82,7 +92,7 @@ def run(request: Mapping[str, Any]) -> dict[str, Any]:
     ways: list[dict[str, Any]] = []
     for direction in (0, 1):
         try:
-            with _limited(request["limit"], path):
+            with _limited(request["limit"], path, give_up):
                 ways.append({"streams": _streams(path, direction, request["tunables"], request["named"])})
         except Wrong as error:
             if not direction:
@@ -151,14 +161,22 @@ def _keep_yaml() -> None:
 
 
 @contextlib.contextmanager
-def _limited(seconds: float, path: Path) -> Iterator[None]:
-    """Raise Wrong, with the line that the profile was at, where the block takes longer than *seconds*."""
+def _limited(seconds: float, path: Path, give_up: Answered) -> Iterator[None]:
+    """Raise Wrong, with the line that the profile was at, where the block takes longer than *seconds*.
+
+    A profile that passes over that error as well is given up.
+    """
+    told = 0
 
     def over(*_: object) -> None:
+        nonlocal told
+        told += 1
+        if told > PATIENCE:
+            give_up({"error": _told(Wrong(f"did not end within {seconds:g} s, and takes no notice"))})
         raise TookTooLong
 
     signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.5)
     try:
         yield
     except TookTooLong as error:
@@ -249,4 +267,4 @@ def _words(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +27,11 @@ MODULE = "linerate.generators.trex.program_child"
 
 IMPORT_LIMIT = 60.0
 """Seconds for the process to import a client's library, on a slow and busy machine."""
+
+_LACKING = re.compile(
+    r"cannot import name|unexpected keyword argument|is not defined|has no attribute|No module named 'trex|invalid type"
+)
+"""What errors say of a profile that wants a newer client than trex-stl-lib 0.3."""
 
 LIMIT = 20.0
 """Seconds that a profile may take for the streams of one direction."""
@@ -110,10 +116,10 @@ def ask(
                 stream.close()
     if late:
         raise ConfigError(f"did not end within {limit:g} s for each direction, and its process was ended", path)
-    return _answer(said, words, process.returncode, path)
+    return _answer(said, words, process.returncode, path, folder)
 
 
-def _answer(said: bytes, words: bytes, status: int, path: Path) -> dict[str, Any]:
+def _answer(said: bytes, words: bytes, status: int, path: Path, folder: Path | None) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = json.loads(said)
     except ValueError:
@@ -127,7 +133,12 @@ def _answer(said: bytes, words: bytes, status: int, path: Path) -> dict[str, Any
                 f"'{path.name}' cannot be loaded: {error['message']}; right would be trex-stl-lib 0.3 and what it"
                 " requires, which every client here needs: pip install trex-stl-lib==0.3"
             )
-        raise ConfigError(error["message"], path, error["line"])
+        older = folder is None and _LACKING.search(error["message"])
+        hint = (
+            f" (loaded with trex-stl-lib 0.3 of 2019; a newer client is used where {HOME} names a TRex installation, or"
+            " 'client' in the testbed file)"
+        )
+        raise ConfigError(error["message"] + (hint if older else ""), path, error["line"])
     return answer
 
 
