@@ -477,7 +477,10 @@ def test_an_entry_that_is_wrong(own: Own, entry: str, says: str) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_sentence_of_such_traffic_on_the_simulated_bench(tmp_path: Path, client: str) -> None:
+def test_a_sentence_of_such_traffic_on_the_simulated_bench(
+    tmp_path: Path, client: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TREX_HOME", raising=False)
     shutil.copytree(robot_run.ROOT / "variables", tmp_path / "variables")
     testbed = tmp_path / "variables" / "testbeds" / "simulated.yaml"
     testbed.write_text(f"{testbed.read_text(encoding='utf-8')}client: {client}\n", encoding="utf-8")
