@@ -481,6 +481,7 @@ def test_a_sentence_of_such_traffic_on_the_simulated_bench(
     tmp_path: Path, client: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TREX_HOME", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     shutil.copytree(robot_run.ROOT / "variables", tmp_path / "variables")
     testbed = tmp_path / "variables" / "testbeds" / "simulated.yaml"
     testbed.write_text(f"{testbed.read_text(encoding='utf-8')}client: {client}\n", encoding="utf-8")
