@@ -18,7 +18,9 @@ from linerate.generators.streams import bursts, streams
 from linerate.generators.trex import copies
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.generators.trex.programs import ProgramLoader
+from linerate.plan import Plan
 from linerate.profiles import Catalogue, Profile
+from linerate.project import Project
 from linerate.sentence import parse
 from linerate.trial import Load
 from server_support import FakeBackend, serving
@@ -471,6 +473,32 @@ def test_an_entry_that_is_wrong(own: Own, entry: str, says: str) -> None:
     (own.folder / "own.yaml").write_text(f"entries:\n  - {{kind: trex, name: mine, {entry}, about: ours}}\n")
     with pytest.raises(ConfigError, match=says):
         Catalogue.read(own.folder)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "says"),
+    [
+        ("ours unidirectional ≥ 900 pps", "send 1 kpps whatever the load is; right would be a load of more than that"),
+        ("ours unidirectional ≥ 20 kpps", "make the mean frame one of 136.7 bytes, and the others have 64"),
+        ("ours unidirectional latency p99 ≤ 1 ms at 1 Mpps", "latency is not measured with the streams of a file"),
+    ],
+)
+def test_latency_streams_that_would_spoil_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sentence: str, says: str
+) -> None:
+    monkeypatch.delenv("TREX_HOME", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    shutil.copytree(robot_run.ROOT / "variables", tmp_path / "variables")
+    (tmp_path / "ours.py").write_text(
+        ours(LATENCY.replace("stream(64, direction, STLTXCont(pps=1", "stream(1518, direction, STLTXCont(pps=1"))
+    )
+    entry = "{kind: trex, name: ours, file: ../../ours.py, about: a test}"
+    (tmp_path / "variables" / "profiles" / "own.yaml").write_text(f"entries:\n  - {entry}\n")
+    plan = Plan.read(Project(tmp_path), "netgate6100", "vpp", "simulated", "quick")
+    assert plan.requirement("ours unidirectional ≥ 5 Mpps").profile.mean_size == 64
+    with pytest.raises(SentenceError) as caught:
+        plan.requirement(sentence)
+    assert says in str(caught.value)
 
 
 # -- the whole chain ---------------------------------------------------------------------------------------------------

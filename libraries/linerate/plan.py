@@ -26,6 +26,9 @@ from .units import si
 FEWEST = 100
 """Frames that a trial must have at least: fewer tell nothing of a router."""
 
+SKEW = 0.01
+"""How far latency streams, which no load changes, may shift the mean frame size that rates in bits are made of."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -146,12 +149,7 @@ class Plan:
                 f"'{sentence}': a trial of goal '{self.goal.goal}' would be {frames:.3g} frames, of which nothing can"
                 f" be told; right would be a load of at least {si(load * FEWEST / frames, 'pps')}"
             )
-        fixed = found.profile.program.fixed_pps if found.profile.program else 0.0
-        if load <= fixed:
-            raise SentenceError(
-                f"'{sentence}': the latency streams of '{found.profile.name}' send {si(fixed, 'pps')} whatever the load"
-                f" is; right would be a load of more than that"
-            )
+        _check_program(sentence, found.profile, load)
         if found.statistic is not None:
             self._check_probe(sentence, found)
         if found.quantity is Quantity.COST and self.software.shell != "vpp":
@@ -168,3 +166,23 @@ class Plan:
 
 def _client_of(testbed: Testbed) -> str:
     return testbed.generator.client if isinstance(testbed, HardwareSettings) else testbed.client
+
+
+def _check_program(sentence: str, profile: Profile, pps: float) -> None:
+    """Raise SentenceError where latency streams of a user's own file, whose rate no load changes, spoil *pps*."""
+    program = profile.program
+    if program is None or not program.fixed_pps:
+        return
+    streams = f"the latency streams of '{profile.name}'"
+    if pps <= program.fixed_pps:
+        raise SentenceError(
+            f"'{sentence}': {streams} send {si(program.fixed_pps, 'pps')} whatever the load is; right would be a load"
+            " of more than that"
+        )
+    mean = program.mean_size(pps)
+    if abs(mean - profile.mean_size) > SKEW * profile.mean_size:
+        raise SentenceError(
+            f"'{sentence}': at this load {streams} make the mean frame one of {mean:.4g} bytes, and the others have"
+            f" {profile.mean_size:.4g}, so that rates in bits would be wrong; right would be latency frames of about"
+            " that size, or a higher load"
+        )

@@ -81,6 +81,12 @@ class Program:
         """Frames/s of each port that are sent whatever the load is."""
         return max(sum(stream.pps for stream in way) for way in self.ways)
 
+    def mean_size(self, pps: float) -> float:
+        """Bytes with FCS of a frame, on the average of *pps* frames/s, those of latency streams among them."""
+        fixed = [(stream.pps, size * part) for stream in self.ways[0] for size, part in stream.sizes if stream.pps]
+        follow = pps - sum(stream.pps for stream in self.ways[0])
+        return (follow * _mean(self.ways[0]) + sum(rate * size for rate, size in fixed)) / pps
+
     def sizes(self) -> tuple[tuple[int, float], ...]:
         """Frame sizes (bytes with FCS) of the first direction, each with its part of the frames."""
         return _sizes(self.ways[0])
