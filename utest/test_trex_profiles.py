@@ -440,7 +440,7 @@ def test_yaml_of_the_console_and_of_the_gui(own: Own) -> None:
     found = catalogue.profile(["mine"])
     assert found.mean_size == pytest.approx(0.75 * 64 + 0.25 * 104)
     assert not found.flows.known and found.flows.count == 0 and not found.is_one_flow
-    with pytest.raises(SentenceError, match="a file of streams says nothing of directions"):
+    with pytest.raises(SentenceError, match="a file of streams says nothing of a second direction"):
         parse("mine bidirectional ≥ 1 Mpps in total", catalogue)
 
 
@@ -480,7 +480,7 @@ def test_an_entry_that_is_wrong(own: Own, entry: str, says: str) -> None:
     [
         ("ours unidirectional ≥ 900 pps", "send 1 kpps whatever the load is; right would be a load of more than that"),
         ("ours unidirectional ≥ 20 kpps", "make the mean frame one of 136.7 bytes, and the others have 64"),
-        ("ours unidirectional latency p99 ≤ 1 ms at 1 Mpps", "latency is not measured with the streams of a file"),
+        ("ours unidirectional latency p99 ≤ 1 ms at 5 Mpps", "latency is not measured with the streams of a file"),
     ],
 )
 def test_latency_streams_that_would_spoil_a_sentence(
@@ -489,9 +489,8 @@ def test_latency_streams_that_would_spoil_a_sentence(
     monkeypatch.delenv("TREX_HOME", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     shutil.copytree(robot_run.ROOT / "variables", tmp_path / "variables")
-    (tmp_path / "ours.py").write_text(
-        ours(LATENCY.replace("stream(64, direction, STLTXCont(pps=1", "stream(1518, direction, STLTXCont(pps=1"))
-    )
+    longer = LATENCY.replace("stream(64, direction, STLTXCont(pps=1000)", "stream(1518, direction, STLTXCont(pps=1000)")
+    (tmp_path / "ours.py").write_text(ours(longer))
     entry = "{kind: trex, name: ours, file: ../../ours.py, about: a test}"
     (tmp_path / "variables" / "profiles" / "own.yaml").write_text(f"entries:\n  - {entry}\n")
     plan = Plan.read(Project(tmp_path), "netgate6100", "vpp", "simulated", "quick")

@@ -102,7 +102,9 @@ def read_program(answer: Mapping[str, Any], source: Source) -> Program:
     streams = _way(first["streams"], path)
     one_way = ""
     back: tuple[ProgramStream, ...] = ()
-    if "error" in second:
+    if path.suffix != ".py":
+        one_way = "a file of streams says nothing of a second direction"
+    elif "error" in second:
         line = f" (line {second['error']['line']})" if second["error"]["line"] else ""
         one_way = f"for the second direction, 'get_streams(direction=1)', it {second['error']['message']}{line}"
     elif not second["streams"]:

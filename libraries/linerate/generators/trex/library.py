@@ -52,7 +52,7 @@ def stream_data(library: SimpleNamespace, item: Mapping[str, Any]) -> dict[str, 
         built: dict[str, Any] = build_stream(library, item).to_json()
         return built | {"next_stream_id": -1}
     data = program_data(item)
-    # TRex up to v2.87 tells its cores apart by a variable's name; later ones by each variable
+    # trex-stl-lib 0.3 shares a program among cores by one variable's name, later clients by each variable
     data["vm"].pop("split_by_var", None)
     return {"start_paused": False, "core_id": -1, **data}
 

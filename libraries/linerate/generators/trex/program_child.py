@@ -113,7 +113,7 @@ def _client(folder: str) -> str:
     scapy_bridge.fix_addresses()
     if folder:
         library, name = shipped.load_library(Path(folder)), f"TRex's own, of {folder}"
-        package = ModuleType("trex_stl_lib", "The name that the client had before TRex v2.48, and profiles still use.")
+        package = ModuleType("trex_stl_lib", "The name that the client had once, and profiles still use.")
         package.__path__ = [str((interactive(Path(folder)) or Path(folder)) / "trex_stl_lib")]
         sys.modules["trex_stl_lib"] = package
     else:

@@ -1,4 +1,4 @@
-"""TRex's profiles that are data: ``.yaml`` of the consoles before v2.48 and of the GUI, ``.json``. As streams of JSON.
+"""TRex's profiles that are data: ``.yaml`` of its earlier consoles and of its GUI, ``.json``. As streams of JSON.
 
 There are two shapes: ``add_stream``'s own, and that of TRex's console, which names a capture as ``pcap`` beside the
 file and its rate in one word (``pps: 100``). Neither says anything of directions.
