@@ -272,6 +272,8 @@ def test_a_tunable_that_it_does_not_have(own: Own, signature: str, tunables: str
         ("x = 1\n", "has no function 'register()'"),
         ("def register():\n    return 5\n", "has no 'get_streams'"),
         ("from trex.stl.api import NewerThanThat\n", "a newer client is used where TREX_HOME names a TRex"),
+        ("from trex.stl.trex_stl_hltapi import STLHltStream\n", "a newer client is used where TREX_HOME names"),
+        ("from trex_stl_lib.trex_stl_hltapi import STLHltStream\n", "a newer client is used where TREX_HOME names"),
         ("import nothing_of_that_name\n", "mine.py:1: fails with ModuleNotFoundError"),
     ],
 )

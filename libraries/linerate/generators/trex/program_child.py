@@ -36,13 +36,6 @@ LEAKED = (
 """Modules that ``from trex_stl_lib.api import *`` brings along in TRex's own client, and which profiles rely on."""
 
 
-_MOVED = (
-    *("IPv6", "UDP", "Dot1Q", "Ether", "mac2str", "ipv4_str_to_num", "STLClient", "STLFlowStats", "STLPktBuilder"),
-    *("STLProfile", "STLScVmRaw", "STLStream", "STLTXCont", "STLTXMultiBurst", "STLTXSingleBurst", "STLVmFixIpv4"),
-    *("STLVmFlowVar", "STLVmTrimPktSize", "STLVmWrFlowVar", "STLVmWrMaskFlowVar"),
-)
-
-
 Answered = Callable[[Mapping[str, Any]], NoReturn]
 
 PATIENCE = 3
@@ -126,18 +119,13 @@ def _client(folder: str) -> str:
 
 
 def _newer_names() -> None:
-    """Let ``trex.stl.api`` and its like mean the modules of trex-stl-lib 0.3."""
+    """Let ``trex.stl.api`` and its like mean the modules of trex-stl-lib 0.3.
+
+    But for HLTAPI: 0.3's cannot be imported, and mended it would leave VLAN tags out without a word.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         api = importlib.import_module("trex_stl_lib.api")
-        # 0.3's module for HLTAPI profiles looks for names in modules that have them no more
-        for place in ("trex_stl_lib.trex_stl_async_client", "trex_stl_lib.trex_stl_types", "scapy.layers.inet"):
-            module = importlib.import_module(place)
-            for name in _MOVED:
-                if not hasattr(module, name) and hasattr(api, name):
-                    setattr(module, name, getattr(api, name))
-        with contextlib.suppress(ImportError):
-            importlib.import_module("trex_stl_lib.trex_stl_hltapi")
     for package in ("trex", "trex.stl"):
         sys.modules[package] = ModuleType(package, "Another name of trex-stl-lib.")
         sys.modules[package].__path__ = []
