@@ -47,7 +47,8 @@ class TrafficGenerator:
         if bench.recovery.note:
             logger.warn(bench.recovery.note)
         profile = requirement.profile
-        logger.info(f"{profile.name}: mean frame {profile.mean_size:g} bytes with FCS, {profile.flows.count} flows")
+        flows = f"{profile.flows.count} flows" if profile.flows.known else "an unknown number of flows"
+        logger.info(f"{profile.name}: mean frame {profile.mean_size:g} bytes with FCS, {flows}")
 
     @keyword
     def check_reachability(self, bench: Session) -> None:

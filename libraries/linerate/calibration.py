@@ -140,8 +140,7 @@ class Calibration:
                 continue
             # words that are no longer known, or mean something else today, speak of no profile of today
             with contextlib.suppress(LinerateError):
-                known = catalogue.profile(entry.traffic.split())
-                if (known.frames, known.flows, known.headers) == (profile.frames, profile.flows, profile.headers):
+                if catalogue.profile(entry.traffic.split()).is_same(profile):
                     return entry
         return None
 

@@ -11,6 +11,7 @@ from .calibration import Calibration, read_calibration
 from .cards import CardFile, read_cards
 from .errors import ConfigError, SentenceError
 from .generators.streams import probe_size
+from .generators.trex.programs import ProgramLoader
 from .goals import Goal, read_goal
 from .methods.recovery import Phases
 from .platforms import Platform, Software, named_file, read_platform
@@ -24,6 +25,9 @@ from .units import si
 
 FEWEST = 100
 """Frames that a trial must have at least: fewer tell nothing of a router."""
+
+SKEW = 0.01
+"""How far latency streams, which no load changes, may shift the mean frame size that rates in bits are made of."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class Plan:
             box.software[name],
             bench,
             read_goal(project.goals, goal),
-            Catalogue.read(project.profiles),
+            Catalogue.read(project.profiles, ProgramLoader(_client_of(bench))),
             read_calibration(calibrations, testbed, platform) if calibrations else None,
             cards,
         )
@@ -152,6 +156,7 @@ class Plan:
                 f"'{sentence}': a trial of goal '{self.goal.goal}' would be {frames:.3g} frames, of which nothing can"
                 f" be told; right would be a load of at least {si(load * FEWEST / frames, 'pps')}"
             )
+        _check_program(sentence, found.profile, load)
         if found.statistic is not None:
             self._check_probe(sentence, found)
         if found.quantity is Quantity.COST and self.software.shell != "vpp":
@@ -174,3 +179,27 @@ class Plan:
                 probe_size(requirement.profile, frame)
         except ValueError as error:
             raise SentenceError(f"'{sentence}': {error}") from None
+
+
+def _client_of(testbed: Testbed) -> str:
+    return testbed.generator.client if isinstance(testbed, HardwareSettings) else testbed.client
+
+
+def _check_program(sentence: str, profile: Profile, pps: float) -> None:
+    """Raise SentenceError where latency streams of a user's own file, whose rate no load changes, spoil *pps*."""
+    program = profile.program
+    if program is None or not program.fixed_pps:
+        return
+    streams = f"the latency streams of '{profile.name}'"
+    if pps <= program.fixed_pps:
+        raise SentenceError(
+            f"'{sentence}': {streams} send {si(program.fixed_pps, 'pps')} whatever the load is; right would be a load"
+            " of more than that"
+        )
+    mean = program.mean_size(pps)
+    if abs(mean - profile.mean_size) > SKEW * profile.mean_size:
+        raise SentenceError(
+            f"'{sentence}': at this load {streams} make the mean frame one of {mean:.4g} bytes, and the others have"
+            f" {profile.mean_size:.4g}, so that rates in bits would be wrong; right would be latency frames of about"
+            " that size, or a higher load"
+        )

@@ -57,6 +57,17 @@ def read_capture(path: Path) -> Capture:
     return Capture(tuple(found.items()), len({_flow(frame) for frame in found}), sources, destinations)
 
 
+def first_frame(path: Path) -> bytes:
+    """The first frame of the capture file *path*, as it is. Raises ConfigError."""
+    try:
+        with path.open("rb") as stream:
+            return next((bytes(data) for _, data in dpkt.pcap.UniversalReader(stream)), b"")
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", path) from None
+    except (ValueError, dpkt.dpkt.Error) as error:
+        raise ConfigError(f"is not a pcap or pcapng file ({error})", path) from None
+
+
 def _checked(data: bytes, number: int, path: Path) -> bytes:
     frame = (bytes(12) + data[12:]).ljust(PADDED, b"\0")
     header = ip_header(frame)

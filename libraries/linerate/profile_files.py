@@ -153,8 +153,49 @@ class PcapFile(Config):
     about: str
 
 
+Tunable = str | int | float | bool | tuple[str | int | float, ...]
+
+
+class TrexFile(Config):
+    """``kind: trex``: the streams of ``file``, a profile in TRex's format (.py, .yaml or .json), as they are.
+
+    ``tunables``: by name, or as the words of a command line (``[--size, 64]``).
+    """
+
+    kind: Literal["trex"]
+    name: Word
+    file: Annotated[str, Field(pattern=r"\.(py|yaml|yml|json)$")]
+    tunables: dict[str, Tunable] | tuple[str | int | float, ...] = ()
+    about: str
+
+    @field_validator("tunables")
+    @classmethod
+    def _free(cls, value: object) -> object:
+        if isinstance(value, dict) and (taken := {"direction", "port_id", "tunables", "self"} & value.keys()):
+            raise ValueError(f"'{min(taken)}' is told by TRex itself; right would be a tunable of the profile's own")
+        return value
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The tunables as the words of a command line: true is a word alone, false is none."""
+        if not isinstance(self.tunables, dict):
+            return tuple(str(item) for item in self.tunables)
+        found: list[str] = []
+        for name, value in self.tunables.items():
+            values = value if isinstance(value, tuple) else () if value is True else (value,)
+            if value is not False:
+                found += [f"--{name}", *(str(item) for item in values)]
+        return tuple(found)
+
+    @property
+    def named(self) -> dict[str, Tunable]:
+        """The tunables by name, none where they are words."""
+        return self.tunables if isinstance(self.tunables, dict) else {}
+
+
 Entry = Annotated[
-    SizesFile | MixFile | GenomeFile | FlowsFile | FlowCountFile | HeadersFile | PcapFile, Field(discriminator="kind")
+    SizesFile | MixFile | GenomeFile | FlowsFile | FlowCountFile | HeadersFile | PcapFile | TrexFile,
+    Field(discriminator="kind"),
 ]
 
 

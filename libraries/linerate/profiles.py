@@ -10,7 +10,7 @@ import ipaddress
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +26,9 @@ from .profile_files import (
     MixFile,
     ProfileFile,
     SizesFile,
+    TrexFile,
 )
+from .profile_program import Program
 from .units import FCS, Layer, bits, line_rate_pps
 
 ETHERNET, TAG, LABEL, IP, TRANSPORT = 14, 4, 4, {4: 20, 6: 40}, {"udp": 8, "tcp": 20}
@@ -42,6 +44,9 @@ PAIRS = 16
 LABEL_STEP = 1000
 """From the MPLS labels of one pair of ports to those of the next."""
 
+Load = Callable[[Path, TrexFile], Program]
+"""Loads a profile in TRex's format from a file. Raises ConfigError, BenchError."""
+
 ETHERTYPES = {"802.1Q": 0x8100, "802.1ad": 0x88A8}
 
 
@@ -53,7 +58,7 @@ class FrameClass:
     """
 
     size: int
-    weight: int = 1
+    weight: float = 1
     data: bytes = b""
 
 
@@ -85,7 +90,8 @@ class Flows:
     """Addresses and ports of the first direction; the second direction swaps source and destination addresses.
 
     Where both ranges vary they step together, as the two field-engine variables of TRex's bench profile do.
-    ``captured``: the number of flows in a capture's frames, which have their own addresses, inside these ranges.
+    ``captured``: the number of flows in frames of a file, which have their own addresses, inside these ranges.
+    ``known``: whether the number of flows is.
     """
 
     source: AddressRange
@@ -93,11 +99,12 @@ class Flows:
     source_port: int = 1025
     destination_port: int = 12
     captured: int = 0
+    known: bool = True
 
     @property
     def count(self) -> int:
-        """Number of distinct flows."""
-        if self.captured:
+        """Number of distinct flows; 0 where it is not known."""
+        if self.captured or not self.known:
             return self.captured
         a, b = self.source.count, self.destination.count
         return max(a, b) if min(a, b) == 1 or a == b else math.lcm(a, b)
@@ -110,7 +117,7 @@ class Flows:
 
     def reversed(self) -> Flows:
         """The same flows for the second direction: addresses swapped, ports kept (as the bench profile does)."""
-        return Flows(self.destination, self.source, self.source_port, self.destination_port, self.captured)
+        return Flows(self.destination, self.source, self.source_port, self.destination_port, self.captured, self.known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +167,13 @@ class Headers:
 
 @dataclass(frozen=True)
 class Profile:
-    """What the generator is to send: sizes in their ratio, and flows."""
+    """What the generator is to send: sizes in their ratio, and flows. ``program``: streams of a user's own file."""
 
     name: str
     frames: tuple[FrameClass, ...]
     flows: Flows
     headers: Headers = field(default_factory=Headers)
+    program: Program | None = None
 
     @cached_property
     def mean_size(self) -> float:
@@ -187,14 +195,29 @@ class Profile:
         return bits(self.mean_size, layer)
 
     @property
-    def own_addresses(self) -> bool:
-        """Whether its frames bring their addresses along, so that they fit one pair of ports only."""
-        return any(frame.data for frame in self.frames)
-
-    @property
     def is_one_flow(self) -> bool:
         """Every frame has the same addresses and ports."""
         return self.flows.count == 1
+
+    @property
+    def own_addresses(self) -> bool:
+        """Whether the frames have addresses of their own, as those of captures and of users' streams do.
+
+        They fit one pair of ports only.
+        """
+        return self.program is not None or any(frame.data for frame in self.frames)
+
+    @property
+    def one_way(self) -> str:
+        """Why it cannot be sent in the second direction; "" where it can."""
+        return self.program.one_way if self.program else ""
+
+    def is_same(self, other: Profile) -> bool:
+        """Whether both are the same frames, by whatever words."""
+        mine, others = (
+            (item.frames, item.flows, item.headers, item.program and item.program.ways) for item in (self, other)
+        )
+        return mine == others
 
 
 _SIZE = re.compile(r"^(\d+)b$")
@@ -212,16 +235,19 @@ class Catalogue:
     sizes: SizesFile
     headers: Mapping[str, HeadersFile] = field(default_factory=dict)
     captures: Mapping[str, Path] = field(default_factory=dict)
+    programs: Mapping[str, tuple[TrexFile, Path]] = field(default_factory=dict)
     genome: GenomeFile | None = None
     counts: FlowCountFile | None = None
+    load: Load | None = None
 
     @classmethod
-    def read(cls, folder: Path) -> Catalogue:
-        """Read every ``*.yaml`` of *folder*. Raises ConfigError."""
+    def read(cls, folder: Path, load_program: Load | None = None) -> Catalogue:
+        """Read every ``*.yaml`` of *folder*; *load_program* loads profiles in TRex's format. Raises ConfigError."""
         flows: dict[str, FlowsFile] = {}
         mixes: dict[str, tuple[MixFile, Path]] = {}
         headers: dict[str, HeadersFile] = {}
         captures: dict[str, Path] = {}
+        programs: dict[str, tuple[TrexFile, Path]] = {}
         single: dict[str, SizesFile | GenomeFile | FlowCountFile] = {}
         for path in sorted(folder.glob("*.yaml")):
             for entry in load(path, ProfileFile).entries:
@@ -230,7 +256,7 @@ class Catalogue:
                         raise ConfigError(f"a second 'kind: {entry.kind}'; there is one for all profiles", path)
                     single[entry.kind] = entry
                     continue
-                if any(entry.name in known for known in (flows, mixes, headers, captures)):
+                if any(entry.name in known for known in (flows, mixes, headers, captures, programs)):
                     raise ConfigError(f"the traffic word '{entry.name}' is defined twice", path)
                 if isinstance(entry, FlowsFile):
                     flows[entry.name] = entry
@@ -238,6 +264,8 @@ class Catalogue:
                     mixes[entry.name] = entry, path
                 elif isinstance(entry, HeadersFile):
                     headers[entry.name] = entry
+                elif isinstance(entry, TrexFile):
+                    programs[entry.name] = entry, path.parent / entry.file
                 else:
                     captures[entry.name] = path.parent / entry.file
         sizes, genome, counts = (single.get(kind) for kind in ("sizes", "genome", "flow-count"))
@@ -249,8 +277,10 @@ class Catalogue:
             sizes,
             headers,
             captures,
+            programs,
             genome if isinstance(genome, GenomeFile) else None,
             counts if isinstance(counts, FlowCountFile) else None,
+            load_program,
         )
         for name, (_, path) in mixes.items():
             try:
@@ -262,7 +292,7 @@ class Catalogue:
     def words(self) -> list[str]:
         """What a sentence may say of traffic, for messages."""
         return [
-            *("64b", "1514b", "<bytes>b", *self.mixes, *self.captures),
+            *("64b", "1514b", "<bytes>b", *self.mixes, *self.captures, *self.programs),
             *([_GENOME + "<letters>"] if self.genome else []),
             *self.flows,
             *(["<N>-flows"] if self.counts else []),
@@ -275,13 +305,17 @@ class Catalogue:
 
     def _says_frames(self, word: str) -> bool:
         genome = self.genome is not None and word.startswith(_GENOME)
-        return bool(_SIZE.match(word)) or word in self.mixes or word in self.captures or genome
+        files = word in self.captures or word in self.programs
+        return bool(_SIZE.match(word)) or word in self.mixes or files or genome
 
     def _says_flows(self, word: str) -> bool:
         return word in self.flows or (self.counts is not None and bool(_FLOWS.match(word)))
 
     def profile(self, words: list[str]) -> Profile:
-        """The profile that *words* name, in any order. Raises SentenceError, and ConfigError for a wrong capture."""
+        """The profile that *words* name, in any order.
+
+        Raises SentenceError, and for a capture or a profile of TRex's format ConfigError or BenchError.
+        """
         for word in words:
             if not self.is_word(word):
                 raise SentenceError(f"'{word}' is not a traffic word; known: {', '.join(self.words())}")
@@ -289,14 +323,14 @@ class Catalogue:
         flowed = _only("which flows", [word for word in words if self._says_flows(word)])
         wrapped = [word for word in words if word in self.headers]
         if not sized:
-            known = ["64b", "1514b", *self.mixes, *self.captures]
+            known = ["64b", "1514b", *self.mixes, *self.captures, *self.programs]
             raise SentenceError(f"no frame size; right would be one of {', '.join(known)}")
         name = " ".join((sized, *(word for word in words if word != sized)))
-        if sized in self.captures:
+        if sized in self.captures or sized in self.programs:
             if flowed or wrapped:
                 own = f"'{sized}' brings its own headers and addresses"
                 raise SentenceError(f"{own}; right would be without '{' '.join([*wrapped, flowed]).strip()}'")
-            return _captured(name, self.captures[sized])
+            return _captured(name, self.captures[sized]) if sized in self.captures else self._programmed(name)
         frames, headers = self.frames(sized), self._headers(wrapped)
         least, smallest = headers.size + FCS, min(frame.size for frame in frames)
         if smallest < least:
@@ -306,6 +340,16 @@ class Catalogue:
             held = f"the headers of {headers} and the FCS, {least} bytes"
             raise SentenceError(f"'{name}': {said} cannot hold {held}; right would be {right}")
         return Profile(name, frames, self._flows(flowed), headers)
+
+    def _programmed(self, name: str) -> Profile:
+        entry, path = self.programs[name]
+        if self.load is None:
+            raise SentenceError(f"'{name}' is a profile in TRex's format, which is not loaded here")
+        program = self.load(path, entry)
+        source, destination = (_between(*ends) for ends in program.addresses)
+        flows = Flows(source, destination, captured=program.flows, known=program.flows > 0)
+        frames = tuple(FrameClass(size, part) for size, part in program.sizes())
+        return Profile(name, frames, flows, program=program)
 
     def frames(self, word: str) -> tuple[FrameClass, ...]:
         """The frames that a size, a mix or a genome names. Raises SentenceError."""
@@ -392,8 +436,9 @@ def _captured(name: str, path: Path) -> Profile:
 
     capture = read_capture(path)
     frames = tuple(FrameClass(len(data) + FCS, weight, data) for data, weight in capture.frames)
-    source, destination = (
-        AddressRange(str(ipaddress.IPv4Address(first)), str(ipaddress.IPv4Address(last)))
-        for first, last in (capture.sources, capture.destinations)
-    )
+    source, destination = _between(*capture.sources), _between(*capture.destinations)
     return Profile(name, frames, Flows(source, destination, captured=capture.flows))
+
+
+def _between(first: int, last: int) -> AddressRange:
+    return AddressRange(str(ipaddress.IPv4Address(first)), str(ipaddress.IPv4Address(last)))

@@ -165,6 +165,8 @@ def _check_pairs(pairs: int, profile: Profile) -> None:
 def _both_ways(said: bool | None, profile: Profile) -> bool:
     if said is None and not profile.is_one_flow:
         raise SentenceError("says no direction; right would be 'unidirectional' or 'bidirectional'")
+    if said and profile.one_way:
+        raise SentenceError(f"'{profile.name}' can be sent unidirectional only: {profile.one_way}")
     return bool(said)
 
 

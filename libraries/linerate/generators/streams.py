@@ -62,6 +62,9 @@ class Stream:
     pps: float = 0.0
     burst: int | None = None
     """Frames that it sends in all; None: without end."""
+    program: str = ""
+    """A stream of a user's own file, as TRex's ``add_stream`` takes it (JSON); ``pps`` is its rate where no multiplier
+    changes that."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -71,10 +74,18 @@ class Stream:
 def streams(profile: Profile, way: Way, probe: Probe | None = None) -> tuple[Stream, ...]:
     """The streams that the sending port of *way* needs for *profile*: one per size or captured frame, and *probe*.
 
-    Raises ValueError for a profile whose frames cannot be probes, or cannot go through another pair of ports.
+    Raises ValueError for a profile whose frames cannot be probes, that has none for the second direction, or that
+    cannot go through another pair of ports.
     """
     if way.pair and profile.own_addresses:
         raise ValueError("these frames bring their own addresses, which fit the first pair of ports only")
+    if profile.program is not None:
+        if probe is not None:
+            probe_size(profile, profile.frames[0])
+        if way.swapped and profile.one_way:
+            raise ValueError(profile.one_way)
+        rows = profile.program.ways[way.swapped]
+        return tuple(Stream(item.frame.hex(), item.share, program=item.text, pps=item.pps) for item in rows)
     flows, headers = profile.flows.of_pair(way.pair), profile.headers.of_pair(way.pair)
     if way.swapped:
         flows, headers = flows.reversed(), headers.reversed()
@@ -99,7 +110,8 @@ def bursts(profile: Profile, way: Way, frames: int) -> tuple[Stream, ...]:
 
     Each size has its share of them, to a whole frame.
     """
-    found, due = streams(profile, way), 0.0
+    # a stream whose rate no load changes is not of those that share a burst
+    found, due = tuple(item for item in streams(profile, way) if not item.pps), 0.0
     counts: list[int] = []
     for stream in found:
         due += stream.share * frames
@@ -123,6 +135,11 @@ def probe_size(profile: Profile, frame: FrameClass) -> int:
 
     Raises ValueError for frames that a generator cannot mark.
     """
+    if profile.program is not None:
+        raise ValueError(
+            f"latency is not measured with the streams of a file ('{profile.name}'); right would be a profile of frame"
+            " sizes"
+        )
     if frame.data:
         raise ValueError("the latency of captured frames is not measured; right would be a profile of frame sizes")
     if profile.headers.labels:

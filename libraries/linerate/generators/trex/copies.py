@@ -49,6 +49,20 @@ def known(version: str) -> Path | None:
     return None
 
 
+def latest() -> Path | None:
+    """The unchanged copy that was made last, of whatever release; None where there is none."""
+    try:
+        entries = sorted(folder().glob("*-*"), key=lambda entry: entry.stat().st_mtime, reverse=True)
+    except (OSError, BenchError):
+        return None
+    for entry in entries:
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            version = str(json.loads((entry / _RECORD).read_text(encoding="utf-8"))["version"])
+            if (found := _checked(entry, version)) is not None:
+                return found
+    return None
+
+
 def keep(version: str, files: Mapping[str, bytes], source: str) -> Path:
     """Put *files* (relative POSIX path to content) of release *version* into the cache, at once and whole; the copy.
 

@@ -20,6 +20,7 @@ from ...trial import Load, Outcome
 from ..base import GeneratorPort, Probe, Way
 from ..steal import Ticks
 from ..streams import bursts, commonest, probe_group, probe_size, streams
+from .addressees import check_addressees
 from .choice import PYPI, Fetch, choose, mismatch
 from .counts import outcome
 from .held import Note, note, notes
@@ -211,6 +212,8 @@ class TrexGenerator:
             data = {str(way.tx_port): [item.to_json() for item in streams(profile, way, probe)] for way in ways}
         except ValueError as error:
             raise BenchError(f"{profile.name}: {error}") from None
+        if profile.program is not None:
+            check_addressees(profile, ways, self.ports)
         self._ask("prepare", streams=data)
         said = self._ask("rates", ports=[way.tx_port for way in ways])
         check_layers(profile, said, (probe, _probe_bytes(profile)) if probe else None)
@@ -220,6 +223,7 @@ class TrexGenerator:
 
     def measure(self, load: Load, duration: float) -> Outcome:
         """One trial of *duration* s of the bench's clock. Raises BenchError where there is no outcome."""
+        self._check_fixed(load)
         before = Ticks.read()
         answer = self._ask("trial", self._trial_limit(duration), **self._trial(load, duration))
         found = outcome(answer, load, duration, self._ways, self.settings.clock_speed)
@@ -242,6 +246,7 @@ class TrexGenerator:
 
     def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
         """See :meth:`..base.Generator.step_down`. Raises BenchError."""
+        self._check_fixed(first, second)
         told = self._trial(first, seconds + after)
         limit = self._trial_limit(seconds + after)
         return step_down(partial(self._ask, limit=limit), told, self._ways, first, seconds, second, every)
@@ -255,6 +260,7 @@ class TrexGenerator:
 
         TRex captures in its service mode, in software: at a low load only.
         """
+        self._check_fixed(load)
         answer = self._ask("capture", self._trial_limit(duration), keep=limit, **self._trial(load, duration))
         return {int(port): tuple(bytes.fromhex(item) for item in items) for port, items in answer["frames"].items()}
 
@@ -303,6 +309,15 @@ class TrexGenerator:
             "drain": self.settings.drain,
             "groups": self._groups,
         }
+
+    def _check_fixed(self, *loads: Load) -> None:
+        """Latency streams of a user's own profile have a rate that TRex takes off the load before it multiplies."""
+        program, least = self._profile.program if self._profile else None, min(load.pps for load in loads)
+        if program is not None and least <= program.fixed_pps:
+            raise BenchError(
+                f"latency streams of the profile send {program.fixed_pps:g} frames/s whatever the load is, and"
+                f" {least:g} were asked for; right would be more"
+            )
 
     def _trial_limit(self, duration: float) -> float:
         # the client ends a trial after 1.5 x its duration + 5 s; this is for a client that does not

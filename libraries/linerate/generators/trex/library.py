@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -43,3 +44,22 @@ def build_stream(library: SimpleNamespace, item: Mapping[str, Any]) -> Any:
     else:
         mode = streams.STLTXCont(pps=item["share"])
     return streams.STLStream(packet=packet, mode=mode, isg=item["gap"])
+
+
+def stream_data(library: SimpleNamespace, item: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``add_stream`` of a server of TRex v3 takes for *item*."""
+    if not item["program"]:
+        built: dict[str, Any] = build_stream(library, item).to_json()
+        return built | {"next_stream_id": -1}
+    data = program_data(item)
+    # trex-stl-lib 0.3 shares a program among cores by one variable's name, later clients by each variable
+    data["vm"].pop("split_by_var", None)
+    return {"start_paused": False, "core_id": -1, **data}
+
+
+def program_data(item: Mapping[str, Any]) -> dict[str, Any]:
+    """A stream of a user's own file as data: unchanged, but that it ends after a burst where one is asked for."""
+    data: dict[str, Any] = json.loads(item["program"])
+    if item["burst"]:
+        data["mode"] = {**data["mode"], "type": "single_burst", "total_pkts": item["burst"]}
+    return data | {"next_stream_id": -1}

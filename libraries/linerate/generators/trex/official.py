@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from linerate.generators.trex import answers
-from linerate.generators.trex.library import build_stream
+from linerate.generators.trex.library import stream_data
 from linerate.generators.trex.link import REPLY, SILENCE
 from linerate.generators.trex.service import Refusal
 from linerate.generators.trex.shipped import NoSubscriber, load_library
@@ -142,7 +142,7 @@ class OfficialLink:
         for port, rows in items.items():
             batch = []
             for number, item in enumerate(rows, 1):
-                stream = build_stream(library, item).to_json() | {"next_stream_id": -1}
+                stream = stream_data(library, item)
                 batch.append(("add_stream", {**self._mine(port), "stream_id": number, "stream": stream}))
             self._ask_all(batch)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from linerate.generators.trex import imp_bridge
 from linerate.generators.trex.answers import card_facts
-from linerate.generators.trex.library import build_stream
+from linerate.generators.trex.library import build_stream, program_data
 from linerate.generators.trex.link import REPLY, SILENCE
 from linerate.generators.trex.service import Refusal
 from linerate.generators.trex.watch import Watch, clean
@@ -142,7 +142,23 @@ class PypiLink:
         """Replace all streams of *ports* by *items*."""
         self._client.remove_all_streams(list(ports))
         for port, rows in items.items():
-            self._client.add_streams([build_stream(self._loaded, item) for item in rows], ports=[port])
+            if any(item["program"] for item in rows):
+                self._add_programs(port, rows)
+            else:
+                self._client.add_streams([build_stream(self._loaded, item) for item in rows], ports=[port])
+
+    def _add_programs(self, number: int, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Put streams of a user's own file on a port: they are data, which the library would want as objects."""
+        port, batch = self._client.ports[number], []
+        for place, item in enumerate(rows, 1):
+            data = program_data(item)
+            for key in ("start_paused", "core_id"):  # servers that this client is for know neither
+                data.pop(key, None)
+            data["vm"].setdefault("split_by_var", "")
+            told = {"handler": port.handler, "port_id": number, "stream_id": place, "stream": data}
+            batch.append(self._loaded.RpcCmdData("add_stream", told, "core"))
+        self._good(self._client._transmit_batch(batch))
+        port.state = port.STATE_STREAMS
 
     def rates(self, port: int) -> Mapping[str, Any]:
         """The streams of *port* in frames/s and bit/s."""

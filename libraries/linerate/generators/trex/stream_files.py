@@ -1,0 +1,80 @@
+"""TRex's profiles that are data: ``.yaml`` of its earlier consoles and of its GUI, ``.json``. As streams of JSON.
+
+There are two shapes: ``add_stream``'s own, and that of TRex's console, which names a capture as ``pcap`` beside the
+file and its rate in one word (``pps: 100``). Neither says anything of directions.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ...errors import ConfigError
+from ...profile_capture import first_frame
+
+RATES = ("pps", "bps_L1", "bps_L2", "percentage")
+
+
+def read_streams(path: Path, text: str) -> list[dict[str, Any]]:
+    """The streams of the file *path*, whose content is *text*. Raises ConfigError."""
+    try:
+        data = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"not JSON: {error.msg}", path, error.lineno) from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise ConfigError(f"not YAML: {error.problem}", path, mark.line + 1 if mark else None) from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"not YAML: {error}", path) from None
+    if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
+        raise ConfigError("is no list of streams", path, 1)
+    return [_stream(number, item, path) for number, item in enumerate(data, 1)]
+
+
+def _stream(number: int, item: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    inner = item.get("stream", item)
+    packet, mode = (inner.get(key) if isinstance(inner, dict) else None for key in ("packet", "mode"))
+    if not isinstance(packet, dict) or not isinstance(mode, dict):
+        raise ConfigError(f"stream {number} has no 'packet' and 'mode'", path)
+    flags = inner.get("flags", int(bool(inner.get("mac_src_override_by_pkt", 0))))
+    counted = inner.get("flow_stats")
+    machine = inner.get("vm") or {}
+    return {
+        "flags": flags,
+        "action_count": 0,
+        "enabled": True,
+        "self_start": True,
+        "isg": 0.0,
+        **{key: value for key, value in inner.items() if key in ("action_count", "enabled", "self_start", "isg")},
+        "mode": _mode(number, mode, path),
+        "packet": {"binary": _binary(number, packet, path), "meta": ""},
+        "vm": {**machine, "instructions": list(machine.get("instructions") or ())},
+        "flow_stats": {"rule_type": "stats", **counted}
+        if isinstance(counted, dict) and counted
+        else {"enabled": False},
+        "name": item.get("name"),
+        "next": item.get("next"),
+    }
+
+
+def _mode(number: int, mode: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    if isinstance(mode.get("rate"), dict):
+        return dict(mode)
+    said = [name for name in RATES if name in mode]
+    if len(said) != 1:
+        raise ConfigError(f"stream {number}: right would be one of {', '.join(RATES)} in its 'mode'", path)
+    defaults = {"total_pkts": 1, "pkts_per_burst": 1, "ibg": 0.0, "count": 1, "type": "continuous"}
+    return {**defaults, **mode, "rate": {"type": said[0], "value": mode[said[0]]}}
+
+
+def _binary(number: int, packet: Mapping[str, Any], path: Path) -> str:
+    if packet.get("binary"):
+        return str(packet["binary"])
+    if packet.get("pcap"):
+        return base64.b64encode(first_frame(path.parent / str(packet["pcap"]))).decode()
+    raise ConfigError(f"stream {number}: right would be 'binary' or 'pcap' in its 'packet'", path)

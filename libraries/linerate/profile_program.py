@@ -1,0 +1,282 @@
+"""Streams of a user's own profile, in TRex's format: what of them can be judged, and what it is in figures.
+
+A sentence's load is frames/s of a port, all streams together, for as long as a trial lasts. So there are continuous
+streams here, in the ratio of their rates; TRex's multiplier leaves the rate of latency streams as it is, and takes it
+off the load. Whatever else a profile asks for (bursts, streams that start others) is refused in one sentence.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .errors import ConfigError
+from .ip_header import ip_header
+from .program_flows import address_ranges, flow_count
+from .units import FCS, l1_bits, l2_bits
+
+PADDED, LONGEST, SHORTEST = 60, 9238, 14
+"""Bytes without FCS: what a shorter frame is padded to, and the most and least that TRex takes."""
+
+MOST = 4096
+"""The most streams that one direction takes."""
+
+LATEST = 1000.0
+"""Microseconds that a stream may begin after the others: more would be missing from a trial's frames."""
+
+_DUMMY, _TTL = 8, {4: 8, 6: 7}
+_RIGHT = "right would be continuous streams (STLTXCont), whose rate follows the sentence's load"
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramStream:
+    """A stream. ``text``: what TRex's ``add_stream`` takes, as JSON; ``frame``: its first one, without FCS.
+
+    ``share`` of the frames that follow the load, 0..1; 0 for one whose rate is ``pps``, whatever the load. ``sizes``:
+    (bytes with FCS, part of the stream's frames).
+    """
+
+    text: str
+    frame: bytes
+    share: float
+    sizes: tuple[tuple[int, float], ...]
+    pps: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The file of a profile: its ``sha256``, what it was told (``tunables``), and the ``client`` that loaded it."""
+
+    path: Path
+    sha256: str
+    tunables: str
+    client: str
+
+    def to_json(self) -> dict[str, str]:
+        """For a record."""
+        return {"file": self.path.name, "sha256": self.sha256, "tunables": self.tunables, "client": self.client}
+
+
+@dataclass(frozen=True)
+class Program:
+    """``ways``: the streams of each direction; ``one_way``: why there is none in the second, or "".
+
+    ``flows``: how many in the first direction, 0 where that is not known; ``addresses``: least and greatest IPv4 source
+    and destination address there.
+    """
+
+    source: Source
+    ways: tuple[tuple[ProgramStream, ...], tuple[ProgramStream, ...]]
+    one_way: str
+    flows: int
+    addresses: tuple[tuple[int, int], tuple[int, int]]
+
+    @property
+    def fixed_pps(self) -> float:
+        """Frames/s of each port that are sent whatever the load is."""
+        return max(sum(stream.pps for stream in way) for way in self.ways)
+
+    def mean_size(self, pps: float) -> float:
+        """Bytes with FCS of a frame, on the average of *pps* frames/s, those of latency streams among them."""
+        fixed = [(stream.pps, size * part) for stream in self.ways[0] for size, part in stream.sizes if stream.pps]
+        follow = pps - sum(stream.pps for stream in self.ways[0])
+        return (follow * _mean(self.ways[0]) + sum(rate * size for rate, size in fixed)) / pps
+
+    def sizes(self) -> tuple[tuple[int, float], ...]:
+        """Frame sizes (bytes with FCS) of the first direction, each with its part of the frames."""
+        return _sizes(self.ways[0])
+
+
+def read_program(answer: Mapping[str, Any], source: Source) -> Program:
+    """What the process that ran a profile answered (see :mod:`.generators.trex.program_child`), judged.
+
+    Raises ConfigError, one sentence, for what no sentence's load can be made of.
+    """
+    path = source.path
+    first, second = answer["ways"]
+    streams = _way(first["streams"], path)
+    one_way = ""
+    back: tuple[ProgramStream, ...] = ()
+    if path.suffix != ".py":
+        one_way = "a file of streams says nothing of a second direction"
+    elif "error" in second:
+        line = f" (line {second['error']['line']})" if second["error"]["line"] else ""
+        one_way = f"for the second direction, 'get_streams(direction=1)', it {second['error']['message']}{line}"
+    elif not second["streams"]:
+        one_way = "it has no streams for the second direction, 'get_streams(direction=1)'"
+    elif _packets(second["streams"]) == _packets(first["streams"]):
+        # a router would send them back where they came from, and all would seem lost
+        one_way = "its frames are the same in both directions; right would be addresses swapped for 'direction' 1"
+    else:
+        try:
+            back = _way(second["streams"], path)
+        except ConfigError as error:
+            one_way = f"for the second direction: {error.args[0]}"
+    if back and abs(_mean(back) - _mean(streams)) > 1e-6 * _mean(streams):
+        one_way = (
+            f"its frames have {_mean(streams):.6g} bytes on average, and {_mean(back):.6g} in the second direction"
+        )
+        back = ()
+    programs = [(stream.frame, json.loads(stream.text)["vm"].get("instructions", ())) for stream in streams]
+    return Program(source, (streams, back), one_way, flow_count(programs), address_ranges(programs))
+
+
+def _packets(streams: Sequence[Mapping[str, Any]]) -> list[Any]:
+    return [(item["packet"]["binary"], item["vm"].get("instructions")) for item in streams]
+
+
+def _sizes(streams: Sequence[ProgramStream]) -> tuple[tuple[int, float], ...]:
+    found: dict[int, float] = {}
+    for stream in streams:
+        for size, part in stream.sizes:
+            if stream.share:
+                found[size] = found.get(size, 0.0) + stream.share * part
+    return tuple(found.items())
+
+
+def _mean(streams: Sequence[ProgramStream]) -> float:
+    return sum(size * part for size, part in _sizes(streams))
+
+
+def _way(items: Sequence[Mapping[str, Any]], path: Path) -> tuple[ProgramStream, ...]:
+    """The streams of one direction. Raises ConfigError."""
+    if len(items) > MOST:
+        raise ConfigError(f"has {len(items)} streams; right would be at most {MOST}", path)
+    known = [(_named(number, item), item) for number, item in enumerate(items, 1) if item.get("enabled", True)]
+    if not known:
+        raise ConfigError("has no streams; right would be at least one from 'get_streams'", path)
+    rows, units = [], set()
+    for name, item in known:
+        try:
+            frame, sizes = _frame(name, item, path)
+            _check_mode(name, item, path)
+            rate = item["mode"]["rate"]
+            unit, value = str(rate["type"]), float(rate["value"])
+            fixed = item["flow_stats"].get("enabled", False) and item["flow_stats"].get("rule_type") == "latency"
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ConfigError(f"{name} is no stream that TRex would take ({_words(error)})", path) from None
+        if not value > 0 or unit not in ("pps", "bps_L1", "bps_L2", "percentage"):
+            raise ConfigError(f"{name} has a rate of {value:g} {unit}; right would be more than 0", path)
+        if unit == "percentage" and fixed:
+            raise ConfigError(
+                f"{name} measures latency at a rate in per cent of a link; right would be frames/s (pps), for TRex"
+                " keeps it whatever the load",
+                path,
+            )
+        mean = sum(size * part for size, part in sizes)
+        bits = {"pps": 1.0, "bps_L2": l2_bits(mean)}.get(unit, l1_bits(mean))
+        if not fixed:
+            units.add(unit == "percentage")
+        rows.append((item, frame, sizes, value / bits, fixed))
+    if len(units) > 1:
+        raise ConfigError(
+            "has streams in per cent of a link and others at a rate of their own, so their ratio depends on the link;"
+            " right would be all of one kind",
+            path,
+        )
+    whole = sum(pps for *_, pps, fixed in rows if not fixed)
+    if not whole:
+        raise ConfigError(f"has latency streams only, whose rate no load changes; {_RIGHT} beside them", path)
+    return tuple(
+        ProgramStream(
+            _text(item, pps if fixed else pps / whole),
+            frame,
+            0.0 if fixed else pps / whole,
+            sizes,
+            pps if fixed else 0.0,
+        )
+        for item, frame, sizes, pps, fixed in rows
+    )
+
+
+def _named(number: int, item: Mapping[str, Any]) -> str:
+    name = item.get("name")
+    return f"stream {number}" + (f" ('{name}')" if name not in (None, "") else "")
+
+
+def _text(item: Mapping[str, Any], pps: float) -> str:
+    """The stream as TRex takes it: unchanged, but that its rate is in frames/s and that it is followed by none."""
+    data = {key: value for key, value in item.items() if key not in ("name", "next", "stream_id", "next_stream_id")}
+    return json.dumps({**data, "mode": {"type": "continuous", "rate": {"type": "pps", "value": pps}}})
+
+
+def _check_mode(name: str, item: Mapping[str, Any], path: Path) -> None:
+    mode = item["mode"]
+    kind = mode["type"]
+    if kind == "single_burst":
+        hint = "; for the frames of a capture 'kind: pcap'" if item.get("next") and mode["total_pkts"] == 1 else ""
+        raise ConfigError(f"{name} is a burst of {mode['total_pkts']} frames; {_RIGHT}{hint}", path)
+    if kind == "multi_burst":
+        often = f"{mode['count']} bursts" if mode["count"] else "bursts"
+        raise ConfigError(f"{name} is {often} of {mode['pkts_per_burst']} frames; {_RIGHT}", path)
+    if kind != "continuous":
+        raise ConfigError(f"{name} has the mode '{kind}'; {_RIGHT}", path)
+    if int(item["flags"]) & _DUMMY:
+        raise ConfigError(f"{name} is a dummy, which sends nothing; {_RIGHT}", path)
+    if not item.get("self_start", True) or item.get("start_paused", False):
+        raise ConfigError(f"{name} does not begin by itself; {_RIGHT}", path)
+    if float(item["isg"]) > LATEST:
+        raise ConfigError(
+            f"{name} begins {float(item['isg']) / 1e3:g} ms late (isg), so a trial would miss its frames; right would"
+            f" be at most {LATEST / 1e3:g} ms",
+            path,
+        )
+
+
+def _frame(name: str, item: Mapping[str, Any], path: Path) -> tuple[bytes, tuple[tuple[int, float], ...]]:
+    """The first frame, without FCS, and the stream's sizes with FCS."""
+    try:
+        frame = base64.b64decode(item["packet"]["binary"], validate=True)
+    except binascii.Error:
+        raise ConfigError(f"{name}: its packet is not base64", path) from None
+    if not SHORTEST <= len(frame) <= LONGEST:
+        right = f"right would be {SHORTEST} to {LONGEST} without FCS"
+        raise ConfigError(f"{name}: its frame has {len(frame)} bytes; {right}", path)
+    header = ip_header(frame.ljust(PADDED, b"\0"))
+    if header is None:
+        raise ConfigError(f"{name}: its frame is not IP; right would be only frames that a router forwards", path)
+    if frame[header.offset + _TTL[header.version]] < 2:
+        raise ConfigError(f"{name}: its frame has no time to live left; right would be 2 or more for a router", path)
+    lengths = _lengths(name, item["vm"].get("instructions", ()), len(frame), path)
+    found: dict[int, float] = {}
+    for length, part in lengths:
+        size = max(length, PADDED) + FCS
+        found[size] = found.get(size, 0.0) + part
+    return frame.ljust(PADDED, b"\0"), tuple(found.items())
+
+
+def _lengths(name: str, instructions: Sequence[Mapping[str, Any]], length: int, path: Path) -> list[tuple[int, float]]:
+    """Lengths of the frames, without FCS, each with how many of them have it: what the variable of a trim counts.
+
+    A random one is drawn evenly, so a mean over many frames is that of the range.
+    """
+    trims = [item["name"] for item in instructions if item["type"] == "trim_pkt_size"]
+    if not trims:
+        return [(length, 1.0)]
+    item = next((item for item in instructions if item.get("name") == trims[0] and "size" in item), None)
+    if len(trims) > 1 or item is None or item["type"] != "flow_var" or item.get("next_var"):
+        raise ConfigError(f"{name}: the sizes of its frames cannot be told from its field engine", path)
+    step = int(item.get("step", 1))
+    if values := item.get("value_list"):
+        if step != 1:
+            raise ConfigError(f"{name}: the sizes of its frames cannot be told from its field engine", path)
+        row = [int(value) for value in values]
+    else:
+        low, high = int(item["min_value"]), int(item["max_value"])
+        row = list(range(low, high + 1, 1 if item["op"] == "random" else step))
+    if not row or min(row) < SHORTEST or max(row) > length:
+        raise ConfigError(
+            f"{name}: its frames are cut to {min(row, default=0)} to {max(row, default=0)} bytes; right would be"
+            f" {SHORTEST} to the {length} of its packet",
+            path,
+        )
+    return [(value, 1 / len(row)) for value in row]
+
+
+def _words(error: Exception) -> str:
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
