@@ -33,7 +33,10 @@ class Bench:
 
     def __post_init__(self):
         self.plan = SimpleNamespace(
-            goal=GOAL, catalogue=CATALOGUE, testbed=SimpleNamespace(tolerances=Tolerance, warm_up=None)
+            goal=GOAL,
+            catalogue=CATALOGUE,
+            testbed=SimpleNamespace(tolerances=Tolerance, warm_up=None),
+            check_pairs=lambda traffic: None,
         )
         self.bench = SimpleNamespace(facts=SimpleNamespace(clock_speed=1.0))
         self.router_watch = SimpleNamespace(read_again=self._read)
@@ -42,7 +45,7 @@ class Bench:
         if self.restarted:
             raise RouterRestarted("the router restarted")
 
-    def put_traffic(self, profile, bidirectional, probe=None):
+    def put_traffic(self, profile, bidirectional, probe=None, *, pairs=1):
         self.put.append((profile.name, bidirectional, probe))
         self.router.directions = 2 if bidirectional else 1
 

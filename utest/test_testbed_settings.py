@@ -49,6 +49,19 @@ def test_tolerances_named_replace_the_default(tmp_path: Path) -> None:
     assert lab(tmp_path, HARDWARE + "tolerance: {under: 0.02}\n").tolerances() == Tolerance(under=0.02)
 
 
+@pytest.mark.parametrize(
+    ("said", "behind"),
+    [("{late: 0.25}", 0.02), ("{late: 0.015}", 0.015), ("{under: 0.05, late: 0.25}", 0.05), ("{under: 0.002}", 0.01)],
+)
+def test_a_trex_that_falls_behind_does_not_pass_for_the_load_asked_for(tmp_path: Path, said: str, behind: float):
+    assert lab(tmp_path, HARDWARE + f"tolerance: {said}\n").tolerances().behind == behind
+
+
+def test_the_embedded_server_ends_in_time_so_only_the_news_of_it_is_late() -> None:
+    assert read_testbed(TESTBEDS, "netns").tolerances().behind == 0.25
+    assert read_testbed(TESTBEDS, "netns-trex").tolerances().behind == 0.02
+
+
 def sides(address: str, peer: str, network: str) -> str:
     first = "{address: 10.0.1.1/24, peer: 10.0.1.2, network: 16.0.0.0/8}"
     second = f"{{address: {address}, peer: {peer}, network: {network}}}"

@@ -124,7 +124,7 @@ def test_cpus_that_cannot_be(threads: Threads, says: str) -> None:
 
 def test_a_testbed_becomes_an_order(tmp_path: Path) -> None:
     found = lab(tmp_path, "{interfaces: ['03:00.0', '03:00.1'], cores: 4, sudo: true, extra: [--prom]}")
-    made = order(found.generator, found.sides)
+    made = order(found.generator, found.cabled_sides)
     config = yaml.safe_load(made.config)[0]
     assert config["port_info"] == [
         {"ip": "100.65.1.2", "default_gw": "100.65.1.1"},
@@ -145,7 +145,7 @@ def test_the_ports_in_use_get_the_sides(tmp_path: Path) -> None:
         "{interfaces: ['03:00.0', '03:00.1', '04:00.0', dummy], ports: [{}, {dest_mac: 02:00:00:00:00:09},"
         " {default_gw: 10.1.1.1}, {}]}\n  ports: [2, 1]",
     )
-    first, second, third, fourth = yaml.safe_load(order(found.generator, found.sides).config)[0]["port_info"]
+    first, second, third, fourth = yaml.safe_load(order(found.generator, found.cabled_sides).config)[0]["port_info"]
     assert third == {"ip": "100.65.1.2", "default_gw": "10.1.1.1"}
     assert second == {"dest_mac": "02:00:00:00:00:09"}
     assert first == fourth == {"dest_mac": "02:00:00:00:00:00"}
@@ -153,7 +153,7 @@ def test_the_ports_in_use_get_the_sides(tmp_path: Path) -> None:
 
 def test_linux_interfaces_mean_software(tmp_path: Path) -> None:
     found = lab(tmp_path, "{host: local, interfaces: [veth0, veth1]}", ssh="")
-    made = order(found.generator, found.sides)
+    made = order(found.generator, found.cabled_sides)
     assert made.login is None and made.linux and "--software" in made.arguments
     config = yaml.safe_load(made.config)[0]
     assert config["low_end"] is True and config["prefix"] == made.prefix == "linerate-4501"
@@ -162,7 +162,7 @@ def test_linux_interfaces_mean_software(tmp_path: Path) -> None:
 def test_true_is_the_hosts_own_configuration(tmp_path: Path) -> None:
     found = lab(tmp_path, "true")
     assert found.generator.start == StartSettings()
-    assert order(found.generator, found.sides).config == ""
+    assert order(found.generator, found.cabled_sides).config == ""
     assert lab(tmp_path, "false").generator.start is None
 
 

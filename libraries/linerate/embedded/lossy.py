@@ -39,7 +39,7 @@ class LossyModel(ModelBackend):
             if share or cable:
                 fate = losing(losing(self._forwarding.fates[number], share), cable)
                 sending.fate(fate)
-                if cable:
+                if cable and fate.missed:
                     self._astray[sending] = (cable / fate.missed, before.get(sending, (0.0, 0.0))[1])
 
     def _book(self, sending: Sending, new: Counts, unsent: int) -> None:

@@ -150,9 +150,9 @@ class CommonSettings(Config):
         """The tolerance of trials on this bench."""
         given = {key: value for key, value in self.tolerance.model_dump().items() if value is not None}
         found = dataclasses.replace(Tolerance(), **given)
-        if not self.may_stretch:
+        if not self.may_stretch or found.behind <= max(found.under, BEHIND):
             return found
-        return dataclasses.replace(found, rate=max(found.under, min(found.late, BEHIND)))
+        return dataclasses.replace(found, rate=max(found.under, BEHIND))
 
     @property
     def may_stretch(self) -> bool:
