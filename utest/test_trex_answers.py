@@ -35,6 +35,7 @@ def test_ports_are_described_by_number_not_by_place() -> None:
             "pci": "",
             "description": "Unknown",
             "destination": mac[:-1] + "2",
+            "measures": ["flow_stats", "latency", "rx_bytes", "tpg"],
         }
         assert answers.destination(status) == "known"
 

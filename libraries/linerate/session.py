@@ -236,10 +236,22 @@ class Session:
         refuse(profile, self.router.lacking if self.router else {})
         if self.known_limits is not None:
             self.known_limits.refuse(profile, probe is not None)
+        if probe is not None:
+            self._refuse_latency(profile, self.ways(bidirectional, pairs))
         self._prepared = None
         with self.recovery.watching():
             self._generator.prepare(profile, self.ways(bidirectional, pairs), probe)
         self._prepared = wanted
+
+    def _refuse_latency(self, profile: Profile, ways: tuple[Way, ...]) -> None:
+        """Raise BenchError where a receiving port measures no latency: its probe frames would be lost ones."""
+        receiving = {way.rx_port for way in ways}
+        for port in self._generator.ports:
+            if port.index in receiving and port.measures is not None and "latency" not in port.measures:
+                raise BenchError(
+                    f"'{profile.name}' was not sent: TRex says that its port {port.index} (driver {port.driver})"
+                    " measures no latency; right would be another card, or TRex started with '--software'"
+                )
 
     def put_traffic_of(self, requirement: Requirement) -> None:
         """Put a sentence's streams on the ports, with probe frames where it speaks of latency."""

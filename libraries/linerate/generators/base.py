@@ -17,7 +17,8 @@ class GeneratorPort:
     """A port as the generator itself describes it. ``speed_bps`` is its link speed in bit/s.
 
     ``pci``: its PCI address, ``description``: its card in words, ``destination``: the MAC address that it sends to; ""
-    where it tells none.
+    where it tells none. ``measures``: what it can tell of received frames (``latency``, ``flow_stats``, …); None: not
+    told.
     """
 
     index: int
@@ -28,6 +29,7 @@ class GeneratorPort:
     pci: str = ""
     description: str = ""
     destination: str = ""
+    measures: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,10 @@ def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str
     }
 
 
-def card_facts(attributes: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str, str]:
+def card_facts(attributes: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str, Any]:
     """PCI address and description of a port's card, and the MAC address that the port sends to; "" where not told.
+
+    ``measures``: what it can tell of received frames, None where not told.
 
     *attributes*: ``attr`` of ``get_port_status``; *static*: the port's entry in ``get_system_info``.
     """
@@ -37,6 +39,7 @@ def card_facts(attributes: Mapping[str, Any], static: Mapping[str, Any]) -> dict
         "pci": pci if ":" in pci else "",
         "description": str(static.get("description", "")),
         "destination": str(ether.get("dst") or "") if known else "",
+        "measures": (static.get("rx") or {}).get("caps"),
     }
 
 

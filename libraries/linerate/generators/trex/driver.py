@@ -138,7 +138,7 @@ class TrexGenerator:
                 ours = "; ".join(f"port {item.ports}: {item}" for item in notes(setting.address)[1])
                 raise BenchError(
                     f"a port of the TRex server at {setting.address} is taken: {error}"
-                    + (f" (runs of your own hold {ours})" if ours else "")
+                    + (f" (runs of your own hold {ours})" if ours else " (TRex does not tell since when)")
                     + "; have it released there, or set 'force: true' for the generator in the testbed file to take it"
                     " away"
                 ) from error
@@ -184,6 +184,7 @@ class TrexGenerator:
                 item.get("pci", ""),
                 item.get("description", ""),
                 item.get("destination", ""),
+                None if item.get("measures") is None else frozenset(item["measures"]),
             )
             for item in found
         )
