@@ -1,0 +1,67 @@
+"""Profiles in TRex's format of our own writing, for the tests of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from linerate.generators.trex.programs import ProgramLoader
+from linerate.profiles import Catalogue, Profile
+
+WORDS = Path(__file__).resolve().parents[1] / "variables" / "profiles"
+
+# what the profiles below have in common: UDP frames, the addresses of direction 1 swapped
+HEAD = """\
+from trex_stl_lib.api import *
+
+def stream(size=64, direction=0, mode=None, vm=None, **more):
+    ends = ["16.0.0.1", "48.0.0.1"]
+    head = Ether() / IP(src=ends[direction], dst=ends[1 - direction]) / UDP(sport=1025, dport=12)
+    packet = STLPktBuilder(pkt=head / (b"x" * (size - 4 - len(head))), vm=vm)
+    return STLStream(packet=packet, mode=mode or STLTXCont(pps=1), **more)
+
+"""
+TAIL = """
+def register():
+    return Ours()
+"""
+
+
+class Own:
+    """A project with one profile of its own, ``mine``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.traffic = folder, folder / "traffic"
+        self.traffic.mkdir()
+        for path in WORDS.glob("*.yaml"):
+            (folder / path.name).write_text(path.read_text())
+
+    def read(self, text: str, tunables: str = "{}", client: str = "", name: str = "mine.py") -> Catalogue:
+        (self.traffic / name).write_text(text)
+        entry = f"{{kind: trex, name: mine, file: traffic/{name}, tunables: {tunables}, about: ours}}"
+        (self.folder / "own.yaml").write_text(f"entries:\n  - {entry}\n")
+        environment = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache"), "TREX_HOME": ""}
+        return Catalogue.read(self.folder, ProgramLoader("" if client == "pypi" else client, 3.0, environment))
+
+    def profile(self, text: str, tunables: str = "{}", client: str = "", name: str = "mine.py") -> Profile:
+        return self.read(text, tunables, client, name).profile(["mine"])
+
+
+def ours(body: str, signature: str = "self, direction=0, **kwargs", head: str = HEAD) -> str:
+    rows = "\n".join(f"        {row}" for row in body.splitlines())
+    return f"{head}class Ours(object):\n    def get_streams({signature}):\n{rows}\n{TAIL}"
+
+
+ARGPARSE = """\
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument('--size', type=int, default=64)
+parser.add_argument('--both', action='store_true')
+found = parser.parse_args(tunables)
+size, direction = found.size, kwargs.get('direction', locals().get('direction', 0))
+return [stream(size, direction)]
+"""
+
+LATENCY = """\
+return [stream(64, direction, STLTXCont(pps=4), flow_stats=STLFlowStats(pg_id=5 + direction)),
+        stream(64, direction, STLTXCont(pps=1000), flow_stats=STLFlowLatencyStats(pg_id=7 + direction))]"""
