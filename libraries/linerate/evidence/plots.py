@@ -80,6 +80,8 @@ def _bars(
     # one trial alone would be a bar as wide as the picture
     width *= min(1.0, max(len(trials), 1) / 4)
     labelled = len(trials if in_total else shown) <= 16
+    # beside one another more than two labels overlap: then the trial has one, of its worst direction
+    single = not in_total and len(ways) > 2
     drawn: dict[str, Any] = {}
     for index, trial in enumerate(trials):
         mine = [row for row in shown if row.trial is trial]
@@ -97,7 +99,12 @@ def _bars(
                 drawn.setdefault(f"forwarded {row.way}", bar)
             level = base + height
             if not in_total:
-                _rest(axes, drawn, x, width, level, [row], factor, labelled)
+                _rest(axes, drawn, x, width, level, [row], factor, labelled and not single)
+        if single and labelled and mine:
+            worst = max(mine, key=lambda row: row.count.loss_ratio)
+            if worst.count.lost:
+                top = max(row.intended.pps for row in mine) / factor
+                _label(axes, index, top, f"up to −{percent(worst.count.loss_ratio)}")
         if in_total and mine:
             _rest(axes, drawn, index, width, level, mine, factor, labelled)
     return dict(sorted(drawn.items(), key=lambda item: not item[0].startswith("forwarded")))
@@ -120,16 +127,7 @@ def _rest(
         drawn.setdefault("lost", axes.bar(x, lost, width * 0.94, level, color=LOST, zorder=3))
         ratio = sum(row.count.lost for row in mine) / sum(row.count.offered for row in mine)
         if labelled:
-            axes.annotate(
-                f"−{percent(ratio)}",
-                (x, level + lost + unsent),
-                (0, 3),
-                textcoords="offset points",
-                ha="center",
-                fontsize=8.5,
-                color=LOST,
-                zorder=6,
-            )
+            _label(axes, x, level + lost + unsent, f"−{percent(ratio)}")
     # less than the width of a line is not seen; a legend entry for it would puzzle
     if unsent > 0.002 * (level + lost + unsent):
         bar = axes.bar(
@@ -144,6 +142,11 @@ def _rest(
             zorder=3,
         )
         drawn.setdefault("never sent by the generator", bar)
+
+
+def _label(axes: Any, x: float, height: float, text: str) -> None:
+    above: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": 8.5, "color": LOST, "zorder": 6}
+    axes.annotate(text, (x, height), (0, 3), **above)
 
 
 def _mark_invalid(axes: Any, trials: Sequence[Trial], top: float) -> None:

@@ -80,8 +80,8 @@ def by_pair(requirement: Requirement, trials: Sequence[Trial]) -> str:
     named = []
     for number, ways in enumerate(_pairs(requirement, trials[0]), 1):
         ports = f"ports {ways[0].tx_port} and {ways[0].rx_port}"
-        lost = found[f"pair_{number}_lost_frames"]
-        named.append(f"{ports} {si(found[f'pair_{number}_forwarded_pps'], 'pps')} ({lost:.0f} lost)")
+        lost = f"{found[f'pair_{number}_lost_frames']:,.0f}".replace(",", " ")
+        named.append(f"{ports} {si(found[f'pair_{number}_forwarded_pps'], 'pps')} ({lost} lost)")
     together = si(found["all_pairs_forwarded_pps"], "pps")
     return f"; forwarded per pair: {', '.join(named)}; by all pairs together {together}"
 
