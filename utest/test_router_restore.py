@@ -50,6 +50,13 @@ def test_vpp_that_does_not_run_is_no_question_of_names():
         Remote(shell, 5.0, True).run("vppctl", "show", "clock")
 
 
+def test_sudo_that_asks_for_a_password_is_no_question_of_vpp():
+    shell = Shell()
+    shell.answer = Result("", "sudo: a password is required\n", 1, 0.01)
+    with pytest.raises(BenchError, match="the router refused 'sudo -n vppctl show clock' .*check the user's rights"):
+        Remote(shell, 5.0, True).run("vppctl", "show", "clock")
+
+
 def test_a_restart_is_known_until_the_router_is_configured_anew():
     uptimes = iter((1000.0, 1000.1, 3.0))
 

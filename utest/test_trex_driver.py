@@ -75,6 +75,26 @@ def test_elapsed_tells_how_exact_it_is(range_: tuple[float, float], elapsed: flo
     assert found.readings["elapsed_uncertainty"] == pytest.approx(uncertainty)
 
 
+@pytest.mark.parametrize(
+    ("came", "missed", "spared"),
+    [
+        ((900, 999), (100, 0), True),  # the worst way's loss is the generator's own, whatever one frame the other lost
+        ((900, 500), (100, 0), False),  # but not where another way lost more
+        ((900, 1000), (99, 0), False),
+        ((1000, 1000), (1, 0), True),
+    ],
+)
+def test_what_the_generator_missed_itself_is_not_held_against_the_router(
+    came: tuple[int, int], missed: tuple[int, int], spared: bool
+) -> None:
+    after = {
+        "0": {"opackets": 1005, "ipackets": 7 + came[1], "ierrors": missed[1]},
+        "1": {"opackets": 1005, "ipackets": 7 + came[0], "ierrors": missed[0]},
+    }
+    found = outcome(answer(after), Load(1000), 1.0, BOTH)
+    assert any(problem.fault is Fault.GENERATOR for problem in found.problems) is spared
+
+
 def test_elapsed_is_on_the_clock_of_the_bench() -> None:
     found = outcome(answer(FULL), Load(1000), 20.0, BOTH, clock_speed=20)
     assert found.elapsed == pytest.approx(20.6) and found.readings["drain"] == pytest.approx(0.4)

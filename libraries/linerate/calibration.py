@@ -132,10 +132,13 @@ class Calibration:
     ) -> CeilingEntry | None:
         """What was measured for *profile* in this direction on so many *pairs* of ports; None where nothing was.
 
+        What a port carries while fewer of them send bounds what it carries among more, and stands where nothing else
+        does.
+
         Profiles are told by what they are: ``64b`` and ``64b var2`` are the same where *catalogue* says so.
         """
-        for entry in self.content.ceilings:
-            other_way = (entry.bidirectional, entry.pairs) != (bidirectional, pairs)
+        for entry in sorted(self.content.ceilings, key=lambda item: -item.pairs):
+            other_way = entry.bidirectional != bidirectional or entry.pairs > pairs
             if other_way or abs(entry.mean_size - profile.mean_size) > 1e-6:
                 continue
             # words that are no longer known, or mean something else today, speak of no profile of today

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 from .errors import BenchError, SentenceError
@@ -115,7 +115,12 @@ class Characteriser:
             probe = Probe(min(PROBE_PPS, item.throughput.pps / 10))
             self.begin(traffic)
             self.session.put_traffic(traffic.profile, traffic.bidirectional, probe, pairs=traffic.pairs)
-            results.append(latency(self._latency_of(traffic), item.size, item.throughput, repeats, duration))
+            told = latency(self._latency_of(traffic), item.size, item.throughput, repeats, duration)
+            names = [
+                f"{way.tx_port} → {way.rx_port}" for way in self.session.ways(traffic.bidirectional, traffic.pairs)
+            ]
+            ways = zip(told.ways, names, strict=False)
+            results.append(replace(told, ways=tuple(replace(way, way=name) for way, name in ways)))
         return tuple(results)
 
     def scale_flows(

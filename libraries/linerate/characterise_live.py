@@ -97,6 +97,11 @@ class LiveCharacteriser(Characteriser):
         self.session.check_resettable()
         item, pps = rows[0]
         (traffic,) = self._of_sizes(words, [item.size])
+        if traffic.pairs > 1:
+            raise SentenceError(
+                f"'{words}': when a router is back is told by the frames of all ports together, of which those of one"
+                " pair may hide another's; right would be without 'on N pairs'"
+            )
         self._put(traffic)
         with self._coming_back():
             live = self.session.live()

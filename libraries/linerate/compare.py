@@ -109,7 +109,7 @@ def _observed(record: RequirementRecord, trials: Sequence[TrialRecord]) -> Obser
     words = record.sentence.split()
     unit, figure = next(
         (known for word, known in _QUANTITIES.items() if word in words),
-        ("loss ratio", lambda trial, sentence: trial.loss_ratio(" in total" in sentence)),
+        ("loss ratio", lambda trial, sentence: trial.loss_ratio(_in_total(sentence))),
     )
     least = record.goal_terms.get("final_trial_duration", 0.0)
     whole = [item.trial for item in trials if item.trial.outcome.duration >= float(least) - _HAIR]
@@ -123,7 +123,12 @@ def _observed(record: RequirementRecord, trials: Sequence[TrialRecord]) -> Obser
 
 def _worse_rate(trial: Trial, sentence: str) -> float:
     rates = [direction.forwarded / trial.seconds for direction in trial.outcome.directions]
-    return math.fsum(rates) if " in total" in sentence else min(rates)
+    return math.fsum(rates) if _in_total(sentence) else min(rates)
+
+
+def _in_total(sentence: str) -> bool:
+    """Whether its threshold, not the load that it names, is of all directions together."""
+    return " in total" in sentence.partition(" at ")[0]
 
 
 def _latency(trial: Trial, sentence: str) -> float | None:

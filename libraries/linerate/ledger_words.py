@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from .ledger import Ledger
+from dataclasses import replace
+
+from .ledger import Drop, Ledger
 
 NAMED = 2
 """Causes that a phrase names; the others are counted together."""
@@ -25,7 +27,7 @@ def where_lost(ledger: Ledger) -> str:
     lost, rest = ledger.lost, ledger.unexplained
     if ledger.missing:
         return f"where {frames(lost)} frames were lost is not known: {ledger.missing}"
-    drops = ledger.drops
+    drops = _by_name(ledger)
     if not drops:
         return f"the router's counters show none of {frames(lost)} lost frames{_place(ledger)}"
     told, named = [], drops[:NAMED]
@@ -42,6 +44,21 @@ def where_lost(ledger: Ledger) -> str:
     if rest > lost / 2:
         return f"{text}; {frames(rest)} unexplained{_place(ledger)}"
     return f"{text}; {frames(rest) if rest else 'none'} unexplained"
+
+
+def _by_name(ledger: Ledger) -> tuple[Drop, ...]:
+    """The drops, those of one name at several interfaces together where they are too many to be named each."""
+    if len(ledger.drops) <= NAMED:
+        return ledger.drops
+    found: dict[str, Drop] = {}
+    for drop in ledger.drops:
+        known = found.get(drop.name)
+        if known is None:
+            found[drop.name] = drop
+            continue
+        places = " and ".join(dict.fromkeys(filter(None, (*known.interface.split(" and "), drop.interface))))
+        found[drop.name] = replace(known, interface=places, frames=known.frames + drop.frames)
+    return tuple(sorted(found.values(), key=lambda drop: -drop.frames))
 
 
 def _place(ledger: Ledger) -> str:

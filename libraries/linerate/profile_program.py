@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,9 +159,9 @@ def _way(items: Sequence[Mapping[str, Any]], path: Path) -> tuple[ProgramStream,
             rate = item["mode"]["rate"]
             unit, value = str(rate["type"]), float(rate["value"])
             fixed = item["flow_stats"].get("enabled", False) and item["flow_stats"].get("rule_type") == "latency"
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise ConfigError(f"{name} is no stream that TRex would take ({_words(error)})", path) from None
-        if not value > 0 or unit not in ("pps", "bps_L1", "bps_L2", "percentage"):
+        if not 0 < value < math.inf or unit not in ("pps", "bps_L1", "bps_L2", "percentage"):
             raise ConfigError(f"{name} has a rate of {value:g} {unit}; right would be more than 0", path)
         if unit == "percentage" and fixed:
             raise ConfigError(
@@ -268,7 +269,10 @@ def _lengths(name: str, instructions: Sequence[Mapping[str, Any]], length: int, 
         row = [int(value) for value in values]
     else:
         low, high = int(item["min_value"]), int(item["max_value"])
-        row = list(range(low, high + 1, 1 if item["op"] == "random" else step))
+        stride = 1 if item["op"] == "random" else step
+        last = low + (high - low) // stride * stride
+        # a range that is wrong may be four thousand million long
+        row = list(range(low, last + 1, stride)) if SHORTEST <= low <= last <= length else [low, last]
     if not row or min(row) < SHORTEST or max(row) > length:
         raise ConfigError(
             f"{name}: its frames are cut to {min(row, default=0)} to {max(row, default=0)} bytes; right would be"

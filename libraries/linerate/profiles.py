@@ -289,6 +289,10 @@ class Catalogue:
                 raise ConfigError(f"the mix '{name}': {error}", path) from None
         return found
 
+    def files(self) -> list[Path]:
+        """Captures and profiles in TRex's format that words stand for, beside the YAML files."""
+        return sorted({*self.captures.values(), *(path for _, path in self.programs.values())})
+
     def words(self) -> list[str]:
         """What a sentence may say of traffic, for messages."""
         return [

@@ -53,7 +53,7 @@ def flow_count(frames: Frames) -> int:
     """Number of different flows in *frames*; 0 where it is not known."""
     try:
         return _flow_count(frames)
-    except (Uncounted, KeyError, TypeError, ValueError):
+    except (Uncounted, KeyError, TypeError, ValueError, ArithmeticError):
         return 0
 
 
@@ -67,7 +67,7 @@ def address_ranges(frames: Frames) -> tuple[tuple[int, int], tuple[int, int]]:
         for rows, field in zip(found, header.addresses(), strict=True):
             try:
                 rows.append(_range(frame, field, _writes(instructions)))
-            except (Uncounted, KeyError, TypeError, ValueError):
+            except (Uncounted, KeyError, TypeError, ValueError, ArithmeticError):
                 rows.append(_ALL)
     source, destination = (
         (min(low for low, _ in rows), max(high for _, high in rows)) if rows else (0, 0) for rows in found
@@ -158,9 +158,10 @@ def _variables(instructions: Sequence[Mapping[str, Any]]) -> dict[str, _Variable
     for item in instructions:
         name = item.get("name", "")
         if item["type"] == "flow_var":
-            first = name
-            while first in following and following[first] != name:
+            first, passed = name, {name}
+            while first in following and following[first] not in passed:
                 first = following[first]
+                passed.add(first)
             chain = first if first in following.values() else ""
             values = item.get("value_list")
             step = int(item.get("step", 1))

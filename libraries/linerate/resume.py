@@ -32,7 +32,7 @@ def fingerprints(plan: Plan) -> dict[str, str]:
         "platform file": [project.platforms / f"{plan.platform.platform}.yaml"],
         "testbed file": [project.testbeds / f"{plan.testbed.testbed}.yaml"],
         "goal file": [project.goals / f"{plan.goal.goal}.yaml"],
-        "profile files": sorted(project.profiles.glob("*.yaml")),
+        "profile files": [*sorted(project.profiles.glob("*.yaml")), *plan.catalogue.files()],
     }
     return {
         **{name: _digest(paths) for name, paths in named.items()},

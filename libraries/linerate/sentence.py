@@ -149,7 +149,7 @@ def _pairs(left: str) -> tuple[str, int]:
     if len(found) > 1:
         raise SentenceError("says twice on how many pairs of ports; keep one")
     number = found[0]["number"]
-    if not number.isdigit() or not 1 <= int(number) <= PAIRS:
+    if not number.isdecimal() or not 1 <= int(number) <= PAIRS:
         raise SentenceError(f"'{found[0][0].strip()}': right would be 'on 1 pair' to 'on {PAIRS} pairs'")
     return f"{left[: found[0].start()]} {left[found[0].end() :]}", int(number)
 
@@ -284,6 +284,8 @@ def _read_unit(number: float, unit: str) -> Value:
         "ms",
         "s",
     ]
+    if _ON_PAIRS.search(unit):
+        raise SentenceError("'on N pairs' stands before the comparison, as in '64b bidirectional on 2 pairs ≥ …'")
     lower = {item.lower(): item for item in known}
     close = difflib.get_close_matches(unit.lower(), lower, 1)
     hint = f"did you mean '{lower[close[0]]}'? " if close else ""

@@ -20,6 +20,7 @@ from .known_limits import KnownLimits
 from .live import LiveTraffic
 from .plan import Plan
 from .profiles import Profile
+from .reach import APART, check_own_addresses, check_reached
 from .recovery import Recovery
 from .requirement import Requirement
 from .router_watch import RouterWatch
@@ -60,6 +61,7 @@ class Session:
     known_limits: KnownLimits | None = None
     """What is published of the generator's card; None before it is connected."""
     _versions: Mapping[str, str] = field(default_factory=dict)
+    _reached: set[tuple[Profile, bool]] = field(default_factory=set, repr=False)
 
     @classmethod
     def start(cls, plan: Plan, bypass: bool = False) -> Session:
@@ -241,6 +243,8 @@ class Session:
         self._prepared = None
         with self.recovery.watching():
             self._generator.prepare(profile, self.ways(bidirectional, pairs), probe)
+        if profile.own_addresses:
+            self._check_way_of(profile, bidirectional, pairs)
         self._prepared = wanted
 
     def _refuse_latency(self, profile: Profile, ways: tuple[Way, ...]) -> None:
@@ -313,16 +317,26 @@ class Session:
         """
         profile = self.plan.catalogue.profile(["64b"])
         self.put_traffic(profile, bidirectional=True, pairs=self.pairs)
-        outcome = self.measure(Load(PROBE_PPS), 1.0)
-        for way in outcome.directions:
-            if not way.offered:
-                raise BenchError(f"the generator's port {way.tx_port} sends nothing; look at the TRex server's console")
-            if not way.forwarded:
-                raise BenchError(
-                    f"none of {way.offered} frames sent from the generator's port {way.tx_port} came back at port"
-                    f" {way.rx_port}; check the cables, the router's addresses, routes and neighbours, and the"
-                    f" destination MAC of TRex's port"
-                )
+        # of each way another number, so that frames which arrive elsewhere cannot stand for those that should be there
+        rates = [PROBE_PPS * (1 + APART * index) for index in range(2 * self.pairs)]
+        with self.recovery.watching():
+            outcome = self._alive().reach(rates, 1.0)
+        check_reached(outcome)
+
+    def _check_way_of(self, profile: Profile, bidirectional: bool, pairs: int) -> None:
+        """Slow traffic of a profile that brings its own addresses, once. Raises BenchError where some does not arrive.
+
+        What the router has no way for would read as its loss.
+        """
+        seen = (profile, bidirectional)
+        if self.bypassed or seen in self._reached:
+            return
+        fixed = profile.program.fixed_pps if profile.program is not None else 0.0
+        rates = [(PROBE_PPS + 2 * fixed) * (1 + APART * index) for index in range(len(self.ways(bidirectional, pairs)))]
+        with self.recovery.watching():
+            outcome = self._alive().reach(rates, 0.5)
+        check_own_addresses(profile.name, outcome)
+        self._reached.add(seen)
 
     def capture(
         self, profile: Profile, bidirectional: bool, load: Load, limit: int, pairs: int = 1

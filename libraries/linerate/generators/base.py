@@ -88,6 +88,13 @@ class Generator(Protocol):
         """One trial of the prepared profile: send for *duration* s, wait for the drain, read the counts."""
         ...
 
+    def reach(self, rates: Sequence[float], duration: float) -> Outcome:
+        """Send a rate of its own (frames/s) in each way of the prepared profile, so that ways can be told apart.
+
+        The outcome's load is the highest of them.
+        """
+        ...
+
     def burst(self, frames: int, pps: float) -> Outcome:
         """Exactly *frames* frames of the prepared profile (no probes) from each sending port at *pps*, and the drain.
 

@@ -58,7 +58,7 @@ def cost(
         return Evidence.GOOD if cheap else Evidence.BAD
 
     ruling, trials = until_decided(reading, load, goal, weigh, conditions)
-    scope = " each way" if requirement.bidirectional else ""
+    scope = " each way" if requirement.directions > 1 else ""
     telling = [cycles[trial.number - 1] for trial in trials if weigh(trial) is not Evidence.NONE] or cycles
     mean = fmean(telling)
     figures = rate_figures(requirement, trials, link_bps) | {CYCLES: mean}

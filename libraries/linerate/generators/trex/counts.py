@@ -60,8 +60,10 @@ def outcome(
         if failed := unsent[way.tx_port]:
             problems.append(Problem(Fault.GENERATOR, f"port {way.tx_port} failed to send {failed} frames"))
     missed = [difference(way.rx_port, "ierrors") for way in ways]
-    if any(missed) and all(item.lost <= count for item, count in zip(directions, missed, strict=True)):
-        # beyond these, what is lost is the router's loss
+    lossy = [(item, count) for item, count in zip(directions, missed, strict=True) if item.lost]
+    worst = max(lossy, key=lambda row: row[0].loss_ratio, default=None)
+    if any(missed) and (worst is None or worst[0].lost <= worst[1]):
+        # what the worst way lost the generator missed itself; beyond that, what is lost is the router's loss
         named = ", ".join(f"{count} at port {way.rx_port}" for way, count in zip(ways, missed, strict=True) if count)
         problems.append(Problem(Fault.GENERATOR, f"frames received with errors or missed at the generator: {named}"))
     queue_full = _global(after, "m_total_queue_full") - _global(before, "m_total_queue_full")

@@ -7,7 +7,7 @@ Byte counts: TRex's port counters hold the 4-byte FCS whatever the network card 
 from __future__ import annotations
 
 import getpass
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -232,6 +232,15 @@ class TrexGenerator:
         if (used := line_use(found, self._speeds)) is not None:
             readings["tx_line_use"] = used
         return replace(found, readings=readings)
+
+    def reach(self, rates: Sequence[float], duration: float) -> Outcome:
+        """One trial of *duration* s with a rate of its own in each way. Raises BenchError where there is no outcome."""
+        told = self._trial(Load(max(rates)), duration)
+        told["rates"] = {str(way.tx_port): pps for way, pps in zip(self._ways, rates, strict=True)}
+        answer = self._ask("trial", self._trial_limit(duration), **told)
+        found = outcome(answer, Load(max(rates)), duration, self._ways, self.settings.clock_speed)
+        ways = zip(found.directions, rates, strict=True)
+        return replace(found, directions=tuple(replace(way, intended=round(pps * duration)) for way, pps in ways))
 
     def burst(self, frames: int, pps: float) -> Outcome:
         """*frames* frames from each sending port at *pps*, by TRex's single bursts. Raises BenchError."""

@@ -36,6 +36,8 @@ class WayLatency:
     deviation: float
     """Standard deviation of the repetitions, µs; NaN where there is one alone."""
     repeats: int
+    way: str = ""
+    """``0 → 1``: sending port, receiving port; "" where they are not known."""
 
 
 @dataclass(frozen=True, slots=True)
