@@ -9,6 +9,7 @@ import pytest
 from linerate.characterise import Characteriser
 from linerate.errors import BenchError, SentenceError
 from linerate.evidence.result_json import plain
+from linerate.generators.base import ways_of
 from linerate.goals import Goal
 from linerate.latency import LatencyCount
 from linerate.methods.trials import Deadline
@@ -44,6 +45,9 @@ class Bench:
     def _read(self):
         if self.restarted:
             raise RouterRestarted("the router restarted")
+
+    def ways(self, bidirectional, pairs=1):
+        return ways_of((0, 1), bidirectional, pairs)
 
     def put_traffic(self, profile, bidirectional, probe=None, *, pairs=1):
         self.put.append((profile.name, bidirectional, probe))
