@@ -53,7 +53,7 @@ def test_vpp_that_does_not_run_is_no_question_of_names():
 def test_sudo_that_asks_for_a_password_is_no_question_of_vpp():
     shell = Shell()
     shell.answer = Result("", "sudo: a password is required\n", 1, 0.01)
-    with pytest.raises(BenchError, match="the router refused 'sudo -n vppctl show clock' .*check the user's rights"):
+    with pytest.raises(BenchError, match=r"the router refused 'sudo -n vppctl show clock' .*check the user's rights"):
         Remote(shell, 5.0, True).run("vppctl", "show", "clock")
 
 
