@@ -30,6 +30,7 @@ from .routers.frames import Frames, refuse
 from .step_down import StepDown
 from .testbed.bench import Bench, open_bench
 from .testbed.settings import NetnsSettings
+from .trial import Fault as TrialFault
 from .trial import Load, Outcome, Trial, judge
 
 RESET_LIMIT = 10.0
@@ -61,6 +62,7 @@ class Session:
     known_limits: KnownLimits | None = None
     """What is published of the generator's card; None before it is connected."""
     _versions: Mapping[str, str] = field(default_factory=dict)
+    _link_was_down: bool = False
     _reached: set[tuple[Profile, bool]] = field(default_factory=set, repr=False)
 
     @classmethod
@@ -278,9 +280,35 @@ class Session:
         return self.plan.load_for(requirement, self.link_bps)
 
     def measure(self, load: Load, duration: float) -> Outcome:
-        """One trial; raises BenchError where a part of the bench has died."""
+        """One trial; raises BenchError where a part of the bench has died, or a link took the router's ways with it."""
         with self.recovery.watching():
-            return self._alive().measure(load, duration)
+            generator = self._alive()
+        if self._link_was_down:
+            self._mend_after_link()
+        with self.recovery.watching():
+            outcome = generator.measure(load, duration)
+        self._link_was_down = any(problem.fault is TrialFault.LINK_DOWN for problem in outcome.problems)
+        return outcome
+
+    def _mend_after_link(self) -> None:
+        """Routes and neighbours may have gone with an interface that was down: they are put there again, and tried.
+
+        Raises BenchError where slow traffic of the sentence does not arrive.
+        """
+        self._link_was_down = False
+        if self.router is not None and not self.bypassed:
+            self.configure_router()
+        if self._prepared is None or self.bypassed or self.simulated:
+            return
+        profile, bidirectional, probe, pairs = self._prepared
+        fixed = (profile.program.fixed_pps if profile.program is not None else 0.0) + (probe.pps if probe else 0.0)
+        ways = len(self.ways(bidirectional, pairs))
+        with self.recovery.watching():
+            outcome = self._alive().reach([(PROBE_PPS + 2 * fixed) * (1 + APART * n) for n in range(ways)], 0.5)
+        try:
+            check_reached(outcome)
+        except BenchError as error:
+            raise BenchError(f"a link was down in the trial before, and since then: {error}") from error
 
     def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
         """Traffic whose load goes down, see :meth:`~linerate.generators.base.Generator.step_down`."""

@@ -108,6 +108,8 @@ class Remote:
             run(self.line(argv))
             return
         step = (self.line(undo), run)
+        # told anew after a link was down: it is undone once
+        self._undo = [known for known in self._undo if known != step]
         try:
             run(self.line(argv))
         except Refused:
@@ -141,6 +143,8 @@ class Remote:
                 run(command)
             except BenchError as error:
                 why = error.why if isinstance(error, Refused) else str(error)
+                if _GONE.search(why):
+                    continue
                 failed.setdefault(why, []).append(f"'{command}'")
         if failed:
             told = "; ".join(f"{', '.join(commands)} ({why})" for why, commands in failed.items())
@@ -149,6 +153,13 @@ class Remote:
     def forget(self) -> None:
         """There is nothing to undo any more."""
         self._undo.clear()
+
+
+_GONE = re.compile(
+    r"RTNETLINK answers: (No such process|No such file or directory|Cannot assign requested address)"
+    r"|not found for interface|not in table"
+)
+"""What is said where that which is to be taken away is not there: it went with a link, or somebody took it."""
 
 
 class Refused(BenchError):

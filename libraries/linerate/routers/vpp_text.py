@@ -80,7 +80,7 @@ def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
                 raise BenchError(f"'show runtime' has columns this reader does not know: '{first_line(line)}'")
             # the titles are centred in 16 characters, the six before 'Calls' belong to its column
             columns = line.index("Calls") - 6
-        elif columns >= 0 and line.strip() and not line.startswith("-----"):
+        elif columns >= 0 and line.strip() and line.strip().strip("-"):
             blocks[-1] = replace(blocks[-1], nodes=(*blocks[-1].nodes, _node(line, thread, columns)))
         elif line.strip() and not blocks:
             break

@@ -20,7 +20,8 @@ Fetch = Callable[[Server], Path]
 
 REMEDY = (
     "right would be, under 'generator' in the testbed file, 'client: /path/of/a/TRex/installation' with that client, or"
-    " 'ssh: {user: …, key: …}' for a login on the server's host, from where it is copied"
+    " 'ssh: {user: …, key: …}' for a login on the server's host, from where it is copied; or its folder in the"
+    " environment variable TREX_HOME"
 )
 
 
@@ -62,9 +63,15 @@ def choose(
     raise BenchError(
         f"{server.named} and wants the client it ships; trex-stl-lib 0.3 of PyPI speaks core API {_dotted(API)}, which"
         f" servers up to v2.87 take; {REMEDY}"
-        + (f" (the client that {HOME} names does not fit)" if here else "")
+        + (f" ({_unfit(here)})" if here else "")
         + (f" ({server.refusal})" if server.api is None and server.refusal else "")
     )
+
+
+def _unfit(here: str) -> str:
+    if interactive(Path(here)) is None:
+        return f"there is no TRex client in '{here}', which {HOME} names"
+    return f"the client that {HOME} names does not fit"
 
 
 def mismatch(server: Server, folder: Path | None, said: str) -> BenchError:
