@@ -225,3 +225,17 @@ def test_latency_streams_that_would_spoil_a_sentence(
     with pytest.raises(SentenceError) as caught:
         plan.requirement(sentence)
     assert says in str(caught.value)
+
+
+def test_the_benchs_passwords_are_not_in_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("ROUTER_PASSWORD", "not for everybody")
+    shutil.copytree(robot_run.ROOT / "variables", tmp_path / "variables")
+    body = "assert 'ROUTER_PASSWORD' not in os.environ, 'it is there'\nreturn stream(64, direction)"
+    (tmp_path / "ours.py").write_text("import os\n" + ours(body))
+    entry = "{kind: trex, name: ours, file: ../../ours.py, about: a test}"
+    (tmp_path / "variables" / "profiles" / "own.yaml").write_text(f"entries:\n  - {entry}\n")
+    lab = tmp_path / "variables" / "testbeds" / "lab-example.yaml"
+    lab.write_text(lab.read_text().replace("key: ~/.ssh/id_ed25519\n", "password_from: ROUTER_PASSWORD\n", 1))
+    plan = Plan.read(Project(tmp_path), "linux_router", "linux", "lab-example", "quick")
+    assert plan.catalogue.profile(["ours"]).mean_size == 64

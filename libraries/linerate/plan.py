@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,7 +85,7 @@ class Plan:
             box.software[name],
             bench,
             read_goal(project.goals, goal),
-            Catalogue.read(project.profiles, ProgramLoader(_client_of(bench))),
+            Catalogue.read(project.profiles, ProgramLoader(_client_of(bench), environment=_without_passwords(bench))),
             read_calibration(calibrations, testbed, platform) if calibrations else None,
             cards,
         )
@@ -183,6 +184,16 @@ class Plan:
 
 def _client_of(testbed: Testbed) -> str:
     return testbed.generator.client if isinstance(testbed, HardwareSettings) else testbed.client
+
+
+def _without_passwords(testbed: Testbed) -> dict[str, str]:
+    """The environment for programs of the user's own: none of the variables that hold this bench's passwords."""
+    found = dict(os.environ)
+    if isinstance(testbed, HardwareSettings):
+        logins = (testbed.router, testbed.generator.ssh)
+        for name in (login.password_from for login in logins if login is not None):
+            found.pop(name or "", None)
+    return found
 
 
 def _check_program(sentence: str, profile: Profile, pps: float) -> None:
