@@ -57,6 +57,7 @@ def judged(session: Session, sentence: str) -> Verdict:
     return Judge(session).judge(requirement)
 
 
+@pytest.mark.alone  # how exactly it is told depends on how often a busy machine lets the counts be read
 def test_a_sound_router_recovers_at_once(session: Session) -> None:
     found = judged(session, "64b 1-flow recovers in ≤ 5 s at 5.5 Mpps")
     assert found.outcome is Ruling.PASS, found.message
@@ -64,6 +65,7 @@ def test_a_sound_router_recovers_at_once(session: Session) -> None:
     assert found.trials[0].outcome.readings["second_load_pps"] == 2.75e6
 
 
+@pytest.mark.alone
 def test_one_that_goes_on_losing_does_not(session: Session) -> None:
     # from before the change until 5 s after it
     for repetition in (1, 2):
