@@ -15,7 +15,8 @@ from linerate.embedded.shells.vpp_render import errors
 from linerate.generators.streams import IPV4, ipv4_checksum
 from linerate.noise import Noise
 from linerate.platforms import read_platform
-from model_bench import PROJECT, HandClock, bench, configuration, traffic
+from linerate.units import l1_bits
+from model_bench import PROJECT, HandClock, bench, configuration, platform, traffic
 
 
 def balance(backend: ModelBackend, waiting: int = 0) -> None:
@@ -47,6 +48,24 @@ def test_below_capacity_every_frame_asked_for_is_sent_and_comes_back(
     clock.time = begin + duration + 1
     assert not backend.sending(0)
     assert backend.counters(0).opackets == backend.counters(1).ipackets == round(pps * duration)
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "share", "busy"), [(1.0, 0.5, 40), (1.0, 1.0, 80), (0.5, 0.25, 50), (0.5, 1.0, 100)]
+)
+def test_the_generator_is_as_busy_as_it_is_near_its_ceiling_since_it_was_last_asked(
+    ceiling: float, share: float, busy: float
+) -> None:
+    slower = platform().model_copy(update={"model": {**(platform().model or {}), "generator_ceiling": ceiling}})
+    clock = HandClock()
+    backend = ModelBackend(slower, "vpp", clock)
+    clock.time = 5
+    assert backend.utilisation().tx_percent == 0
+    backend.start({0: traffic("64b 1-flow", share * backend.model.link_bps / l1_bits(64))}, 2.0)
+    clock.time = 6
+    assert backend.utilisation().tx_percent == pytest.approx(busy, rel=1e-3)
+    clock.time = 8
+    assert backend.utilisation().tx_percent == pytest.approx(busy / 2, rel=1e-3)
 
 
 @given(

@@ -47,6 +47,7 @@ def test_hardware_defaults_and_paths(tmp_path: Path) -> None:
 
 def test_tolerances_named_replace_the_default(tmp_path: Path) -> None:
     assert lab(tmp_path, HARDWARE + "tolerance: {under: 0.02}\n").tolerances() == Tolerance(under=0.02)
+    assert lab(tmp_path, HARDWARE + "tolerance: {cpu: 85}\n").tolerances().cpu == 85
 
 
 @pytest.mark.parametrize(

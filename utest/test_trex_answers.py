@@ -8,7 +8,7 @@ import pytest
 
 from linerate.generators.trex import answers
 from linerate.generators.trex.groups import group_counts
-from linerate.generators.trex.watch import Watch, busiest_load
+from linerate.generators.trex.watch import Watch
 
 RECORDED = Path(__file__).with_name("data") / "trex-rpc" / "official-v3.08.jsonl"
 
@@ -62,9 +62,13 @@ def test_counters_are_flat_and_name_the_port() -> None:
     for port, counts in ports.items():
         for name in ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors"):
             assert found[f"{name}-{port}"] == counts[name]
-    assert busiest_load(found, [0, 1]) == max(
-        whole["m_cpu_util"], whole["m_cpu_util_raw"], *(item["m_cpu_util"] for item in ports.values())
-    )
+
+
+def test_cores_tell_of_each_second() -> None:
+    (*_, core), (*_, later) = (item["result"]["cpu"] for item in recorded("get_utilization"))
+    told = [{**each, "history": each["history"][:6]} for each in (core, later)]  # the recording leaves out the rest
+    assert answers.core_loads({"cpu": told}) == [[55, 0, 0, 0, 0, 0], [2, 7, 52, 55, 0, 0]]
+    assert answers.core_loads({}) == [] and answers.core_loads({"cpu": [{}]}) == [[]]
 
 
 def test_events_tell_who_took_a_port_and_when_sending_was_over() -> None:

@@ -21,7 +21,7 @@ from linerate.generators.trex.counts import outcome
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.generators.trex.probe import Server, ask, listens
 from linerate.generators.trex.process import ClientProcess
-from linerate.generators.trex.watch import Watch, busiest_load, clean
+from linerate.generators.trex.watch import Watch, busiest, clean
 from linerate.trial import Fault, Load
 
 BOTH = (Way(0, 1), Way(1, 0, swapped=True))
@@ -319,10 +319,11 @@ def test_a_link_that_was_down_for_a_moment_is_remembered_and_links_are_asked_for
     assert watch.down == set() and not watch.doubtful
 
 
-def test_the_load_is_the_busiest_figure_of_the_whole_and_of_the_sending_ports() -> None:
-    published = {"m_cpu_util": 20.0, "m_cpu_util_raw": 30, "m_cpu_util-0": 40.0, "m_cpu_util-1": 90.0}
-    assert busiest_load(published, [0]) == 40 and busiest_load(published, [0, 1]) == 90
-    assert busiest_load({"m_cpu_util_raw": 30}, [0]) == 30 and busiest_load({}, [0]) == 0
+def test_the_load_is_the_busiest_second_of_one_core_within_the_trial() -> None:
+    cores = [[30.0, 40.0, 90.0, 100.0], [0.0, 50.0]]
+    assert busiest(cores, 0.4) == busiest(cores, 1.9) == 30
+    assert busiest(cores, 2) == 50 and busiest(cores, 3.9) == 90 and busiest(cores, 60) == 100
+    assert busiest([], 5) == 0
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from linerate.project import Project
 from linerate.session import Session
 from linerate.testbed import namespaces
 from linerate.testbed.netns import home_of_trex
-from linerate.trial import Load
+from linerate.trial import Fault, Load, judge
 from linerate.verdict import Ruling, Verdict
 
 
@@ -91,6 +91,16 @@ def test_killed_in_a_trial_it_comes_back_for_the_next_sentence(session: Session,
     assert session.recovery.note.startswith("the generator was connected again before this sentence: ")
     assert "TRex was ended by signal 9" in session.recovery.note
     assert [found.pid for found in servers(tmp_path)] != [server.pid]
+
+
+def test_a_rate_beyond_its_cpu_shows_in_the_trial_and_not_in_the_next_one(session: Session) -> None:
+    session.put_traffic(session.plan.catalogue.profile(["64b"]), bidirectional=False)
+    tolerance = session.plan.testbed.tolerances()
+    beyond = judge(1, session.measure(Load(2e6), 1.0), tolerance)
+    assert {problem.fault for problem in beyond.problems} >= {Fault.CPU_BOUND, Fault.STRETCHED}
+    assert not beyond.blames_router
+    modest = judge(2, session.measure(Load(2000.0), 1.0), tolerance)
+    assert Fault.CPU_BOUND not in {problem.fault for problem in modest.problems}
 
 
 def test_a_second_client_finds_the_ports_held(session: Session) -> None:

@@ -260,9 +260,21 @@ def test_a_pass_with_loss_says_why_it_is_one():
 
 def test_a_busy_generator_is_named_in_a_failure():
     count = DirectionCount(0, 1, 1000, 1000, 900)
-    busy = Outcome(Load(1000), 1, 1, 0, (count,), readings={"cpu_util": 97})
+    busy = Outcome(Load(1000), 1, 1, 0, (count,), readings={"cpu_util": 93})
     found = run("64b unidirectional ≥ 1 kpps", sequence(busy))
-    assert "the generator's CPU was 97 % busy, which may be a cause" in found.message
+    assert "the generator's CPU was 93 % busy, which may be a cause" in found.message
+
+
+@pytest.mark.parametrize("forwarded", [1000, 900, 0])
+def test_a_trial_of_a_generator_without_time_to_spare_proves_nothing(forwarded):
+    count = DirectionCount(0, 1, 1000, 1000, forwarded)
+    bound = Outcome(Load(1000), 1, 1, 0, (count,), readings={"cpu_util": 98})
+    for sentence in ("64b unidirectional ≥ 1 kpps", "64b unidirectional forwards ≥ 800 pps"):
+        found = run(sentence, sequence(bound))
+        assert found.outcome is Ruling.INCONCLUSIVE
+        assert "the generator's CPU was too busy: 98 % of a second, where 95 % leave it time" in found.message
+        assert "use a faster generator" in found.message
+    assert judge(1, bound, Tolerance(cpu=98)).valid
 
 
 def test_only_the_rfc2544_goal_may_be_called_so():

@@ -65,6 +65,7 @@ class Fault(Enum):
 
     UNDER_OFFERED = "the generator sent less than was asked"
     STRETCHED = "the generator took longer than the trial's duration"
+    CPU_BOUND = "the generator's CPU was too busy"
     OVER_OFFERED = "the generator sent more than was asked"
     SURPLUS = "more frames came back than were sent"
     LINK_DOWN = "a link was down"
@@ -118,12 +119,15 @@ class Tolerance:
     """How far a trial may be from what was asked before it is invalid.
 
     ``under``, ``over``: ratios of the intended count; ``late``: ratio of the trial's duration. The rate, count by time,
-    may be less than asked by ``rate``; None: by the larger of ``under`` and ``late``, not by both.
+    may be less than asked by ``rate``; None: by the larger of ``under`` and ``late``, not by both. ``cpu``: per cent
+    of a second that one of the generator's cores may be busy (a core of TRex that keeps up is idle between bursts;
+    its manual wants less than 80 on average; one that falls behind reads 98 to 100).
     """
 
     under: float = 0.005
     over: float = 0.005
     late: float = 0.01
+    cpu: float = 95.0
     rate: float | None = None
 
     @property
@@ -224,4 +228,6 @@ def judge(number: int, outcome: Outcome, tolerance: Tolerance, clock_speed: floa
             found.append(Problem(Fault.UNDER_OFFERED, f"{way}: {sent} of {asked} frames, in {sent_for:.3f} s"))
     if sent_for > outcome.duration * (1 + tolerance.late):
         found.append(Problem(Fault.STRETCHED, f"{sent_for:.2f} s instead of {outcome.duration:g} s"))
+    if (busy := outcome.readings.get("cpu_util", 0.0)) > tolerance.cpu:
+        found.append(Problem(Fault.CPU_BOUND, f"{busy:.0f} % of a second, where {tolerance.cpu:g} % leave it time"))
     return Trial(number, outcome, tuple(found), sent_for)

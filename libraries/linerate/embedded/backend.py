@@ -122,7 +122,7 @@ class CapturedFrame:
 
 @dataclass(frozen=True, slots=True)
 class Utilisation:
-    """Generator CPU in per cent, for ``get_utilization`` and ``m_cpu_util``."""
+    """Generator CPU in per cent since it was last asked for, for ``get_utilization`` and ``m_cpu_util``."""
 
     tx_percent: float = 0.0
     rx_percent: float = 0.0

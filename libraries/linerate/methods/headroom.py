@@ -30,7 +30,7 @@ MOST = 24
 LEAST = 1e-3
 """Share of line rate below which nothing is looked for: a bench that fails there is broken, not slow."""
 
-_NOT_OFFERED = (Fault.UNDER_OFFERED, Fault.STRETCHED)
+_NOT_OFFERED = (Fault.UNDER_OFFERED, Fault.STRETCHED, Fault.CPU_BOUND)
 
 
 @dataclass(frozen=True, slots=True)

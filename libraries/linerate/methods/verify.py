@@ -10,7 +10,7 @@ from ..verdict import Evidence, Ruling, Verdict, forwarded_pps, offered_pps, tal
 from .reasons import bench_reason, by_pair, by_way, percent, rate_figures, rate_text
 from .sequential import Conditions, until_decided
 
-BUSY = 90.0
+BUSY = 80.0
 """Per cent of the generator's CPU beyond which a failure names it."""
 
 

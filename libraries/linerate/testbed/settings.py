@@ -100,6 +100,7 @@ class ToleranceSettings(Config):
     under: Ratio | None = None
     over: Ratio | None = None
     late: Ratio | None = None
+    cpu: Annotated[float, Field(gt=0, le=100)] | None = None
 
 
 class CommonSettings(Config):

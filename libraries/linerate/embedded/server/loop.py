@@ -123,6 +123,7 @@ class Server:
             if self._control and self._control_socket in ready:
                 self._control_socket.send(self._control.handle(self._control_socket.recv()))
             transmission.tick()
+            statistics.sample()
             if time.monotonic() >= self._publisher.due:
                 self._publisher.counters(statistics.published())
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -12,8 +11,10 @@ from ..backend import AtOnce, Backend, PortCounters, Utilisation
 
 INTERVAL = 0.2
 """Seconds of the bench's clock over which rates are taken."""
-USAGE = 0.1
-"""Seconds of wall time between two questions for the generator's CPU."""
+SECOND, PART = 1.0, 0.1
+"""Seconds of the bench's clock over which the CPU's load is taken, and at least where traffic ends meanwhile."""
+KEPT = 20
+"""So many of these loads are told."""
 
 XSTATS = (
     "rx_good_packets",
@@ -56,7 +57,10 @@ class Statistics:
         self._backend, self._now = backend, now
         self._before: dict[int, tuple[float, PortCounters]] = {}
         self._rates: dict[int, tuple[float, float, float, float]] = {}
-        self._used = (-math.inf, Utilisation())
+        self._sampled = now()
+        self._used = Utilisation()
+        self._smooth = 0.0
+        self._history: deque[float] = deque([0.0] * KEPT, KEPT)
 
     def _measure(self, port: int, counters: PortCounters) -> tuple[float, float, float, float]:
         """Tx frames/s, tx L2 bit/s, rx frames/s, rx L2 bit/s of the last INTERVAL or so."""
@@ -72,11 +76,13 @@ class Statistics:
             )
         return self._rates.get(port, (0.0, 0.0, 0.0, 0.0))
 
-    def _usage(self) -> Utilisation:
-        # a backend may measure since it was last asked, which needs some time to mean anything
-        if time.monotonic() - self._used[0] >= USAGE:
-            self._used = time.monotonic(), self._backend.utilisation()
-        return self._used[1]
+    def sample(self, ended: bool = False) -> None:
+        """Note the CPU's load where a second is over, or a part of one in which traffic *ended*. Cheap; often."""
+        if (now := self._now()) - self._sampled < (PART if ended else SECOND):
+            return
+        self._sampled, self._used = now, self._backend.utilisation()
+        self._history.appendleft(self._used.tx_percent)
+        self._smooth = 0.75 * self._smooth + 0.25 * self._used.tx_percent  # TRex's own filter
 
     def port(self, port: int) -> dict[str, Any]:
         """The answer to ``get_port_stats``."""
@@ -95,7 +101,7 @@ class Statistics:
             "m_total_tx_pps": tx_pps,
             "m_total_rx_bps": rx_bps,
             "m_total_rx_pps": rx_pps,
-            "m_cpu_util": self._usage().tx_percent,
+            "m_cpu_util": self._smooth,
         }
 
     def overall(self) -> dict[str, Any]:
@@ -123,13 +129,12 @@ class Statistics:
             found[f"m_{way}_pps"] = sum(row[f"m_total_{way}_pps"] for row in rows.values())
             found[f"m_total_{way}_pkts"] = sum(row[f"{letter}packets"] for row in rows.values())
             found[f"m_total_{way}_bytes"] = sum(row[f"{letter}bytes"] for row in rows.values())
-        used = self._usage()
         found |= {
-            "m_cpu_util": used.tx_percent,
-            "m_cpu_util_raw": used.tx_percent,
+            "m_cpu_util": self._smooth,
+            "m_cpu_util_raw": self._used.tx_percent,
             # Gbit/s that a core would carry if it were busy all the time
-            "m_bw_per_core": found["m_tx_bps"] / 1e9 / (used.tx_percent / 100) if used.tx_percent > 0 else 0.0,
-            "m_rx_cpu_util": used.rx_percent,
+            "m_bw_per_core": found["m_tx_bps"] / 1e9 / (self._smooth / 100) if self._smooth > 0.01 else 0.0,
+            "m_rx_cpu_util": self._used.rx_percent,
             "m_rx_core_pps": found["m_rx_pps"],
             "m_rx_drop_bps": max(0.0, found["m_tx_bps"] - found["m_rx_bps"]),
             "m_platform_factor": 1.0,
@@ -145,6 +150,6 @@ class Statistics:
 
     def utilisation(self) -> dict[str, Any]:
         """The answer to ``get_utilization``: one core, its ports, whole per cents."""
-        percent = round(self._usage().tx_percent)
         ports = [port.index for port in self._backend.ports]
-        return {"cpu": [{"history": [percent] * 20, "ports": [*ports, -1, -1][:2]}], "mbuf_stats": {}}
+        history = [round(load) for load in self._history]
+        return {"cpu": [{"history": history, "ports": [*ports, -1, -1][:2]}], "mbuf_stats": {}}

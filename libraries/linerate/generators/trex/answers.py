@@ -62,6 +62,11 @@ def counters(whole: Mapping[str, Any], ports: Mapping[int, Mapping[str, Any]]) -
     return found
 
 
+def core_loads(answer: Mapping[str, Any]) -> list[list[float]]:
+    """How busy each sending core was, in per cent of each second, the latest first: ``get_utilization``."""
+    return [[float(load) for load in core.get("history") or ()] for core in answer.get("cpu") or ()]
+
+
 def events(answer: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Type and data of each event in the answer to ``get_async_events``, in their order."""
     for message in answer.get("data") or ():

@@ -25,8 +25,8 @@ def outcome(
     this range it is taken, else the middle. The truth is within ``elapsed`` +- the reading ``elapsed_uncertainty``,
     both s of the bench's clock: on an idle machine some 20 ms x *clock_speed*.
 
-    Readings: ``cpu_util`` per cent, the busiest that the generator as a whole or a sending port's cores were while
-    sending (in a trial of less than 0.5 s of the wall: right after); ``rx_cpu_util`` per cent, after sending;
+    Readings: ``cpu_util`` per cent, the busiest that one of the generator's cores was in a second of sending;
+    ``rx_cpu_util`` per cent, after sending;
     ``queue_full`` times that a transmit queue was full, which is no fault as long as all frames were sent;
     ``ierrors`` frames that receiving ports got with errors or missed, ``oerrors`` that sending ports failed to send;
     ``drain`` s of the bench's clock.

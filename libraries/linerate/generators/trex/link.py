@@ -84,12 +84,12 @@ class Link(Protocol):
         """Ask whether the link of *port* is up; the answer goes to the watch."""
         ...
 
-    def latest(self, ports: Sequence[int]) -> Mapping[str, Any]:
-        """Counters as last known; a new object when they are newer. Costs little."""
-        ...
-
     def fresh(self, ports: Sequence[int]) -> Mapping[str, Any]:
         """Counters of this moment."""
+        ...
+
+    def cores(self) -> list[list[float]]:
+        """How busy each of the server's sending cores was, in per cent of each second, the latest first (up to 20)."""
         ...
 
     def groups(self, numbers: Sequence[int]) -> Mapping[str, Any]:

@@ -25,9 +25,6 @@ from linerate.generators.trex.watch import Watch, clean
 TRY_AGAIN, IN_WORK = -32001, -32002
 """The server's errors that are none: it is busy, or gives a ticket for an answer to come."""
 
-POLL = 0.5
-"""Seconds between two questions for counters while a port sends."""
-
 EVERY_CORE = (1 << 64) - 1
 """The mask that lets all of a port's cores send."""
 
@@ -44,8 +41,6 @@ class OfficialLink:
         self._folder = folder
         self._library: SimpleNamespace | None = None
         self._client: Any = None
-        self._latest: dict[str, Any] = {}
-        self._polled = 0.0
         self.watch = Watch(0)
         self._captures: set[int] = set()
 
@@ -183,8 +178,7 @@ class OfficialLink:
                     raise
                 time.sleep(0.05)
             else:
-                self._polled = time.monotonic()
-                return self._polled
+                return time.monotonic()
 
     def update(self, rates: Mapping[int, float]) -> None:
         """New rates for ports that send, by one message."""
@@ -210,18 +204,16 @@ class OfficialLink:
         if not self._status(port)["attr"]["link"]["up"]:
             self.watch.down.add(port)
 
-    def latest(self, ports: Sequence[int]) -> Mapping[str, Any]:
-        """Counters, asked anew where they are older than POLL."""
-        return self.fresh(ports) if time.monotonic() - self._polled >= POLL else self._latest
-
     def fresh(self, ports: Sequence[int]) -> Mapping[str, Any]:
         """Counters of this moment, which the server reads for each answer."""
         whole, *each = self._ask_all(
             [("get_global_stats", {}), *(("get_port_stats", {"port_id": port}) for port in ports)]
         )
-        self._latest = answers.counters(whole, dict(zip(ports, each, strict=True)))
-        self._polled = time.monotonic()
-        return self._latest
+        return answers.counters(whole, dict(zip(ports, each, strict=True)))
+
+    def cores(self) -> list[list[float]]:
+        """How busy the server's cores were."""
+        return answers.core_loads(self._ask("get_utilization"))
 
     def groups(self, numbers: Sequence[int]) -> Mapping[str, Any]:
         """What the server counted of packet groups."""

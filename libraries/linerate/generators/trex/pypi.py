@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from linerate.generators.trex import imp_bridge
-from linerate.generators.trex.answers import card_facts
+from linerate.generators.trex.answers import card_facts, core_loads
 from linerate.generators.trex.library import build_stream, program_data
 from linerate.generators.trex.link import REPLY, SILENCE
 from linerate.generators.trex.service import Refusal
@@ -231,21 +231,27 @@ class PypiLink:
         if not answer.data()["attr"]["link"]["up"]:
             self.watch.down.add(port)
 
-    def latest(self, ports: Sequence[int]) -> Mapping[str, Any]:
+    def _latest(self) -> Mapping[str, Any]:
         """What was published last."""
         found: dict[str, Any] = self._client.conn.async_connection.raw_snapshot.get("trex-global", {})
         return found
 
     def fresh(self, ports: Sequence[int]) -> Mapping[str, Any]:
         """Counters that the server published at this moment."""
-        stale = self.latest(ports)
+        stale = self._latest()
         self._good(self._client.conn.barrier())
         limit = time.monotonic() + REPLY
-        while (found := self.latest(ports)) is stale or not found:
+        while (found := self._latest()) is stale or not found:
             if time.monotonic() > limit:
                 raise Refusal("lost", f"the server published no counters for {REPLY:g} s")
             time.sleep(0.001)
         return found
+
+    def cores(self) -> list[list[float]]:
+        """How busy the server's cores were."""
+        answer = self._client._transmit("get_utilization")
+        self._good(answer)
+        return core_loads(answer.data())
 
     def groups(self, numbers: Sequence[int]) -> Mapping[str, Any]:
         """What the server counted of packet groups."""

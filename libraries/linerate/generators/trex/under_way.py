@@ -15,7 +15,7 @@ from typing import Any
 from linerate.generators.trex.drain import drained
 from linerate.generators.trex.link import Link
 from linerate.generators.trex.service import Refusal
-from linerate.generators.trex.watch import busiest_load
+from linerate.generators.trex.watch import busiest
 
 END_DELAY = 0.015
 """Seconds that may pass from the last frame to the server's message of it, besides the message's own way: TRex's main
@@ -27,6 +27,9 @@ embedded server its sending processes a moment ahead."""
 
 LOOK = 0.5
 """Seconds between two looks at the links during a trial (TRex itself looks every 0.5 s)."""
+
+SECOND = 1.05
+"""Seconds, at most, over which TRex takes a core's load: 100 rounds of its main loop, of 10 ms and some work."""
 
 PAUSE, LAST_PAUSE = 0.05, 0.005
 """Seconds between two looks at what happened during a trial: as a rule, and when its end is due."""
@@ -42,12 +45,11 @@ class _Running:
     duration: float | None
     frames: Mapping[int, int]
     before: dict[str, Any]
-    idle: Mapping[str, Any]
     trip: float
     started: float
     asked: float
     began: float = 0.0
-    busiest: float | None = None
+    busiest: float = 0.0
     look: float = 0.0
 
 
@@ -88,7 +90,6 @@ class UnderWay(ABC):
             duration,
             count,
             before,
-            self._link.latest(involved),
             self._trip,
             time.time(),
             time.monotonic(),
@@ -129,7 +130,7 @@ class UnderWay(ABC):
 
         Answers counters before and after per port, global readings, ``elapsed`` (wall s of sending, at least and at
         most), ``finished``, ``links`` (per port: up whenever it was looked at) and what the server complained of.
-        ``cpu_util``: the busiest that the generator as a whole or a sending port was while sending, in per cent.
+        ``cpu_util``: the busiest that one of the generator's cores was in a second of it, in per cent.
         """
         running = self._under_way()
         self._running = None
@@ -146,8 +147,9 @@ class UnderWay(ABC):
         first = self._counters()
         # sending began between the start's request and its answer, and ended before its message came
         latency = END_DELAY + max(running.trip, self._trip)
-        if running.busiest is None:  # nothing was published while sending: so short a trial shows in what comes next
-            running.busiest = busiest_load(self._link.latest(running.involved), running.sending)
+        # the last second of a shorter trial began before it. It counts as well: there was a pause between, and where so
+        # much of a second was busy nevertheless, the trial's part of it was busy throughout
+        self._heed_cores(running, (ended - running.began) * clock_speed)
         after, waited = drained(first, self._counters, running.before, running.ways, running.frames, drain, clock_speed)
         down = {item["index"] for item in self.ports(running.involved) if not item["link_up"]} | self._link.watch.down
         return {
@@ -202,8 +204,6 @@ class UnderWay(ABC):
     def _heed(self, running: _Running) -> None:
         """Note the generator's load and the links; raise Refusal where the trial is lost."""
         self._link.listen()
-        if (published := self._link.latest(running.involved)) is not running.idle:
-            running.busiest = max(running.busiest or 0.0, busiest_load(published, running.sending))
         self._check_cancelled()
         if self._done(running):
             return
@@ -215,7 +215,13 @@ class UnderWay(ABC):
             self._link.watch.doubtful = False
             for port in running.involved:
                 self._link.look(port)
+            if (seconds := time.monotonic() - running.began) >= 2 * SECOND:
+                self._heed_cores(running, seconds)
             running.look = time.monotonic() + LOOK
+
+    def _heed_cores(self, running: _Running, seconds: float) -> None:
+        """Note how busy the cores were in those seconds that lie wholly within the last so many."""
+        running.busiest = max(running.busiest, busiest(self._link.cores(), seconds / SECOND - 1))
 
     def _await_end(self, running: _Running, seconds: float) -> None:
         """Wait until all ports are done, which is due *seconds* after they began, or half as long again and 5 s."""

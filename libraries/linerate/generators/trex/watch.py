@@ -7,7 +7,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 JOB_DONE, ACQUIRED, ERROR, ATTRIBUTES, SERVER_STOPPED = 4, 5, 7, 8, 100
@@ -26,14 +26,13 @@ def clean(error: object) -> str:
     return "; ".join(line for line in lines if line)
 
 
-def busiest_load(published: Mapping[str, Any], sending: Iterable[int]) -> float:
-    """The highest CPU load in published counters, in per cent: of all cores, and of a sending port's cores.
+def busiest(cores: Iterable[Sequence[float]], seconds: float) -> float:
+    """The highest load of a core in the last *seconds* (at least the last whole one), in per cent.
 
-    Of all cores the last value where it is told: the smoothed one is for seconds what an earlier trial made of it.
+    *cores*: the load of each second, the latest first. Means over seconds and cores hide a core that falls behind.
     """
-    everywhere = "m_cpu_util_raw" if "m_cpu_util_raw" in published else "m_cpu_util"
-    names = [everywhere, *(f"m_cpu_util-{port}" for port in sending)]
-    return max(float(published.get(name, 0)) for name in names)
+    count = max(1, int(seconds))
+    return max((load for core in cores for load in core[:count]), default=0.0)
 
 
 class Watch:
