@@ -21,11 +21,7 @@ from linerate.generators.trex.programs import ProgramLoader
 from linerate.profiles import Catalogue
 from linerate.trial import Load
 from server_support import FakeBackend, serving
-from trex_profile_support import ARGPARSE, HEAD, LATENCY, Own, ours
-
-HOME = os.environ.get("TREX_HOME", "")
-NEEDED = "needs the client that TRex ships: TREX_HOME has to name TRex's scripts folder"
-CLIENTS = ["pypi", pytest.param(HOME, id="official", marks=pytest.mark.skipif(not HOME, reason=NEEDED))]
+from trex_profile_support import ARGPARSE, CLIENTS, HEAD, HOME, LATENCY, NEEDED, Own, ours
 
 pytestmark = pytest.mark.slow
 

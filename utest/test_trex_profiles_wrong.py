@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -15,10 +14,6 @@ from linerate.profiles import Catalogue
 from linerate.project import Project
 from linerate.sentence import parse
 from trex_profile_support import ARGPARSE, LATENCY, Own, ours
-
-HOME = os.environ.get("TREX_HOME", "")
-NEEDED = "needs the client that TRex ships: TREX_HOME has to name TRex's scripts folder"
-CLIENTS = ["pypi", pytest.param(HOME, id="official", marks=pytest.mark.skipif(not HOME, reason=NEEDED))]
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +37,16 @@ WRONG: list[tuple[str, str, str]] = [
     ("return []", "{}", "has no streams"),
     ("return [1]", "{}", "returns, as number 1, a int and no STLStream"),
     ("return STLStream(packet=STLPktBuilder(pkt=Ether()/ARP()), mode=STLTXCont())", "{}", "stream 1: .* is not IP"),
-    ("return stream(mode=STLTXSingleBurst(total_pkts=7))", "{}", "stream 1 is a burst of 7 frames; right would be"),
+    ("return stream(isg=2000.0)", "{}", "stream 1 begins 2 ms late"),
+    ("return stream(mode=STLTXMultiBurst(pps=9, count=0, ibg=1), isg=2000.0)", "{}", "stream 1 begins 2 ms late"),
+    ("return stream(self_start=False)", "{}", "stream 1 is never begun"),
+    ("return stream(mode=STLTXSingleBurst(percentage=1))", "{}", "has bursts in per cent of a link"),
+    ("return stream(next='S9', mode=STLTXSingleBurst())", "{}", "begins 'S9', and there is no such stream"),
+    (
+        "return [stream(), stream(128, mode=STLTXSingleBurst(), flow_stats=STLFlowLatencyStats(pg_id=1))]",
+        "{}",
+        "stream 2 measures latency in bursts",
+    ),
 ]
 
 

@@ -5,8 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from linerate.generators.trex.programs import ProgramLoader
 from linerate.profiles import Catalogue, Profile
+
+HOME = os.environ.get("TREX_HOME", "")
+NEEDED = "needs the client that TRex ships: TREX_HOME has to name TRex's scripts folder"
+CLIENTS = ["pypi", pytest.param(HOME, id="official", marks=pytest.mark.skipif(not HOME, reason=NEEDED))]
 
 WORDS = Path(__file__).resolve().parents[1] / "variables" / "profiles"
 

@@ -1,8 +1,8 @@
 """Streams of a user's own profile, in TRex's format: what of them can be judged, and what it is in figures.
 
-A sentence's load is frames/s of a port, all streams together, for as long as a trial lasts. So there are continuous
-streams here, in the ratio of their rates; TRex's multiplier leaves the rate of latency streams as it is, and takes it
-off the load. Whatever else a profile asks for (bursts, streams that start others) is refused in one sentence.
+A sentence's load is frames/s of a port, all streams together, for as long as a trial lasts. Continuous streams are sent
+in the ratio of their rates; TRex's multiplier leaves the rate of latency streams as it is, and takes it off the load.
+Bursts and streams that start others are a pattern in time (:mod:`.profile_pattern`). The rest is refused in a sentence.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 from .errors import ConfigError
 from .ip_header import ip_header
+from .profile_pattern import Pattern, Timed, pattern
 from .program_flows import address_ranges, flow_count
 from .units import FCS, l1_bits, l2_bits
 
@@ -32,6 +33,7 @@ LATEST = 1000.0
 
 _DUMMY, _TTL = 8, {4: 8, 6: 7}
 _RIGHT = "right would be continuous streams (STLTXCont), whose rate follows the sentence's load"
+_PATTERN = "right would be rates in pps or bit/s, and names of streams that follow the load"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,39 @@ class Program:
     one_way: str
     flows: int
     addresses: tuple[tuple[int, int], tuple[int, int]]
+    patterns: tuple[Pattern | None, Pattern | None] = (None, None)
+    """How the streams of each direction are sent in time; None: all of them all the time."""
+
+    def to_json(self) -> dict[str, str]:
+        """For a record: the file, and what is done with its streams where they are not all sent all the time."""
+        if self.steady:
+            return self.source.to_json()
+        again = ", and is begun again when it is over" if self.ends else ""
+        return {**self.source.to_json(), "pattern": f"played faster or slower, pauses and all, for each load{again}"}
+
+    @property
+    def steady(self) -> bool:
+        """Whether all streams are sent all the time."""
+        return self.patterns == (None, None)
+
+    @property
+    def ends(self) -> bool:
+        """Whether it would end by itself, and is begun again."""
+        return any(item is not None and item.ends for item in self.patterns)
+
+    def intended(self, second: bool, pps: float, seconds: float) -> int:
+        """Frames of one port, in the first or *second* direction, in *seconds* at *pps*."""
+        found = self.patterns[second]
+        if found is None:
+            return round(pps * seconds)
+        fixed = sum(stream.pps for stream in self.ways[second])
+        return round(fixed * seconds) + found.frames(pps - fixed, seconds)
+
+    def crest(self, second: bool) -> float:
+        """How many times its average rate on L1 a port sends while bursts last; 1 where there are none."""
+        found, streams = self.patterns[second], [stream for stream in self.ways[second] if stream.share]
+        bits = [sum(part * l1_bits(size) for size, part in stream.sizes) for stream in streams]
+        return 1.0 if found is None else found.crest(bits)
 
     @property
     def fixed_pps(self) -> float:
@@ -100,9 +135,10 @@ def read_program(answer: Mapping[str, Any], source: Source) -> Program:
     """
     path = source.path
     first, second = answer["ways"]
-    streams = _way(first["streams"], path)
+    streams, ahead = _way(first["streams"], path)
     one_way = ""
     back: tuple[ProgramStream, ...] = ()
+    behind: Pattern | None = None
     if path.suffix != ".py":
         one_way = "a file of streams says nothing of a second direction"
     elif "error" in second:
@@ -115,16 +151,17 @@ def read_program(answer: Mapping[str, Any], source: Source) -> Program:
         one_way = "its frames are the same in both directions; right would be addresses swapped for 'direction' 1"
     else:
         try:
-            back = _way(second["streams"], path)
+            back, behind = _way(second["streams"], path)
         except ConfigError as error:
             one_way = f"for the second direction: {error.args[0]}"
     if back and abs(_mean(back) - _mean(streams)) > 1e-6 * _mean(streams):
         one_way = (
             f"its frames have {_mean(streams):.6g} bytes on average, and {_mean(back):.6g} in the second direction"
         )
-        back = ()
+        back, behind = (), None
     programs = [(stream.frame, json.loads(stream.text)["vm"].get("instructions", ())) for stream in streams]
-    return Program(source, (streams, back), one_way, flow_count(programs), address_ranges(programs))
+    flows, addresses = flow_count(programs), address_ranges(programs)
+    return Program(source, (streams, back), one_way, flows, addresses, (ahead, behind))
 
 
 def _packets(streams: Sequence[Mapping[str, Any]]) -> list[Any]:
@@ -144,14 +181,15 @@ def _mean(streams: Sequence[ProgramStream]) -> float:
     return sum(size * part for size, part in _sizes(streams))
 
 
-def _way(items: Sequence[Mapping[str, Any]], path: Path) -> tuple[ProgramStream, ...]:
-    """The streams of one direction. Raises ConfigError."""
+def _way(items: Sequence[Mapping[str, Any]], path: Path) -> tuple[tuple[ProgramStream, ...], Pattern | None]:
+    """The streams of one direction, and their pattern where they are not all sent all the time. Raises ConfigError."""
     if len(items) > MOST:
         raise ConfigError(f"has {len(items)} streams; right would be at most {MOST}", path)
     known = [(_named(number, item), item) for number, item in enumerate(items, 1) if item.get("enabled", True)]
     if not known:
         raise ConfigError("has no streams; right would be at least one from 'get_streams'", path)
-    rows, units = [], set()
+    rows: list[tuple[Mapping[str, Any], bytes, tuple[tuple[int, float], ...], float, bool]] = []
+    units = set()
     for name, item in known:
         try:
             frame, sizes = _frame(name, item, path)
@@ -163,6 +201,8 @@ def _way(items: Sequence[Mapping[str, Any]], path: Path) -> tuple[ProgramStream,
             raise ConfigError(f"{name} is no stream that TRex would take ({_words(error)})", path) from None
         if not 0 < value < math.inf or unit not in ("pps", "bps_L1", "bps_L2", "percentage"):
             raise ConfigError(f"{name} has a rate of {value:g} {unit}; right would be more than 0", path)
+        if fixed and _in_turn(item):
+            raise ConfigError(f"{name} measures latency in bursts, at a rate that no load changes; {_RIGHT}", path)
         if unit == "percentage" and fixed:
             raise ConfigError(
                 f"{name} measures latency at a rate in per cent of a link; right would be frames/s (pps), for TRex"
@@ -171,7 +211,7 @@ def _way(items: Sequence[Mapping[str, Any]], path: Path) -> tuple[ProgramStream,
             )
         mean = sum(size * part for size, part in sizes)
         bits = {"pps": 1.0, "bps_L2": l2_bits(mean)}.get(unit, l1_bits(mean))
-        if not fixed:
+        if not fixed and not _alone(item):
             units.add(unit == "percentage")
         rows.append((item, frame, sizes, value / bits, fixed))
     if len(units) > 1:
@@ -180,19 +220,89 @@ def _way(items: Sequence[Mapping[str, Any]], path: Path) -> tuple[ProgramStream,
             " right would be all of one kind",
             path,
         )
-    whole = sum(pps for *_, pps, fixed in rows if not fixed)
-    if not whole:
+    if all(fixed for *_, fixed in rows):
         raise ConfigError(f"has latency streams only, whose rate no load changes; {_RIGHT} beside them", path)
-    return tuple(
-        ProgramStream(
-            _text(item, pps if fixed else pps / whole),
-            frame,
-            0.0 if fixed else pps / whole,
-            sizes,
-            pps if fixed else 0.0,
+    follow = [place for place, row in enumerate(rows) if not row[-1]]
+    if not any(_in_turn(item) for item, *_ in rows):
+        found, after = None, {}
+        rates = {place: rows[place][3] for place in follow}
+    else:
+        timed = [rows[place][0] for place in follow if not _alone(rows[place][0])]
+        if any(item["mode"]["rate"]["type"] == "percentage" for item in timed):
+            raise ConfigError(f"has bursts in per cent of a link, whose length depends on it; {_PATTERN}", path)
+        found = pattern(_timed(known, rows, follow, path), path)
+        rates = {place: found.rate(number) for number, place in enumerate(follow)}
+        after = {place: (found.delays[number], found.after[number]) for number, place in enumerate(follow)}
+    whole = sum(rates.values())
+    streams = []
+    for place, (item, frame, sizes, pps, fixed) in enumerate(rows):
+        if fixed:
+            streams.append(ProgramStream(_text(item, pps), frame, 0.0, sizes, pps))
+        elif found is None:
+            streams.append(ProgramStream(_text(item, pps / whole), frame, pps / whole, sizes))
+        else:
+            delay, number = after[place]
+            following = -1 if number is None else follow[number] + 1
+            text = _text_in_turn(item, pps, delay, following)
+            streams.append(ProgramStream(text, frame, rates[place] / whole, sizes))
+    return tuple(streams), found
+
+
+def _in_turn(item: Mapping[str, Any]) -> bool:
+    """Whether a stream is not sent all the time that others are."""
+    return bool(item["mode"]["type"] != "continuous" or not item.get("self_start", True))
+
+
+def _alone(item: Mapping[str, Any]) -> bool:
+    """Whether each of its bursts is a frame by itself, whose rate does not matter: TRex makes captures of them."""
+    counts = {"single_burst": "total_pkts", "multi_burst": "pkts_per_burst"}
+    return bool(item["mode"].get(counts.get(item["mode"]["type"], "")) == 1)
+
+
+def _timed(
+    known: Sequence[tuple[str, Mapping[str, Any]]],
+    rows: Sequence[tuple[Any, ...]],
+    follow: Sequence[int],
+    path: Path,
+) -> list[Timed]:
+    """The streams whose rate follows the load, with ``next`` as a place among them. Raises ConfigError."""
+    places = {item["name"]: place for place, (_, item) in enumerate(known) if item.get("name") not in (None, "")}
+    found = []
+    for place in follow:
+        (name, item), pps = known[place], float(rows[place][3])
+        mode, following = item["mode"], item.get("next")
+        if following in (None, "", -1) or int(item.get("action_count") or 0) == 1:  # TRex: the first end is the last
+            number = None
+        elif following not in places or places[following] not in follow:
+            raise ConfigError(f"{name} begins '{following}', and there is no such stream beside it; {_PATTERN}", path)
+        else:
+            number = follow.index(places[following])
+        frames = {"single_burst": mode.get("total_pkts"), "multi_burst": mode.get("pkts_per_burst")}.get(mode["type"])
+        several = mode["type"] == "multi_burst"
+        timed = Timed(
+            name,
+            math.inf if _alone(item) and mode["rate"]["type"] == "percentage" else pps,
+            None if frames is None else int(frames),
+            int(mode["count"]) if several else 0 if frames is None else 1,
+            float(mode["ibg"]) / 1e6 if several else 0.0,
+            float(item["isg"]) / 1e6,
+            bool(item.get("self_start", True)),
+            number,
         )
-        for item, frame, sizes, pps, fixed in rows
-    )
+        if (frames is not None and int(frames) < 1) or timed.gap < 0 or timed.delay < 0 or timed.bursts < 0:
+            raise ConfigError(f"{name} has a burst of no frames, or a time or count of less than nothing", path)
+        if timed.endless:
+            _check_delay(name, item, path)
+        found.append(timed)
+    return found
+
+
+def _text_in_turn(item: Mapping[str, Any], pps: float, delay: float, following: int) -> str:
+    """The stream as TRex takes it, at the file's own rate: unchanged, but that what ends is begun again."""
+    data = {key: value for key, value in item.items() if key not in ("name", "next", "stream_id")}
+    mode = {**item["mode"], "rate": {"type": "pps", "value": pps}}
+    turn = {"mode": mode, "isg": delay * 1e6, "action_count": 0, "next_stream_id": following}
+    return json.dumps({**data, **turn})
 
 
 def _named(number: int, item: Mapping[str, Any]) -> str:
@@ -209,18 +319,17 @@ def _text(item: Mapping[str, Any], pps: float) -> str:
 def _check_mode(name: str, item: Mapping[str, Any], path: Path) -> None:
     mode = item["mode"]
     kind = mode["type"]
-    if kind == "single_burst":
-        hint = "; for the frames of a capture 'kind: pcap'" if item.get("next") and mode["total_pkts"] == 1 else ""
-        raise ConfigError(f"{name} is a burst of {mode['total_pkts']} frames; {_RIGHT}{hint}", path)
-    if kind == "multi_burst":
-        often = f"{mode['count']} bursts" if mode["count"] else "bursts"
-        raise ConfigError(f"{name} is {often} of {mode['pkts_per_burst']} frames; {_RIGHT}", path)
-    if kind != "continuous":
+    if kind not in ("continuous", "single_burst", "multi_burst"):
         raise ConfigError(f"{name} has the mode '{kind}'; {_RIGHT}", path)
     if int(item["flags"]) & _DUMMY:
         raise ConfigError(f"{name} is a dummy, which sends nothing; {_RIGHT}", path)
-    if not item.get("self_start", True) or item.get("start_paused", False):
+    if item.get("start_paused", False):
         raise ConfigError(f"{name} does not begin by itself; {_RIGHT}", path)
+    if not _in_turn(item):
+        _check_delay(name, item, path)
+
+
+def _check_delay(name: str, item: Mapping[str, Any], path: Path) -> None:
     if float(item["isg"]) > LATEST:
         raise ConfigError(
             f"{name} begins {float(item['isg']) / 1e3:g} ms late (isg), so a trial would miss its frames; right would"

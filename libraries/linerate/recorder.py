@@ -122,7 +122,7 @@ class Recorder:
                     **({"generator_ceiling": dict(verdict.ceiling)} if verdict.ceiling else {}),
                     "ledger": [ledger.to_json() for ledger in verdict.ledgers],
                     **({"recovery": recovery} if recovery else {}),
-                    **({"traffic_file": program.source.to_json()} if (program := requirement.profile.program) else {}),
+                    **({"traffic_file": program.to_json()} if (program := requirement.profile.program) else {}),
                     "rfc2544_throughput": verdict.is_rfc2544_throughput and not self.environment.simulated,
                 },
             )

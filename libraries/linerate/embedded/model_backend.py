@@ -46,7 +46,7 @@ _ALMOST = 1 + 1e-9
 """A rate asked that is above the ceiling by less than this is at the ceiling."""
 
 ROOMY = 0.8
-"""How busy the CPU is of a generator that can send all that the line takes, at line rate: assumed."""
+"""How busy the generator's CPU is at its ceiling: assumed."""
 
 
 class ModelBackend:
@@ -91,7 +91,7 @@ class ModelBackend:
         self._rings = Rings(self._model.ring)
         self._telemetry = Telemetry(self._model)
         self._last = self._cleared = self._begin = clock.now()
-        self._used = self._begin, [0] * len(self._ports)
+        self._used, self._beyond = (self._begin, [0] * len(self._ports)), False
 
     @classmethod
     def from_specification(cls, specification: Mapping[str, Any], clock: Now) -> Self:
@@ -209,16 +209,17 @@ class ModelBackend:
     def utilisation(self) -> Utilisation:
         """How near the busiest port came to what the generator can send since the last call, in per cent.
 
-        Where that is the whole line its CPU is not what limits it, and has a fifth left (an assumption).
+        At its ceiling it has a fifth of its CPU left (an assumption); asked for more, nothing.
         """
         now = self._advance()
         sent = [8 * (row.obytes + OVERHEAD * row.opackets) for row in map(self.counters, range(len(self._ports)))]
         (before, then), self._used = self._used, (now, sent)
+        beyond, self._beyond = self._beyond, False
         if now <= before:
             return Utilisation()
         rate = max(new - old for new, old in zip(sent, then, strict=True)) / (now - before)
-        share = rate / (self._exact.ceiling * self._exact.link_bps)
-        return Utilisation(tx_percent=100 * min(1.0, share) * (ROOMY if self._exact.ceiling >= 1 else 1.0))
+        share = min(1.0, rate / (self._exact.ceiling * self._exact.link_bps))
+        return Utilisation(tx_percent=100.0 if beyond else 100 * ROOMY * share)
 
     def flow_counters(self, group: int) -> FlowCounters:
         """Frames and bytes of a packet group."""
@@ -361,6 +362,7 @@ class ModelBackend:
         asked = [0.0] * len(self._ports)
         for sending in self._sending:
             asked[sending.port] += sending.traffic.pps * l1_bits(sending.size)
+        self._beyond |= max(asked) > limit * _ALMOST
         for sending in self._sending:
             scale = limit / asked[sending.port] if asked[sending.port] > limit * _ALMOST else 1.0
             sending.rate(now, sending.traffic.pps, sending.traffic.pps * scale)

@@ -65,6 +65,9 @@ class Stream:
     program: str = ""
     """A stream of a user's own file, as TRex's ``add_stream`` takes it (JSON); ``pps`` is its rate where no multiplier
     changes that."""
+    tempo: float = 0.0
+    """Of a stream that is part of a pattern in time: frames/s that all of the port's streams which follow the load send
+    on the average at the rates of ``program``. A load changes these rates, and all pauses, in the same ratio."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -84,8 +87,12 @@ def streams(profile: Profile, way: Way, probe: Probe | None = None) -> tuple[Str
             probe_size(profile, profile.frames[0])
         if way.swapped and profile.one_way:
             raise ValueError(profile.one_way)
-        rows = profile.program.ways[way.swapped]
-        return tuple(Stream(item.frame.hex(), item.share, program=item.text, pps=item.pps) for item in rows)
+        rows, pattern = profile.program.ways[way.swapped], profile.program.patterns[way.swapped]
+        tempo = 0.0 if pattern is None else pattern.pps
+        return tuple(
+            Stream(item.frame.hex(), item.share, program=item.text, pps=item.pps, tempo=tempo if item.share else 0.0)
+            for item in rows
+        )
     flows, headers = profile.flows.of_pair(way.pair), profile.headers.of_pair(way.pair)
     if way.swapped:
         flows, headers = flows.reversed(), headers.reversed()
@@ -108,8 +115,10 @@ def streams(profile: Profile, way: Way, probe: Probe | None = None) -> tuple[Str
 def bursts(profile: Profile, way: Way, frames: int) -> tuple[Stream, ...]:
     """The streams of *profile* for the sending port of *way*, which send *frames* frames in all and end.
 
-    Each size has its share of them, to a whole frame.
+    Each size has its share of them, to a whole frame. Raises ValueError for a profile that has bursts of its own.
     """
+    if profile.program is not None and not profile.program.steady:
+        raise ValueError("these frames come in a pattern of their own; a burst of so many needs continuous streams")
     # a stream whose rate no load changes is not of those that share a burst
     found, due = tuple(item for item in streams(profile, way) if not item.pps), 0.0
     counts: list[int] = []

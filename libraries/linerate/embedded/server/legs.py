@@ -12,7 +12,7 @@ from .streams import PADDED, Stream
 MOST = 2000
 """Pieces of traffic that one start of a port may have."""
 SEPARATE = 200
-"""Bursts of one stream that are sent as bursts; more of them are sent evenly, at their mean rate."""
+"""Bursts of one stream, or rounds of a chain, that are sent as such; more of them are sent at their mean rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,9 @@ def legs_of(streams: Iterable[Stream], factor: float, duration: float | None) ->
 
 
 def _chain(root: Stream, table: Mapping[int, Stream], factor: float, duration: float | None) -> Iterator[Leg]:
+    if (many := _rounds(root, table, factor, duration)) is not None:
+        yield from many
+        return
     left = {stream.stream_id: stream.action_count for stream in table.values()}
     stream, now, steps = root, 0.0, 0
     while True:
@@ -101,6 +104,25 @@ def _chain(root: Stream, table: Mapping[int, Stream], factor: float, duration: f
                 f"the chain that begins with stream {root.stream_id} goes on for more than {MOST} bursts;"
                 " right would be a shorter duration or fewer repetitions"
             )
+
+
+def _rounds(root: Stream, table: Mapping[int, Stream], factor: float, duration: float | None) -> tuple[Leg, ...] | None:
+    """A chain that returns to *root* without end, more than SEPARATE times: each stream at its mean rate. Else None."""
+    chain, stream, now = [root], root, 0.0
+    while True:
+        if stream.burst is None or stream.bursts == 0 or stream.action_count or stream.rate(factor) <= 0:
+            return None
+        cycle = (stream.burst - 1) / stream.rate(factor) + stream.gap_usec / 1e6
+        now += stream.isg_usec / 1e6 + (stream.bursts - 1) * cycle + (stream.burst - 1) / stream.rate(factor)
+        if stream.next_stream_id == root.stream_id:
+            break
+        if stream.next_stream_id == -1 or len(chain) > MOST:
+            return None
+        stream = table[stream.next_stream_id]
+        chain.append(stream)
+    if now <= 0 or (duration is not None and duration <= SEPARATE * now):
+        return None
+    return tuple(Leg(each, 0.0, (each.burst or 1) * each.bursts / now, None) for each in chain)
 
 
 def _bursts(stream: Stream, begin: float, pps: float, duration: float | None) -> Iterator[Leg]:

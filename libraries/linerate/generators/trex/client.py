@@ -150,16 +150,17 @@ class Session(UnderWay):
         clock_speed: float = 1.0,
         drain: float = 2.0,
         groups: Mapping[str, int] | None = None,
+        intended: Mapping[str, int] | None = None,
     ) -> dict[str, Any]:
         """Send *rates* (frames/s per port number) for *duration* s of the bench's clock, drain, count.
 
-        *ways*: sending and receiving port of each way; *drain*: see :func:`.drain.drained`. Answers what
-        :meth:`.under_way.UnderWay.finish` does and ``latency``: what the server says of *groups* (sending port ->
-        packet group) as :mod:`.groups` reads it.
+        *ways*: sending and receiving port of each way; *drain*: see :func:`.drain.drained`; *intended*: see
+        :meth:`.under_way.UnderWay.begin`. Answers what :meth:`.under_way.UnderWay.finish` does and ``latency``: what
+        the server says of *groups* (sending port -> packet group) as :mod:`.groups` reads it.
         """
         if groups:
             self.prepare(self._streams)  # what a group counted before goes with its last stream
-        self.begin(rates, ways, duration)
+        self.begin(rates, ways, duration, intended=intended)
         answer = self.finish(drain, clock_speed)
         return {**answer, "latency": self._latency(groups or {}, ways)}
 

@@ -15,9 +15,16 @@ CLOCK_JUMP = 0.5
 
 
 def outcome(
-    answer: Mapping[str, Any], load: Load, duration: float, ways: tuple[Way, ...], clock_speed: float = 1.0
+    answer: Mapping[str, Any],
+    load: Load,
+    duration: float,
+    ways: tuple[Way, ...],
+    clock_speed: float = 1.0,
+    intended: Mapping[str, int] | None = None,
 ) -> Outcome:
     """The counts of a trial as the client's process answered them, with what they show to be wrong.
+
+    *intended*: frames due by sending port, where they are not *load* x *duration*.
 
     ``elapsed`` is on the bench's clock, but taken on the wall. It is known to lie within a range: sending began between
     the start's request and its answer, and ended before the message of its end came, by no more than that message took
@@ -47,7 +54,7 @@ def outcome(
         DirectionCount(
             tx_port=way.tx_port,
             rx_port=way.rx_port,
-            intended=round(load.pps * duration),
+            intended=(intended or {}).get(str(way.tx_port), round(load.pps * duration)),
             offered=difference(way.tx_port, "opackets"),
             forwarded=difference(way.rx_port, "ipackets"),
             offered_bytes=difference(way.tx_port, "obytes"),

@@ -24,6 +24,7 @@ from .addressees import check_addressees
 from .choice import PYPI, Fetch, choose, mismatch
 from .counts import outcome
 from .held import Note, note, notes
+from .in_turn import check_pattern, check_steady, due
 from .layers import check_layers, line_use
 from .live import TrexLive, step_down
 from .probe import Server, ask, listens
@@ -225,9 +226,10 @@ class TrexGenerator:
     def measure(self, load: Load, duration: float) -> Outcome:
         """One trial of *duration* s of the bench's clock. Raises BenchError where there is no outcome."""
         self._check_fixed(load)
-        before = Ticks.read()
-        answer = self._ask("trial", self._trial_limit(duration), **self._trial(load, duration))
-        found = outcome(answer, load, duration, self._ways, self.settings.clock_speed)
+        check_pattern(self._profile, self._ways, load, duration, self._speeds)
+        before, told = Ticks.read(), self._trial(load, duration)
+        answer = self._ask("trial", self._trial_limit(duration), **told)
+        found = outcome(answer, load, duration, self._ways, self.settings.clock_speed, told["intended"])
         readings = {**found.readings, "cpu_steal": Ticks.read().steal_since(before)}
         if (used := line_use(found, self._speeds)) is not None:
             readings["tx_line_use"] = used
@@ -237,10 +239,11 @@ class TrexGenerator:
         """One trial of *duration* s with a rate of its own in each way. Raises BenchError where there is no outcome."""
         told = self._trial(Load(max(rates)), duration)
         told["rates"] = {str(way.tx_port): pps for way, pps in zip(self._ways, rates, strict=True)}
+        told["intended"] = {
+            str(way.tx_port): due(self._profile, way, pps, duration) for way, pps in zip(self._ways, rates, strict=True)
+        }
         answer = self._ask("trial", self._trial_limit(duration), **told)
-        found = outcome(answer, Load(max(rates)), duration, self._ways, self.settings.clock_speed)
-        ways = zip(found.directions, rates, strict=True)
-        return replace(found, directions=tuple(replace(way, intended=round(pps * duration)) for way, pps in ways))
+        return outcome(answer, Load(max(rates)), duration, self._ways, self.settings.clock_speed, told["intended"])
 
     def burst(self, frames: int, pps: float) -> Outcome:
         """*frames* frames from each sending port at *pps*, by TRex's single bursts. Raises BenchError."""
@@ -248,8 +251,9 @@ class TrexGenerator:
             raise BenchError(f"a burst needs a prepared profile and at least 1 frame, not {frames}")
         load, seconds = Load(pps), frames / pps
         told = self._trial(load, seconds)
-        for name in ("duration", "groups"):
+        for name in ("duration", "groups", "intended"):
             del told[name]
+        check_steady(self._profile)
         data = {str(way.tx_port): [item.to_json() for item in bursts(self._profile, way, frames)] for way in self._ways}
         answer = self._ask("burst", self._trial_limit(seconds), streams=data, frames=frames, **told)
         return outcome(answer, load, seconds, self._ways, self.settings.clock_speed)
@@ -257,12 +261,14 @@ class TrexGenerator:
     def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
         """See :meth:`..base.Generator.step_down`. Raises BenchError."""
         self._check_fixed(first, second)
+        check_steady(self._profile)
         told = self._trial(first, seconds + after)
         limit = self._trial_limit(seconds + after)
         return step_down(partial(self._ask, limit=limit), told, self._ways, first, seconds, second, every)
 
     def live(self) -> TrexLive:
         """See :meth:`..base.Generator.live`."""
+        check_steady(self._profile)
         return TrexLive(self._ask, self._trial(Load(1.0), 1.0), self._ways)
 
     def capture(self, load: Load, duration: float, limit: int) -> Mapping[int, tuple[bytes, ...]]:
@@ -312,6 +318,7 @@ class TrexGenerator:
         if not self._ways:
             raise BenchError("the generator has no streams yet: prepare a profile before measuring")
         return {
+            "intended": {str(way.tx_port): due(self._profile, way, load.pps, duration) for way in self._ways},
             "rates": {str(way.tx_port): load.pps for way in self._ways},
             "ways": [(way.tx_port, way.rx_port) for way in self._ways],
             "duration": duration,

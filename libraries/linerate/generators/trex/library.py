@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
+
+AS_THEY_ARE = {"type": "raw", "value": 1.0, "op": "abs"}
+"""The multiplier of streams that have their rates already."""
 
 
 def build_stream(library: SimpleNamespace, item: Mapping[str, Any]) -> Any:
@@ -62,4 +65,21 @@ def program_data(item: Mapping[str, Any]) -> dict[str, Any]:
     data: dict[str, Any] = json.loads(item["program"])
     if item["burst"]:
         data["mode"] = {**data["mode"], "type": "single_burst", "total_pkts": item["burst"]}
-    return data | {"next_stream_id": -1}
+    return {"next_stream_id": -1, **data}
+
+
+def in_tempo(items: Sequence[Mapping[str, Any]], pps: float) -> list[dict[str, Any]]:
+    """Streams of one port that are part of a pattern, played at *pps* frames/s of all of them together."""
+    follow = pps - sum(item["pps"] for item in items if not item["tempo"])
+    found = []
+    for item in items:
+        if item["tempo"]:
+            faster, data = follow / item["tempo"], json.loads(item["program"])
+            mode = data["mode"]
+            mode["rate"]["value"] *= faster
+            if "ibg" in mode:
+                mode["ibg"] /= faster
+            data["isg"] /= faster
+            item = {**item, "program": json.dumps(data)}
+        found.append(dict(item))
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, Protocol
 
 from linerate.generators.trex.watch import Watch
@@ -61,10 +61,11 @@ class Link(Protocol):
         """What the server says that the streams of *port* amount to without a multiplier (``rate`` of ``validate``)."""
         ...
 
-    def start(self, rates: Mapping[int, float], duration: float) -> float:
+    def start(self, rates: Mapping[int, float], duration: float, as_they_are: Container[int] = ()) -> float:
         """Let all ports of *rates* (frames/s) begin together; the moment of the answer (``time.monotonic()``).
 
-        *duration* in s of the server's clock; -1: until they are stopped, or their streams end.
+        *duration* in s of the server's clock; -1: until they are stopped, or their streams end. *as_they_are*: ports
+        whose streams have these rates already.
         """
         ...
 

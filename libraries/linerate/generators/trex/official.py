@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from linerate.generators.trex import answers
-from linerate.generators.trex.library import stream_data
+from linerate.generators.trex.library import AS_THEY_ARE, stream_data
 from linerate.generators.trex.link import REPLY, SILENCE
 from linerate.generators.trex.service import Refusal
 from linerate.generators.trex.shipped import NoSubscriber, load_library
@@ -146,14 +146,14 @@ class OfficialLink:
         found: dict[str, Any] = self._ask("validate", **self._mine(port))["rate"]
         return found
 
-    def start(self, rates: Mapping[int, float], duration: float) -> float:
+    def start(self, rates: Mapping[int, float], duration: float, as_they_are: Container[int] = ()) -> float:
         """Start all ports by one message, so that they begin together; the moment of the answer."""
         batch = [
             (
                 "start_traffic",
                 {
                     **self._mine(port),
-                    "mul": _pps(rate),
+                    "mul": AS_THEY_ARE if port in as_they_are else _pps(rate),
                     "duration": duration,
                     "force": True,
                     "core_mask": EVERY_CORE,

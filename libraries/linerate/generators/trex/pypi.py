@@ -8,13 +8,13 @@ import importlib.metadata
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from linerate.generators.trex import imp_bridge
 from linerate.generators.trex.answers import card_facts, core_loads
-from linerate.generators.trex.library import build_stream, program_data
+from linerate.generators.trex.library import AS_THEY_ARE, build_stream, program_data
 from linerate.generators.trex.link import REPLY, SILENCE
 from linerate.generators.trex.service import Refusal
 from linerate.generators.trex.watch import Watch, clean
@@ -168,7 +168,7 @@ class PypiLink:
         rate: dict[str, Any] = answer.data()["rate"]
         return rate
 
-    def start(self, rates: Mapping[int, float], duration: float) -> float:
+    def start(self, rates: Mapping[int, float], duration: float, as_they_are: Container[int] = ()) -> float:
         """Start all ports by one message, so that they begin together; the moment of the answer."""
         client, batch = self._client, []
         for number, rate in rates.items():
@@ -178,7 +178,7 @@ class PypiLink:
             parameters = {
                 "handler": port.handler,
                 "port_id": number,
-                "mul": {"type": "pps", "value": rate, "op": "abs"},
+                "mul": AS_THEY_ARE if number in as_they_are else {"type": "pps", "value": rate, "op": "abs"},
                 "duration": duration,
                 "force": True,
                 "core_mask": port.MASK_ALL,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linerate.generators.trex.drain import drained
+from linerate.generators.trex.library import in_tempo
 from linerate.generators.trex.link import Link
 from linerate.generators.trex.service import Refusal
 from linerate.generators.trex.watch import busiest
@@ -50,6 +51,8 @@ class _Running:
     asked: float
     began: float = 0.0
     busiest: float = 0.0
+    judged: float = 0.0
+    """Since when the cores' loads count: a change is begun with whatever load there was."""
     look: float = 0.0
 
 
@@ -71,15 +74,25 @@ class UnderWay(ABC):
         ways: list[tuple[int, int]],
         duration: float | None = None,
         frames: int | None = None,
+        intended: Mapping[str, int] | None = None,
     ) -> dict[str, Any]:
         """Send *rates* (frames/s per port number) for *duration* s of the bench's clock, or until told otherwise.
 
-        *frames*: how many each port sends in all, of streams that end by themselves within *duration*.
+        *frames*: how many each port sends in all, of streams that end by themselves within *duration*. *intended*: how
+        many of each port are due, where that is not rate by duration.
         """
         self._connected()
         sending = {int(port): float(rate) for port, rate in rates.items()}
         involved = sorted({*sending, *(port for way in ways for port in way)})
         count = {port: round(rate * (duration or 0.0)) if frames is None else frames for port, rate in sending.items()}
+        count |= {int(port): due for port, due in (intended or {}).items()}
+        turns = {
+            port: in_tempo(self._streams[str(port)], rate)
+            for port, rate in sending.items()
+            if any(item.get("tempo") for item in self._streams.get(str(port), ()))
+        }
+        if turns:
+            self._link.streams(list(turns), turns)
         self._link.listen()
         self._link.watch.clear()
         before = self._counters()
@@ -94,7 +107,10 @@ class UnderWay(ABC):
             time.time(),
             time.monotonic(),
         )
-        running.began = self._link.start(sending, -1 if duration is None or frames is not None else duration)
+        running.began = self._link.start(
+            sending, -1 if duration is None or frames is not None else duration, as_they_are=turns
+        )
+        running.judged = running.began
         return {"counters": before, "asked": running.asked, "answered": running.began}
 
     def change(self, rates: Mapping[str, float], clock_speed: float = 1.0) -> dict[str, Any]:
@@ -106,7 +122,8 @@ class UnderWay(ABC):
         self._link.update(running.sending)
         # a clock that runs fast is a simulated one, whose server changes at once
         time.sleep(CHANGED / clock_speed)
-        answered = time.monotonic()
+        running.judged = answered = time.monotonic()
+        running.busiest = 0.0
         return {"before": before, "after": self._counters(), "asked": asked, "answered": answered}
 
     def watch(self, seconds: float, every: float) -> list[dict[str, Any]]:
@@ -130,7 +147,8 @@ class UnderWay(ABC):
 
         Answers counters before and after per port, global readings, ``elapsed`` (wall s of sending, at least and at
         most), ``finished``, ``links`` (per port: up whenever it was looked at) and what the server complained of.
-        ``cpu_util``: the busiest that one of the generator's cores was in a second of it, in per cent.
+        ``cpu_util``: the busiest that one of the generator's cores was in a second of it, in per cent; of a load that
+        changed, since the last change.
         """
         running = self._under_way()
         self._running = None
@@ -149,7 +167,7 @@ class UnderWay(ABC):
         latency = END_DELAY + max(running.trip, self._trip)
         # the last second of a shorter trial began before it. It counts as well: there was a pause between, and where so
         # much of a second was busy nevertheless, the trial's part of it was busy throughout
-        self._heed_cores(running, (ended - running.began) * clock_speed)
+        self._heed_cores(running, (ended - running.judged) * clock_speed)
         after, waited = drained(first, self._counters, running.before, running.ways, running.frames, drain, clock_speed)
         down = {item["index"] for item in self.ports(running.involved) if not item["link_up"]} | self._link.watch.down
         return {
@@ -215,7 +233,7 @@ class UnderWay(ABC):
             self._link.watch.doubtful = False
             for port in running.involved:
                 self._link.look(port)
-            if (seconds := time.monotonic() - running.began) >= 2 * SECOND:
+            if (seconds := time.monotonic() - running.judged) >= 2 * SECOND:
                 self._heed_cores(running, seconds)
             running.look = time.monotonic() + LOOK
 

@@ -1,0 +1,57 @@
+"""Streams of a user's own file that come in bursts or by turns: what a trial holds of them, and what it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...errors import BenchError
+from ...profiles import Profile
+from ...trial import Load
+from ...units import Layer
+from ..base import Way
+
+ROUGH = 0.002
+"""Ratio by which a trial may hold more or less of a pattern than its load says: it need not be whole periods."""
+
+
+def due(profile: Profile | None, way: Way, pps: float, duration: float) -> int:
+    """Frames that *way* is to send of *profile* in *duration* s at *pps*."""
+    program = profile.program if profile else None
+    return round(pps * duration) if program is None else program.intended(way.swapped, pps, duration)
+
+
+def check_steady(profile: Profile | None) -> None:
+    """Raise BenchError where the streams are not all sent all the time: their load cannot change while they are."""
+    if profile is not None and profile.program is not None and not profile.program.steady:
+        raise BenchError(
+            f"'{profile.name}' comes in bursts or by turns, with one load a trial; this sentence changes the load, or"
+            " has bursts of its own: right would be streams that are sent all the time (STLTXCont)"
+        )
+
+
+def check_pattern(
+    profile: Profile | None, ways: Sequence[Way], load: Load, duration: float, speeds: Mapping[int, float]
+) -> None:
+    """Raise BenchError where a trial would not hold the load, or a burst not fit on the line.
+
+    *speeds* in bit/s by port number.
+    """
+    program = profile.program if profile else None
+    if program is None or profile is None or program.steady:
+        return
+    for way in ways:
+        asked, found = load.pps * duration, due(profile, way, load.pps, duration)
+        if abs(found - asked) > max(ROUGH * asked, 1):
+            raise BenchError(
+                f"a trial of {duration:g} s holds {found} frames of the pattern of '{profile.name}' at {load.pps:g}"
+                f" frames/s, and {round(asked)} would be that load; right would be a higher load or longer trials"
+                " (-v GOAL:rfc2544), in which the pattern comes often"
+            )
+        speed, crest = speeds.get(way.tx_port), program.crest(way.swapped)
+        need = crest * load.pps * profile.bits(Layer.L1)
+        if speed and need > speed * (1 + 1e-9):
+            raise BenchError(
+                f"in its bursts '{profile.name}' sends {crest:.4g} times its average rate, which at this load is"
+                f" {100 * need / speed:.4g} % line rate of port {way.tx_port}; right would be a load of at most"
+                f" {100 / crest:.4g} % line rate"
+            )
