@@ -228,6 +228,10 @@ def test_another_routers_mac_address_is_no_loss_of_this_one(own: Own, sender: Tr
     text = ours('return STLStream(packet=STLPktBuilder(pkt=Ether(dst="02:00:00:00:09:09") / IP()), mode=STLTXCont())')
     with pytest.raises(BenchError, match="goes to the MAC address 02:00:00:00:09:09, and the generator's port 0 sends"):
         sender.prepare(own.profile(text), (AHEAD,))
+    found = own.profile(text, more="mac_dst: port")
+    sender.prepare(found, (AHEAD,))
+    assert sender.measure(Load(1000), 0.1).directions[0].offered == 100
+    assert found.program is not None and found.program.to_json()["mac_dst"] == "port"
 
 
 def test_latency_of_such_frames_is_refused(own: Own) -> None:

@@ -42,15 +42,19 @@ class Own:
         for path in WORDS.glob("*.yaml"):
             (folder / path.name).write_text(path.read_text())
 
-    def read(self, text: str, tunables: str = "{}", client: str = "", name: str = "mine.py") -> Catalogue:
+    def read(
+        self, text: str, tunables: str = "{}", client: str = "", name: str = "mine.py", more: str = ""
+    ) -> Catalogue:
         (self.traffic / name).write_text(text)
-        entry = f"{{kind: trex, name: mine, file: traffic/{name}, tunables: {tunables}, about: ours}}"
+        entry = f"{{kind: trex, name: mine, file: traffic/{name}, tunables: {tunables}, about: ours, {more}}}"
         (self.folder / "own.yaml").write_text(f"entries:\n  - {entry}\n")
         environment = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache"), "TREX_HOME": ""}
         return Catalogue.read(self.folder, ProgramLoader("" if client == "pypi" else client, 3.0, environment))
 
-    def profile(self, text: str, tunables: str = "{}", client: str = "", name: str = "mine.py") -> Profile:
-        return self.read(text, tunables, client, name).profile(["mine"])
+    def profile(
+        self, text: str, tunables: str = "{}", client: str = "", name: str = "mine.py", more: str = ""
+    ) -> Profile:
+        return self.read(text, tunables, client, name, more).profile(["mine"])
 
 
 def ours(body: str, signature: str = "self, direction=0, **kwargs", head: str = HEAD) -> str:

@@ -159,13 +159,15 @@ Tunable = str | int | float | bool | tuple[str | int | float, ...]
 class TrexFile(Config):
     """``kind: trex``: the streams of ``file``, a profile in TRex's format (.py, .yaml or .json), as they are.
 
-    ``tunables``: by name, or as the words of a command line (``[--size, 64]``).
+    ``tunables``: by name, or as the words of a command line (``[--size, 64]``). ``mac_dst``: whose destination MAC
+    address a stream has that names one, the ``packet``'s own or the ``port``'s, which is the router's.
     """
 
     kind: Literal["trex"]
     name: Word
     file: Annotated[str, Field(pattern=r"\.(py|yaml|yml|json)$")]
     tunables: dict[str, Tunable] | tuple[str | int | float, ...] = ()
+    mac_dst: Literal["packet", "port"] = "packet"
     about: str
 
     @field_validator("tunables")

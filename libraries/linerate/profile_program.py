@@ -31,7 +31,7 @@ MOST = 4096
 LATEST = 1000.0
 """Microseconds that a stream may begin after the others: more would be missing from a trial's frames."""
 
-_DUMMY, _TTL = 8, {4: 8, 6: 7}
+_DUMMY, _DESTINATION, _TTL = 8, 6, {4: 8, 6: 7}
 _RIGHT = "right would be continuous streams (STLTXCont), whose rate follows the sentence's load"
 _PATTERN = "right would be rates in pps or bit/s, and names of streams that follow the load"
 
@@ -53,16 +53,21 @@ class ProgramStream:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The file of a profile: its ``sha256``, what it was told (``tunables``), and the ``client`` that loaded it."""
+    """The file of a profile: its ``sha256``, what it was told (``tunables``), and the ``client`` that loaded it.
+
+    ``mac_dst``: "port" where all streams go to the port's destination MAC address, whatever they say.
+    """
 
     path: Path
     sha256: str
     tunables: str
     client: str
+    mac_dst: str = "packet"
 
     def to_json(self) -> dict[str, str]:
         """For a record."""
-        return {"file": self.path.name, "sha256": self.sha256, "tunables": self.tunables, "client": self.client}
+        found = {"file": self.path.name, "sha256": self.sha256, "tunables": self.tunables, "client": self.client}
+        return found if self.mac_dst == "packet" else {**found, "mac_dst": self.mac_dst}
 
 
 @dataclass(frozen=True)
@@ -135,6 +140,8 @@ def read_program(answer: Mapping[str, Any], source: Source) -> Program:
     """
     path = source.path
     first, second = answer["ways"]
+    if source.mac_dst == "port":
+        first, second = _to_the_port(first), _to_the_port(second)
     streams, ahead = _way(first["streams"], path)
     one_way = ""
     back: tuple[ProgramStream, ...] = ()
@@ -162,6 +169,12 @@ def read_program(answer: Mapping[str, Any], source: Source) -> Program:
     programs = [(stream.frame, json.loads(stream.text)["vm"].get("instructions", ())) for stream in streams]
     flows, addresses = flow_count(programs), address_ranges(programs)
     return Program(source, (streams, back), one_way, flows, addresses, (ahead, behind))
+
+
+def _to_the_port(way: Mapping[str, Any]) -> dict[str, Any]:
+    """The streams of a direction, whose destination MAC address TRex is to fill in (``flags``, bits 1 and 2)."""
+    rows = [{**item, "flags": int(item.get("flags") or 0) & ~_DESTINATION} for item in way.get("streams", ())]
+    return {**way, "streams": rows} if "streams" in way else dict(way)
 
 
 def _packets(streams: Sequence[Mapping[str, Any]]) -> list[Any]:

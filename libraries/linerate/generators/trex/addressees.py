@@ -30,6 +30,6 @@ def check_addressees(profile: Profile, ways: Sequence[Way], ports: Sequence[Gene
             if to != router:
                 raise BenchError(
                     f"'{profile.name}' was not sent: its stream {number} goes to the MAC address {to}, and the"
-                    f" generator's port {way.tx_port} sends to {router}; right would be 'Ether()' without 'dst', which"
-                    " takes the port's"
+                    f" generator's port {way.tx_port} sends to {router}; right would be 'mac_dst: port' in the entry of"
+                    " the word, or 'Ether()' without 'dst'"
                 )

@@ -55,14 +55,14 @@ class ProgramLoader:
             raise ConfigError(f"cannot be read: {error.strerror}", path) from None
         digest = hashlib.sha256(content).hexdigest()
         folder = self._folder() if path.suffix == ".py" else None
-        told = json.dumps([entry.words, entry.named])
+        told = json.dumps([entry.words, entry.named, entry.mac_dst])
         key = path, digest, told, str(folder or "")
         if key not in self._known:
             if path.suffix == ".py":
                 answer = ask(path, entry, folder, self._limit, self._environment)
             else:
                 answer = _data_answer(path, content, entry)
-            source = Source(path, digest, " ".join(entry.words), str(answer["client"]))
+            source = Source(path, digest, " ".join(entry.words), str(answer["client"]), entry.mac_dst)
             self._known[key] = read_program(answer, source)
         return self._known[key]
 
