@@ -226,7 +226,8 @@ def judge(number: int, outcome: Outcome, tolerance: Tolerance, clock_speed: floa
         if asked * (1 - tolerance.under) - 1 <= sent < asked * (1 - tolerance.behind) * sent_for / outcome.duration - 1:
             way = f"port {direction.tx_port} to {direction.rx_port}"
             found.append(Problem(Fault.UNDER_OFFERED, f"{way}: {sent} of {asked} frames, in {sent_for:.3f} s"))
-    if sent_for > outcome.duration * (1 + tolerance.late):
+    told = any(problem.fault is Fault.STRETCHED for problem in outcome.problems)
+    if sent_for > outcome.duration * (1 + tolerance.late) and not told:
         found.append(Problem(Fault.STRETCHED, f"{sent_for:.2f} s instead of {outcome.duration:g} s"))
     if (busy := outcome.readings.get("cpu_util", 0.0)) > tolerance.cpu:
         found.append(Problem(Fault.CPU_BOUND, f"{busy:.0f} % of a second, where {tolerance.cpu:g} % leave it time"))
