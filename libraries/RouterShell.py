@@ -18,6 +18,7 @@ from linerate.errors import BenchError
 from linerate.routers.base import Result, Telemetry
 from linerate.routers.frames import reason_against
 from linerate.session import Session
+from linerate.ssh_login import said
 
 CONNECT_LIMIT = 10.0
 """Seconds that connecting may take; logging in may take as long again."""
@@ -183,7 +184,7 @@ def _fingerprint(key: paramiko.PKey) -> str:
 
 
 def _refused(error: Exception, where: str, user: str, key: str, known: Path) -> BenchError:
-    text = str(error)
+    text = said(error)
     host, _, port = where.rpartition(":")
     if "not found in known_hosts" in text:
         return BenchError(

@@ -67,5 +67,12 @@ def _refused(error: Exception, login: Login) -> BenchError:
             f"{who} refuses the login of '{login.user}' {way}; mend 'user' and 'key' of the generator's 'ssh' in the"
             " testbed file"
         )
-    text = str(error).rstrip(".") or type(error).__name__
+    text = said(error).rstrip(".")
     return BenchError(f"no SSH login to {who}: {text}; check the generator's 'address' and 'ssh' in the testbed file")
+
+
+def said(error: Exception) -> str:
+    """What *error* says, without the number that paramiko does not know (``[Errno None]``)."""
+    inner = error.errors.values() if isinstance(error, paramiko.ssh_exception.NoValidConnectionsError) else ()
+    causes = {each.strerror or str(each) for each in inner}
+    return ", ".join(sorted(causes)) or str(error).removeprefix("[Errno None] ") or type(error).__name__
