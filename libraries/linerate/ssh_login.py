@@ -74,5 +74,5 @@ def _refused(error: Exception, login: Login) -> BenchError:
 def said(error: Exception) -> str:
     """What *error* says, without the number that paramiko does not know (``[Errno None]``)."""
     inner = error.errors.values() if isinstance(error, paramiko.ssh_exception.NoValidConnectionsError) else ()
-    causes = {each.strerror or str(each) for each in inner}
+    causes = {str(getattr(each, "strerror", None) or each) for each in inner}
     return ", ".join(sorted(causes)) or str(error).removeprefix("[Errno None] ") or type(error).__name__
