@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,7 +48,7 @@ def moments(streams: list[Timed], found: Pattern, root: int) -> Iterator[float]:
 def test_a_burst_that_is_over_is_begun_again_a_frames_time_later() -> None:
     found = pattern([single(20, pps=10)], FILE)
     assert found.ends and found.after == (0,)
-    assert found.pps == 10 and found.crest([512]) == 1
+    assert found.pps == 10 and found.crest([512]) == pytest.approx(1)
     # evenly, so a load is what it says
     assert found.frames(1000, 1.0) == 1000
 
@@ -76,6 +78,24 @@ def test_what_ends_side_by_side_is_begun_again_when_all_is_over() -> None:
     assert found.ends and found.after == (0, 1, 2)
     assert [part.period for part in found.parts] == pytest.approx([10, 10, 10])
     assert [found.rate(place) for place in range(3)] == pytest.approx([1, 10, 1])
+
+
+def test_single_frames_near_each_other_are_a_burst() -> None:
+    close = [Timed(str(n), 1.0, 1, 1, 0.0, 1e-8, n == 0, n + 1 if n < 99 else None) for n in range(100)]
+    apart = replace(close[-1], next=100)
+    found = pattern([*close[:-1], apart, Timed("later", 1.0, 1, 1, 0.0, 1.0, False, 0)], FILE)
+    assert found.crest([512.0] * 101) > 1e5
+    train = pattern([Timed("train", 1.0, 1, 100, 1e-8, 0.0, True, None)], FILE)
+    assert train.crest([512.0]) == pytest.approx((1e8 * (1 + 99e-8)) / 100, rel=0.05)
+    at_once = pattern([Timed("at once", 1.0, 1, 3, 0.0, 0.0, True, None)], FILE)
+    assert at_once.crest([512.0]) == math.inf
+
+
+def test_what_begins_late_and_has_no_end_is_due_later() -> None:
+    found = pattern([several(10, 0, 1e-5, pps=1e6, delay=1e-3)], FILE)
+    assert found.frames(found.pps, 1e-3) == 0
+    assert found.frames(found.pps, 1.001) == pytest.approx(found.pps, rel=1e-3)
+    assert found.frames(found.pps / 100, 0.2) == pytest.approx(found.pps / 1000, rel=0.01)
 
 
 WRONG = [

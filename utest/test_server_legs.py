@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,6 +53,17 @@ def test_bursts_of_a_stream() -> None:
     assert rows([endless], duration=2.5) == [(1, 0.0, 11), (1, 1.0, 11), (1, 2.0, 11)]
     (leg,) = legs_of([endless], 1.0, None)
     assert (leg.pps, leg.count) == (pytest.approx(11), None), "too many to be sent one by one: their mean rate"
+
+
+def test_what_comes_too_often_is_sent_evenly_only_where_that_is_the_same() -> None:
+    even = parsed(1, next_stream_id=1, isg=1e4, **single(101))  # at 1000 frames/s, and 10 ms later anew
+    (leg,) = legs_of([replace(even, isg_usec=1000.0)], 1.0, 200.0)
+    assert (leg.pps, leg.count) == (pytest.approx(1000, rel=0.01), None)
+    assert len(legs_of([even], 1.0, 20.0)) == 182
+    with pytest.raises(RpcError, match=r"comes 1818 times in this time, in 1818 bursts.*a real TRex"):
+        legs_of([even], 1.0, 200.0)
+    with pytest.raises(RpcError, match="comes 2001 times in this time"):
+        legs_of([parsed(**multi(11, 0, 990_000))], 1.0, 2000.0)
 
 
 def test_rates_of_a_chain_are_multiplied_and_its_gaps_are_not() -> None:

@@ -22,19 +22,13 @@ def told(statistics: Statistics) -> list[int]:
     return found
 
 
-def test_each_second_is_told_and_the_end_of_traffic_ends_one() -> None:
+def test_each_second_is_told() -> None:
     backend, clock = Busy(), [0.0]
     statistics = Statistics(backend, lambda: clock[0])
     for moment, percent in ((0.5, 99.0), (1.0, 40.0), (1.9, 99.0), (2.0, 60.0)):
         clock[0], backend.percent = moment, percent
         statistics.sample()
     assert told(statistics) == [60, 40] + [0] * 18
-    clock[0], backend.percent = 2.05, 99.0
-    statistics.sample(ended=True)
-    assert told(statistics)[:2] == [60, 40]
-    clock[0] = 2.3
-    statistics.sample(ended=True)
-    assert told(statistics)[:3] == [99, 60, 40] and len(told(statistics)) == 20
 
 
 def test_the_smooth_load_follows_the_raw_one_by_a_quarter_each_second() -> None:

@@ -21,7 +21,7 @@ from linerate.generators.trex.counts import outcome
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.generators.trex.probe import Server, ask, listens
 from linerate.generators.trex.process import ClientProcess
-from linerate.generators.trex.watch import Watch, busiest, clean
+from linerate.generators.trex.watch import Watch, busiest, busy_in, clean
 from linerate.trial import Fault, Load
 
 BOTH = (Way(0, 1), Way(1, 0, swapped=True))
@@ -324,6 +324,16 @@ def test_the_load_is_the_busiest_second_of_one_core_within_the_trial() -> None:
     assert busiest(cores, 0.4) == busiest(cores, 1.9) == 30
     assert busiest(cores, 2) == 50 and busiest(cores, 3.9) == 90 and busiest(cores, 60) == 100
     assert busiest([], 5) == 0
+
+
+def test_a_short_time_is_told_from_what_was_before_and_after_it() -> None:
+    # 1.2 s of work, over 0.4 s ago: 0.6 s of it in the last second, 0.6 s in the one before
+    assert busy_in([[60.0, 60.0, 0.0]], 0.4, 1.2, 1.0) == pytest.approx(100)
+    # as busy all the time, before as well
+    assert busy_in([[24.0, 40.0, 40.0]], 0.4, 1.2, 1.0) == pytest.approx(100 * (0.24 + 0.4) / 1.2)
+    # another time's work is not this one's
+    assert busy_in([[0.0, 0.0, 100.0, 100.0], [5.0, 5.0, 0.0]], 0.1, 1.2, 1.0) == pytest.approx(100 * 0.1 / 1.2)
+    assert busy_in([], 0.1, 1.0, 1.0) == 0
 
 
 @pytest.mark.slow

@@ -41,7 +41,11 @@ WRONG: list[tuple[str, str, str]] = [
     ("return stream(mode=STLTXMultiBurst(pps=9, count=0, ibg=1), isg=2000.0)", "{}", "stream 1 begins 2 ms late"),
     ("return stream(self_start=False)", "{}", "stream 1 is never begun"),
     ("return stream(mode=STLTXSingleBurst(percentage=1, total_pkts=5))", "{}", "has bursts in per cent of a link"),
-    ("return stream(next='S9', mode=STLTXSingleBurst())", "{}", "begins 'S9', and there is no such stream"),
+    (
+        "return stream(next='S9', mode=STLTXSingleBurst())",
+        "{}",
+        "begins 'S9', and no stream that is sent",
+    ),
     (
         "return [stream(), stream(128, mode=STLTXSingleBurst(), flow_stats=STLFlowLatencyStats(pg_id=1))]",
         "{}",

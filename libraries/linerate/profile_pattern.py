@@ -73,12 +73,17 @@ class Burst:
         return (begun - 1) * self.frames + min(self.frames, max(1, last))
 
 
+SPAN, MOST = 32, 100_000
+"""Frames over which a peak rate is taken; and how many a period may have for that, lest it take long."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one chain sends, again each ``period`` s."""
+    """What one chain sends, again each ``period`` s, the first time ``late`` s after the start."""
 
     bursts: tuple[Burst, ...]
     period: float
+    late: float = 0.0
 
     @property
     def frames(self) -> int:
@@ -87,8 +92,34 @@ class Part:
 
     def before(self, moment: float) -> int:
         """Frames sent before *moment*."""
+        moment = max(0.0, moment - self.late)
         rounds = math.floor(moment / self.period)
         return rounds * self.frames + sum(item.before(moment - rounds * self.period) for item in self.bursts)
+
+    def peak(self, bits: Sequence[float]) -> float:
+        """The most bit/s that it sends: within a burst, and over SPAN frames wherever they are. *bits*: of a frame of
+        each stream. Infinite where such frames have no time between them.
+        """
+        whole = sum(item.frames * item.times * bits[item.stream] for item in self.bursts) / self.period
+        # a frame by itself has no rate
+        found = max([whole, *(item.pps * bits[item.stream] for item in self.bursts if item.frames > 1)])
+        if not 1 < self.frames <= MOST:
+            return found
+        rows = sorted(
+            (item.begin + number * item.every + (frame / item.pps if frame else 0.0), bits[item.stream])
+            for item in self.bursts
+            for number in range(item.times)
+            for frame in range(item.frames)
+        )
+        span = min(SPAN, len(rows))
+        rows += [(at + self.period, size) for at, size in rows[: span - 1]]
+        carried = sum(size for _, size in rows[: span - 1])
+        for first in range(len(rows) - span + 1):
+            last = first + span - 1
+            lasts = rows[last][0] - rows[first][0]
+            found = max(found, carried / lasts if lasts > 0 else math.inf)
+            carried += rows[last][1] - rows[first][1]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +152,14 @@ class Pattern:
         return sum(part.before(seconds * pps / self.pps) for part in self.parts)
 
     def crest(self, bits: Sequence[float]) -> float:
-        """How many times its average rate it sends while bursts last: by *bits* of a frame of each stream."""
+        """How many times its average rate it sends at most (:meth:`Part.peak`), by *bits* of a frame of each stream."""
         mean = sum(self.rate(place) * size for place, size in enumerate(bits))
-        most = 0.0
-        for part in self.parts:
-            # a frame by itself has no rate
-            rates = [item.pps * bits[item.stream] for item in part.bursts if item.frames > 1]
-            whole = sum(item.frames * item.times * bits[item.stream] for item in part.bursts) / part.period
-            most += max([whole, *rates])
-        return most / mean
+        return sum(part.peak(bits) for part in self.parts) / mean
+
+    @property
+    def round(self) -> int:
+        """Frames of all parts together in the time of the longest period, about."""
+        return math.ceil(self.pps * max(part.period for part in self.parts))
 
 
 def pattern(streams: Sequence[Timed], path: Path) -> Pattern:
@@ -206,7 +236,7 @@ def _pause(chain: Sequence[int], streams: Sequence[Timed]) -> float:
 def _part(chain: Sequence[int], streams: Sequence[Timed], path: Path) -> Part:
     first = streams[chain[0]]
     if first.endless:
-        found = Part((Burst(chain[0], 0.0, first.frames or 1, first.pps),), first.every)
+        found = Part((Burst(chain[0], 0.0, first.frames or 1, first.pps),), first.every, first.delay)
     else:
         bursts, now = [], 0.0
         for place in chain:

@@ -33,7 +33,7 @@ LATEST = 1000.0
 
 _DUMMY, _DESTINATION, _TTL = 8, 6, {4: 8, 6: 7}
 _RIGHT = "right would be continuous streams (STLTXCont), whose rate follows the sentence's load"
-_PATTERN = "right would be rates in pps or bit/s, and names of streams that follow the load"
+_PATTERN = "right would be streams whose rate in pps or bit/s follows the load"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def read_program(answer: Mapping[str, Any], source: Source) -> Program:
     path = source.path
     first, second = answer["ways"]
     if source.mac_dst == "port":
-        first, second = _to_the_port(first), _to_the_port(second)
+        first, second = _to_the_port(first, path), _to_the_port(second, path)
     streams, ahead = _way(first["streams"], path)
     one_way = ""
     back: tuple[ProgramStream, ...] = ()
@@ -171,9 +171,22 @@ def read_program(answer: Mapping[str, Any], source: Source) -> Program:
     return Program(source, (streams, back), one_way, flows, addresses, (ahead, behind))
 
 
-def _to_the_port(way: Mapping[str, Any]) -> dict[str, Any]:
+def _to_the_port(way: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The streams of a direction, whose destination MAC address TRex is to fill in (``flags``, bits 1 and 2)."""
-    rows = [{**item, "flags": int(item.get("flags") or 0) & ~_DESTINATION} for item in way.get("streams", ())]
+    rows = []
+    for number, item in enumerate(way.get("streams", ()), 1):
+        try:
+            rows.append({**item, "flags": int(item.get("flags") or 0) & ~_DESTINATION})
+            written = any(int(row.get("pkt_offset", 6)) < 6 for row in item["vm"].get("instructions", ()))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            reason = _words(error)
+            raise ConfigError(f"{_named(number, item)} is no stream that TRex would take ({reason})", path) from None
+        if written:
+            raise ConfigError(
+                f"{_named(number, item)} writes its destination MAC address by its field engine, which 'mac_dst: port'"
+                " does not change; right would be a profile that leaves it alone",
+                path,
+            )
     return {**way, "streams": rows} if "streams" in way else dict(way)
 
 
@@ -243,7 +256,7 @@ def _way(items: Sequence[Mapping[str, Any]], path: Path) -> tuple[tuple[ProgramS
         timed = [rows[place][0] for place in follow if not _alone(rows[place][0])]
         if any(item["mode"]["rate"]["type"] == "percentage" for item in timed):
             raise ConfigError(f"has bursts in per cent of a link, whose length depends on it; {_PATTERN}", path)
-        found = pattern(_timed(known, rows, follow, path), path)
+        found = pattern(_all_timed(known, rows, follow, path), path)
         rates = {place: found.rate(number) for number, place in enumerate(follow)}
         after = {place: (found.delays[number], found.after[number]) for number, place in enumerate(follow)}
     whole = sum(rates.values())
@@ -272,7 +285,7 @@ def _alone(item: Mapping[str, Any]) -> bool:
     return bool(item["mode"].get(counts.get(item["mode"]["type"], "")) == 1)
 
 
-def _timed(
+def _all_timed(
     known: Sequence[tuple[str, Mapping[str, Any]]],
     rows: Sequence[tuple[Any, ...]],
     follow: Sequence[int],
@@ -282,32 +295,46 @@ def _timed(
     places = {item["name"]: place for place, (_, item) in enumerate(known) if item.get("name") not in (None, "")}
     found = []
     for place in follow:
-        (name, item), pps = known[place], float(rows[place][3])
-        mode, following = item["mode"], item.get("next")
-        if following in (None, "", -1) or int(item.get("action_count") or 0) == 1:  # TRex: the first end is the last
-            number = None
-        elif following not in places or places[following] not in follow:
-            raise ConfigError(f"{name} begins '{following}', and there is no such stream beside it; {_PATTERN}", path)
-        else:
-            number = follow.index(places[following])
-        frames = {"single_burst": mode.get("total_pkts"), "multi_burst": mode.get("pkts_per_burst")}.get(mode["type"])
-        several = mode["type"] == "multi_burst"
-        timed = Timed(
-            name,
-            math.inf if _alone(item) and mode["rate"]["type"] == "percentage" else pps,
-            None if frames is None else int(frames),
-            int(mode["count"]) if several else 0 if frames is None else 1,
-            float(mode["ibg"]) / 1e6 if several else 0.0,
-            float(item["isg"]) / 1e6,
-            bool(item.get("self_start", True)),
-            number,
-        )
-        if (frames is not None and int(frames) < 1) or timed.gap < 0 or timed.delay < 0 or timed.bursts < 0:
-            raise ConfigError(f"{name} has a burst of no frames, or a time or count of less than nothing", path)
+        (name, item), pps, following = known[place], float(rows[place][3]), known[place][1].get("next")
+        try:
+            if following in (None, "", -1) or int(item.get("action_count") or 0) == 1:  # the first end is the last
+                number = None
+            elif following not in places:
+                raise ConfigError(f"{name} begins '{following}', and no stream that is sent has that name", path)
+            elif places[following] not in follow:
+                raise ConfigError(f"{name} begins '{following}', which measures latency; {_PATTERN}", path)
+            else:
+                number = follow.index(places[following])
+            timed = _timed(name, item, pps, number)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ConfigError(f"{name} is no stream that TRex would take ({_words(error)})", path) from None
         if timed.endless:
             _check_delay(name, item, path)
         found.append(timed)
     return found
+
+
+def _timed(name: str, item: Mapping[str, Any], pps: float, number: int | None) -> Timed:
+    """One of them. Raises KeyError, TypeError, ValueError, OverflowError for what is no number, or none that fits."""
+    mode, kind = item["mode"], item["mode"]["type"]
+    frames = {"single_burst": lambda: int(mode["total_pkts"]), "multi_burst": lambda: int(mode["pkts_per_burst"])}
+    count = frames[kind]() if kind in frames else None
+    several = kind == "multi_burst"
+    timed = Timed(
+        name,
+        math.inf if _alone(item) and mode["rate"]["type"] == "percentage" else pps,
+        count,
+        int(mode["count"]) if several else 0 if count is None else 1,
+        float(mode["ibg"]) / 1e6 if several else 0.0,
+        float(item["isg"]) / 1e6,
+        bool(item.get("self_start", True)),
+        number,
+    )
+    if count is not None and count < 1:
+        raise ValueError("a burst of no frames")
+    if not (0 <= timed.gap < math.inf and 0 <= timed.delay < math.inf and timed.bursts >= 0):
+        raise ValueError("a time or a count that is negative or no number")
+    return timed
 
 
 def _text_in_turn(item: Mapping[str, Any], pps: float, delay: float, following: int) -> str:

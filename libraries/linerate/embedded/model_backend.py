@@ -91,7 +91,8 @@ class ModelBackend:
         self._rings = Rings(self._model.ring)
         self._telemetry = Telemetry(self._model)
         self._last = self._cleared = self._begin = clock.now()
-        self._used, self._beyond = (self._begin, [0] * len(self._ports)), False
+        self._used = self._begin, [0] * len(self._ports)
+        self._beyond = self._asks_too_much = False
 
     @classmethod
     def from_specification(cls, specification: Mapping[str, Any], clock: Now) -> Self:
@@ -214,7 +215,7 @@ class ModelBackend:
         now = self._advance()
         sent = [8 * (row.obytes + OVERHEAD * row.opackets) for row in map(self.counters, range(len(self._ports)))]
         (before, then), self._used = self._used, (now, sent)
-        beyond, self._beyond = self._beyond, False
+        beyond, self._beyond = self._beyond, self._asks_too_much
         if now <= before:
             return Utilisation()
         rate = max(new - old for new, old in zip(sent, then, strict=True)) / (now - before)
@@ -362,7 +363,8 @@ class ModelBackend:
         asked = [0.0] * len(self._ports)
         for sending in self._sending:
             asked[sending.port] += sending.traffic.pps * l1_bits(sending.size)
-        self._beyond |= max(asked) > limit * _ALMOST
+        self._asks_too_much = max(asked) > limit * _ALMOST
+        self._beyond |= self._asks_too_much
         for sending in self._sending:
             scale = limit / asked[sending.port] if asked[sending.port] > limit * _ALMOST else 1.0
             sending.rate(now, sending.traffic.pps, sending.traffic.pps * scale)

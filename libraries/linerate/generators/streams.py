@@ -7,6 +7,7 @@ Plain data, so that a generator's own process can be told it as JSON. Ethernet I
 from __future__ import annotations
 
 import ipaddress
+import json
 import struct
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -109,6 +110,22 @@ def streams(profile: Profile, way: Way, probe: Probe | None = None) -> tuple[Str
         # of the commonest size, and in the same flows: it waits in the same queues
         item = FrameClass(probe_size(profile, commonest(profile)))
         found.append(replace(stream(item, 0.0, 0.0), group=probe_group(way), pps=probe.pps))
+    return tuple(found)
+
+
+def side_by_side(profile: Profile, way: Way) -> tuple[Stream, ...]:
+    """The streams of *profile* for the sending port of *way*, each all the time, at its share of the load.
+
+    What comes by turns is sent at once by this: a short while shows all of it. Raises ValueError as :func:`streams`.
+    """
+    found = []
+    for stream in streams(profile, way):
+        if not stream.tempo:
+            found.append(stream)
+            continue
+        mode = {"type": "continuous", "rate": {"type": "pps", "value": stream.share}}
+        alone = {"mode": mode, "isg": 0.0, "self_start": True, "next_stream_id": -1, "action_count": 0}
+        found.append(replace(stream, program=json.dumps({**json.loads(stream.program), **alone}), tempo=0.0))
     return tuple(found)
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ...profile_pattern import Burst, Part
+from ...units import l1_bits
 from ..backend import StreamTraffic
 from .params import refused
 from .streams import PADDED, Stream
 
 MOST = 2000
 """Pieces of traffic that one start of a port may have."""
-SEPARATE = 200
-"""Bursts of one stream, or rounds of a chain, that are sent as such; more of them are sent at their mean rate."""
+SEPARATE = 1000
+"""Bursts of one stream, or rounds of a chain, that are sent as such. More of them are sent at their mean rate, where
+that is the same or there is no end to them."""
+EVEN = 1.05
+"""How many times its mean rate traffic may have at most to be the same when it is sent evenly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,22 +113,45 @@ def _chain(root: Stream, table: Mapping[int, Stream], factor: float, duration: f
 
 
 def _rounds(root: Stream, table: Mapping[int, Stream], factor: float, duration: float | None) -> tuple[Leg, ...] | None:
-    """A chain that returns to *root* without end, more than SEPARATE times: each stream at its mean rate. Else None."""
-    chain, stream, now = [root], root, 0.0
+    """A chain that returns to *root* without end, too often to be sent so: each stream at its mean rate. Else None.
+
+    Raises RpcError where that would be another traffic.
+    """
+    chain, stream, now, bursts = [root], root, 0.0, list[Burst]()
     while True:
-        if stream.burst is None or stream.bursts == 0 or stream.action_count or stream.rate(factor) <= 0:
+        pps = stream.rate(factor)
+        if stream.burst is None or stream.bursts == 0 or stream.action_count or pps <= 0:
             return None
-        cycle = (stream.burst - 1) / stream.rate(factor) + stream.gap_usec / 1e6
-        now += stream.isg_usec / 1e6 + (stream.bursts - 1) * cycle + (stream.burst - 1) / stream.rate(factor)
+        every = (stream.burst - 1) / pps + stream.gap_usec / 1e6
+        now += stream.isg_usec / 1e6
+        bursts.append(Burst(len(bursts), now, stream.burst, pps, stream.bursts, every))
+        now += (stream.bursts - 1) * every + (stream.burst - 1) / pps
         if stream.next_stream_id == root.stream_id:
             break
         if stream.next_stream_id == -1 or len(chain) > MOST:
             return None
         stream = table[stream.next_stream_id]
         chain.append(stream)
-    if now <= 0 or (duration is not None and duration <= SEPARATE * now):
+    rounds = math.inf if duration is None else duration / now if now > 0 else 0.0
+    pieces = sum(each.bursts for each in chain)
+    if now <= 0 or (rounds <= SEPARATE and rounds * pieces <= MOST):
         return None
+    if duration is not None:
+        bits = [l1_bits(each.mean_size) for each in chain]
+        part = Part(tuple(bursts), now)
+        mean = sum(item.frames * item.times * bits[item.stream] for item in bursts) / now
+        _check_even(root, part.peak(bits) / mean, rounds, rounds * pieces)
     return tuple(Leg(each, 0.0, (each.burst or 1) * each.bursts / now, None) for each in chain)
+
+
+def _check_even(stream: Stream, crest: float, rounds: float, bursts: float) -> None:
+    """Raise RpcError where what is too often to be sent as it is has its frames at other distances than on average."""
+    if crest > EVEN:
+        raise refused(
+            f"what begins with stream {stream.stream_id} comes {rounds:.0f} times in this time, in {bursts:.0f} bursts."
+            f" This server keeps {SEPARATE} times and {MOST} bursts apart, and sent evenly it would be another traffic;"
+            " right would be a lower rate, a shorter duration or a real TRex"
+        )
 
 
 def _bursts(stream: Stream, begin: float, pps: float, duration: float | None) -> Iterator[Leg]:
@@ -134,6 +163,8 @@ def _bursts(stream: Stream, begin: float, pps: float, duration: float | None) ->
         within = fitting if within is None else min(within, fitting)
     if within is None or within > SEPARATE or cycle <= 0:
         mean = burst / cycle if cycle > 0 and stream.bursts != 1 else pps
+        if within is not None and burst > 1:
+            _check_even(stream, pps / mean, within, within)
         yield Leg(stream, begin, mean, burst * stream.bursts if stream.bursts else None)
         return
     for number in range(within):

@@ -11,8 +11,8 @@ from ..backend import AtOnce, Backend, PortCounters, Utilisation
 
 INTERVAL = 0.2
 """Seconds of the bench's clock over which rates are taken."""
-SECOND, PART = 1.0, 0.1
-"""Seconds of the bench's clock over which the CPU's load is taken, and at least where traffic ends meanwhile."""
+SECOND = 1.0
+"""Seconds of the bench's clock over which the CPU's load is taken."""
 KEPT = 20
 """So many of these loads are told."""
 
@@ -76,9 +76,9 @@ class Statistics:
             )
         return self._rates.get(port, (0.0, 0.0, 0.0, 0.0))
 
-    def sample(self, ended: bool = False) -> None:
-        """Note the CPU's load where a second is over, or a part of one in which traffic *ended*. Cheap; often."""
-        if (now := self._now()) - self._sampled < (PART if ended else SECOND):
+    def sample(self) -> None:
+        """Note the CPU's load where a second is over. Cheap; often."""
+        if (now := self._now()) - self._sampled < SECOND:
             return
         self._sampled, self._used = now, self._backend.utilisation()
         self._history.appendleft(self._used.tx_percent)

@@ -191,7 +191,6 @@ class Transmission:
 
     def _tell(self, kind: Event, profiles: list[Profile]) -> None:
         if kind in (Event.STOPPED, Event.JOB_DONE, Event.PAUSED):
-            self._statistics.sample(ended=True)
             # a client that reads its counters when it sees the event shall find the final ones
             self._publisher.counters(self._statistics.published())
         for profile in profiles:

@@ -19,12 +19,12 @@ from ...step_down import StepDown
 from ...trial import Load, Outcome
 from ..base import GeneratorPort, Probe, Way
 from ..steal import Ticks
-from ..streams import bursts, commonest, probe_group, probe_size, streams
+from ..streams import bursts, commonest, probe_group, probe_size, side_by_side, streams
 from .addressees import check_addressees
 from .choice import PYPI, Fetch, choose, mismatch
 from .counts import outcome
 from .held import Note, note, notes
-from .in_turn import check_pattern, check_steady, due
+from .in_turn import check_pattern, check_steady, due, is_steady
 from .layers import check_layers, line_use
 from .live import TrexLive, step_down
 from .probe import Server, ask, listens
@@ -84,6 +84,7 @@ class TrexGenerator:
         self._fetch = fetch
         self._ways: tuple[Way, ...] = ()
         self._profile: Profile | None = None
+        self._streams: dict[str, list[dict[str, Any]]] = {}
         self._groups: dict[str, int] = {}
         self._speeds: dict[int, float] = {}
         self._versions: dict[str, str] = {}
@@ -217,6 +218,7 @@ class TrexGenerator:
         if profile.program is not None:
             check_addressees(profile, ways, self.ports)
         self._ask("prepare", streams=data)
+        self._streams = data
         said = self._ask("rates", ports=[way.tx_port for way in ways])
         check_layers(profile, said, (probe, _probe_bytes(profile)) if probe else None)
         self._speeds = {int(port): rate["speed_bps"] for port, rate in said.items()}
@@ -236,14 +238,24 @@ class TrexGenerator:
         return replace(found, readings=readings)
 
     def reach(self, rates: Sequence[float], duration: float) -> Outcome:
-        """One trial of *duration* s with a rate of its own in each way. Raises BenchError where there is no outcome."""
+        """One trial of *duration* s with a rate of its own in each way. Raises BenchError where there is no outcome.
+
+        Streams that come by turns are all sent at once by it.
+        """
         told = self._trial(Load(max(rates)), duration)
         told["rates"] = {str(way.tx_port): pps for way, pps in zip(self._ways, rates, strict=True)}
-        told["intended"] = {
-            str(way.tx_port): due(self._profile, way, pps, duration) for way, pps in zip(self._ways, rates, strict=True)
-        }
+        intended = {str(way.tx_port): round(pps * duration) for way, pps in zip(self._ways, rates, strict=True)}
+        told["intended"] = intended
+        profile = None if is_steady(self._profile) else self._profile
+        if profile is not None:
+            rows = {str(way.tx_port): [item.to_json() for item in side_by_side(profile, way)] for way in self._ways}
+            self._ask("prepare", streams=rows)
+        ways, self._ways = self._ways, ()  # until the streams are the profile's again
         answer = self._ask("trial", self._trial_limit(duration), **told)
-        return outcome(answer, Load(max(rates)), duration, self._ways, self.settings.clock_speed, told["intended"])
+        if profile is not None:
+            self._ask("prepare", streams=self._streams)
+        self._ways = ways
+        return outcome(answer, Load(max(rates)), duration, self._ways, self.settings.clock_speed, intended)
 
     def burst(self, frames: int, pps: float) -> Outcome:
         """*frames* frames from each sending port at *pps*, by TRex's single bursts. Raises BenchError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from ...errors import BenchError
@@ -10,8 +11,9 @@ from ...trial import Load
 from ...units import Layer
 from ..base import Way
 
-ROUGH = 0.002
-"""Ratio by which a trial may hold more or less of a pattern than its load says: it need not be whole periods."""
+ROUNDS = 200
+"""So often a trial must hold a pattern to be of its load whatever part of a round is left over: to 0.5 %, as much as
+the tolerance of a trial is by default."""
 
 
 def due(profile: Profile | None, way: Way, pps: float, duration: float) -> int:
@@ -20,9 +22,14 @@ def due(profile: Profile | None, way: Way, pps: float, duration: float) -> int:
     return round(pps * duration) if program is None else program.intended(way.swapped, pps, duration)
 
 
+def is_steady(profile: Profile | None) -> bool:
+    """Whether all streams are sent all the time."""
+    return profile is None or profile.program is None or profile.program.steady
+
+
 def check_steady(profile: Profile | None) -> None:
     """Raise BenchError where the streams are not all sent all the time: their load cannot change while they are."""
-    if profile is not None and profile.program is not None and not profile.program.steady:
+    if profile is not None and not is_steady(profile):
         raise BenchError(
             f"'{profile.name}' comes in bursts or by turns, with one load a trial; this sentence changes the load, or"
             " has bursts of its own: right would be streams that are sent all the time (STLTXCont)"
@@ -41,14 +48,21 @@ def check_pattern(
         return
     for way in ways:
         asked, found = load.pps * duration, due(profile, way, load.pps, duration)
-        if abs(found - asked) > max(ROUGH * asked, 1):
+        pattern = program.patterns[way.swapped]
+        if pattern is not None and abs(found - asked) > max(asked / ROUNDS, 1):
             raise BenchError(
                 f"a trial of {duration:g} s holds {found} frames of the pattern of '{profile.name}' at {load.pps:g}"
-                f" frames/s, and {round(asked)} would be that load; right would be a higher load or longer trials"
-                " (-v GOAL:rfc2544), in which the pattern comes often"
+                f" frames/s, and {round(asked)} would be that load; right would be a load of at least"
+                f" {ROUNDS * pattern.round / duration:.4g} frames/s, or trials (and scouts) of at least"
+                f" {ROUNDS * pattern.round / load.pps:.4g} s: in these the pattern comes {ROUNDS} times"
             )
         speed, crest = speeds.get(way.tx_port), program.crest(way.swapped)
         need = crest * load.pps * profile.bits(Layer.L1)
+        if math.isinf(crest):
+            raise BenchError(
+                f"'{profile.name}' has frames that are to be sent at the same moment, and no line carries that; right"
+                " would be an 'isg' or 'ibg' that keeps them apart"
+            )
         if speed and need > speed * (1 + 1e-9):
             raise BenchError(
                 f"in its bursts '{profile.name}' sends {crest:.4g} times its average rate, which at this load is"

@@ -62,7 +62,12 @@ _FIGURES = {"on L1": {"bps_l1": 1}, "on L2": {"bps_l2": 1}, "more on L1 than on 
 
 
 def _expected(profile: Profile, probe: tuple[Probe, int] | None) -> dict[str, float]:
-    """Bits per frame. Of a user's own streams the server takes untrimmed sizes: only what L1 has more is the same."""
+    """Bits per frame. Of a user's own streams the server takes untrimmed sizes: only what L1 has more is the same.
+
+    Where they come by turns it tells the most of each figure, which need not be of the same moment: nothing is.
+    """
+    if profile.program is not None and not profile.program.steady:
+        return {}
     if profile.program is not None:
         return {"more on L1 than on L2": 8.0 * OVERHEAD}
     return {f"on {layer.name}": _mean_bits(profile, layer, probe) for layer in (Layer.L1, Layer.L2)}

@@ -16,7 +16,7 @@ from linerate.generators.trex.drain import drained
 from linerate.generators.trex.library import in_tempo
 from linerate.generators.trex.link import Link
 from linerate.generators.trex.service import Refusal
-from linerate.generators.trex.watch import busiest
+from linerate.generators.trex.watch import busiest, busy_in
 
 END_DELAY = 0.015
 """Seconds that may pass from the last frame to the server's message of it, besides the message's own way: TRex's main
@@ -28,6 +28,9 @@ embedded server its sending processes a moment ahead."""
 
 LOOK = 0.5
 """Seconds between two looks at the links during a trial (TRex itself looks every 0.5 s)."""
+
+LATE = 1.01
+"""A trial that took so many times its duration may be one that the generator's CPU could not keep up with."""
 
 SECOND = 1.05
 """Seconds, at most, over which TRex takes a core's load: 100 rounds of its main loop, of 10 ms and some work."""
@@ -165,10 +168,11 @@ class UnderWay(ABC):
         first = self._counters()
         # sending began between the start's request and its answer, and ended before its message came
         latency = END_DELAY + max(running.trip, self._trip)
-        # the last second of a shorter trial began before it. It counts as well: there was a pause between, and where so
-        # much of a second was busy nevertheless, the trial's part of it was busy throughout
-        self._heed_cores(running, (ended - running.judged) * clock_speed)
+        took = (ended - running.judged) * clock_speed
+        self._heed_cores(running, took)
         after, waited = drained(first, self._counters, running.before, running.ways, running.frames, drain, clock_speed)
+        if running.duration and clock_speed == 1 and running.duration * LATE < took < 2 * SECOND:
+            self._heed_all(running, ended, took)
         down = {item["index"] for item in self.ports(running.involved) if not item["link_up"]} | self._link.watch.down
         return {
             "started": running.started,
@@ -240,6 +244,18 @@ class UnderWay(ABC):
     def _heed_cores(self, running: _Running, seconds: float) -> None:
         """Note how busy the cores were in those seconds that lie wholly within the last so many."""
         running.busiest = max(running.busiest, busiest(self._link.cores(), seconds / SECOND - 1))
+
+    def _heed_all(self, running: _Running, ended: float, took: float) -> None:
+        """Count all that the cores did while sending, where the seconds that are told hold other times as well.
+
+        A core that was never idle in a trial that *took* less than two of them reads less. This one took longer than it
+        should, and it must be known whether that was why: the second in which it *ended* is waited for.
+        """
+        told = self._link.cores()
+        while (known := self._link.cores()) == told and time.monotonic() < ended + SECOND:
+            self._check_cancelled()
+            time.sleep(PAUSE)
+        running.busiest = max(running.busiest, busy_in(known, time.monotonic() - ended, took, SECOND))
 
     def _await_end(self, running: _Running, seconds: float) -> None:
         """Wait until all ports are done, which is due *seconds* after they began, or half as long again and 5 s."""

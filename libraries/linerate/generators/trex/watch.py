@@ -35,6 +35,23 @@ def busiest(cores: Iterable[Sequence[float]], seconds: float) -> float:
     return max((load for core in cores for load in core[:count]), default=0.0)
 
 
+def busy_in(cores: Iterable[Sequence[float]], ago: float, took: float, second: float) -> float:
+    """The highest load of a core in a time that ended *ago* s and *took* so many, in per cent, at most.
+
+    *cores*: the loads of periods of *second* s, the latest first, which is over now. Of a period that reaches beyond
+    the time, as much is counted for it as can have been.
+    """
+    found = 0.0
+    for core in cores:
+        busy = 0.0
+        for number, load in enumerate(core):
+            latest, earliest = number * second, (number + 1) * second
+            within = min(earliest, ago + took) - max(latest, ago)
+            busy += min(load / 100 * second, max(0.0, within))
+        found = max(found, 100 * busy / took)
+    return found
+
+
 class Watch:
     """What the server said of its own accord since the trial began. Filled by the library's subscriber thread."""
 
