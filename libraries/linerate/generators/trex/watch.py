@@ -49,7 +49,7 @@ def busy_in(cores: Iterable[Sequence[float]], ago: float, took: float, second: f
             within = min(earliest, ago + took) - max(latest, ago)
             busy += min(load / 100 * second, max(0.0, within))
         found = max(found, 100 * busy / took)
-    return found
+    return round(found, 1)
 
 
 class Watch:
