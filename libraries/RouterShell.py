@@ -128,8 +128,12 @@ class RouterShell:
         except Exception as error:
             self._close()
             raise _refused(error, where, access.user, str(access.key_path or ""), known) from None
-        # a command is a few small packets; without this each waits for the other side's acknowledgement
-        client.get_transport().sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            # a command is a few small packets; without this each waits for the other side's acknowledgement
+            client.get_transport().sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except (OSError, AttributeError):  # the router went down at that moment
+            self._close()
+            raise BenchError(f"the SSH link to the router at {where} broke as soon as it was logged in") from None
         self._connected = True
 
     @staticmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from linerate.project import Project
 from linerate.session import Session
 from linerate.studies import faults
 from linerate.verdict import Ruling, Verdict
+from RouterShell import RouterShell
 
 SUITE = """\
 *** Settings ***
@@ -104,6 +106,18 @@ def test_what_cannot_be_reset_is_said(session: Session, monkeypatch: pytest.Monk
         LiveCharacteriser(session).reset("unidirectional", [], session.reset_router)
     with pytest.raises(BenchError, match="ended with status"):
         session.reset_router("no-such-command")
+
+
+def test_a_router_that_goes_down_during_the_login_is_tried_again(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = RouterShell()
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "TCP_NODELAY", 0x7FFFFFFF)  # as the kernel answers for a socket that is closed
+        with pytest.raises(BenchError, match="broke as soon as it was logged in"):
+            shell.log_in(session)
+    shell.log_in(session)
+    assert shell.execute("vppctl show version", 10.0).status == 0
 
 
 def test_as_a_suite_says_it(tmp_path: Path) -> None:

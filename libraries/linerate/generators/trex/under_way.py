@@ -29,8 +29,9 @@ embedded server its sending processes a moment ahead."""
 LOOK = 0.5
 """Seconds between two looks at the links during a trial (TRex itself looks every 0.5 s)."""
 
-LATE = 1.01
-"""A trial that took so many times its duration may be one that the generator's CPU could not keep up with."""
+LATE, SHORT = 1.01, 0.5
+"""A trial that took so many times its duration may be one that the generator's CPU could not keep up with; not where it
+is shorter than so many s, of which 1 % is nothing."""
 
 SECOND = 1.05
 """Seconds, at most, over which TRex takes a core's load: 100 rounds of its main loop, of 10 ms and some work."""
@@ -171,7 +172,7 @@ class UnderWay(ABC):
         took = (ended - running.judged) * clock_speed
         self._heed_cores(running, took)
         after, waited = drained(first, self._counters, running.before, running.ways, running.frames, drain, clock_speed)
-        if running.duration and clock_speed == 1 and running.duration * LATE < took < 2 * SECOND:
+        if clock_speed == 1 and SHORT <= (running.duration or 0.0) < took / LATE < 2 * SECOND / LATE:
             self._heed_all(running, ended, took)
         down = {item["index"] for item in self.ports(running.involved) if not item["link_up"]} | self._link.watch.down
         return {
