@@ -20,7 +20,7 @@ from linerate.session import Session
 from linerate.studies import faults
 from linerate.verdict import Ruling, Verdict
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+pytestmark = pytest.mark.slow
 SENTENCE = "64b 1-flow unidirectional ≥ 1 Mpps"
 
 

@@ -24,7 +24,7 @@ from model_bench import HandClock, configuration, platform, traffic
 def faulty(*faults: Fault) -> tuple[FaultyBackend, HandClock]:
     clock = HandClock()
     backend = FaultyBackend(lambda held: LossyModel(platform(), "vpp", held), clock.now, faults)
-    backend.configure(configuration(backend))  # type: ignore[arg-type]
+    backend.configure(configuration(backend))
     return backend, clock
 
 
@@ -203,7 +203,7 @@ def test_frames_late_or_twice_show_in_the_groups_and_in_no_other_count_of_arriva
 def test_errors_of_a_sequence_carry_the_names_that_trex_gives_them() -> None:
     backend, clock = faulty(fault_of("reordered frames", share=0.01))
     flows, stream = FlowStats(backend, clock.now), SimpleNamespace(group=Group(7, "latency"), stream_id=1)
-    flows.add(0, stream)  # type: ignore[arg-type]
+    flows.add(0, stream)
     backend.start({0: (grouped(),)}, 1.0)
     clock.time += 2
     assert flows.values([7])["latency"]["7"]["er"] == {"ooo": 10_000, "sth": 10_000, "stl": 10_000}
@@ -214,7 +214,7 @@ def test_flow_statistics_that_are_not_told(shows: str, told: set[str] | None) ->
     backend, clock = faulty(fault_of("flow stats dropped", start=0, at=3, shows=shows, **{"for": 5}))
     flows = FlowStats(backend, clock.now)
     for number in (7, 8):
-        flows.add(0, SimpleNamespace(group=Group(number, "stats"), stream_id=number))  # type: ignore[arg-type]
+        flows.add(0, SimpleNamespace(group=Group(number, "stats"), stream_id=number))
     backend.start({0: (grouped("stats"),)}, 1.0)
     clock.time += 2
     whole = flows.values([7, 8])

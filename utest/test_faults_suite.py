@@ -22,7 +22,6 @@ from linerate.studies import faults
 
 ROOT = robot_run.ROOT
 CASES = {case.name: case for case in faults.CASES}
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # SSHLibrary's own
 METHODS = ("verify", "saturate", "latency")
 SLOW = ("an answer never comes", "the server restarts", "SSH freezes for good")
 """What a limit of many seconds ends, hence under ``LINERATE_MATRIX`` only; test_faults_recovery has the like."""
@@ -86,6 +85,6 @@ def test_a_suite_goes_on_after_the_sentence_that_was_hit(tmp_path: Path) -> None
 
 def test_the_keyword_refuses_a_bench_that_is_not_simulated() -> None:
     plan = SimpleNamespace(testbed=SimpleNamespace(testbed="lab"))
-    session = Session(plan, SimpleNamespace(facts=SimpleNamespace(control=None)))  # type: ignore[arg-type]
+    session = Session(plan, SimpleNamespace(facts=SimpleNamespace(control=None)))
     with pytest.raises(BenchError, match="'link flap' can be caused on a simulated bench only, and 'lab' is none"):
         Faults().cause_fault(session, "link flap", at="0.5")

@@ -16,7 +16,7 @@ from linerate.session import Session
 from linerate.studies import faults
 from linerate.verdict import Ruling, Verdict
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ def lease(tmp_path: Path) -> Iterator[leases.Lease]:
 
 def process(lease: leases.Lease, name: str, code: str, **more: object) -> ProcessPlan:
     fields = {"spec": {}, "limit": 10.0, **more}
-    return ProcessPlan(name, (sys.executable, "-c", code), str(lease.folder / f"{name}.log"), **fields)  # type: ignore[arg-type]
+    return ProcessPlan(name, (sys.executable, "-c", code), str(lease.folder / f"{name}.log"), **fields)
 
 
 def plan(lease: leases.Lease, *processes: ProcessPlan, **more: tuple[tuple[str, ...], ...]) -> Plan:
@@ -95,7 +95,7 @@ words = st.text(min_size=1, max_size=8)
 
 
 @given(st.lists(st.lists(words, min_size=1).map(tuple)).map(tuple), words, st.sampled_from(["json", ("h", 1)]))
-def test_a_plan_survives_its_journey(commands, name, ready) -> None:  # type: ignore[no-untyped-def]
+def test_a_plan_survives_its_journey(commands, name, ready) -> None:
     first = ProcessPlan(name, ("x",), "log", {"a": [1]}, {"E": "1"}, ready, 3.0)
     given_plan = Plan("lease", commands, (first,), commands, ("f",))
     line = given_plan.to_json()

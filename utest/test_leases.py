@@ -44,7 +44,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
 
 def abandoned(runtime: Path, holder: Identity, **more: object) -> Lease:
-    lease = replace(leases.reserve(runtime), holder=holder, **more)  # type: ignore[arg-type]
+    lease = replace(leases.reserve(runtime), holder=holder, **more)
     lease.write()
     return lease
 

@@ -18,7 +18,7 @@ from linerate.session import Session
 from linerate.studies import faults
 from linerate.verdict import Ruling, Verdict
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+pytestmark = pytest.mark.slow
 
 MUCH = "64b 1-flow unidirectional ≥ 9 Mpps"
 LITTLE = "64b 1-flow bidirectional ≥ 0.1 Mpps each way"

@@ -104,7 +104,7 @@ def test_the_speed_of_the_clock_and_how_often_it_is_read_change_no_count(words: 
     found = []
     for steps in (1, 7, 997):
         backend, clock = bench("vpp", rx_queues=1)
-        wall = Clock(float(steps), source=lambda clock=clock: clock.time)  # type: ignore[misc]
+        wall = Clock(float(steps), source=lambda clock=clock: clock.time)
         backend._clock = wall
         backend.start({0: traffic(words, 9e6), 1: traffic(words, 7e6, swapped=True)}, 2.0)
         for step in range(steps + 1):

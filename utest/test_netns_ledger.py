@@ -21,7 +21,6 @@ REASON = namespaces.available() or (None if shutil.which("tc") else "this machin
 pytestmark = [
     pytest.mark.netns,
     pytest.mark.skipif(REASON is not None, reason=str(REASON)),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 
 
@@ -38,7 +37,7 @@ def test_a_kernels_queue_and_its_missing_route_own_up(tmp_path: Path, monkeypatc
         shell, side = session.router_connected, session.bench.facts.sides[1]
 
         def run(*argv: str) -> None:
-            shell._remote.run(*argv)  # type: ignore[attr-defined]
+            shell._remote.run(*argv)
 
         shaper = ("dev", side.interface, "root")
         run("tc", "qdisc", "add", *shaper, "tbf", "rate", "4mbit", "burst", "10kb", "limit", "20kb")

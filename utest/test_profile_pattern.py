@@ -23,7 +23,7 @@ def single(frames: int, pps: float = 10.0, delay: float = 0.0, begins: bool = Tr
 
 
 def several(frames: int, bursts: int, gap: float, pps: float = 10.0, **more: object) -> Timed:
-    row = single(frames, pps, **more)  # type: ignore[arg-type]
+    row = single(frames, pps, **more)
     return Timed(row.name, pps, frames, bursts, gap, row.delay, row.begins, row.next)
 
 

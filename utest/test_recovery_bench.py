@@ -41,7 +41,7 @@ By RFC 2544
     Reset Time Of    1-flow unidirectional    ${{found}}    limit=600
 """
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

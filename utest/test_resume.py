@@ -96,7 +96,7 @@ def test_what_has_changed_is_named_and_nothing_is_carried(tmp_path: Path, change
 
 def test_what_the_generator_can_do_is_part_of_what_is_compared(tmp_path: Path):
     plan = Plan.read(Project.find(robot_run.ROOT), "netgate6100", None, "simulated", "quick")
-    calibration = Calibration(SimpleNamespace(), tmp_path / "some.yaml", "aa")  # type: ignore[arg-type]
+    calibration = Calibration(SimpleNamespace(), tmp_path / "some.yaml", "aa")
     written(tmp_path, ("a", "FAIL"))
     for before, now, says in (
         (plan, replace(plan, calibration=calibration), "the calibration file has changed"),

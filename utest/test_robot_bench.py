@@ -75,7 +75,7 @@ class Stuck:
 def test_every_session_is_closed_even_where_one_fails():
     library = TestBench(".")
     sessions = [Stuck(False), Stuck(True), Stuck(False)]
-    library._open.extend(sessions)  # type: ignore[arg-type]
+    library._open.extend(sessions)
     with pytest.raises(OSError, match="stuck"):
         library.close()
     assert all(session.closed for session in sessions)

@@ -64,7 +64,7 @@ def test_a_profile_is_refused_for_what_all_its_frames_need(words: str, reason: s
 
 @pytest.mark.parametrize("kind", ["vpp", "freebsd"])
 def test_other_routers_are_set_up_by_hand(kind: str) -> None:
-    router = make(kind, shell_of(simulated(kind)[0]))  # type: ignore[arg-type]
+    router = make(kind, shell_of(simulated(kind)[0]))
     with pytest.raises(BenchError, match=r"'set_up', .* set it up by hand and take the key away"):
         router.set_up(SIDES, FRAMES)
     assert router.lacking == {}

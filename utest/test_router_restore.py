@@ -64,7 +64,7 @@ def test_a_restart_is_known_until_the_router_is_configured_anew():
         def read(self) -> Telemetry:
             return Telemetry(next(uptimes), {})
 
-    watch = RouterWatch(Rebooting(), 1.0, tuple)  # type: ignore[arg-type]
+    watch = RouterWatch(Rebooting(), 1.0, tuple)
     watch.read()
     watch.read()
     assert not watch.restarted

@@ -133,7 +133,7 @@ class TestNetnsBench:
         assert clean(runtime, tag)
 
 
-def ssh(bench, command: str) -> list[str]:  # type: ignore[no-untyped-def]
+def ssh(bench, command: str) -> list[str]:
     router = bench.facts.router
     return [
         *("ssh", "-F", "none", "-i", str(router.key_path), "-o", f"UserKnownHostsFile={router.known_hosts_path}"),

@@ -82,9 +82,14 @@ class TestSimulatedBench:
                 client.load_host_keys(str(router.known_hosts_path))
                 client.set_missing_host_key_policy(paramiko.RejectPolicy())
                 client.connect(
-                    router.host, router.port, router.user, key_filename=str(router.key_path), timeout=5,
-                    allow_agent=False, look_for_keys=False,
-                )  # fmt: skip
+                    router.host,
+                    router.port,
+                    router.user,
+                    key_filename=str(router.key_path),
+                    timeout=5,
+                    allow_agent=False,
+                    look_for_keys=False,
+                )
                 _, out, _ = client.exec_command("vppctl show interface", timeout=5)
                 assert bench.facts.sides[0].interface in out.read().decode()
             assert bench.problems() == ()
@@ -116,8 +121,12 @@ class TestSimulatedBench:
         argv = ["serve", "--platform", "netgate6100", "--rpc-port", "0", "--pub-port", "0"]
         process = subprocess.Popen(
             [sys.executable, "-m", "linerate", *argv],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(), cwd=ROOT,
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+            cwd=ROOT,
+        )
         assert process.stdout
         said = []
         for line in process.stdout:

@@ -414,4 +414,4 @@ def test_a_buffer_does_not_make_up_for_a_forwarding_rate():
 def test_a_goal_that_contradicts_itself_is_refused(wrong: dict[str, float], said: str):
     whole = {"goal": "any", "final_trial_duration": 1, "duration_sum": 10, "loss_ratio": 0.01, "exceed_ratio": 0}
     with pytest.raises(ValueError, match=said):
-        Goal(**whole, about="", **wrong)  # type: ignore[arg-type]
+        Goal(**whole, about="", **wrong)

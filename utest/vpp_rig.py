@@ -139,7 +139,7 @@ def _server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> dict[
 
 def _process(stack: contextlib.ExitStack, *command: str) -> subprocess.Popen[bytes]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    started = subprocess.Popen(command, start_new_session=True, **pipes)  # type: ignore[call-overload]
+    started = subprocess.Popen(command, start_new_session=True, **pipes)
     found: subprocess.Popen[bytes] = started
 
     def end() -> None:

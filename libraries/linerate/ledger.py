@@ -177,13 +177,18 @@ def account(trials: Sequence[Trial], before: Telemetry, after: Telemetry, interf
     drops, reasons = _since(before.causes, after.causes, sides)
     filled = tuple(
         WayAccount(
-            way.tx_port, way.rx_port, way.ingress, way.egress, way.offered, way.forwarded,
+            way.tx_port,
+            way.rx_port,
+            way.ingress,
+            way.egress,
+            way.offered,
+            way.forwarded,
             _grown(before.interfaces.get(way.ingress), after.interfaces.get(way.ingress), "rx_packets"),
             _grown(before.interfaces.get(way.egress), after.interfaces.get(way.egress), "tx_packets"),
             tuple(drop for drop in drops if drop.interface and drop.interface == _end(way, drop.stage)),
         )
         for way in ways
-    )  # fmt: skip
+    )
     shared = tuple(drop for drop in drops if not drop.interface)
     if len(filled) == 1:
         only = filled[0]

@@ -119,9 +119,15 @@ def parse_net_dev(text: str) -> Mapping[str, InterfaceCounters]:
             raise BenchError(f"a row of /proc/net/dev was not understood: '{line.strip()}'")
         n = [int(field) for field in fields]
         found[name.strip()] = InterfaceCounters(
-            rx_bytes=n[0], rx_packets=n[1], rx_errors=n[2], rx_drops=n[3],
-            tx_bytes=n[8], tx_packets=n[9], tx_errors=n[10], tx_drops=n[11],
-        )  # fmt: skip
+            rx_bytes=n[0],
+            rx_packets=n[1],
+            rx_errors=n[2],
+            rx_drops=n[3],
+            tx_bytes=n[8],
+            tx_packets=n[9],
+            tx_errors=n[10],
+            tx_drops=n[11],
+        )
     return found
 
 

@@ -24,10 +24,16 @@ def text_of(found: Sequence[Row], markdown: bool = False) -> str:
     """The rows as text."""
     head = ("row", "published", "modelled", "error", "allowed", "inside")
     cells = [
-        (row.name, f"{row.published:.7g}", f"{row.modelled:.{_digits(row)}f}", f"{row.error:+.{_digits(row)}f}",
-         f"{row.allowed:.{_digits(row)}f}", "yes" if row.inside else "NO")
+        (
+            row.name,
+            f"{row.published:.7g}",
+            f"{row.modelled:.{_digits(row)}f}",
+            f"{row.error:+.{_digits(row)}f}",
+            f"{row.allowed:.{_digits(row)}f}",
+            "yes" if row.inside else "NO",
+        )
         for row in found
-    ]  # fmt: skip
+    ]
     if markdown:
         lines = ["| " + " | ".join(line) + " |" for line in [head, ("---", *["---:"] * 4, "---"), *cells]]
     else:

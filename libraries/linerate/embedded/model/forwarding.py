@@ -256,8 +256,10 @@ def _result(
                 frames[way] += load.pps * share
         # exactly none missed where nothing limits: shares that sum to almost 1 would lose a frame in a billion
         rows.append((max(0.0, 1 - sum(ways.values())) if excess else 0.0, dict(ways), dict(excess)))
-    fits = {way: min(_fit(model.link_bps, rate), _fit((model.nic.tx_mpps or inf) * 1e6, frames[way]))
-            for way, rate in leaving.items()}  # fmt: skip
+    fits = {
+        way: min(_fit(model.link_bps, rate), _fit((model.nic.tx_mpps or inf) * 1e6, frames[way]))
+        for way, rate in leaving.items()
+    }
     fates = tuple(replace(_fate(missed, ways, fits), excess=excess) for missed, ways, excess in rows)
     workers = tuple(
         _worker(model, pps[n], variable[n] / pps[n] if pps[n] else 0.0, exits[n], fits) for n in range(model.workers)

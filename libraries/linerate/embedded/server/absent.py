@@ -62,8 +62,12 @@ def methods(port_of: Callable[[Params], Port], owned: Callable[[Params], Port]) 
     for name in ("disable_tpg", "update_tpg_tags", "clear_updated", "get_tpg_tags"):
         found[name] = refusing(NOT_ENABLED)
     for name in (
-        "get_tpg_stats", "clear_tpg_stats", "get_tpg_tx_stats", "clear_tpg_tx_stats",
-        "get_tpg_unknown_tags", "clear_tpg_unknown_tags",
-    ):  # fmt: skip
+        "get_tpg_stats",
+        "clear_tpg_stats",
+        "get_tpg_tx_stats",
+        "clear_tpg_tx_stats",
+        "get_tpg_unknown_tags",
+        "clear_tpg_unknown_tags",
+    ):
         found[name] = refusing(PORTS, port_of)
     return found

@@ -95,13 +95,27 @@ def _counters(words: list[str], line: Line) -> str:
     for index, one in _selected(line.state, names):
         text += _head(index, one, one.name in line.state.configuration.up)
         tables = (
-            ("RX:", ("bytes", one.rx_bytes), ("packets", one.rx_packets), ("errors", 0), ("dropped", 0),
-             ("missed", one.rx_missed), ("mcast", 0)),
+            (
+                "RX:",
+                ("bytes", one.rx_bytes),
+                ("packets", one.rx_packets),
+                ("errors", 0),
+                ("dropped", 0),
+                ("missed", one.rx_missed),
+                ("mcast", 0),
+            ),
             ("RX errors:", ("length", 0), ("crc", 0), ("frame", 0), ("fifo", 0), ("overrun", 0)),
-            ("TX:", ("bytes", one.tx_bytes), ("packets", one.tx_packets), ("errors", 0), ("dropped", one.tx_dropped),
-             ("carrier", 0), ("collsns", 0)),
+            (
+                "TX:",
+                ("bytes", one.tx_bytes),
+                ("packets", one.tx_packets),
+                ("errors", 0),
+                ("dropped", one.tx_dropped),
+                ("carrier", 0),
+                ("collsns", 0),
+            ),
             ("TX errors:", ("aborted", 0), ("fifo", 0), ("window", 0), ("heartbt", 0), ("transns", 0)),
-        )  # fmt: skip
+        )
         for title, *columns in tables:
             widths = [max(7, len(str(count))) for _, count in columns]
             heads = " ".join(f"{name:>{width}}" for (name, _), width in zip(columns, widths, strict=True))

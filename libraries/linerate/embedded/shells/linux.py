@@ -97,11 +97,19 @@ def snmp(interfaces: Sequence[InterfaceState]) -> str:
     unrouted = sum(one.no_route for one in interfaces)
     received = sum(one.rx_packets for one in interfaces)
     values = {
-        "Forwarding": 1, "DefaultTTL": 64, "InReceives": received, "InHdrErrors": 0, "InAddrErrors": 0,
-        "ForwDatagrams": received - unrouted, "InUnknownProtos": 0, "InDiscards": 0, "InDelivers": 0,
-        "OutRequests": received - unrouted, "OutDiscards": sum(one.tx_dropped for one in interfaces),
+        "Forwarding": 1,
+        "DefaultTTL": 64,
+        "InReceives": received,
+        "InHdrErrors": 0,
+        "InAddrErrors": 0,
+        "ForwDatagrams": received - unrouted,
+        "InUnknownProtos": 0,
+        "InDiscards": 0,
+        "InDelivers": 0,
+        "OutRequests": received - unrouted,
+        "OutDiscards": sum(one.tx_dropped for one in interfaces),
         "OutNoRoutes": 0,
-    }  # fmt: skip
+    }
     return f"Ip: {' '.join(values)}\nIp: {' '.join(map(str, values.values()))}\n"
 
 

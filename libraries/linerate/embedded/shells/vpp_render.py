@@ -94,9 +94,14 @@ def interfaces(state: RouterState, names: Iterable[str] = ()) -> str:
     head = "".join(
         centred(title, width)
         for title, width in (
-            ("Name", 32), ("Idx", 5), ("State", 10), ("MTU (L3/IP4/IP6/MPLS)", 21), ("Counter", 16), ("Count", 16)
+            ("Name", 32),
+            ("Idx", 5),
+            ("State", 10),
+            ("MTU (L3/IP4/IP6/MPLS)", 21),
+            ("Counter", 16),
+            ("Count", 16),
         )
-    )  # fmt: skip
+    )
     rows = [head]
     up = set(state.configuration.up)
     numbered = [(interface.name, index + 1, interface) for index, interface in enumerate(state.interfaces)]
@@ -117,10 +122,15 @@ def _counts(interface: InterfaceState) -> list[tuple[str, int]]:
     # counted before the sending node, which drops what finds no room
     handed = interface.tx_packets + interface.tx_dropped
     counts = [
-        ("rx packets", interface.rx_packets), ("rx bytes", interface.rx_bytes), ("tx packets", handed),
-        ("tx bytes", interface.tx_bytes), ("drops", interface.no_route), ("ip4", interface.rx_packets),
-        ("rx-miss", interface.rx_missed), ("tx-error", interface.tx_dropped),
-    ]  # fmt: skip
+        ("rx packets", interface.rx_packets),
+        ("rx bytes", interface.rx_bytes),
+        ("tx packets", handed),
+        ("tx bytes", interface.tx_bytes),
+        ("drops", interface.no_route),
+        ("ip4", interface.rx_packets),
+        ("rx-miss", interface.rx_missed),
+        ("tx-error", interface.tx_dropped),
+    ]
     return [(title, count) for title, count in counts if count]
 
 
