@@ -10,14 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from kernel_bench import configured
 from linerate.judging import Judge
-from linerate.plan import Plan
-from linerate.project import Project
 from linerate.session import Session
 from linerate.testbed import namespaces
 from linerate.verdict import Ruling
-from RouterShell import RouterShell
-from TrafficGenerator import TrafficGenerator
 
 REASON = namespaces.available()
 
@@ -25,20 +22,9 @@ pytestmark = [pytest.mark.netns, pytest.mark.skipif(REASON is not None, reason=s
 
 
 @pytest.fixture
-def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    root = Path(__file__).parents[1]
-    found = Session.start(Plan.read(Project(root), "linux_router", "linux", "netns", "quick"))
-    shell = RouterShell()
-    try:
-        TrafficGenerator().connect_generator(found)
-        shell.connect_router(found)
-        found.configure_router()
-        yield found
-        found.release_generator()
-        shell.restore_router(found)  # what went with the link is no failure
-    finally:
-        found.close()
+def session(tmp_path: Path) -> Iterator[Session]:
+    with configured(tmp_path) as (found, _):
+        yield found  # afterwards, that a route went with the link is no failure
 
 
 def test_the_routes_that_went_with_a_link_are_put_back(session: Session) -> None:

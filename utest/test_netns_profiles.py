@@ -7,19 +7,16 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
+from kernel_bench import configured
 from linerate.errors import BenchError
-from linerate.plan import Plan
 from linerate.profiles import LABEL, Profile
-from linerate.project import Project
 from linerate.session import Session
 from linerate.testbed import namespaces
 from linerate.trial import Load
 from RouterShell import RouterShell
-from TrafficGenerator import TrafficGenerator
 
 REASON = namespaces.available()
 
@@ -57,23 +54,9 @@ class Opened:
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
-    root = Path(__file__).parents[1]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
-        session = Session.start(Plan.read(Project(root), "linux_router", "linux", "netns", "quick"))
-        shell = RouterShell()
-        try:
-            TrafficGenerator().connect_generator(session)
-            shell.connect_router(session)
-            session.configure_router()
-            session.check_reachability()
-            yield Opened(session, shell)
-        finally:
-            try:
-                session.release_generator()
-                shell.restore_router(session)
-            finally:
-                session.close()
+    with configured(tmp_path_factory.mktemp("runtime")) as (session, shell):
+        session.check_reachability()
+        yield Opened(session, shell)
 
 
 @pytest.mark.parametrize("words", WORDS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,12 +15,12 @@ from linerate.errors import ConfigError
 from linerate.generators.base import Probe, Way
 from linerate.generators.streams import bursts, streams
 from linerate.generators.trex import copies
-from linerate.generators.trex.driver import TrexGenerator, TrexSettings
+from linerate.generators.trex.driver import TrexGenerator
 from linerate.generators.trex.programs import ProgramLoader
 from linerate.profiles import Catalogue
 from linerate.trial import Load
-from server_support import FakeBackend, serving
-from trex_profile_support import ARGPARSE, CLIENTS, HEAD, HOME, LATENCY, NEEDED, Own, ours
+from server_support import FakeBackend
+from trex_profile_support import ARGPARSE, CLIENTS, HEAD, HOME, LATENCY, NEEDED, Own, ours, project_with, sending
 
 pytestmark = pytest.mark.slow
 
@@ -178,10 +177,8 @@ def backend() -> FakeBackend:
 
 @pytest.fixture(params=CLIENTS)
 def sender(request: pytest.FixtureRequest, backend: FakeBackend) -> Iterator[TrexGenerator]:
-    with serving(backend) as server:
-        settings = TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, client=str(request.param))
-        with TrexGenerator(settings) as generator:
-            yield generator
+    with sending(backend, str(request.param)) as generator:
+        yield generator
 
 
 AHEAD, BACK = Way(0, 1), Way(1, 0, swapped=True)
@@ -253,14 +250,8 @@ def test_a_sentence_of_such_traffic_on_the_simulated_bench(
 ) -> None:
     monkeypatch.delenv("TREX_HOME", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    shutil.copytree(robot_run.ROOT / "variables", tmp_path / "variables")
-    testbed = tmp_path / "variables" / "testbeds" / "simulated.yaml"
-    testbed.write_text(f"{testbed.read_text(encoding='utf-8')}client: {client}\n", encoding="utf-8")
-    (tmp_path / "traffic").mkdir()
     mix = "MIX = [(64, 28, 0), (594, 16, 0.1), (1518, 4, 0.2)]\n\n"
-    (tmp_path / "traffic" / "ours.py").write_text(ours(NAMED, head=HEAD + mix))
-    entry = "{kind: trex, name: ours, file: ../../traffic/ours.py, about: a test}"
-    (tmp_path / "variables" / "profiles" / "own.yaml").write_text(f"entries:\n  - {entry}\n")
+    project_with(tmp_path, client, ours=ours(NAMED, head=HEAD + mix))
     suite = robot_run.write_suite(
         tmp_path, "ours unidirectional ≥ 20% line rate", "ours bidirectional loses ≤ 0% at 1 Mpps each way"
     )

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
-import robot_run
 from linerate.errors import ConfigError, SentenceError
 from linerate.plan import Plan
 from linerate.profiles import Catalogue
 from linerate.project import Project
 from linerate.sentence import parse
-from trex_profile_support import ARGPARSE, LATENCY, Own, ours
+from trex_profile_support import ARGPARSE, LATENCY, Own, ours, project_with
 
 pytestmark = pytest.mark.slow
 
@@ -223,11 +221,8 @@ def test_latency_streams_that_would_spoil_a_sentence(
 ) -> None:
     monkeypatch.delenv("TREX_HOME", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    shutil.copytree(robot_run.ROOT / "variables", tmp_path / "variables")
     longer = LATENCY.replace("stream(64, direction, STLTXCont(pps=1000)", "stream(1518, direction, STLTXCont(pps=1000)")
-    (tmp_path / "ours.py").write_text(ours(longer))
-    entry = "{kind: trex, name: ours, file: ../../ours.py, about: a test}"
-    (tmp_path / "variables" / "profiles" / "own.yaml").write_text(f"entries:\n  - {entry}\n")
+    project_with(tmp_path, ours=ours(longer))
     plan = Plan.read(Project(tmp_path), "netgate6100", "vpp", "simulated", "quick")
     assert plan.requirement("ours unidirectional ≥ 5 Mpps").profile.mean_size == 64
     with pytest.raises(SentenceError) as caught:
@@ -238,11 +233,8 @@ def test_latency_streams_that_would_spoil_a_sentence(
 def test_the_benchs_passwords_are_not_in_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("ROUTER_PASSWORD", "not for everybody")
-    shutil.copytree(robot_run.ROOT / "variables", tmp_path / "variables")
     body = "assert 'ROUTER_PASSWORD' not in os.environ, 'it is there'\nreturn stream(64, direction)"
-    (tmp_path / "ours.py").write_text("import os\n" + ours(body))
-    entry = "{kind: trex, name: ours, file: ../../ours.py, about: a test}"
-    (tmp_path / "variables" / "profiles" / "own.yaml").write_text(f"entries:\n  - {entry}\n")
+    project_with(tmp_path, ours="import os\n" + ours(body))
     lab = tmp_path / "variables" / "testbeds" / "lab-example.yaml"
     lab.write_text(lab.read_text().replace("key: ~/.ssh/id_ed25519\n", "password_from: ROUTER_PASSWORD\n", 1))
     plan = Plan.read(Project(tmp_path), "linux_router", "linux", "lab-example", "quick")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,14 +15,14 @@ import test_trex_real
 from linerate.errors import BenchError
 from linerate.generators.base import Way
 from linerate.generators.streams import bursts, streams
-from linerate.generators.trex.driver import TrexGenerator, TrexSettings
+from linerate.generators.trex.driver import TrexGenerator
 from linerate.generators.trex.library import in_tempo
 from linerate.plan import Plan
 from linerate.project import Project
 from linerate.session import Session
 from linerate.trial import Load, Tolerance, judge
-from server_support import FakeBackend, serving
-from trex_profile_support import CLIENTS, Own, ours
+from server_support import FakeBackend
+from trex_profile_support import CLIENTS, Own, ours, project_with, sending
 
 pytestmark = pytest.mark.slow
 
@@ -66,10 +65,8 @@ def backend() -> FakeBackend:
 
 @pytest.fixture(params=CLIENTS)
 def sender(request: pytest.FixtureRequest, backend: FakeBackend) -> Iterator[TrexGenerator]:
-    with serving(backend) as server:
-        settings = TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, client=str(request.param))
-        with TrexGenerator(settings) as generator:
-            yield generator
+    with sending(backend, str(request.param)) as generator:
+        yield generator
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -172,15 +169,7 @@ def test_a_sentence_of_such_traffic_on_the_simulated_bench(
 ) -> None:
     monkeypatch.delenv("TREX_HOME", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    shutil.copytree(robot_run.ROOT / "variables", tmp_path / "variables")
-    testbed = tmp_path / "variables" / "testbeds" / "simulated.yaml"
-    testbed.write_text(f"{testbed.read_text(encoding='utf-8')}client: {client}\n", encoding="utf-8")
-    (tmp_path / "ours.py").write_text(ours(CHAIN))
-    (tmp_path / "peaks.py").write_text(ours(BURSTS))
-    entries = [
-        f"  - {{kind: trex, name: {name}, file: ../../{name}.py, about: a test}}\n" for name in ("ours", "peaks")
-    ]
-    (tmp_path / "variables" / "profiles" / "own.yaml").write_text(f"entries:\n{''.join(entries)}")
+    project_with(tmp_path, client, ours=ours(CHAIN), peaks=ours(BURSTS))
     suite = robot_run.write_suite(
         tmp_path,
         "ours bidirectional loses ≤ 0% at 10 kpps each way",

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+import robot_run
+from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.generators.trex.programs import ProgramLoader
 from linerate.profiles import Catalogue, Profile
+from server_support import FakeBackend, serving
 
 HOME = os.environ.get("TREX_HOME", "")
 NEEDED = "needs the client that TRex ships: TREX_HOME has to name TRex's scripts folder"
@@ -55,6 +61,28 @@ class Own:
         self, text: str, tunables: str = "{}", client: str = "", name: str = "mine.py", more: str = ""
     ) -> Profile:
         return self.read(text, tunables, client, name, more).profile(["mine"])
+
+
+@contextmanager
+def sending(backend: FakeBackend, client: str) -> Iterator[TrexGenerator]:
+    """A generator that drives a server over *backend* by *client*."""
+    with serving(backend) as server:
+        settings = TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, client=client)
+        with TrexGenerator(settings) as generator:
+            yield generator
+
+
+def project_with(folder: Path, client: str = "", **profiles: str) -> None:
+    """This project's variables in *folder*, with *profiles* as words; *client* of the simulated testbed."""
+    shutil.copytree(robot_run.ROOT / "variables", folder / "variables")
+    if client:
+        testbed = folder / "variables" / "testbeds" / "simulated.yaml"
+        testbed.write_text(f"{testbed.read_text(encoding='utf-8')}client: {client}\n", encoding="utf-8")
+    entries = []
+    for name, text in profiles.items():
+        (folder / f"{name}.py").write_text(text)
+        entries.append(f"  - {{kind: trex, name: {name}, file: ../../{name}.py, about: a test}}\n")
+    (folder / "variables" / "profiles" / "own.yaml").write_text(f"entries:\n{''.join(entries)}")
 
 
 def ours(body: str, signature: str = "self, direction=0, **kwargs", head: str = HEAD) -> str:
