@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -111,11 +112,14 @@ class Program:
         fixed = sum(stream.pps for stream in self.ways[second])
         return round(fixed * seconds) + found.frames(pps - fixed, seconds)
 
-    def crest(self, second: bool) -> float:
-        """How many times its average rate on L1 a port sends while bursts last; 1 where there are none."""
-        found, streams = self.patterns[second], [stream for stream in self.ways[second] if stream.share]
-        bits = [sum(part * l1_bits(size) for size, part in stream.sizes) for stream in streams]
-        return 1.0 if found is None else found.crest(bits)
+    @cached_property
+    def crests(self) -> tuple[float, float]:
+        """How many times its average rate on L1 a port sends while bursts last, in each direction; 1 without bursts."""
+        found = []
+        for pattern_of, way in zip(self.patterns, self.ways, strict=True):
+            bits = [sum(part * l1_bits(size) for size, part in stream.sizes) for stream in way if stream.share]
+            found.append(1.0 if pattern_of is None else pattern_of.crest(bits))
+        return found[0], found[1]
 
     @property
     def fixed_pps(self) -> float:

@@ -79,6 +79,11 @@ class Fault(Enum):
         """True: loss seen under this fault proves nothing. False: the load was merely lower, loss still counts."""
         return self not in (Fault.UNDER_OFFERED, Fault.STRETCHED)
 
+    @property
+    def too_slow(self) -> bool:
+        """The generator could not send what it was asked for, or only just: another one, or a lower load, would do."""
+        return self in (Fault.UNDER_OFFERED, Fault.STRETCHED, Fault.CPU_BOUND)
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:

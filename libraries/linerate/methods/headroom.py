@@ -30,8 +30,6 @@ MOST = 24
 LEAST = 1e-3
 """Share of line rate below which nothing is looked for: a bench that fails there is broken, not slow."""
 
-_NOT_OFFERED = (Fault.UNDER_OFFERED, Fault.STRETCHED, Fault.CPU_BOUND)
-
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
@@ -140,15 +138,15 @@ class _Search:
 
 def _tells(trial: Trial) -> bool:
     # what the generator itself says that it failed to send or to receive is what is looked for here
-    return all(problem.fault in (*_NOT_OFFERED, Fault.GENERATOR) for problem in trial.problems)
+    return all(problem.fault.too_slow or problem.fault is Fault.GENERATOR for problem in trial.problems)
 
 
 def _offered(trial: Trial) -> bool:
-    return not any(problem.fault in _NOT_OFFERED for problem in trial.problems)
+    return not any(problem.fault.too_slow for problem in trial.problems)
 
 
 def _whole(trial: Trial) -> bool:
-    return not trial.lost and all(problem.fault in _NOT_OFFERED for problem in trial.problems)
+    return not trial.lost and all(problem.fault.too_slow for problem in trial.problems)
 
 
 def _sent(trial: Trial) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from ..requirement import Requirement
-from ..trial import DirectionCount, Fault, Trial
+from ..trial import DirectionCount, Trial
 from ..units import Rate, si
 from ..verdict import forwarded_pps, offered_pps
 
@@ -115,6 +115,6 @@ def bench_reason(trials: Sequence[Trial]) -> str:
         return "the generator's load was not enough to tell"
     problems = spoilt[-1].problems
     text = "; ".join(str(problem) for problem in problems)
-    slow = any(problem.fault in (Fault.UNDER_OFFERED, Fault.STRETCHED, Fault.CPU_BOUND) for problem in problems)
+    slow = any(problem.fault.too_slow for problem in problems)
     remedy = "; use a faster generator, or state a load it can send" if slow else "; mend the bench and run again"
     return f"the bench could not prove either: {text} ({len(spoilt)} of {len(trials)} trials){remedy}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..goals import Goal
 from ..requirement import Quantity, Requirement
-from ..trial import Fault, Load, Measure, Trial
+from ..trial import Load, Measure, Trial
 from ..units import si
 from ..verdict import Evidence, Ruling, Verdict, forwarded_pps, offered_pps, tally, weigh_loss
 from .reasons import bench_reason, by_pair, by_way, percent, rate_figures, rate_text
@@ -64,7 +64,7 @@ def _failure(requirement: Requirement, goal: Goal, telling: list[Trial], link_bp
     loss = worst.loss_ratio(requirement.in_total)
     offered, forwarded = offered_pps(worst, requirement), forwarded_pps(worst, requirement)
     found = tally(telling, weigh_loss(goal, requirement.in_total))
-    less = any(problem.fault in (Fault.UNDER_OFFERED, Fault.STRETCHED) for problem in worst.problems)
+    less = any(not problem.fault.spares_the_router for problem in worst.problems)
     lower = " (less than was asked for, which already proves it)" if less else ""
     margin = ""
     if requirement.quantity is Quantity.THROUGHPUT:

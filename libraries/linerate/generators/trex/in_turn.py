@@ -56,7 +56,7 @@ def check_pattern(
                 f" {ROUNDS * pattern.round / duration:.4g} frames/s, or trials (and scouts) of at least"
                 f" {ROUNDS * pattern.round / load.pps:.4g} s: in these the pattern comes {ROUNDS} times"
             )
-        speed, crest = speeds.get(way.tx_port), program.crest(way.swapped)
+        speed, crest = speeds.get(way.tx_port), program.crests[way.swapped]
         need = crest * load.pps * profile.bits(Layer.L1)
         if math.isinf(crest):
             raise BenchError(
