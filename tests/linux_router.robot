@@ -4,7 +4,7 @@ Documentation       A Linux kernel router: real frames through a real kernel, be
 ...                 The rates are modest on purpose: two cores share generator and router, often on a virtual machine.
 ...                 What is shown is that the chain counts right and that the kernel keeps its duties, not its speed.
 Resource            ../resources/acceptance.resource
-Library             ../libraries/ForwardedFrames.py
+Library             linerate.robot.forwarded_frames.ForwardedFrames
 Suite Setup         Open Testbed For    linux_router    software=linux    testbed=${TESTBED}    goal=${GOAL}
 Suite Teardown      Close Testbed
 Test Tags           linux    kernel
@@ -99,7 +99,7 @@ A Generator That Cannot Send The Load Proves Nothing
 
 An Absurd Forwarding Rate Is Never A Pass
     [Documentation]    No kernel on two shared cores brings back 12 million frames a second, and no generator there
-    ...    offers them: whatever came back of what little was sent, the bench could not tell.
+    ...    offers them: whatever came back of what little was sent, the testbed could not tell.
     [Tags]    64b    negative
     ${error} =    Run Keyword And Expect Error    INCONCLUSIVE:*    64b 1-flow unidirectional forwards ≥ 12 Mpps
     Should Start With    ${error}    INCONCLUSIVE: 64b 1-flow unidirectional forwards ≥ 12 Mpps:

@@ -7,11 +7,11 @@ from pydantic import Field
 
 from linerate.config import Config, load, read
 from linerate.errors import ConfigError
-from linerate.goals import Goal, read_goal
 from linerate.platforms import Platform, read_platform
-from linerate.profiles import Catalogue, ProfileFile
-
-ROOT = Path(__file__).parents[1]
+from linerate.sla.goals import Goal, read_goal
+from linerate.traffic.catalogue import Catalogue
+from linerate.traffic.profiles import ProfileFile
+from support.paths import ROOT
 
 
 class Inner(Config):

@@ -1,122 +1,145 @@
-"""What docs/architecture.md says of who imports whom, compared with the imports. Nothing is imported here."""
+"""The house as docs/architecture.md says it, compared with the imports. Nothing is imported here."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-CORE = ROOT / "libraries" / "linerate"
+from support.paths import ROOT
+
+LIBRARIES = ROOT / "libraries"
 DOCUMENT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-PACKAGES = ("embedded", "evidence", "generators", "methods", "routers", "stats", "testbed")
+LONGEST_FILE = 400
+PRODUCT, BENCH = "linerate", "linerate_bench"
 
 
 def module(path: Path) -> str:
-    parts = path.relative_to(CORE.parent).with_suffix("").parts
+    parts = path.relative_to(LIBRARIES).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-FILES = {module(path): path for path in sorted(CORE.rglob("*.py"))}
-
-
-def statements(nodes: Iterator[ast.AST], functions: bool) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Imports; those within functions only if asked for, those for types alone always: they tie modules too."""
-    for node in nodes:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node
-        elif functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from statements(ast.iter_child_nodes(node), functions)
+FILES = {module(path): path for path in sorted(LIBRARIES.rglob("*.py"))}
 
 
 @cache
-def imports(name: str, functions: bool = True) -> frozenset[str]:
-    """What module *name* imports: modules of the core where they are, else as it is written."""
+def imports(name: str) -> frozenset[str]:
+    """Every module that *name* imports, within functions and for types alone too."""
     path, found = FILES[name], set()
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in statements(ast.iter_child_nodes(tree), functions):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-            continue
-        above = package[: len(package) - node.level + 1] if node.level else []
-        base = ".".join([*above, *([node.module] if node.module else [])])
-        for alias in node.names:
-            found.add(whole if (whole := f"{base}.{alias.name}") in FILES else base)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            for alias in node.names:
+                found.add(whole if (whole := f"{base}.{alias.name}") in FILES else base)
     return frozenset(found)
 
 
-def part(name: str) -> str:
-    """The package of the core, or its module, that *name* is in."""
+def floors(package: str) -> dict[str, int]:
+    """Room -> floor, from the table of *package* in the document: ``| 3 | `sla` | …``."""
+    table = DOCUMENT.split(f"\n## `{package}`")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (\d+) \| ((?:`\w+`(?:, )?)+) \|", table, re.MULTILINE)
+    return {room: int(floor) for floor, names in rows for room in re.findall(r"`(\w+)`", names)}
+
+
+def room(name: str) -> str:
+    """The room, or the module of the ground floor, that *name* is in; the package itself is its own."""
     return name.split(".")[1] if "." in name else name
 
 
-def parts() -> Mapping[str, set[str]]:
-    """Which parts of the core each part imports."""
-    found: dict[str, set[str]] = {}
+def rooms(package: str) -> set[str]:
+    return {room(name) for name in FILES if name.startswith(f"{package}.")} - {"__main__"}
+
+
+def arrows(package: str) -> Iterator[tuple[str, str]]:
+    """Importing and imported module, of two rooms of *package*. Entrances (``__main__``) may import anything."""
     for name in FILES:
-        mine = found.setdefault(part(name), set())
-        mine |= {part(other) for other in imports(name) if other in FILES} - {part(name), "linerate"}
-    return found
-
-
-def arrows() -> list[tuple[list[str], list[str]]]:
-    """Left and right of each arrow of the diagram that speaks of the core."""
-    diagram = DOCUMENT.split("```")[1]
-    found = []
-    for line in diagram.splitlines():
-        if not re.match(r"[a-z_]+ ─▶", line):
+        if not name.startswith(f"{package}.") or room(name) == "__main__":
             continue
-        sides = [[word.strip() for word in side.split(",")] for side in re.sub(r"\([^)]*\)", "", line).split("─▶")]
-        found += list(pairwise(sides))
-    return found
+        for other in imports(name):
+            if other.startswith(f"{package}.") and room(other) != room(name):
+                yield name, other
+
+
+@pytest.mark.parametrize("package", [PRODUCT, BENCH])
+def test_every_room_has_a_floor(package: str) -> None:
+    assert set(floors(package)) == rooms(package)
+
+
+@pytest.mark.parametrize("package", [PRODUCT, BENCH])
+def test_imports_go_down(package: str) -> None:
+    floor = floors(package)
+    # modules of the ground floor may know each other; no cycle among them is a test of its own
+    wrong = [
+        f"{name} ({floor[room(name)]}) imports {other} ({floor[room(other)]})"
+        for name, other in arrows(package)
+        if floor[room(other)] >= floor[room(name)] and floor[room(name)] > 0
+    ]
+    wrong += [
+        f"{name} imports {other}" for name, other in arrows(package) if floor[room(other)] > floor[room(name)] == 0
+    ]
+    assert wrong == []
+
+
+def test_the_longest_chain_of_rooms_is_short() -> None:
+    below: dict[str, set[str]] = {}
+    for name, other in arrows(PRODUCT):
+        if floors(PRODUCT)[room(other)] > 0:
+            below.setdefault(room(name), set()).add(room(other))
+
+    @cache
+    def depth(name: str) -> int:
+        return 1 + max((depth(other) for other in below.get(name, ())), default=1)  # 1: the ground floor
+
+    assert max(depth(name) for name in below) <= 8
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    for functions in (False, True):
-        graph = {name: [other for other in imports(name, functions) if other in FILES] for name in FILES}
-        try:
-            TopologicalSorter(graph).prepare()
-        except CycleError as error:
-            pytest.fail(" imports ".join(error.args[1]))
+    graph = {name: [other for other in imports(name) if other in FILES] for name in FILES}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(error.args[1]))
 
 
-@pytest.mark.parametrize(("left", "right"), arrows(), ids=str)
-def test_every_arrow_is_an_import(left: list[str], right: list[str]) -> None:
-    found = parts()
-    for target in right:
-        assert any(target in found[source] for source in left), f"{left} do not import {target}"
-        assert not any(source in found[target] for source in left), f"{target} imports one of {left}"
+def test_the_product_never_imports_the_bench() -> None:
+    users = [
+        name
+        for name in FILES
+        if not name.startswith(BENCH) and any(room(i) == BENCH or i.startswith(f"{BENCH}.") for i in imports(name))
+    ]
+    assert users == []
 
 
-def test_there_are_arrows() -> None:
-    assert len(arrows()) >= 15
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_the_table_says_what_a_package_imports(package: str) -> None:
-    rows = dict(re.findall(r"^\| `(\w+)` \| (.*) \|$", DOCUMENT, re.MULTILINE))
-    assert set(re.findall(r"`(\w+)`", rows[package])) == parts()[package]
-
-
-def test_generators_and_routers_do_not_know_each_other() -> None:
-    assert "routers" not in parts()["generators"] and "generators" not in parts()["routers"]
-
-
-def test_nothing_but_the_studies_imports_the_embedded_bench() -> None:
-    users = {name for name, others in parts().items() if "embedded" in others}
-    assert users == {"studies"}
-    keywords = (ROOT / "libraries").glob("*.py")
-    assert [path.name for path in keywords if "linerate.embedded" in path.read_text(encoding="utf-8")] == []
-
-
-def test_the_core_imports_no_robot() -> None:
+def test_robot_is_imported_by_the_keywords_and_allures_listener_alone() -> None:
     robots = {"robot", "allure_robotframework", "allure_commons"}
     users = {name for name in FILES if any(other.partition(".")[0] in robots for other in imports(name))}
-    assert users <= {"linerate.evidence.allure"}
+    assert {name for name in users if not name.startswith("linerate.robot.")} == {"linerate.evidence.allure"}
+
+
+@pytest.mark.parametrize("name", [name for name, path in FILES.items() if path.name == "__init__.py"])
+def test_every_package_says_its_purpose_in_a_line(name: str) -> None:
+    said = ast.get_docstring(ast.parse(FILES[name].read_text(encoding="utf-8"))) or ""
+    assert 20 < len(said.splitlines()[0]) <= 120 and said.splitlines()[0].endswith((".", "``."))
+
+
+def test_no_file_is_long() -> None:
+    long = {name: count for name, path in FILES.items() if (count := len(path.read_text().splitlines())) > LONGEST_FILE}
+    assert long == {}
+
+
+def test_no_class_name_stands_for_two_things() -> None:
+    places: dict[str, list[str]] = {}
+    for name, path in FILES.items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(name)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

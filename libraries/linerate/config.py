@@ -94,7 +94,7 @@ def validate(data: Any, model: type[M], path: Path, lines: dict[Location, int]) 
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        # a misspelt required key is both unknown and missing: the unknown one is the one to mend
+        # a misspelt required key is both unknown and missing: the unknown one is the one to fix
         first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
         location = first["loc"]
         line = next((lines[location[:n]] for n in range(len(location), 0, -1) if location[:n] in lines), 1)

@@ -1,7 +1,7 @@
 """The exceptions a person can meet, and whose fault each one is.
 
 A sentence that the router does not keep raises :class:`SlaFailure`, an ``AssertionError``. Everything else is the
-bench's or the user's: it never says that the router is at fault (the verdict rule of ``docs/methodology.md``).
+testbed's or the user's: it never says that the router is at fault (the verdict rule of ``docs/methodology.md``).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class SentenceError(LinerateError):
     """An SLA sentence that cannot be understood or cannot be true on these ports."""
 
 
-class BenchError(LinerateError):
-    """The bench cannot do its work: no server, port taken, wrong key, unknown host key, a process that died."""
+class TestbedError(LinerateError):
+    """The testbed cannot do its work: no server, port taken, wrong key, unknown host key, a process that died."""
 
 
 class Inconclusive(LinerateError):
-    """The third verdict: the bench could not prove that the router passes, nor that it fails."""
+    """The third verdict: the testbed could not prove that the router passes, nor that it fails."""
 
 
 class SlaFailure(AssertionError):

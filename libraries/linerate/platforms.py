@@ -52,7 +52,7 @@ def read_platform(folder: Path, name: str) -> Platform:
     path = named_file(folder, name, "platform")
     found = load(path, Platform)
     if found.platform != name:
-        raise ConfigError(f"says 'platform: {found.platform}'; in a file of this name right would be '{name}'", path)
+        raise ConfigError(f"says 'platform: {found.platform}'; in a file of this name expected '{name}'", path)
     return found
 
 

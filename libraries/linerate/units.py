@@ -57,7 +57,7 @@ def parse_link_speed(text: str) -> float:
     """``"10 Gbps"`` or ``"2.5 Gbit/s"`` as bit/s. Raises ValueError with what would be right."""
     found = _SPEED.match(text)
     if not found or float(found["number"]) <= 0:
-        raise ValueError(f"'{text}' is not a link speed; right would be for example '10 Gbps' or '2.5 Gbit/s'")
+        raise ValueError(f"'{text}' is not a link speed; expected for example '10 Gbps' or '2.5 Gbit/s'")
     return float(found["number"]) * PREFIX[found["prefix"]]
 
 

@@ -28,14 +28,14 @@ CATEGORIES: tuple[Mapping[str, Any], ...] = (
         "matchedStatuses": ["failed", "broken"],
     },
     {
-        "name": "Inconclusive: the bench proved nothing",
-        "description": "Neither a pass nor the router's fault. Mend the bench, then repeat.",
+        "name": "Inconclusive: the testbed proved nothing",
+        "description": "Neither a pass nor the router's fault. Fix the testbed, then repeat.",
         "messageRegex": r"(?:[\s\S]*\n)?(?:\d+\) )?INCONCLUSIVE:[\s\S]*",
         "matchedStatuses": ["failed", "broken"],
     },
     {
-        "name": "Configuration or bench",
-        "description": "No traffic was judged: a file, an argument or a part of the bench is wrong.",
+        "name": "Configuration or testbed",
+        "description": "No traffic was judged: a file, an argument or a part of the testbed is wrong.",
         "messageRegex": r"[\s\S]*",
         "matchedStatuses": ["failed", "broken"],
     },
@@ -46,7 +46,7 @@ _ROUTERS_FAULT = re.compile(r"^(?:\d+\) )?FAIL:", re.MULTILINE)
 
 
 class AllureListener:
-    """Robot listener (API 2) around ``allure_robotframework``, mended where it is a library's.
+    """Robot listener (API 2) around ``allure_robotframework``, fixed where it is a library's.
 
     * Nothing is made or registered before the first suite starts: libdoc, editors and dry runs leave no folder.
     * It stays idle when the user gave ``--listener allure_robotframework`` himself: each test is written once.
@@ -175,9 +175,9 @@ def show_svg(name: str, svg: str) -> bool:
 def write_environment(path: Path, facts: Mapping[str, object], simulated: bool | None = None) -> None:
     """Write ``environment.properties`` into Allure's folder *path*: a line per fact.
 
-    *simulated* puts a line before them that says which kind of bench it was; None leaves that to the facts.
+    *simulated* puts a line before them that says which kind of testbed it was; None leaves that to the facts.
     """
-    kinds = {None: {}, True: {"bench": "SIMULATED (not a measurement)"}, False: {"bench": "real"}}
+    kinds = {None: {}, True: {"testbed": "SIMULATED (not a measurement)"}, False: {"testbed": "real"}}
     lines = [f"{_key(name)} = {_value(str(value))}\n" for name, value in {**kinds[simulated], **facts}.items()]
     path.mkdir(parents=True, exist_ok=True)
     (path / "environment.properties").write_text("".join(lines), encoding="ascii")

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..methods.ramp import Phase, RampResult
+from ..methods.ramp import RampPhase, RampResult
 from ..methods.scaling import ScalingResult
-from ..methods.search import Bounds, SearchResult
+from ..methods.search import CapacityBounds, SearchResult
 from ..units import Rate
 from .canvas import DEMAND, FAINT, LOST, WAYS, canvas, unit
 from .grid import Grid
-from .rates import Traffic, percent
+from .rates import TrafficFigures, percent
 
 _NOT = "–"
 
 
-def search_table(result: SearchResult, traffic: Traffic, link_bps: float, title: str, simulated: bool = False) -> Grid:
+def search_table(
+    result: SearchResult, traffic: TrafficFigures, link_bps: float, title: str, simulated: bool = False
+) -> Grid:
     """The bounds of each loss ratio, in every unit."""
     rows = []
     for item in result.bounds:
@@ -83,7 +85,7 @@ def search_plot(result: SearchResult, title: str, simulated: bool = False, in_to
     return made.svg
 
 
-def _bound_lines(axes: Any, item: Bounds, factor: float, color: str) -> dict[str, Any]:
+def _bound_lines(axes: Any, item: CapacityBounds, factor: float, color: str) -> dict[str, Any]:
     if item.lower is None:
         return {}
     line = axes.axvline(item.lower.pps / factor, color=color, linewidth=1.5, zorder=2)
@@ -112,7 +114,7 @@ def ramp_plot(result: RampResult, title: str, simulated: bool = False) -> str:
         if found is not None:
             index = result.steps.index(found)
             drawn["saturation"] = made.axes.axvline(edges[index], color=LOST, linestyle="--", linewidth=1.3, zorder=4)
-        for phase in (Phase.WARM_UP, Phase.HOLD):
+        for phase in (RampPhase.WARM_UP, RampPhase.HOLD):
             inside = [index for index, step in enumerate(result.steps) if step.phase is phase]
             if inside:
                 made.axes.axvspan(edges[inside[0]], edges[inside[-1] + 1], color="#eef2f5", zorder=0, linewidth=0)
@@ -174,7 +176,7 @@ def scaling_plot(result: ScalingResult, title: str, simulated: bool = False) -> 
     return made.svg
 
 
-def _series(axes: Any, points: Sequence[tuple[int, Bounds]], factor: float, color: str, mark: str) -> Any:
+def _series(axes: Any, points: Sequence[tuple[int, CapacityBounds]], factor: float, color: str, mark: str) -> Any:
     lower = [item.lower.pps / factor for _, item in points if item.lower is not None]
     above = [(item.upper.pps if item.upper else 0.0) / factor for _, item in points]
     return axes.errorbar(

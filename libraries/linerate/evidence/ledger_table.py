@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from ..ledger import Drop, Ledger
-from ..ledger_words import where_lost
-from ..routers.causes import Stage
+from ..counts.causes import Stage
+from ..counts.ledger import Drop, Ledger
+from ..counts.ledger_words import where_lost
 from .tables import SIMULATED, STYLE
 
 _EXTRA = """
@@ -21,7 +21,7 @@ _EXTRA = """
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LedgerRow:
     """A line of the table: *numbers* per way and then of all; None where it is not known, or no way's alone.
 
     *kind*: ``count`` of frames that were there, ``drop`` that the router counts, ``open`` for what is unexplained.
@@ -33,18 +33,18 @@ class Line:
     note: str = ""
 
 
-def lines(ledger: Ledger) -> tuple[Line, ...]:
+def lines(ledger: Ledger) -> tuple[LedgerRow, ...]:
     """The account from top to bottom: each count is the one above it less what stands between them."""
-    ways = ledger.ways
+    directions = ledger.directions
 
-    def count(item: str, name: str) -> Line:
-        numbers = [getattr(way, name) for way in ways]
-        return Line("count", item, (*numbers, _sum(numbers)))
+    def count(item: str, name: str) -> LedgerRow:
+        numbers = [getattr(direction, name) for direction in directions]
+        return LedgerRow("count", item, (*numbers, _sum(numbers)))
 
-    def rest(item: str, name: str) -> Line:
+    def rest(item: str, name: str) -> LedgerRow:
         # what no way owns for certain is in the total only
-        own = [None if ledger.shared and name == "inside" else getattr(way, name) for way in ways]
-        return Line("open", f"unexplained {item}", (*own, getattr(ledger, name)))
+        own = [None if ledger.shared and name == "inside" else getattr(direction, name) for direction in directions]
+        return LedgerRow("open", f"unexplained {item}", (*own, getattr(ledger, name)))
 
     found = [count("sent by the generator", "offered")]
     if not ledger.missing:
@@ -55,9 +55,9 @@ def lines(ledger: Ledger) -> tuple[Line, ...]:
     found += [count("back at the generator", "forwarded"), count("lost", "lost")]
     if not ledger.missing:
         found.append(count("of them explained by the router's counters", "explained"))
-        found[-1] = Line("count", found[-1].item, (*found[-1].numbers[:-1], ledger.explained))
-        total = [None if ledger.shared else way.unexplained for way in ways]
-        found.append(Line("open", "unexplained in all", (*total, ledger.unexplained)))
+        found[-1] = LedgerRow("count", found[-1].item, (*found[-1].numbers[:-1], ledger.explained))
+        total = [None if ledger.shared else direction.unexplained for direction in directions]
+        found.append(LedgerRow("open", "unexplained in all", (*total, ledger.unexplained)))
     return tuple(found)
 
 
@@ -101,17 +101,17 @@ def span(ledger: Ledger) -> str:
 
 
 def _heads(ledger: Ledger) -> list[str]:
-    return [f"{way.tx_port} → {way.rx_port}" for way in ledger.ways] + ["all"]
+    return [f"{direction.tx_port} → {direction.rx_port}" for direction in ledger.directions] + ["all"]
 
 
-def _drops(ledger: Ledger, stage: Stage) -> Iterable[Line]:
-    for number, way in enumerate(ledger.ways):
-        for drop in way.at(stage):
-            own = [drop.frames if at == number else None for at in range(len(ledger.ways))]
-            yield Line("drop", drop.place, (*own, drop.frames), drop.meaning)
+def _drops(ledger: Ledger, stage: Stage) -> Iterable[LedgerRow]:
+    for number, direction in enumerate(ledger.directions):
+        for drop in direction.at(stage):
+            own = [drop.frames if at == number else None for at in range(len(ledger.directions))]
+            yield LedgerRow("drop", drop.place, (*own, drop.frames), drop.meaning)
     for drop in ledger.shared:
         if drop.stage is stage:
-            yield Line("drop", drop.place, (*[None] * len(ledger.ways), drop.frames), drop.meaning)
+            yield LedgerRow("drop", drop.place, (*[None] * len(ledger.directions), drop.frames), drop.meaning)
 
 
 def _table(ledger: Ledger) -> str:
@@ -125,7 +125,7 @@ def _table(ledger: Ledger) -> str:
     )
 
 
-def _row(line: Line) -> str:
+def _row(line: LedgerRow) -> str:
     cells = "".join(f"<td>{escape(_figure(number))}</td>" for number in line.numbers)
     return (
         f'<tr class="{line.kind}"><td class="item {line.kind}">{escape(line.item)}</td>{cells}'

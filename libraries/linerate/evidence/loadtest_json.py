@@ -13,16 +13,18 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..methods.ramp import Phase, RampResult, Step
+from ..methods.ramp import RampPhase, RampResult, RampStep
 from ..units import si
-from .rates import Traffic
+from .rates import TrafficFigures
 
 _HAIR = 1e-6
 """Seconds that are none, but the rounding of sums."""
 
 
-def loadtest_data(result: RampResult, traffic: Traffic, bidirectional: bool, simulated: bool = False) -> dict[str, Any]:
-    """The ramp as JSON data. Ports are told as 0 and 1, in the order in which the bench uses them.
+def loadtest_data(
+    result: RampResult, traffic: TrafficFigures, bidirectional: bool, simulated: bool = False
+) -> dict[str, Any]:
+    """The ramp as JSON data. Ports are told as 0 and 1, in the order in which the testbed uses them.
 
     ``profile_file`` is the traffic in words: results of the same words come into the same graph. An entry is a second
     whatever the steps last: its rates are the means of the steps in it, by how long each was.
@@ -46,26 +48,26 @@ def loadtest_data(result: RampResult, traffic: Traffic, bidirectional: bool, sim
     }
 
 
-def loadtest_json(result: RampResult, traffic: Traffic, bidirectional: bool, simulated: bool = False) -> str:
+def loadtest_json(result: RampResult, traffic: TrafficFigures, bidirectional: bool, simulated: bool = False) -> str:
     """:func:`loadtest_data` as the text of a file."""
     data = loadtest_data(result, traffic, bidirectional, simulated)
     return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
-def _ports(steps: Sequence[Step]) -> dict[int, int]:
-    """The bench's port numbers, as 0 and 1, and 2 and 3 where there is another pair, and so on."""
-    ways = next((step.trial.outcome.directions for step in steps if step.trial.outcome.directions), ())
+def _ports(steps: Sequence[RampStep]) -> dict[int, int]:
+    """The testbed's port numbers, as 0 and 1, and 2 and 3 where there is another pair, and so on."""
+    directions = next((step.trial.outcome.directions for step in steps if step.trial.outcome.directions), ())
     found: dict[int, int] = {}
-    for port in (port for way in ways for port in (way.tx_port, way.rx_port)):
+    for port in (port for direction in directions for port in (direction.tx_port, direction.rx_port)):
         found.setdefault(port, len(found))
     return found
 
 
-Part = tuple[Step, float]
+Part = tuple[RampStep, float]
 """A step, and for how many s of a second it lasts."""
 
 
-def _seconds(steps: Sequence[Step]) -> list[list[Part]]:
+def _seconds(steps: Sequence[RampStep]) -> list[list[Part]]:
     """What each second of the ramp consists of; the last may be shorter."""
     found: list[list[Part]] = []
     now = 0.0
@@ -86,10 +88,10 @@ def _entry(parts: Sequence[Part], ports: dict[int, int], line_pps: float) -> dic
     sent, received = [0.0] * len(ports), [0.0] * len(ports)
     whole = math.fsum(lasting for _, lasting in parts)
     for step, lasting in parts:
-        for way in step.trial.outcome.directions:
+        for direction in step.trial.outcome.directions:
             weight = lasting / whole / step.trial.seconds
-            sent[ports[way.tx_port]] += way.offered * weight
-            received[ports[way.rx_port]] += way.forwarded * weight
+            sent[ports[direction.tx_port]] += direction.offered * weight
+            received[ports[direction.rx_port]] += direction.forwarded * weight
     longest, _ = max(parts, key=lambda part: part[1])
     found: dict[str, Any] = {
         str(port): {
@@ -100,5 +102,5 @@ def _entry(parts: Sequence[Part], ports: dict[int, int], line_pps: float) -> dic
         }
         for port in ports.values()
     }
-    found["phase"] = longest.phase.value if longest.phase is not Phase.RISE else "rampup"
+    found["phase"] = longest.phase.value if longest.phase is not RampPhase.RISE else "rampup"
     return found

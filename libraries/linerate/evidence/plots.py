@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from ..trial import Trial
+from ..counts.trial import Trial
 from ..units import line_rate_pps
 from .canvas import DEMAND, FAINT, GRID, LOST, WAYS, canvas, unit
-from .rates import Row, Traffic, name_of, percent, rows
+from .rates import DirectionRow, TrafficFigures, name_of, percent, rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Demand:
 
 def trials_plot(
     trials: Sequence[Trial],
-    traffic: Traffic,
+    traffic: TrafficFigures,
     link_bps: float,
     title: str,
     simulated: bool = False,
@@ -45,11 +45,11 @@ def trials_plot(
     named, factor = unit(highest)
     with canvas(title, simulated) as made:
         axes = made.axes
-        ways = list(dict.fromkeys(row.way for row in shown))
+        directions = list(dict.fromkeys(row.direction for row in shown))
         _mark_invalid(axes, trials, highest * 1.12 / factor)
-        labels = _bars(axes, trials, shown, ways, factor, in_total)
+        labels = _bars(axes, trials, shown, directions, factor, in_total)
         labels |= _demand(axes, demand, factor)
-        limit = line * (len(ways) if in_total else 1)
+        limit = line * (len(directions) if in_total else 1)
         if limit <= highest * 1.1:
             axes.axhline(limit / factor, color=FAINT, linewidth=1, linestyle=":", zorder=1)
         _axes(axes, trials, named, factor, highest, line)
@@ -63,7 +63,7 @@ def svg_image(name: str, svg: str) -> str:
     return f'<img alt="{escape(name)}" src="data:image/svg+xml;base64,{data}" style="max-width:100%">'
 
 
-def _highest(shown: Sequence[Row], demand: Demand | None, in_total: bool) -> float:
+def _highest(shown: Sequence[DirectionRow], demand: Demand | None, in_total: bool) -> float:
     heights: dict[int, float] = {}
     for row in shown:
         height = max(row.intended.pps, row.offered.pps, row.forwarded.pps)
@@ -73,30 +73,35 @@ def _highest(shown: Sequence[Row], demand: Demand | None, in_total: bool) -> flo
 
 
 def _bars(
-    axes: Any, trials: Sequence[Trial], shown: Sequence[Row], ways: Sequence[str], factor: float, in_total: bool
+    axes: Any,
+    trials: Sequence[Trial],
+    shown: Sequence[DirectionRow],
+    directions: Sequence[str],
+    factor: float,
+    in_total: bool,
 ) -> dict[str, Any]:
     """Draw the bars; the artists that stand for each part in the legend."""
-    width = 0.72 if in_total or not ways else 0.76 / len(ways)
+    width = 0.72 if in_total or not directions else 0.76 / len(directions)
     # one trial alone would be a bar as wide as the picture
     width *= min(1.0, max(len(trials), 1) / 4)
     labelled = len(trials if in_total else shown) <= 16
     # beside one another more than two labels overlap: then the trial has one, of its worst direction
-    single = not in_total and len(ways) > 2
+    single = not in_total and len(directions) > 2
     drawn: dict[str, Any] = {}
     for index, trial in enumerate(trials):
         mine = [row for row in shown if row.trial is trial]
         level = 0.0
         for row in mine:
-            way = ways.index(row.way)
-            x = index if in_total else index + (way - (len(ways) - 1) / 2) * width
+            direction = directions.index(row.direction)
+            x = index if in_total else index + (direction - (len(directions) - 1) / 2) * width
             base = level if in_total else 0.0
             height = min(row.forwarded.pps, row.offered.pps) / factor
-            bar = axes.bar(x, height, width * 0.94, base, color=WAYS[way % len(WAYS)], zorder=3)
+            bar = axes.bar(x, height, width * 0.94, base, color=WAYS[direction % len(WAYS)], zorder=3)
             if not trial.number:
                 # a warm-up proves nothing
                 bar[0].set_alpha(0.45)
             if trial.number:
-                drawn.setdefault(f"forwarded {row.way}", bar)
+                drawn.setdefault(f"forwarded {row.direction}", bar)
             level = base + height
             if not in_total:
                 _rest(axes, drawn, x, width, level, [row], factor, labelled and not single)
@@ -116,7 +121,7 @@ def _rest(
     x: float,
     width: float,
     level: float,
-    mine: Sequence[Row],
+    mine: Sequence[DirectionRow],
     factor: float,
     labelled: bool,
 ) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..trial import DirectionCount, Trial
+from ..counts.trial import DirectionCount, Trial
 from ..units import Rate
 
 
-class Traffic(Protocol):
-    """What a report needs of a profile; :class:`~linerate.profiles.Profile` is one, a record's two figures another."""
+class TrafficFigures(Protocol):
+    """What a report needs of a profile: :class:`~linerate.traffic.profiles.Profile`, or a record's two figures."""
 
     @property
     def name(self) -> str:
@@ -33,7 +33,7 @@ class NamedTraffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DirectionRow:
     """One direction of one trial: its counts, and the rates of intended, offered and forwarded frames."""
 
     trial: Trial
@@ -43,12 +43,12 @@ class Row:
     forwarded: Rate
 
     @property
-    def way(self) -> str:
+    def direction(self) -> str:
         """``0 → 1``: sending port, receiving port."""
         return f"{self.count.tx_port} → {self.count.rx_port}"
 
 
-def rows(trials: Sequence[Trial], traffic: Traffic, link_bps: float) -> tuple[Row, ...]:
+def rows(trials: Sequence[Trial], traffic: TrafficFigures, link_bps: float) -> tuple[DirectionRow, ...]:
     """Every direction of every trial, in order. *link_bps*: link speed of one direction in L1 bit/s."""
 
     def rate(frames: int, seconds: float) -> Rate:
@@ -59,7 +59,7 @@ def rows(trials: Sequence[Trial], traffic: Traffic, link_bps: float) -> tuple[Ro
         seconds = trial.seconds
         for count in trial.outcome.directions:
             found.append(
-                Row(
+                DirectionRow(
                     trial,
                     count,
                     rate(count.intended, trial.outcome.duration),

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
-from ..latency import LatencyCount
-from ..trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from ..counts.latency import LatencyCount
+from ..counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from ..units import Rate
 
 TRIAL = "linerate.trial/1"
@@ -24,8 +24,8 @@ ENVIRONMENT = "linerate.environment/1"
 MANIFEST = "linerate.manifest/1"
 CHARACTERISATION = "linerate.characterisation/1"
 
-Verdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]
-VERDICTS: tuple[str, ...] = get_args(Verdict)
+VerdictWord = Literal["PASS", "FAIL", "INCONCLUSIVE"]
+VERDICTS: tuple[str, ...] = get_args(VerdictWord)
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -53,10 +53,10 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class TrialRecord:
-    """One line of ``trials.jsonl``: a trial and all that is needed to judge it again without the bench.
+    """One line of ``trials.jsonl``: a trial and all that is needed to judge it again without the testbed.
 
     ``requirement`` is the number of the requirement within the run. ``mean_size`` in bytes with FCS, ``link_bps`` the
-    link speed of one direction, ``clock_speed`` seconds of the bench's clock per second of the wall.
+    link speed of one direction, ``clock_speed`` seconds of the testbed's clock per second of the wall.
     """
 
     run: str
@@ -143,7 +143,7 @@ class RequirementRecord:
     number: int
     test: str
     sentence: str
-    verdict: Verdict
+    verdict: VerdictWord
     message: str
     goal: str
     goal_terms: Mapping[str, Any]
@@ -368,7 +368,7 @@ def _read_figure(name: str, value: Any) -> float:
     if value is None:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"'{name}' is {value!r}; right would be a number or null")
+        raise ValueError(f"'{name}' is {value!r}; expected a number or null")
     return float(value)
 
 
@@ -377,10 +377,10 @@ class _Taker:
 
     def __init__(self, data: Any, schema_name: str | None) -> None:
         if not isinstance(data, Mapping):
-            raise ValueError(f"is {type(data).__name__}; right would be a mapping")
+            raise ValueError(f"is {type(data).__name__}; expected a mapping")
         self._data = data
         if schema_name is not None and data.get("schema") != schema_name:
-            raise ValueError(f"'schema' is {data.get('schema')!r}; right would be '{schema_name}'")
+            raise ValueError(f"'schema' is {data.get('schema')!r}; expected '{schema_name}'")
 
     def __call__(self, key: str, *types: type) -> Any:
         if key not in self._data:
@@ -389,7 +389,7 @@ class _Taker:
         # JSON's true is an int to Python, but never a count
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             right = " or ".join("null" if kind is type(None) else kind.__name__ for kind in types)
-            raise ValueError(f"'{key}' is {value!r}; right would be {right}")
+            raise ValueError(f"'{key}' is {value!r}; expected {right}")
         return value
 
     def number(self, key: str) -> float:

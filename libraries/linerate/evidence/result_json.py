@@ -12,9 +12,9 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any
 
-from ..goals import Goal
+from ..counts.trial import Load, Trial
 from ..methods.deviations import Deviation
-from ..trial import Load, Trial
+from ..sla.goals import Goal
 
 
 def plain(value: Any) -> Any:

@@ -126,18 +126,18 @@ def latency_table(results: Sequence[LatencyResult], title: str, media: str = "",
     """26.2 as the table it asks for: size, rate, medium, latency; one line for each size and direction."""
     rows = []
     for item in results:
-        for number, way in enumerate(item.ways):
+        for number, direction in enumerate(item.directions):
             rows.append(
                 (
                     str(item.size),
                     f"{item.load.pps:,.0f}",
                     media or _NOT,
-                    way.way or (("there", "back")[number] if number < 2 else str(number)),
-                    f"{way.mean:.2f}",
-                    f"{way.least:.2f}",
-                    f"{way.most:.2f}",
-                    f"{way.deviation:.2f}" if way.repeats > 1 else _NOT,
-                    str(way.repeats),
+                    direction.direction or (("there", "back")[number] if number < 2 else str(number)),
+                    f"{direction.mean:.2f}",
+                    f"{direction.least:.2f}",
+                    f"{direction.most:.2f}",
+                    f"{direction.deviation:.2f}" if direction.repeats > 1 else _NOT,
+                    str(direction.repeats),
                 )
             )
     columns = (

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..errors import BenchError, ConfigError
+from ..errors import ConfigError, TestbedError
 from .records import MANIFEST, EnvironmentRecord, RequirementRecord, TrialRecord, dumps
 
 TRIALS = "trials.jsonl"
@@ -50,7 +50,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, results: Path, run_id: str) -> RunFolder:
-        """Make ``results/run_id`` with empty record files. Raises BenchError where it exists or cannot be made."""
+        """Make ``results/run_id`` with empty record files. Raises TestbedError where it exists or cannot be made."""
         path = results / run_id
         try:
             (path / TELEMETRY).mkdir(parents=True)
@@ -59,9 +59,9 @@ class RunFolder:
             for folder in (path, results):
                 _sync_folder(folder)
         except FileExistsError:
-            raise BenchError(f"{path} exists already; each run needs a folder of its own") from None
+            raise TestbedError(f"{path} exists already; each run needs a folder of its own") from None
         except OSError as error:
-            raise BenchError(f"the run's folder {path} cannot be made: {error.strerror}") from None
+            raise TestbedError(f"the run's folder {path} cannot be made: {error.strerror}") from None
         return cls(path, run_id)
 
     def __enter__(self) -> RunFolder:
@@ -76,11 +76,11 @@ class RunFolder:
         return self._requirements
 
     def add_trial(self, record: TrialRecord) -> None:
-        """Append one trial. On the disk when this returns. Raises BenchError where the disk refuses."""
+        """Append one trial. On the disk when this returns. Raises TestbedError where the disk refuses."""
         self._append(TRIALS, record.to_json())
 
     def add_requirement(self, record: RequirementRecord) -> None:
-        """Append one requirement with its verdict. On the disk when this returns. Raises BenchError."""
+        """Append one requirement with its verdict. On the disk when this returns. Raises TestbedError."""
         self._append(REQUIREMENTS, record.to_json())
 
     def write_environment(self, record: EnvironmentRecord) -> None:
@@ -104,7 +104,7 @@ class RunFolder:
         try:
             folder.mkdir(exist_ok=True)
         except OSError as error:
-            raise BenchError(f"the folder {folder} cannot be made: {error.strerror}") from None
+            raise TestbedError(f"the folder {folder} cannot be made: {error.strerror}") from None
         stem, _, ending = name.rpartition(".")
         slug = re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-")[:80] or "result"
         file = f"{CHARACTERISATION}/{requirement:03d}-{slug}.{ending}"
@@ -141,7 +141,7 @@ class RunFolder:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise BenchError(f"a record cannot be kept in {path}: {error.strerror}") from None
+            raise TestbedError(f"a record cannot be kept in {path}: {error.strerror}") from None
 
     def _replace(self, name: str, text: str) -> None:
         path = self.path / name
@@ -155,7 +155,7 @@ class RunFolder:
             _sync_folder(path.parent)
         except OSError as error:
             temporary.unlink(missing_ok=True)
-            raise BenchError(f"{path} cannot be written: {error.strerror}") from None
+            raise TestbedError(f"{path} cannot be written: {error.strerror}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ def read_run(folder: Path) -> Run:
     A last line torn by a crash is left out and noted. Raises ConfigError naming file and line of anything else amiss.
     """
     if not folder.is_dir():
-        raise ConfigError("is no folder; right would be the folder of one run, as results/<run id>", folder)
+        raise ConfigError("is no folder; expected the folder of one run, as results/<run id>", folder)
     notes: list[str] = []
     trials = _read_lines(folder / TRIALS, TrialRecord.from_json, notes)
     requirements = _read_lines(folder / REQUIREMENTS, RequirementRecord.from_json, notes)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from ..trial import Trial
-from .rates import Row, Traffic, name_of, percent, rows, say
+from ..counts.trial import Trial
+from .rates import DirectionRow, TrafficFigures, name_of, percent, rows, say
 
 SIMULATED = "SIMULATED – not a measurement"
 
@@ -51,7 +51,7 @@ _COLUMNS = (
 
 
 def trials_table(
-    trials: Sequence[Trial], traffic: Traffic, link_bps: float, title: str = "", simulated: bool = False
+    trials: Sequence[Trial], traffic: TrafficFigures, link_bps: float, title: str = "", simulated: bool = False
 ) -> str:
     """The trials as an HTML page of its own: no script, nothing from elsewhere, every word escaped.
 
@@ -65,7 +65,7 @@ def trials_table(
 
 
 def trials_fragment(
-    trials: Sequence[Trial], traffic: Traffic, link_bps: float, title: str = "", simulated: bool = False
+    trials: Sequence[Trial], traffic: TrafficFigures, link_bps: float, title: str = "", simulated: bool = False
 ) -> str:
     """The same table for use inside another page, as Robot's log: its style touches nothing else there."""
     head = "".join(f"<th>{name}{f'<small>{unit}</small>' if unit else ''}</th>" for name, unit in _COLUMNS)
@@ -86,7 +86,7 @@ def trials_fragment(
 
 
 def trials_text(
-    trials: Sequence[Trial], traffic: Traffic, link_bps: float, title: str = "", simulated: bool = False
+    trials: Sequence[Trial], traffic: TrafficFigures, link_bps: float, title: str = "", simulated: bool = False
 ) -> str:
     """The same table as plain text, for a console or a mail."""
     heads = [f"{name} [{unit}]" if unit else name for name, unit in _COLUMNS]
@@ -101,20 +101,20 @@ def trials_text(
     return "\n".join(lines) + "\n"
 
 
-def _caption(traffic: Traffic, link_bps: float) -> str:
+def _caption(traffic: TrafficFigures, link_bps: float) -> str:
     return (
         f"{traffic.name}: mean frame {traffic.mean_size:g} bytes with FCS, link {link_bps / 1e9:g} Gbit/s each way."
         " lost = offered − forwarded; unsent = intended − offered is the generator's shortcoming, not the router's."
     )
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: DirectionRow) -> list[str]:
     count, rate = row.count, row.forwarded
     # what is wrong is wrong with the trial: said once, with its first direction
     again = not row.trial.valid and row.count is not row.trial.outcome.directions[0]
     return [
         name_of(row.trial),
-        row.way,
+        row.direction,
         f"{count.intended:,}",
         f"{count.offered:,}",
         f"{count.unsent:,}",
@@ -134,7 +134,7 @@ def _figure(value: float, decimals: int = 4) -> str:
     return f"{value:.{decimals if value >= 0.1 or value == 0 else decimals + 2}f}"
 
 
-def _html_row(row: Row, first: bool) -> str:
+def _html_row(row: DirectionRow, first: bool) -> str:
     names = [name for name, on in (("first", first), ("warm", not row.trial.number)) if on]
     if not row.trial.valid:
         names.append("invalid")

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..live import LiveTraffic
-from ..profiles import Profile
-from ..step_down import StepDown
-from ..trial import Load, Outcome
+from ..counts.live_traffic import LiveTraffic
+from ..counts.step_down import StepDown
+from ..counts.trial import Load, Outcome
+from ..traffic.profiles import Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class GeneratorPort:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Direction:
     """One direction through the router: frames leave ``tx_port`` and are expected at ``rx_port``.
 
     ``swapped``: the second direction of a pair, whose addresses are swapped. ``pair``: which pair of ports, from 0;
@@ -46,14 +46,14 @@ class Way:
     pair: int = 0
 
 
-def ways_of(ports: Sequence[int], bidirectional: bool, pairs: int = 1) -> tuple[Way, ...]:
+def directions_of(ports: Sequence[int], bidirectional: bool, pairs: int = 1) -> tuple[Direction, ...]:
     """The directions through the first *pairs* pairs of *ports*, pair by pair."""
-    found: list[Way] = []
+    found: list[Direction] = []
     for pair in range(pairs):
         first, second = ports[2 * pair : 2 * pair + 2]
-        found.append(Way(first, second, pair=pair))
+        found.append(Direction(first, second, pair=pair))
         if bidirectional:
-            found.append(Way(second, first, swapped=True, pair=pair))
+            found.append(Direction(second, first, swapped=True, pair=pair))
     return tuple(found)
 
 
@@ -65,7 +65,7 @@ class Probe:
 
 
 class Generator(Protocol):
-    """A connected generator that holds its ports. Every call has a time limit and raises BenchError beyond it."""
+    """A connected generator that holds its ports. Every call has a time limit and raises TestbedError beyond it."""
 
     @property
     def ports(self) -> tuple[GeneratorPort, ...]:
@@ -77,7 +77,7 @@ class Generator(Protocol):
         """Versions of server, client and protocol, as evidence."""
         ...
 
-    def prepare(self, profile: Profile, ways: tuple[Way, ...], probe: Probe | None = None) -> None:
+    def prepare(self, profile: Profile, directions: tuple[Direction, ...], probe: Probe | None = None) -> None:
         """Put the profile's streams on the sending ports, replacing what was there.
 
         With *probe*, some of the load's frames are probes, and outcomes tell their latency.
@@ -105,7 +105,7 @@ class Generator(Protocol):
     def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
         """Send at *first* for *seconds* s, then at *second* for *after* s, without a pause; wait for the drain.
 
-        In the second phase the counts are read every *every* s, or as often as the generator can. All of the bench's
+        In the second phase the counts are read every *every* s, or as often as the generator can. All of the testbed's
         clock.
         """
         ...

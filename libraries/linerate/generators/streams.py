@@ -12,10 +12,10 @@ import struct
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ..ip_header import way_back
-from ..profiles import ETHERNET, IP, AddressRange, Flows, FrameClass, Headers, Profile
+from ..traffic.ip_header import opposite
+from ..traffic.profiles import ETHERNET, IP, AddressRange, Flows, FrameClass, Headers, Profile
 from ..units import FCS
-from .base import Probe, Way
+from .base import Direction, Probe
 
 IPV4 = ETHERNET
 """Offset of the IPv4 header in a frame without tags and labels."""
@@ -75,33 +75,33 @@ class Stream:
         return asdict(self)
 
 
-def streams(profile: Profile, way: Way, probe: Probe | None = None) -> tuple[Stream, ...]:
-    """The streams that the sending port of *way* needs for *profile*: one per size or captured frame, and *probe*.
+def streams(profile: Profile, direction: Direction, probe: Probe | None = None) -> tuple[Stream, ...]:
+    """The streams that the sending port of *direction* needs for *profile*: one per size or captured frame, and *probe*.
 
     Raises ValueError for a profile whose frames cannot be probes, that has none for the second direction, or that
     cannot go through another pair of ports.
     """
-    if way.pair and profile.own_addresses:
+    if direction.pair and profile.own_addresses:
         raise ValueError("these frames bring their own addresses, which fit the first pair of ports only")
     if profile.program is not None:
         if probe is not None:
             probe_size(profile, profile.frames[0])
-        if way.swapped and profile.one_way:
-            raise ValueError(profile.one_way)
-        rows, pattern = profile.program.ways[way.swapped], profile.program.patterns[way.swapped]
+        if direction.swapped and profile.one_direction:
+            raise ValueError(profile.one_direction)
+        rows, pattern = profile.program.directions[direction.swapped], profile.program.patterns[direction.swapped]
         tempo = 0.0 if pattern is None else pattern.pps
         return tuple(
             Stream(item.frame.hex(), item.share, program=item.text, pps=item.pps, tempo=tempo if item.share else 0.0)
             for item in rows
         )
-    flows, headers = profile.flows.of_pair(way.pair), profile.headers.of_pair(way.pair)
-    if way.swapped:
+    flows, headers = profile.flows.of_pair(direction.pair), profile.headers.of_pair(direction.pair)
+    if direction.swapped:
         flows, headers = flows.reversed(), headers.reversed()
     variables = _variables(flows, headers)
 
     def stream(item: FrameClass, share: float, gap: float) -> Stream:
         if item.data:
-            return Stream((way_back(item.data) if way.swapped else item.data).hex(), share, gap)
+            return Stream((opposite(item.data) if direction.swapped else item.data).hex(), share, gap)
         fixed = headers.ip if variables and headers.version == 4 else None
         return Stream(frame_bytes(item.size, flows, headers).hex(), share, gap, variables, fixed)
 
@@ -109,17 +109,17 @@ def streams(profile: Profile, way: Way, probe: Probe | None = None) -> tuple[Str
     if probe is not None:
         # of the commonest size, and in the same flows: it waits in the same queues
         item = FrameClass(probe_size(profile, commonest(profile)))
-        found.append(replace(stream(item, 0.0, 0.0), group=probe_group(way), pps=probe.pps))
+        found.append(replace(stream(item, 0.0, 0.0), group=probe_group(direction), pps=probe.pps))
     return tuple(found)
 
 
-def side_by_side(profile: Profile, way: Way) -> tuple[Stream, ...]:
-    """The streams of *profile* for the sending port of *way*, each all the time, at its share of the load.
+def side_by_side(profile: Profile, direction: Direction) -> tuple[Stream, ...]:
+    """The streams of *profile* for the sending port of *direction*, each all the time, at its share of the load.
 
     What comes by turns is sent at once by this: a short while shows all of it. Raises ValueError as :func:`streams`.
     """
     found = []
-    for stream in streams(profile, way):
+    for stream in streams(profile, direction):
         if not stream.tempo:
             found.append(stream)
             continue
@@ -129,15 +129,15 @@ def side_by_side(profile: Profile, way: Way) -> tuple[Stream, ...]:
     return tuple(found)
 
 
-def bursts(profile: Profile, way: Way, frames: int) -> tuple[Stream, ...]:
-    """The streams of *profile* for the sending port of *way*, which send *frames* frames in all and end.
+def bursts(profile: Profile, direction: Direction, frames: int) -> tuple[Stream, ...]:
+    """The streams of *profile* for the sending port of *direction*, which send *frames* frames in all and end.
 
     Each size has its share of them, to a whole frame. Raises ValueError for a profile that has bursts of its own.
     """
     if profile.program is not None and not profile.program.steady:
         raise ValueError("these frames come in a pattern of their own; a burst of so many needs continuous streams")
     # a stream whose rate no load changes is not of those that share a burst
-    found, due = tuple(item for item in streams(profile, way) if not item.pps), 0.0
+    found, due = tuple(item for item in streams(profile, direction) if not item.pps), 0.0
     counts: list[int] = []
     for stream in found:
         due += stream.share * frames
@@ -146,9 +146,9 @@ def bursts(profile: Profile, way: Way, frames: int) -> tuple[Stream, ...]:
     return tuple(replace(stream, burst=count) for stream, count in zip(found, counts, strict=True) if count)
 
 
-def probe_group(way: Way) -> int:
-    """Number of the packet group of the probe frames of *way*."""
-    return way.tx_port + 1
+def probe_group(direction: Direction) -> int:
+    """Number of the packet group of the probe frames of *direction*."""
+    return direction.tx_port + 1
 
 
 def commonest(profile: Profile) -> FrameClass:
@@ -163,11 +163,10 @@ def probe_size(profile: Profile, frame: FrameClass) -> int:
     """
     if profile.program is not None:
         raise ValueError(
-            f"latency is not measured with the streams of a file ('{profile.name}'); right would be a profile of frame"
-            " sizes"
+            f"latency is not measured with the streams of a file ('{profile.name}'); expected a profile of frame sizes"
         )
     if frame.data:
-        raise ValueError("the latency of captured frames is not measured; right would be a profile of frame sizes")
+        raise ValueError("the latency of captured frames is not measured; expected a profile of frame sizes")
     if profile.headers.labels:
         raise ValueError("the latency of labelled (MPLS) frames is not measured: TRex finds its mark behind IP only")
     return max(frame.size, profile.headers.size + MARK + FCS)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from statistics import fmean
 
-from ..goals import Goal
-from ..requirement import Requirement
-from ..trial import Fault, Load, Measure, Outcome, Trial
+from ..counts.trial import Fault, Load, Measure, Outcome, Trial
+from ..sla.goals import Goal
+from ..sla.requirement import Requirement
+from ..sla.verdict import Evidence, Ruling, Verdict
 from ..units import si
-from ..verdict import Evidence, Ruling, Verdict
-from .reasons import bench_reason, rate_figures
+from .phrases import rate_figures, testbed_reason
 from .sequential import Conditions, until_decided
 
 ReadCycles = Callable[[float], float]
@@ -41,7 +41,7 @@ def cost(
     def reading(asked: Load, duration: float) -> Outcome:
         clear()
         outcome = measure(asked, duration)
-        # the time before the first frame and after the last is the bench's, not the packets'
+        # the time before the first frame and after the last is the testbed's, not the packets'
         cycles.append(read_cycles(duration))
         return replace(outcome, readings={**outcome.readings, CYCLES: cycles[-1]})
 
@@ -63,7 +63,7 @@ def cost(
     mean = fmean(telling)
     figures = rate_figures(requirement, trials, link_bps) | {CYCLES: mean}
     reason = (
-        bench_reason(trials)
+        testbed_reason(trials)
         if ruling is Ruling.INCONCLUSIVE
         else f"{mean:.4g} cycles per packet (trials from {min(telling):.4g} to {max(telling):.4g}) at"
         f" {si(figures['forwarded_pps'], 'pps')} forwarded{scope}, {si(figures['offered_pps'], 'pps')} offered"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..goals import Goal
-from ..latency import Bounds, LatencyCount, Statistic
-from ..requirement import Requirement
-from ..trial import Load, Measure, Trial
+from ..counts.latency import LatencyBounds, LatencyCount, Statistic
+from ..counts.trial import Load, Measure, Trial
+from ..sla.goals import Goal
+from ..sla.requirement import Requirement
+from ..sla.verdict import Evidence, Ruling, Verdict
 from ..units import si
-from ..verdict import Evidence, Ruling, Verdict
-from .reasons import bench_reason, percent, rate_figures
+from .phrases import percent, rate_figures, testbed_reason
 from .sequential import Conditions, until_decided
 
 
@@ -65,13 +65,13 @@ def latency(
     return Verdict(requirement, goal, ruling, reason + (f"; {clock}" if clock else ""), trials, link_bps, figures)
 
 
-def _worst(trial: Trial, statistic: Statistic) -> Bounds | None:
+def _worst(trial: Trial, statistic: Statistic) -> LatencyBounds | None:
     """The statistic of the direction in which it is highest; None where a direction has none."""
     found = [count.bounds(statistic) for count in trial.outcome.latency]
     known = [bounds for bounds in found if bounds is not None]
     if not known or len(known) < len(trial.outcome.directions):
         return None
-    return Bounds(max(bounds.low for bounds in known), max(bounds.high for bounds in known))
+    return LatencyBounds(max(bounds.low for bounds in known), max(bounds.high for bounds in known))
 
 
 def _too_few(trial: Trial, statistic: Statistic) -> LatencyCount | None:
@@ -100,7 +100,7 @@ def _spread(trials: Sequence[Trial], statistic: Statistic) -> str:
     worst = [bounds for trial in trials if (bounds := _worst(trial, statistic)) is not None]
     if not worst:
         return "not told"
-    widest = Bounds(max(bounds.low for bounds in worst), max(bounds.high for bounds in worst))
+    widest = LatencyBounds(max(bounds.low for bounds in worst), max(bounds.high for bounds in worst))
     if len(worst) == 1:
         return str(widest)
     return f"{widest} in the worst of {len(worst)} trials"
@@ -120,12 +120,12 @@ def _lost(trials: Sequence[Trial], goal: Goal) -> str:
 def _why_not(trials: Sequence[Trial], statistic: Statistic, threshold: float) -> str:
     last = trials[-1]
     if any(trial.problems for trial in trials):
-        return bench_reason(trials)
+        return testbed_reason(trials)
     few = _too_few(last, statistic)
     if few is not None and 0 < few.sent < statistic.frames_needed:
         return (
             f"a trial of {last.outcome.duration:g} s at this load has room for {few.sent} probe frames (a tenth of it),"
-            f" and {statistic} needs {statistic.frames_needed}; right would be a higher load, or a goal with longer"
+            f" and {statistic} needs {statistic.frames_needed}; expected a higher load, or a goal with longer"
             " trials"
         )
     if few is not None:
@@ -138,5 +138,5 @@ def _why_not(trials: Sequence[Trial], statistic: Statistic, threshold: float) ->
         return "the generator told no latency; check that its card supports latency streams"
     return (
         f"{statistic} is {worst}, and the limit of {threshold:g} µs lies within: the generator's histogram is too"
-        f" coarse to tell; right would be a limit of at most {worst.low:g} or at least {worst.high:g} µs"
+        f" coarse to tell; expected a limit of at most {worst.low:g} or at least {worst.high:g} µs"
     )

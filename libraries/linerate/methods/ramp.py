@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from ..trial import Load, Measure, Trial
+from ..counts.trial import Load, Measure, Trial
 from ..units import si
 from .deviations import Deviation, declared
-from .reasons import percent
-from .trials import Ended, Terms, Trials, each_way
+from .phrases import percent
+from .trials import Ended, Terms, Trials, per_direction
 
 PAUSES = Deviation(
     "method 2 of the published reviews",
@@ -25,7 +25,7 @@ PAUSES = Deviation(
 )
 
 
-class Phase(Enum):
+class RampPhase(Enum):
     """The parts of a ramp."""
 
     WARM_UP = "warm-up"
@@ -64,15 +64,15 @@ class RampPlan:
         """Seconds of traffic in all."""
         return self.warm_up + self.steps * self.step + self.hold
 
-    def phases(self) -> Iterator[tuple[Phase, Load, float]]:
+    def phases(self) -> Iterator[tuple[RampPhase, Load, float]]:
         """Every trial: its phase, load and duration in s."""
         top = self.line_pps * self.target / 100
         for seconds in _pieces(self.warm_up, self.step):
-            yield Phase.WARM_UP, Load(self.warm_up_pps), seconds
+            yield RampPhase.WARM_UP, Load(self.warm_up_pps), seconds
         for index in range(1, self.steps + 1):
-            yield Phase.RISE, Load(top * index / self.steps), self.step
+            yield RampPhase.RISE, Load(top * index / self.steps), self.step
         for seconds in _pieces(self.hold, self.step):
-            yield Phase.HOLD, Load(top), seconds
+            yield RampPhase.HOLD, Load(top), seconds
 
 
 def _pieces(whole: float, piece: float) -> Iterator[float]:
@@ -81,13 +81,13 @@ def _pieces(whole: float, piece: float) -> Iterator[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RampStep:
     """One trial of the ramp, with the mean rates over it in frames/s: of both directions, or of the worse one.
 
     ``behind``: more of the offered frames are missing than the plan allows.
     """
 
-    phase: Phase
+    phase: RampPhase
     trial: Trial
     offered_pps: float
     forwarded_pps: float
@@ -109,8 +109,8 @@ class RampResult:
     """
 
     plan: RampPlan
-    steps: tuple[Step, ...]
-    saturation: Step | None
+    steps: tuple[RampStep, ...]
+    saturation: RampStep | None
     peak_pps: float
     ceiling_pps: float | None
     ended: str
@@ -123,9 +123,9 @@ class RampResult:
         return tuple(step.trial for step in self.steps)
 
     @property
-    def kept_up(self) -> Step | None:
+    def kept_up(self) -> RampStep | None:
         """The step of the ramp before :attr:`saturation`, the last that kept up. None: there is none."""
-        rise = [step for step in self.steps if step.phase is Phase.RISE]
+        rise = [step for step in self.steps if step.phase is RampPhase.RISE]
         at = rise.index(self.saturation) if self.saturation in rise else 0
         return rise[at - 1] if at else None
 
@@ -150,7 +150,7 @@ class RampResult:
         """What was found, in words."""
         found, good = self.saturation, self.kept_up
         scope = ""
-        if each_way(self.trials):
+        if per_direction(self.trials):
             scope = " (both directions together)" if self.in_total else " (the worse direction)"
         words = []
         if found is None:
@@ -175,9 +175,9 @@ class RampResult:
 
 
 def ramp(measure: Measure, plan: RampPlan, terms: Terms) -> RampResult:
-    """Run *plan*. A step that the bench spoilt is repeated; one where the generator sent less is kept as it is."""
+    """Run *plan*. A step that the testbed spoilt is repeated; one where the generator sent less is kept as it is."""
     trials = Trials(measure, terms)
-    steps: list[Step] = []
+    steps: list[RampStep] = []
     ended = ""
     try:
         for phase, load, seconds in plan.phases():
@@ -186,25 +186,25 @@ def ramp(measure: Measure, plan: RampPlan, terms: Terms) -> RampResult:
     except Ended as reason:
         ended = str(reason)
     short = [step.offered_pps for step in steps if not step.trial.valid]
-    measured = [step for step in steps if step.phase is not Phase.WARM_UP]
+    measured = [step for step in steps if step.phase is not RampPhase.WARM_UP]
     peak = max((step.forwarded_pps for step in measured), default=0.0)
     ceiling = max(short) if short else None
     return RampResult(plan, tuple(steps), _saturation(measured), peak, ceiling, ended, terms.in_total)
 
 
-def _step(phase: Phase, trial: Trial, plan: RampPlan, terms: Terms) -> Step:
+def _step(phase: RampPhase, trial: Trial, plan: RampPlan, terms: Terms) -> RampStep:
     seconds = trial.seconds
     offered = [direction.offered / seconds for direction in trial.outcome.directions]
     forwarded = [direction.forwarded / seconds for direction in trial.outcome.directions]
     together = math.fsum if terms.in_total else min
     loss = trial.loss_ratio(terms.in_total)
-    return Step(phase, trial, together(offered), together(forwarded), loss, loss > plan.behind)
+    return RampStep(phase, trial, together(offered), together(forwarded), loss, loss > plan.behind)
 
 
-def _saturation(steps: list[Step]) -> Step | None:
-    found: Step | None = None
+def _saturation(steps: list[RampStep]) -> RampStep | None:
+    found: RampStep | None = None
     for step in reversed(steps):
         if not step.behind:
             break
         found = step
-    return found if found is None or found.phase is Phase.RISE else None
+    return found if found is None or found.phase is RampPhase.RISE else None

@@ -12,13 +12,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ..goals import Goal
-from ..requirement import Requirement
-from ..step_down import Span, StepDown
-from ..trial import Load, Measure, Outcome, Tolerance, Trial
+from ..counts.step_down import Span, StepDown
+from ..counts.trial import Load, Measure, Outcome, Tolerance, Trial
+from ..sla.goals import Goal
+from ..sla.requirement import Requirement
+from ..sla.verdict import Evidence, Ruling, Verdict
 from ..units import si
-from ..verdict import Evidence, Ruling, Verdict
-from .reasons import bench_reason, percent
+from .phrases import percent, testbed_reason
 from .sequential import Conditions, until_decided
 
 OVERLOAD = 10.0
@@ -127,7 +127,9 @@ def _told(found: StepDown, span: Span | None) -> Outcome:
 
 def worst(found: StepDown, tolerance: Tolerance) -> Span | None:
     """When the last frame was lost in the direction that took longest; None where a direction does not tell."""
-    spans = [found.recovery(way, max(tolerance.under, tolerance.over)) for way in range(len(found.after.offered))]
+    spans = [
+        found.recovery(direction, max(tolerance.under, tolerance.over)) for direction in range(len(found.after.offered))
+    ]
     known = [span for span in spans if span is not None]
     if len(known) < len(spans):
         return None
@@ -136,12 +138,12 @@ def worst(found: StepDown, tolerance: Tolerance) -> Span | None:
 
 def unproven(found: StepDown, span: Span, load: Load, tolerance: Tolerance) -> str:
     """Why a repetition says nothing of recovery, in words; "" where it does. *load* is the overload."""
-    ways = range(len(found.after.offered))
-    most = max(found.overloaded(way) for way in ways)
+    directions = range(len(found.after.offered))
+    most = max(found.overloaded(direction) for direction in directions)
     if most < OVERLOADED:
         return (
             f"the router was not overloaded: of {si(load.pps, 'pps')} into each port it lost {percent(max(0.0, most))},"
-            f" and {percent(OVERLOADED)} would be needed; right would be traffic that it cannot carry, as smaller"
+            f" and {percent(OVERLOADED)} would be needed; expected traffic that it cannot carry, as smaller"
             " frames, 'bidirectional' or '1-flow'"
         )
     if not found.sent[0] / (1 + tolerance.over) <= found.second.pps <= found.sent[1] / (1 - tolerance.under):
@@ -149,24 +151,24 @@ def unproven(found: StepDown, span: Span, load: Load, tolerance: Tolerance) -> s
             f"the generator sent {si(found.sent[0], 'pps')} to {si(found.sent[1], 'pps')} after the overload instead of"
             f" {si(found.second.pps, 'pps')}, and its count is the clock"
         )
-    carried = min((1 - found.overloaded(way)) * load.pps for way in ways)
+    carried = min((1 - found.overloaded(direction)) * load.pps for direction in directions)
     if math.isinf(span.high) and carried < found.second.pps:
         return (
             f"half of it, {si(found.second.pps, 'pps')}, is more than the {si(carried, 'pps')} that the router carried"
-            " of it, so it may well be overloaded still; right would be 'at' some 110 % of its throughput"
+            " of it, so it may well be overloaded still; expected 'at' some 110 % of its throughput"
         )
     return ""
 
 
 def _why_not(trials: Sequence[Trial], seen: Sequence[StepDown], load: Load, limit: float, tolerance: Tolerance) -> str:
     if any(trial.problems for trial in trials):
-        return bench_reason(trials)
+        return testbed_reason(trials)
     for found in reversed(seen):
         span = worst(found, tolerance)
         if span is None:
             return (
                 f"the generator told its counts {len(found.samples)} times after the overload, which is too seldom;"
-                " right would be a longer limit or a nearer generator"
+                " expected a longer limit or a nearer generator"
             )
         if reason := unproven(found, span, load, tolerance):
             return reason
@@ -185,7 +187,7 @@ def _widest(spans: Sequence[Span]) -> str:
 
 def _terms(load: Load, second: Load, phases: Phases, seen: Sequence[StepDown]) -> str:
     shorter = f" (RFC 2544 26.5 asks for {LETTER:g} s)" if phases.overload < LETTER else ""
-    lost = max(found.overloaded(way) for found in seen for way in range(len(found.after.offered)))
+    lost = max(found.overloaded(direction) for found in seen for direction in range(len(found.after.offered)))
     return (
         f"{phases.overload:g} s at {si(load.pps, 'pps')} into each port{shorter}, of which up to"
         f" {percent(max(0.0, lost))} were lost, then {phases.after:g} s at {si(second.pps, 'pps')}"
@@ -193,15 +195,15 @@ def _terms(load: Load, second: Load, phases: Phases, seen: Sequence[StepDown]) -
 
 
 def _figures(seen: Sequence[StepDown], spans: Sequence[Span], tolerance: Tolerance) -> dict[str, float]:
-    ways = [(found, way) for found in seen for way in range(len(found.after.offered))]
+    directions = [(found, direction) for found in seen for direction in range(len(found.after.offered))]
     figures = {
         "reduced_load_pps": seen[-1].second.pps,
-        "overload_loss_ratio": max(found.overloaded(way) for found, way in ways),
+        "overload_loss_ratio": max(found.overloaded(direction) for found, direction in directions),
     }
     told = [found for found in seen if worst(found, tolerance)]
     if told:
         figures["recovery_blur_frames"] = max(
-            found.blur(way) for found in told for way in range(len(found.after.offered))
+            found.blur(direction) for found in told for direction in range(len(found.after.offered))
         )
     if spans:
         figures["recovery_low_s"] = max(span.low for span in spans)

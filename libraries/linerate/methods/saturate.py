@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from ..goals import Goal
-from ..requirement import Requirement
-from ..stats import Interval, Way, interval
+from ..counts.trial import Load, Measure
+from ..sla.goals import Goal
+from ..sla.requirement import Requirement
+from ..sla.verdict import Ruling, Verdict, forwarded_pps, offered_pps, weigh_forwarding
+from ..stats import Interval, IntervalMethod, interval
 from ..stats.summary import confidence_text
-from ..trial import Load, Measure
 from ..units import si
-from ..verdict import Ruling, Verdict, forwarded_pps, offered_pps, weigh_forwarding
-from .reasons import bench_reason, by_pair, forwarded_by_way, rate_figures, rate_text
+from .phrases import by_pair, forwarded_by_direction, rate_figures, rate_text, testbed_reason
 from .sequential import Conditions, until_decided
 
 CEILING = 0.001
@@ -24,7 +24,7 @@ def saturate(
     """Judge a ``forwards`` sentence: *load* (frames/s into each port) is the most that the generator is asked for.
 
     What a buffer holds when a trial ends comes back too, and counts: at low thresholds trials are as long as the goal's
-    ``buffer_frames`` need (:meth:`~linerate.goals.Goal.at`).
+    ``buffer_frames`` need (:meth:`~linerate.sla.goals.Goal.at`).
 
     Among the figures are the mean and, in ``forwarded_pps_low`` and ``…_high``, its interval at the goal's confidence,
     found as if the number of trials had been fixed before (one trial has none). The verdict does not use it.
@@ -45,7 +45,7 @@ def saturate(
         figures |= {"forwarded_pps_low": found.low, "forwarded_pps_high": found.high}
     threshold = requirement.threshold_pps(link_bps)
     if ruling is Ruling.INCONCLUSIVE:
-        reason = bench_reason(trials)
+        reason = testbed_reason(trials)
         if max(offered) < threshold:
             reason = (
                 f"the generator offered {si(max(offered), 'pps')} (forwarded: {si(max(rates), 'pps')}), less than the"
@@ -55,7 +55,7 @@ def saturate(
         mean = figures["forwarded_pps"]
         margin = 100 * (mean / threshold - 1)
         spread = _interval_words(found)
-        if found.way is not Way.CONSTANT:
+        if found.method is not IntervalMethod.CONSTANT:
             spread += f"; trials from {si(min(rates), 'pps')} to {si(max(rates), 'pps')}"
         if below := sum(weigh(trial).against for trial in telling):
             # a mean above the threshold must not hide what the verdict goes by
@@ -70,7 +70,7 @@ def saturate(
             reason += f"; {goal.unseen(least)}"
         if ruling is Ruling.FAIL:
             worst = min(telling, key=lambda trial: forwarded_pps(trial, requirement))
-            reason += f"; its worst trial {forwarded_by_way(worst)}" if forwarded_by_way(worst) else ""
+            reason += f"; its worst trial {forwarded_by_direction(worst)}" if forwarded_by_direction(worst) else ""
     return Verdict(requirement, goal, ruling, reason, trials, link_bps, figures)
 
 
@@ -78,10 +78,10 @@ def _interval_words(found: Interval) -> str:
     """The interval, the way it was found, and what that presumes."""
     if found.low is None or found.high is None or found.half_width is None:
         return "one trial has no interval"
-    if found.way is Way.CONSTANT:
+    if found.method is IntervalMethod.CONSTANT:
         return "no spread: all trials forwarded as much"
-    how = f"{found.way.value}; {found.words.partition('; ')[2]}".removesuffix("; ")
-    if found.way in (Way.BCA, Way.PERCENTILE):
+    how = f"{found.method.value}; {found.words.partition('; ')[2]}".removesuffix("; ")
+    if found.method in (IntervalMethod.BCA, IntervalMethod.PERCENTILE):
         # not symmetrical about the mean
         words = f"{si(found.low, 'pps', 5)} to {si(found.high, 'pps', 5)}"
     else:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..goals import Goal
-from ..trial import Load, Measure
+from ..counts.trial import Load, Measure
+from ..sla.goals import Goal
 from .search import LOSS_RATIOS, RELATIVE_WIDTH, SearchResult, search
 from .trials import BREAKDOWNS, Deadline, Terms
 
@@ -65,7 +65,7 @@ def scale(
 ) -> ScalingResult:
     """Search at each of *values*, between *floor* times the highest load and it.
 
-    *prepare* sets traffic and router up for a value; a value that it refuses, or at which the bench breaks down, is a
+    *prepare* sets traffic and router up for a value; a value that it refuses, or at which the testbed breaks down, is a
     point without a result. The deadline of *terms* holds for all points together.
     """
     if not values or len(set(values)) != len(values):

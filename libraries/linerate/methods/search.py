@@ -2,7 +2,7 @@
 
 Several loss ratios are searched for together: without loss (NDR) and with at most half a per cent (PDR). Each ends in
 two loads: the *lower bound*, shown to be carried within the goal, and the *upper bound*, shown not to be, at most the
-relative width apart. A deadline or a spoilt bench ends the search early, with the bounds found by then.
+relative width apart. A deadline or a spoilt testbed ends the search early, with the bounds found by then.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from ..goals import Goal
-from ..trial import Load, Measure, Trial
+from ..counts.trial import Load, Measure, Trial
+from ..sla.goals import Goal
 from ..units import si
-from .reasons import percent
-from .trials import Ended, Terms, Trials, each_way
+from .phrases import percent
+from .trials import Ended, Terms, Trials, per_direction
 
 LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
 """Names and loss ratios as FD.io CSIT uses them: non drop rate, partial drop rate."""
@@ -33,7 +33,7 @@ _NO_LIMIT = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class CapacityBounds:
     """What was found for one loss ratio. Loads are of each sending port.
 
     ``throughput``: conditional throughput of RFC 9971 at the lower bound, frames/s of each port. ``finished``: the
@@ -82,7 +82,7 @@ class Bounds:
 class SearchResult:
     """The bounds of every loss ratio, and how the search ended (empty: because it was done)."""
 
-    bounds: tuple[Bounds, ...]
+    bounds: tuple[CapacityBounds, ...]
     trials: tuple[Trial, ...]
     ended: str
     goal: Goal
@@ -97,7 +97,7 @@ class SearchResult:
         """Names of what was not searched to the end."""
         return tuple(item.name for item in self.bounds if not item.finished)
 
-    def __getitem__(self, name: str) -> Bounds:
+    def __getitem__(self, name: str) -> CapacityBounds:
         """The bounds of ``NDR`` or ``PDR``."""
         for item in self.bounds:
             if item.name == name:
@@ -106,7 +106,7 @@ class SearchResult:
 
     def __str__(self) -> str:
         parts = [str(item) for item in self.bounds]
-        if scope := each_way(self.trials):
+        if scope := per_direction(self.trials):
             parts.append(f"loads are{scope}")
         parts.append(f"{len(self.trials)} trials, {self.traffic:g} s of traffic")
         return "; ".join([*parts, self.ended] if self.ended else parts)
@@ -125,7 +125,7 @@ def search(
 
     *goal* gives trial duration, duration sum and exceed ratio; its own loss ratio is not used. Where the load found is
     so low that the goal's trials do not see past its ``buffer_frames``, a second search around it takes longer ones
-    (:meth:`~linerate.goals.Goal.at`; the result's ``goal`` is then that). *relative_width*: how close the bounds are to
+    (:meth:`.Goal.at`; the result's ``goal`` is then that). *relative_width*: how close the bounds are to
     come (0..1). Raises ValueError for loads, ratios or a width that leave nothing to search.
     """
     if not 0 < lowest.pps < highest.pps:
@@ -208,7 +208,7 @@ def _wanted(goal: Goal, loss_ratio: float, relative_width: float) -> Any:
 
 def _bounds(
     name: str, wanted: Any, controller: Any, trials: Trials, done: bool, asked: tuple[Load, Load, float]
-) -> Bounds:
+) -> CapacityBounds:
     from MLRsearch import GoalResult
 
     lowest, highest, width = asked
@@ -222,7 +222,7 @@ def _bounds(
     at_edge = (upper is None and lower is not None and lower >= highest.pps * (1 - 1e-9)) or (
         lower is None and upper is not None and upper <= lowest.pps * (1 + 1e-9)
     )
-    return Bounds(
+    return CapacityBounds(
         name,
         wanted.loss_ratio,
         None if lower is None else Load(lower),
@@ -243,7 +243,7 @@ def _hints(trials: Trials, loss_ratio: float) -> tuple[Load | None, Load | None]
 class _Measurer:
     """Gives the library our trials, in the place of its AbstractMeasurer.
 
-    What the bench spoilt never reaches it, for it takes unsent frames for loss.
+    What the testbed spoilt never reaches it, for it takes unsent frames for loss.
     """
 
     def __init__(self, trials: Trials, largest_ratio: float) -> None:

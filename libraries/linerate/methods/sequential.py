@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..goals import Goal
-from ..trial import Load, Measure, Tolerance, Trial, judge
-from ..verdict import Ruling, Tally, Weigh, decide, tally
+from ..counts.trial import Load, Measure, Tolerance, Trial, judge
+from ..sla.goals import Goal
+from ..sla.verdict import Ruling, Tally, Weigh, decide, tally
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from ..counts.trial import Load, Measure, Outcome, Tolerance, Trial, judge
 from ..errors import LinerateError
-from ..trial import Load, Measure, Outcome, Tolerance, Trial, judge
-from .reasons import bench_reason
+from .phrases import testbed_reason
 
 BREAKDOWNS = (LinerateError, OSError, LookupError, ValueError, TypeError, ArithmeticError, RuntimeError)
-"""What a bench may raise when it breaks down. Not Exception: Robot stops a run by raising one of its own."""
+"""What a testbed may raise when it breaks down. Not Exception: Robot stops a run by raising one of its own."""
 
 
 class Ended(Exception):
@@ -38,7 +38,7 @@ class Deadline:
 class Terms:
     """What holds for every trial of a characterisation. ``on_trial`` sees each trial at once, before the next begins.
 
-    ``invalid_trials``: how often in a row a trial that the bench spoilt is repeated. ``in_total``: loss is that of both
+    ``invalid_trials``: how often in a row a trial that the testbed spoilt is repeated. ``in_total``: loss is that of both
     directions together, else that of the worse one.
     """
 
@@ -51,9 +51,9 @@ class Terms:
 
 
 def broke_down(error: Exception) -> str:
-    """How a characterisation ends where the bench raised *error*."""
+    """How a characterisation ends where the testbed raised *error*."""
     words = str(error) if isinstance(error, LinerateError) else f"{type(error).__name__}: {error}"
-    return f"inconclusive: the bench broke down: {words}"
+    return f"inconclusive: the testbed broke down: {words}"
 
 
 def ending(ended: str, trials: Sequence[Trial]) -> str:
@@ -63,13 +63,13 @@ def ending(ended: str, trials: Sequence[Trial]) -> str:
     return f"inconclusive: nothing was tried; {ended}"
 
 
-def each_way(trials: Sequence[Trial]) -> str:
+def per_direction(trials: Sequence[Trial]) -> str:
     """`` each way`` where the traffic of *trials* was bidirectional: their loads are of each port."""
     return " each way" if any(len(trial.outcome.directions) > 1 for trial in trials) else ""
 
 
 def is_valid(trial: Trial) -> bool:
-    """The load was put on the wire and the bench saw nothing wrong."""
+    """The load was put on the wire and the testbed saw nothing wrong."""
     return trial.valid
 
 
@@ -85,7 +85,7 @@ class Trials:
     def run(self, load: Load, duration: float, tells: Callable[[Trial], bool] = is_valid) -> Trial:
         """A trial of *duration* s at *load* that *tells* something.
 
-        Raises Ended where the deadline is reached, the bench spoils one repetition after another, or breaks down.
+        Raises Ended where the deadline is reached, the testbed spoils one repetition after another, or breaks down.
         """
         return self.take(lambda: self._measure(load, duration), duration, tells)
 
@@ -105,7 +105,7 @@ class Trials:
             if tells(trial):
                 return trial
             spoilt.append(trial)
-        raise Ended(f"inconclusive: {bench_reason(spoilt)}")
+        raise Ended(f"inconclusive: {testbed_reason(spoilt)}")
 
     def loss(self, trial: Trial) -> float:
         """The loss ratio (0..1) of *trial* as these terms count it."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..goals import Goal
-from ..requirement import Quantity, Requirement
-from ..trial import Load, Measure, Trial
+from ..counts.trial import Load, Measure, Trial
+from ..sla.goals import Goal
+from ..sla.requirement import Quantity, Requirement
+from ..sla.verdict import Evidence, Ruling, Verdict, forwarded_pps, offered_pps, tally, weigh_loss
 from ..units import si
-from ..verdict import Evidence, Ruling, Verdict, forwarded_pps, offered_pps, tally, weigh_loss
-from .reasons import bench_reason, by_pair, by_way, percent, rate_figures, rate_text
+from .phrases import by_direction, by_pair, percent, rate_figures, rate_text, testbed_reason
 from .sequential import Conditions, until_decided
 
 BUSY = 80.0
@@ -19,13 +19,13 @@ def verify(
 ) -> Verdict:
     """Judge a throughput or a loss sentence at *load* (frames/s into each sending port) under *goal*.
 
-    At low rates trials are as long as the goal's ``buffer_frames`` need (:meth:`~linerate.goals.Goal.at`).
+    At low rates trials are as long as the goal's ``buffer_frames`` need (:meth:`~linerate.sla.goals.Goal.at`).
     """
     goal = goal.at(load.pps)
     weigh = weigh_loss(goal, requirement.in_total)
     ruling, trials = until_decided(measure, load, goal, weigh, conditions, goal.scout)
     weighed = [trial for trial in trials if weigh(trial) is not Evidence.SCOUT]
-    # what the bench spoilt says nothing of the router, so it is in no figure of it
+    # what the testbed spoilt says nothing of the router, so it is in no figure of it
     telling = [trial for trial in weighed if trial.blames_router]
     offered, lost = sum(trial.offered for trial in telling), sum(trial.lost for trial in telling)
     worst = max((trial.loss_ratio(requirement.in_total) for trial in telling), default=0.0)
@@ -35,7 +35,7 @@ def verify(
         "worst_loss_ratio": worst,
     }
     if ruling is Ruling.INCONCLUSIVE:
-        reason = bench_reason(weighed)
+        reason = testbed_reason(weighed)
     elif ruling is Ruling.PASS:
         least = min(offered_pps(trial, requirement) for trial in telling if weigh(trial) is Evidence.GOOD)
         reason = f"lost {lost} of {offered} frames at {rate_text(least, requirement, link_bps)} offered"
@@ -74,9 +74,9 @@ def _failure(requirement: Requirement, goal: Goal, telling: list[Trial], link_bp
     counted = f"{found.bad:g} s of trials lost more than the goal allows, {found.good:g} s did not"
     if found.clear and goal.clear_loss_ratio is not None:
         counted = f"one trial that loses more than {percent(goal.clear_loss_ratio)} decides"
-    ways = f"; its worst trial {by_way(worst)}" if by_way(worst) else ""
+    directions = f"; its worst trial {by_direction(worst)}" if by_direction(worst) else ""
     return (
         f"lost {percent(loss)} at {si(offered, 'pps')} offered{lower} (goal: {percent(goal.loss_ratio)});"
-        f" forwarded {rate_text(forwarded, requirement, link_bps)}{margin}; {counted}{ways}{strained}"
+        f" forwarded {rate_text(forwarded, requirement, link_bps)}{margin}; {counted}{directions}{strained}"
         f"{by_pair(requirement, telling)}"
     )

@@ -10,12 +10,16 @@ from .linux import Linux
 from .remote import LIMIT
 from .vpp import Vpp
 
-Kind = Literal["vpp", "linux", "freebsd"]
+RouterKind = Literal["vpp", "linux", "freebsd"]
 
 
 def make(
-    kind: Kind, shell: Shell, interfaces: tuple[str, ...] = (), limit: float = LIMIT, sudo: bool = False
+    kind: RouterKind, shell: Shell, interfaces: tuple[str, ...] = (), limit: float = LIMIT, sudo: bool = False
 ) -> Router:
     """The router of *kind* behind *shell*. *limit* s per exchange; *sudo*: the user is not root but may ``sudo -n``."""
-    classes: dict[Kind, type[Vpp] | type[Linux] | type[FreeBsd]] = {"vpp": Vpp, "linux": Linux, "freebsd": FreeBsd}
+    classes: dict[RouterKind, type[Vpp] | type[Linux] | type[FreeBsd]] = {
+        "vpp": Vpp,
+        "linux": Linux,
+        "freebsd": FreeBsd,
+    }
     return classes[kind](shell, limit=limit, interfaces=interfaces, sudo=sudo)

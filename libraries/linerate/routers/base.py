@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
-from .causes import Cause
-from .frames import Frames, Lacking
+from ..counts.telemetry import Telemetry
+from ..traffic.frame_kinds import FrameKinds, Lacking
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Result:
 
 
 Shell = Callable[[str, float], Result]
-"""``shell(command, limit in s) -> Result``. Raises BenchError when the link drops or the limit passes."""
+"""``shell(command, limit in s) -> Result``. Raises TestbedError when the link drops or the limit passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,56 +39,8 @@ class Side:
     network: str
 
 
-@dataclass(frozen=True, slots=True)
-class InterfaceCounters:
-    """Frames and bytes of one interface since the router started, as the router counts them.
-
-    ``tx_packets`` were sent: what a router counts before it fails to send is taken off.
-    """
-
-    rx_packets: int = 0
-    rx_bytes: int = 0
-    tx_packets: int = 0
-    tx_bytes: int = 0
-    rx_drops: int = 0
-    tx_drops: int = 0
-    rx_errors: int = 0
-    tx_errors: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class NodeRuntime:
-    """One VPP graph node on one thread, from ``show runtime``. ``clocks`` are TSC cycles per vector."""
-
-    thread: str
-    name: str
-    state: str
-    calls: int
-    vectors: int
-    suspends: int
-    clocks: float
-    vectors_per_call: float
-
-
-@dataclass(frozen=True, slots=True)
-class Telemetry:
-    """A reading. ``uptime`` s; ``drops`` by the router's words; ``raw`` the commands' text.
-
-    ``causes``: every counter of lost frames that was read, with what it is beside the others; zeros too.
-    For VPP only: ``runtime`` and ``since_clear``, s that it covers (0: not known).
-    """
-
-    uptime: float
-    interfaces: Mapping[str, InterfaceCounters]
-    drops: Mapping[str, int] = field(default_factory=dict)
-    runtime: tuple[NodeRuntime, ...] = ()
-    raw: Mapping[str, str] = field(default_factory=dict)
-    since_clear: float = 0.0
-    causes: tuple[Cause, ...] = ()
-
-
 class Router(Protocol):
-    """A router behind a shell. Every method raises BenchError when the shell's answer is not understood."""
+    """A router behind a shell. Every method raises TestbedError when the shell's answer is not understood."""
 
     def identify(self) -> Mapping[str, str]:
         """Operating system, version, kernel, software version: evidence."""
@@ -103,7 +55,7 @@ class Router(Protocol):
         """What :meth:`configure` changed beyond addresses, neighbours and routes, in words: evidence."""
         ...
 
-    def set_up(self, sides: tuple[Side, ...], frames: Frames) -> None:
+    def set_up(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
         """Ways for *frames* beside those of plain IPv4, after :meth:`configure` and undone with it."""
         ...
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .base import NodeRuntime, Telemetry
+from ..counts.telemetry import NodeRuntime, Telemetry
 
 
 @dataclass(frozen=True, slots=True)

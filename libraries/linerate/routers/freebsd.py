@@ -6,8 +6,9 @@ import ipaddress
 import re
 from collections.abc import Mapping
 
-from ..errors import BenchError
-from .base import InterfaceCounters, Side, Telemetry
+from ..counts.telemetry import InterfaceCounters, Telemetry
+from ..errors import TestbedError
+from .base import Side
 from .freebsd_losses import device_of, freebsd_causes, parse_device, parse_expired, parse_ip
 from .remote import RemoteRouter, checked_side
 from .text import first_line
@@ -27,7 +28,7 @@ class FreeBsd(RemoteRouter):
         facts = {"software": "FreeBSD", "kernel": said["kernel"].strip()}
         words = facts["kernel"].split()
         if len(words) < 3:
-            raise BenchError(f"'uname -a' was not understood: '{first_line(said['kernel']) or 'no output'}'")
+            raise TestbedError(f"'uname -a' was not understood: '{first_line(said['kernel']) or 'no output'}'")
         facts["version"] = words[2]
         # pfSense 2.2 and later write their name here; a plain FreeBSD has no such file
         if said["platform"].strip().lower().startswith("pfsense"):
@@ -47,7 +48,7 @@ class FreeBsd(RemoteRouter):
         )
         before = said["forwarding"].strip()
         if not before.isdigit():
-            raise BenchError(f"'sysctl -n {FORWARDING}' was not understood: '{before}'")
+            raise TestbedError(f"'sysctl -n {FORWARDING}' was not understood: '{before}'")
         if before != "1":
             self._remote.change(("sysctl", f"{FORWARDING}=1"), ("sysctl", f"{FORWARDING}={before}"))
             self._notes.append(f"{FORWARDING} set from {before} to 1 for the test")
@@ -66,7 +67,7 @@ class FreeBsd(RemoteRouter):
         )
         flags = re.search(r"flags=[0-9a-f]+<([^>]*)>", said["interface"])
         if not flags:
-            raise BenchError(f"'ifconfig {name}' was not understood: '{first_line(said['interface'])}'")
+            raise TestbedError(f"'ifconfig {name}' was not understood: '{first_line(said['interface'])}'")
         if "UP" not in flags[1].split(","):
             run.change(("ifconfig", name, "up"), ("ifconfig", name, "down"))
         address = ipaddress.IPv4Interface(side.address)
@@ -108,7 +109,7 @@ class FreeBsd(RemoteRouter):
         interfaces = parse_netstat(said["netstat -ibndW"])
         for name in self._interfaces:
             if name not in interfaces:
-                raise BenchError(f"the router has no interface '{name}'; it has {', '.join(sorted(interfaces))}")
+                raise TestbedError(f"the router has no interface '{name}'; it has {', '.join(sorted(interfaces))}")
         ip = parse_ip(said["netstat -s -p ip"])
         return Telemetry(
             uptime=parse_boottime(said["sysctl -n kern.boottime"], said["date +%s"]),
@@ -143,7 +144,7 @@ def parse_boottime(boottime: str, now: str) -> float:
     """s since boot, from ``kern.boottime`` and the router's own ``date +%s``."""
     boot, clock = re.search(r"sec = (\d+)", boottime), now.strip()
     if not boot or not clock.isdigit():
-        raise BenchError(f"kern.boottime was not understood: '{first_line(boottime) or 'no output'}'")
+        raise TestbedError(f"kern.boottime was not understood: '{first_line(boottime) or 'no output'}'")
     return float(int(clock) - int(boot[1]))
 
 
@@ -155,7 +156,7 @@ def parse_netstat(text: str) -> Mapping[str, InterfaceCounters]:
     lines = text.splitlines()
     titles = lines[0].split() if lines else []
     if titles[:4] != ["Name", "Mtu", "Network", "Address"] or "Ibytes" not in titles:
-        raise BenchError(f"'netstat -ibnd' was not understood: '{first_line(text) or 'no output'}'")
+        raise TestbedError(f"'netstat -ibnd' was not understood: '{first_line(text) or 'no output'}'")
     columns = titles[4:]
     found = {}
     for line in lines[1:]:
@@ -166,7 +167,7 @@ def parse_netstat(text: str) -> Mapping[str, InterfaceCounters]:
         try:
             values = dict(zip(columns, map(int, words[-len(columns) :]), strict=True))
         except ValueError:
-            raise BenchError(f"a row of 'netstat -ibnd' was not understood: '{line.strip()}'") from None
+            raise TestbedError(f"a row of 'netstat -ibnd' was not understood: '{line.strip()}'") from None
         found[words[0].rstrip("*")] = InterfaceCounters(
             rx_packets=values["Ipkts"],
             rx_bytes=values["Ibytes"],

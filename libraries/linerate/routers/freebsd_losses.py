@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .base import InterfaceCounters
-from .causes import Cause, Role, Stage
+from ..counts.causes import Cause, Role, Stage
+from ..counts.telemetry import InterfaceCounters
 
 MISSED = "its card's queue was full: the cores are too slow"
 

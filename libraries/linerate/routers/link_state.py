@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ..errors import BenchError
+from ..errors import TestbedError
 from .base import Shell
 from .remote import LIMIT, Remote, checked_interface
 
@@ -29,7 +29,7 @@ class LinkState:
 def link_states(
     kind: Literal["vpp", "linux", "freebsd"], shell: Shell, interfaces: Sequence[str], sudo: bool = False
 ) -> tuple[LinkState, ...]:
-    """The state of each of *interfaces* of a router of *kind*. Raises BenchError where it cannot be asked."""
+    """The state of each of *interfaces* of a router of *kind*. Raises TestbedError where it cannot be asked."""
     names, remote = [checked_interface(name) for name in interfaces], Remote(shell, LIMIT, sudo)
     if kind == "vpp":
         return parse_hardware(remote.run("vppctl", "show", "hardware-interfaces"), names)
@@ -40,20 +40,20 @@ def link_states(
 
 
 def parse_ip_link(text: str, interface: str) -> LinkState:
-    """``ip link show dev X``. Raises BenchError where it is not understood."""
+    """``ip link show dev X``. Raises TestbedError where it is not understood."""
     flags = re.search(r"<([^>]*)>", text)
     if flags is None:
-        raise BenchError(f"'ip link show dev {interface}' was not understood: '{text.strip()[:80]}'")
+        raise TestbedError(f"'ip link show dev {interface}' was not understood: '{text.strip()[:80]}'")
     words, mac = flags[1].split(","), re.search(rf"link/ether {_MAC}", text)
     up = "UP" in words
     return LinkState(interface, mac[1].lower() if mac else "", up, "NO-CARRIER" not in words if up else None)
 
 
 def parse_ifconfig(text: str, interface: str) -> LinkState:
-    """``ifconfig X`` of FreeBSD. Raises BenchError where it is not understood."""
+    """``ifconfig X`` of FreeBSD. Raises TestbedError where it is not understood."""
     flags = re.search(r"flags=[0-9a-fA-F]+<([^>]*)>", text)
     if flags is None:
-        raise BenchError(f"'ifconfig {interface}' was not understood: '{text.strip()[:80]}'")
+        raise TestbedError(f"'ifconfig {interface}' was not understood: '{text.strip()[:80]}'")
     mac, status = re.search(rf"\bether {_MAC}", text), re.search(r"^\s*status: (.+?)\s*$", text, re.MULTILINE)
     up = "UP" in flags[1].split(",")
     carrier = status[1] == "active" if status and up else None

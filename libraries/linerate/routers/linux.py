@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..errors import BenchError
-from .base import InterfaceCounters, Side, Telemetry
-from .frames import Frames
+from ..counts.telemetry import InterfaceCounters, Telemetry
+from ..errors import TestbedError
+from ..traffic.frame_kinds import FrameKinds
+from .base import Side
 from .linux_frames import LinuxFrames
 from .linux_losses import IP_DROPS, folded, linux_causes, parse_ethtool, parse_link, parse_qdiscs
-from .linux_ways import neighbour, route, sysctl
+from .linux_settings import neighbour, route, sysctl
 from .remote import RemoteRouter, checked_side
 from .text import first_line
 
@@ -24,7 +25,7 @@ class Linux(RemoteRouter):
         facts = {"software": "Linux", "kernel": said["kernel"].strip()}
         words = facts["kernel"].split()
         if len(words) < 3:
-            raise BenchError(f"'uname -a' was not understood: '{first_line(said['kernel']) or 'no output'}'")
+            raise TestbedError(f"'uname -a' was not understood: '{first_line(said['kernel']) or 'no output'}'")
         facts["version"] = words[2]
         if found := re.search(r'^PRETTY_NAME="?([^"\n]*)', said["os"], re.MULTILINE):
             facts["operating system"] = found[1]
@@ -41,7 +42,7 @@ class Linux(RemoteRouter):
             # the kernel takes the larger of 'all' and the interface's own
             sysctl(self._remote, f"net/ipv4/conf/{name}/rp_filter", "0", self._notes)
 
-    def set_up(self, sides: tuple[Side, ...], frames: Frames) -> None:
+    def set_up(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
         """Ways for *frames* as well, after :meth:`configure`; what the kernel lacks modules for is :attr:`lacking`."""
         checked = tuple(map(checked_side, sides))
         self._lacking = LinuxFrames(self._remote, checked, self._notes).set_up(frames)
@@ -58,7 +59,7 @@ class Linux(RemoteRouter):
         )
         flags = re.search(r"<([^>]*)>", said["link"])
         if not flags:
-            raise BenchError(f"'ip link show dev {name}' was not understood: '{first_line(said['link'])}'")
+            raise TestbedError(f"'ip link show dev {name}' was not understood: '{first_line(said['link'])}'")
         if "UP" not in flags[1].split(","):
             run.change(("ip", "link", "set", "dev", name, "up"), ("ip", "link", "set", "dev", name, "down"))
         if not re.search(rf"\binet {re.escape(side.address)} ", said["address"]):
@@ -82,7 +83,7 @@ class Linux(RemoteRouter):
         interfaces = parse_net_dev(said["cat /proc/net/dev"])
         for name in self._interfaces:
             if name not in interfaces:
-                raise BenchError(f"the router has no interface '{name}'; it has {', '.join(sorted(interfaces))}")
+                raise TestbedError(f"the router has no interface '{name}'; it has {', '.join(sorted(interfaces))}")
         ip = {**parse_snmp(said["cat /proc/net/snmp"]), **parse_snmp(said["cat /proc/net/netstat"], "IpExt")}
         drops = {f"ip {name}": count for name, count in ip.items()}
         softnet = said["cat /proc/net/softnet_stat"]
@@ -102,7 +103,7 @@ def parse_uptime(text: str) -> float:
     """``/proc/uptime``: s since boot."""
     found = re.match(r"\s*(\d+\.\d+)\s+\d+\.\d+\s*$", text)
     if not found:
-        raise BenchError(f"/proc/uptime was not understood: '{first_line(text) or 'empty'}'")
+        raise TestbedError(f"/proc/uptime was not understood: '{first_line(text) or 'empty'}'")
     return float(found[1])
 
 
@@ -111,12 +112,12 @@ def parse_net_dev(text: str) -> Mapping[str, InterfaceCounters]:
     found = {}
     lines = text.splitlines()
     if len(lines) < 2 or "face |bytes" not in lines[1]:
-        raise BenchError(f"/proc/net/dev was not understood: '{first_line(text) or 'empty'}'")
+        raise TestbedError(f"/proc/net/dev was not understood: '{first_line(text) or 'empty'}'")
     for line in lines[2:]:
         name, colon, rest = line.rpartition(":")
         fields = rest.split()
         if not colon or len(fields) != 16 or not all(field.isdigit() for field in fields):
-            raise BenchError(f"a row of /proc/net/dev was not understood: '{line.strip()}'")
+            raise TestbedError(f"a row of /proc/net/dev was not understood: '{line.strip()}'")
         n = [int(field) for field in fields]
         found[name.strip()] = InterfaceCounters(
             rx_bytes=n[0],
@@ -150,5 +151,5 @@ def parse_softnet(text: str) -> tuple[tuple[int, ...], ...]:
     except ValueError:
         rows = ()
     if not rows or min(map(len, rows)) < 3:
-        raise BenchError(f"/proc/net/softnet_stat was not understood: '{first_line(text) or 'empty'}'")
+        raise TestbedError(f"/proc/net/softnet_stat was not understood: '{first_line(text) or 'empty'}'")
     return rows

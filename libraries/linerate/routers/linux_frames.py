@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ..errors import BenchError
-from ..profiles import LABEL_STEP
+from ..errors import TestbedError
+from ..traffic.frame_kinds import FrameKind, FrameKinds, Lacking, mapped, mapped_network
+from ..traffic.profiles import LABEL_STEP
 from .base import Side
-from .frames import FrameKind, Frames, Lacking, mapped, mapped_network
-from .linux_ways import neighbour, route, sysctl
+from .linux_settings import neighbour, route, sysctl
 from .remote import Refused, Remote
 
 TABLE = 29700
@@ -38,7 +38,7 @@ class LinuxFrames:
         self._remote, self._sides, self._notes = remote, sides, notes
         self._lacking: dict[frozenset[FrameKind], str] = {}
 
-    def set_up(self, frames: Frames) -> Lacking:
+    def set_up(self, frames: FrameKinds) -> Lacking:
         """Do it as far as the kernel can; returns what it cannot, with the module that it lacks."""
         own = tuple(side.interface for side in self._sides)
         prefixes = self._ipv6(own, frames.prefixes)
@@ -74,10 +74,10 @@ class LinuxFrames:
             )
             return ()
         sysctl(self._remote, key, "1", self._notes)
-        self._ways6(interfaces, prefixes, self._notes)
+        self._routes6(interfaces, prefixes, self._notes)
         return prefixes
 
-    def _ways6(
+    def _routes6(
         self, interfaces: Sequence[str], prefixes: Iterable[str], notes: list[str], table: int | None = None
     ) -> None:
         for name in interfaces:
@@ -89,7 +89,7 @@ class LinuxFrames:
         for prefix in prefixes:
             for side, name in zip(self._sides, interfaces, strict=True):
                 network, peer = mapped_network(prefix, side.network), mapped(prefix, side.peer)
-                self._way("-6", network, peer, side.peer_mac, name, table)
+                self._route_by_neighbour("-6", network, peer, side.peer_mac, name, table)
 
     # -- tags ----------------------------------------------------------------------------------------------------------
 
@@ -110,10 +110,10 @@ class LinuxFrames:
                     return
             for side, name in zip(self._sides, interfaces, strict=True):
                 sysctl(self._remote, f"net/ipv4/conf/{name}/rp_filter", "0", made)
-                self._way("-4", side.network, side.peer, side.peer_mac, name, table)
+                self._route_by_neighbour("-4", side.network, side.peer, side.peer_mac, name, table)
                 self._rule("-4", name, table)
             if prefixes:
-                self._ways6(interfaces, prefixes, made, table)
+                self._routes6(interfaces, prefixes, made, table)
                 for name in interfaces:
                     self._rule("-6", name, table)
 
@@ -166,20 +166,20 @@ class LinuxFrames:
         used = [label for labels in exits for label in dict.fromkeys(labels)]
         both = sorted(label for label in set(used) if used.count(label) > 1)
         if both:
-            raise BenchError(
+            raise TestbedError(
                 f"label {both[0]} is among the words' 'labels' and 'labels_back'{_of_pairs(len(self._sides))}, and a"
-                " router sends each label one way; right would be different ones"
+                " router sends each label one way; expected different ones"
             )
         sysctl(self._remote, limit, str(max(int(said["now"]), 1 + max(used))), self._notes)
         for index, side in enumerate(self._sides):
             sysctl(self._remote, f"net/mpls/conf/{side.interface}/input", "1", self._notes)
             for label in dict.fromkeys(map(str, exits[index])):
-                way = (label, "as", "to", label, "via", "inet", side.peer, "dev", side.interface)
-                self._route(("-f", "mpls"), way)
+                words = (label, "as", "to", label, "via", "inet", side.peer, "dev", side.interface)
+                self._route(("-f", "mpls"), words)
 
-    # -- ways ----------------------------------------------------------------------------------------------------------
+    # -- routes ------------------------------------------------------------------------------------------------
 
-    def _way(self, family: str, network: str, peer: str, mac: str, name: str, table: int | None) -> None:
+    def _route_by_neighbour(self, family: str, network: str, peer: str, mac: str, name: str, table: int | None) -> None:
         """A permanent neighbour, and the route through it; ``onlink``: no address of the interface tells of it."""
         before = self._remote.run("ip", "neigh", "show", peer, "dev", name)
         neighbour(self._remote, peer, mac, name, before)

@@ -7,9 +7,9 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from ..errors import BenchError
+from ..errors import TestbedError
+from ..traffic.frame_kinds import FrameKinds, Lacking
 from .base import Shell, Side
-from .frames import Frames, Lacking
 from .text import first_line, plain
 from .vpp_text import uncover
 
@@ -25,31 +25,31 @@ _MARK = re.compile(r"@@linerate (\d+) (\d+)[ \t]*\r*\n?")
 
 
 def checked_interface(name: str) -> str:
-    """*name*, or BenchError if it cannot be the name of an interface."""
+    """*name*, or TestbedError if it cannot be the name of an interface."""
     if not _INTERFACE.fullmatch(name):
-        raise BenchError(
-            f"{name!r} is not the name of an interface; right would be letters, digits and any of _ . / : @ -,"
+        raise TestbedError(
+            f"{name!r} is not the name of an interface; expected letters, digits and any of _ . / : @ -,"
             " for example 'eth1' or 'TenGigabitEthernet3/0/0'"
         )
     return name
 
 
 def checked_side(side: Side) -> Side:
-    """*side* with its prefix normalised, or BenchError naming the value that is not an address."""
+    """*side* with its prefix normalised, or TestbedError naming the value that is not an address."""
     checked_interface(side.interface)
     if not _MAC.fullmatch(side.peer_mac):
-        raise BenchError(f"{side.peer_mac!r} is not a MAC address; right would be for example '02:00:00:00:01:02'")
+        raise TestbedError(f"{side.peer_mac!r} is not a MAC address; expected for example '02:00:00:00:01:02'")
     try:
         ipaddress.IPv4Address(side.peer)
         ipaddress.IPv4Interface(side.address)
         network = ipaddress.IPv4Network(side.network)
     except ValueError as error:
-        raise BenchError(
-            f"interface {side.interface} cannot be configured: {error}; right would be for example address"
+        raise TestbedError(
+            f"interface {side.interface} cannot be configured: {error}; expected for example address"
             " 100.65.1.1/24, peer 100.65.1.2 and network 16.0.0.0/8"
         ) from None
     if "/" not in side.address:
-        raise BenchError(f"the address {side.address} of {side.interface} needs a prefix length, as in 100.65.1.1/24")
+        raise TestbedError(f"the address {side.address} of {side.interface} needs a prefix length, as in 100.65.1.1/24")
     return Side(side.interface, side.address, side.peer, side.peer_mac.lower(), str(network))
 
 
@@ -68,7 +68,7 @@ class Remote:
         return shlex.join(words)
 
     def run(self, *argv: str) -> str:
-        """Run one command. Returns its plain output. Raises BenchError when its status is not 0."""
+        """Run one command. Returns its plain output. Raises TestbedError when its status is not 0."""
         command = self.line(argv)
         result = self._shell(command, self._limit)
         if result.status != 0:
@@ -78,7 +78,7 @@ class Remote:
     def gather(self, commands: Mapping[str, tuple[str, ...]], optional: Collection[str] = ()) -> dict[str, str]:
         """Run all *commands* in one exchange. Returns the plain output of each by its name.
 
-        Those named in *optional* may fail and give ``""``; another's failure is a BenchError. ``sh -c`` makes this
+        Those named in *optional* may fail and give ``""``; another's failure is a TestbedError. ``sh -c`` makes this
         independent of the login shell (csh on FreeBSD).
         """
         lines = [self.line(argv) for argv in commands.values()]
@@ -94,7 +94,7 @@ class Remote:
             found[name] = text if status == 0 else ""
         if len(found) != len(commands):
             missing = lines[len(found)]
-            raise BenchError(
+            raise TestbedError(
                 f"the router's shell did not answer '{missing}'"
                 f" ({first_line(result.stderr) or first_line(result.stdout) or 'no output'}); it must be a POSIX system"
                 " whose login runs commands given over SSH, without a menu"
@@ -114,7 +114,7 @@ class Remote:
             run(self.line(argv))
         except Refused:
             raise
-        except BenchError:
+        except TestbedError:
             # the link failed: whether the command was carried out is unknown, so it is undone too
             self._undo.append(step)
             raise
@@ -135,20 +135,20 @@ class Remote:
         return said
 
     def restore(self) -> None:
-        """Undo every change, last first, all of them even if some fail; then BenchError naming those that failed."""
+        """Undo every change, last first, all of them even if some fail; then TestbedError naming those that failed."""
         failed: dict[str, list[str]] = {}
         while self._undo:
             command, run = self._undo.pop()
             try:
                 run(command)
-            except BenchError as error:
+            except TestbedError as error:
                 why = error.why if isinstance(error, Refused) else str(error)
                 if _GONE.search(why):
                     continue
                 failed.setdefault(why, []).append(f"'{command}'")
         if failed:
             told = "; ".join(f"{', '.join(commands)} ({why})" for why, commands in failed.items())
-            raise BenchError(f"the router's former configuration could not be restored in full: {told}")
+            raise TestbedError(f"the router's former configuration could not be restored in full: {told}")
 
     def forget(self) -> None:
         """There is nothing to undo any more."""
@@ -162,7 +162,7 @@ _GONE = re.compile(
 """What is said where that which is to be taken away is not there: it went with a link, or somebody took it."""
 
 
-class Refused(BenchError):
+class Refused(TestbedError):
     """The router answered that it did not carry out a command. ``why``: without naming the command."""
 
     def __init__(self, message: str, why: str) -> None:
@@ -205,9 +205,9 @@ class RemoteRouter:
         """What configuring changed beyond addresses, neighbours and routes (forwarding, packet filter): evidence."""
         return tuple(self._notes)
 
-    def set_up(self, sides: tuple[Side, ...], frames: Frames) -> None:
-        """Raises BenchError: only where a subclass knows how is a router set up for *frames* beside plain IPv4."""
-        raise BenchError(
+    def set_up(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
+        """Raises TestbedError: only where a subclass knows how is a router set up for *frames* beside plain IPv4."""
+        raise TestbedError(
             "the testbed file says 'set_up', and this router's software cannot be set up from here for IPv6, tags or"
             " labels, only Linux can; set it up by hand and take the key away"
         )
@@ -218,7 +218,7 @@ class RemoteRouter:
         return self._lacking
 
     def restore(self) -> None:
-        """Undo what was configured, last first. Harmless when repeated. Raises BenchError naming what could not be."""
+        """Undo what was configured, last first. Harmless when repeated. Raises TestbedError naming what could not be."""
         self._notes.clear()
         self._lacking = {}
         self._remote.restore()

@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..errors import BenchError
-from .base import Side, Telemetry
-from .causes import failed_to_leave
+from ..counts.causes import failed_to_leave
+from ..counts.telemetry import Telemetry
+from ..errors import TestbedError
+from .base import Side
 from .remote import RemoteRouter, checked_side
 from .vpp_losses import vpp_causes
 from .vpp_text import (
@@ -63,7 +64,9 @@ class Vpp(RemoteRouter):
         up, addresses = parse_addresses(said["addresses"])
         name = side.interface
         if name not in up:
-            raise BenchError(f"VPP has no interface '{name}'; it has {', '.join(sorted(up))}. Mend the platform's file")
+            raise TestbedError(
+                f"VPP has no interface '{name}'; it has {', '.join(sorted(up))}. Fix the platform's file"
+            )
         if not up[name]:
             self._change("set interface state", (name, "up"), "set interface state", (name, "down"))
         if (name, side.address) not in addresses:
@@ -100,7 +103,7 @@ class Vpp(RemoteRouter):
         interfaces = parse_interfaces(said["vppctl show interface"])
         for name in self._interfaces:
             if name not in interfaces:
-                raise BenchError(f"VPP has no interface '{name}'; it has {', '.join(sorted(interfaces))}")
+                raise TestbedError(f"VPP has no interface '{name}'; it has {', '.join(sorted(interfaces))}")
         blocks = parse_runtime(said["vppctl show runtime"])
         errors = parse_errors(said["vppctl show errors"])
         causes = vpp_causes(parse_interface_rows(said["vppctl show interface"]), errors)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
-from .causes import Cause, Role, Stage
+from ..counts.causes import Cause, Role, Stage
 
 MISSED = "its card's queue was full: the cores are too slow"
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ..errors import BenchError
-from .base import InterfaceCounters, NodeRuntime
+from ..counts.telemetry import InterfaceCounters, NodeRuntime
+from ..errors import TestbedError
 from .text import first_line, plain
 
 INFORMATION = frozenset({"timed out block", "total received block"})
@@ -54,7 +54,7 @@ def uncover(text: str) -> str:
     """*text* of a one-shot ``vppctl`` without line-end noise, escapes, and a banner or prompt glued before it."""
     text = _CLOSED.sub("", plain(text))
     if "-- more --" in text:
-        raise BenchError("vppctl answered through its pager; run it without a terminal or 'set terminal pager off'")
+        raise TestbedError("vppctl answered through its pager; run it without a terminal or 'set terminal pager off'")
     banner = _BANNER_END.search(text)
     if banner:
         # whatever the configured prompt is, it ends in '# '
@@ -63,7 +63,7 @@ def uncover(text: str) -> str:
 
 
 def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
-    """``show runtime``. Raises BenchError on anything else (also ``show runtime max`` and ``time``)."""
+    """``show runtime``. Raises TestbedError on anything else (also ``show runtime max`` and ``time``)."""
     blocks: list[ThreadRuntime] = []
     thread, lcore, columns = "vpp_main", None, -1
     for line in uncover(text).splitlines():
@@ -77,7 +77,7 @@ def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
             blocks[-1] = replace(blocks[-1], rate_in=rates[0], rate_out=rates[1], rate_drop=rates[2])
         elif line.lstrip().startswith("Name ") and blocks:
             if not re.search(r" (Packet-)?Clocks +Vectors/Call", line) or " Calls " not in line:
-                raise BenchError(f"'show runtime' has columns this reader does not know: '{first_line(line)}'")
+                raise TestbedError(f"'show runtime' has columns this reader does not know: '{first_line(line)}'")
             # the titles are centred in 16 characters, the six before 'Calls' belong to its column
             columns = line.index("Calls") - 6
         elif columns >= 0 and line.strip() and line.strip().strip("-"):
@@ -85,7 +85,7 @@ def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
         elif line.strip() and not blocks:
             break
     if not blocks:
-        raise BenchError(f"'vppctl show runtime' was not understood: '{first_line(uncover(text)) or 'no output'}'")
+        raise TestbedError(f"'vppctl show runtime' was not understood: '{first_line(uncover(text)) or 'no output'}'")
     return tuple(blocks)
 
 
@@ -95,7 +95,7 @@ def _node(line: str, thread: str, start: int) -> NodeRuntime:
         calls, vectors, suspends = (int(field) for field in fields[:3])
         clocks, per_call = float(fields[3]), float(fields[4])
     except (ValueError, IndexError):
-        raise BenchError(f"a row of 'show runtime' was not understood: '{line.strip()}'") from None
+        raise TestbedError(f"a row of 'show runtime' was not understood: '{line.strip()}'") from None
     state = line[start - 12 : start].strip().strip('"')
     return NodeRuntime(thread, line[: start - 12].strip(), state, calls, vectors, suspends, clocks, per_call)
 
@@ -111,7 +111,7 @@ def parse_interface_rows(text: str) -> Mapping[str, Mapping[str, int]]:
     lines = text.splitlines()
     head = next((line for line in lines if " Idx " in line and " Counter " in line), None)
     if head is None:
-        raise BenchError(f"'vppctl show interface' was not understood: '{first_line(text) or 'no output'}'")
+        raise TestbedError(f"'vppctl show interface' was not understood: '{first_line(text) or 'no output'}'")
     name_end, counter_start = head.index("Idx") - 1, head.index("Counter") - 5
     raw: dict[str, dict[str, int]] = {}
     current: dict[str, int] | None = None
@@ -124,7 +124,7 @@ def parse_interface_rows(text: str) -> Mapping[str, Mapping[str, int]]:
             continue
         found = _COUNTER.fullmatch(rest)
         if not found or current is None:
-            raise BenchError(f"a row of 'show interface' was not understood: '{line.strip()}'")
+            raise TestbedError(f"a row of 'show interface' was not understood: '{line.strip()}'")
         current[found["name"].strip()] = int(found["count"])
     return raw
 
@@ -151,14 +151,14 @@ def parse_errors(text: str) -> Mapping[str, int]:
     lines = text.splitlines()
     head = next((at for at, line in enumerate(lines) if line.split()[:3] == ["Count", "Node", "Reason"]), None)
     if head is None:
-        raise BenchError(f"'vppctl show errors' was not understood: '{first_line(text) or 'no output'}'")
+        raise TestbedError(f"'vppctl show errors' was not understood: '{first_line(text) or 'no output'}'")
     found: dict[str, int] = {}
     for line in lines[head + 1 :]:
         if not line.strip():
             continue
         count = _COUNT.match(line)
         if not count:
-            raise BenchError(f"a row of 'show errors' was not understood: '{line.strip()}'")
+            raise TestbedError(f"a row of 'show errors' was not understood: '{line.strip()}'")
         node, reason, severity = _error(line[count.end() :])
         answered = node in ("ip4-icmp-error", "ip6-icmp-error")
         if (severity in ("error", "") or answered) and reason not in INFORMATION:
@@ -173,7 +173,7 @@ def _error(rest: str) -> tuple[str, str, str]:
         return rest[:35].strip(), rest[35:70].strip(), rest[70:].split()[0] if rest[70:].strip() else ""
     found = _ERROR_ROW.fullmatch(rest.strip())
     if not found:
-        raise BenchError(f"a row of 'show errors' was not understood: '{rest.strip()}'")
+        raise TestbedError(f"a row of 'show errors' was not understood: '{rest.strip()}'")
     return found["node"], found["reason"], found["severity"] or ""
 
 
@@ -181,7 +181,7 @@ def parse_clock(text: str) -> float:
     """``show clock``: s since VPP started."""
     found = _CLOCK.search(uncover(text))
     if not found:
-        raise BenchError(f"'vppctl show clock' was not understood: '{first_line(uncover(text)) or 'no output'}'")
+        raise TestbedError(f"'vppctl show clock' was not understood: '{first_line(uncover(text)) or 'no output'}'")
     return float(found["seconds"])
 
 
@@ -197,7 +197,7 @@ def parse_addresses(text: str) -> tuple[Mapping[str, bool], frozenset[tuple[str,
         elif (found := re.match(r"\s+L3 (\S+)", line)) and name:
             addresses.add((name, found[1]))
     if not up:
-        raise BenchError(f"'vppctl show interface address' was not understood: '{first_line(uncover(text))}'")
+        raise TestbedError(f"'vppctl show interface address' was not understood: '{first_line(uncover(text))}'")
     return up, frozenset(addresses)
 
 
@@ -215,5 +215,5 @@ def parse_version(text: str) -> str:
     """``show version``: the version, as ``v26.10-rc0~374-gb575ec2c56d``."""
     found = re.search(r"\bvpp (v?\S+)", uncover(text))
     if not found:
-        raise BenchError(f"'vppctl show version' was not understood: '{first_line(uncover(text)) or 'no output'}'")
+        raise TestbedError(f"'vppctl show version' was not understood: '{first_line(uncover(text)) or 'no output'}'")
     return found[1]

@@ -7,7 +7,7 @@ SciPy computes; it is imported on first use, because it takes about a second and
 from .comparison import Comparison, Method, compare
 from .intervals import (
     Interval,
-    Way,
+    IntervalMethod,
     bootstrap_interval,
     interval,
     mean_interval,
@@ -20,10 +20,10 @@ __all__ = [
     "VITALS_HEAD",
     "Comparison",
     "Interval",
+    "IntervalMethod",
     "Method",
     "Moments",
     "Summary",
-    "Way",
     "bootstrap_interval",
     "compare",
     "interval",

@@ -22,7 +22,7 @@ SMALL = 20
 """Below so many measurements a bootstrap interval is markedly narrower than it claims to be."""
 
 
-class Way(Enum):
+class IntervalMethod(Enum):
     """How an interval was found."""
 
     STUDENT_T = "Student's t"
@@ -46,7 +46,7 @@ class Interval:
     low: float | None
     high: float | None
     confidence: float
-    way: Way
+    method: IntervalMethod
     words: str
 
     @property
@@ -75,7 +75,7 @@ def mean_interval(sample: Sequence[float], confidence: float = 0.95) -> Interval
         return plain or _unknown(summary.mean, confidence)
     half = t_value(confidence, summary.n - 1) * summary.stddev / math.sqrt(summary.n)
     words = f"Student's t with {summary.n - 1} degrees of freedom"
-    return Interval(summary.mean, summary.mean - half, summary.mean + half, confidence, Way.STUDENT_T, words)
+    return Interval(summary.mean, summary.mean - half, summary.mean + half, confidence, IntervalMethod.STUDENT_T, words)
 
 
 def bootstrap_interval(
@@ -99,7 +99,7 @@ def bootstrap_interval(
     import numpy as np
     from scipy import stats
 
-    for way in (Way.BCA, Way.PERCENTILE):
+    for way in (IntervalMethod.BCA, IntervalMethod.PERCENTILE):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # BCa that is not defined warns, and gives no number: seen below
             found = stats.bootstrap(
@@ -109,7 +109,7 @@ def bootstrap_interval(
                 n_resamples=RESAMPLES,
                 batch=max(1, _AT_ONCE // len(values)),
                 confidence_level=confidence,
-                method="BCa" if way is Way.BCA else "percentile",
+                method="BCa" if way is IntervalMethod.BCA else "percentile",
                 rng=np.random.default_rng(seed),
             ).confidence_interval
         low, high = float(found.low), float(found.high)
@@ -120,7 +120,7 @@ def bootstrap_interval(
             "the statistic is no finite number for some resamples; it needs to be one for any such sample."
         )
     words = f"{way.value}, {RESAMPLES} resamples, seed {seed}"
-    if way is Way.PERCENTILE:
+    if way is IntervalMethod.PERCENTILE:
         words += "; BCa is not defined for this sample"
     if len(values) < SMALL:
         words += f"; from {len(values)} measurements it is narrower than {confidence_text(confidence)} calls for"
@@ -155,7 +155,7 @@ def interval(sample: Sequence[float], confidence: float = 0.95, seed: int = 0) -
     """
     values = checked(sample)
     student = mean_interval(values, confidence)
-    if student.way is not Way.STUDENT_T:
+    if student.method is not IntervalMethod.STUDENT_T:
         return student
     p = normality(values)
     if p is None:
@@ -171,7 +171,10 @@ def interval(sample: Sequence[float], confidence: float = 0.95, seed: int = 0) -
 
 
 def proportion_interval(
-    k: int, n: int, confidence: float = 0.95, way: Literal[Way.WILSON, Way.CLOPPER_PEARSON] = Way.WILSON
+    k: int,
+    n: int,
+    confidence: float = 0.95,
+    method: Literal[IntervalMethod.WILSON, IntervalMethod.CLOPPER_PEARSON] = IntervalMethod.WILSON,
 ) -> Interval:
     """The interval of a probability, as a fraction, from *k* successes in *n* independent trials.
 
@@ -183,11 +186,11 @@ def proportion_interval(
         raise ValueError(f"{k} successes of {n} trials cannot be: there is at least one trial, and 0 ≤ k ≤ n.")
     from scipy import stats
 
-    method: Literal["wilson", "exact"] = "wilson" if way is Way.WILSON else "exact"
-    found = stats.binomtest(k, n).proportion_ci(confidence_level=confidence, method=method)
+    name: Literal["wilson", "exact"] = "wilson" if method is IntervalMethod.WILSON else "exact"
+    found = stats.binomtest(k, n).proportion_ci(confidence_level=confidence, method=name)
     # rounding leaves Wilson's bound a hair beside 0 or 1 where none, or all, succeeded
     low, high = min(float(found.low), k / n), max(float(found.high), k / n)
-    return Interval(k / n, low, high, confidence, way, f"{way.value} of {k} successes in {n} trials")
+    return Interval(k / n, low, high, confidence, method, f"{method.value} of {k} successes in {n} trials")
 
 
 def t_value(confidence: float, freedom: float) -> float:
@@ -204,12 +207,14 @@ def _without_spread(values: list[float], estimate: float, confidence: float) -> 
     if min(values) < max(values):
         return None
     words = f"all {len(values)} measurements are equal: they show no spread, which is no proof that there is none"
-    return Interval(estimate, estimate, estimate, confidence, Way.CONSTANT, words)
+    return Interval(estimate, estimate, estimate, confidence, IntervalMethod.CONSTANT, words)
 
 
 def _unknown(estimate: float, confidence: float) -> Interval:
-    return Interval(estimate, None, None, confidence, Way.NONE, "one measurement says nothing of its own spread")
+    return Interval(
+        estimate, None, None, confidence, IntervalMethod.NONE, "one measurement says nothing of its own spread"
+    )
 
 
 def _with_words(found: Interval, words: str) -> Interval:
-    return Interval(found.estimate, found.low, found.high, found.confidence, found.way, words)
+    return Interval(found.estimate, found.low, found.high, found.confidence, found.method, words)

@@ -1,1 +1,1 @@
-"""Who is cabled to whom: testbed files, and the processes of the benches that Linerate starts itself."""
+"""Who is cabled to whom: testbed files, and the processes of the testbeds that Linerate starts itself."""

@@ -1,12 +1,12 @@
-"""What is known of an open bench: where its generator and router answer, and how they are cabled."""
+"""What is known of an open testbed: where its generator and router answer, and how they are cabled."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..login import Login
 from ..routers.base import Side
+from ..system.ssh import Login
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,9 @@ class GeneratorEndpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class RouterEndpoint:
-    """The router's SSH server. Either ``key_path`` or ``password_from``, the environment variable of the password."""
+class RouterEndpoint(Login):
+    """The router's SSH server. ``sudo``: the user is not root and asks for its rights with ``sudo``."""
 
-    host: str
-    port: int
-    user: str
-    key_path: Path | None
-    known_hosts_path: Path
-    password_from: str | None = None
     sudo: bool = False
 
 
@@ -46,14 +40,14 @@ NO_ROUTER = RouterEndpoint("", 0, "", None, Path())
 
 
 @dataclass(frozen=True, slots=True)
-class BenchFacts:
-    """An open bench.
+class TestbedFacts:
+    """An open testbed.
 
     ``sides``: one for each of the generator's ports, in their order; a ``peer_mac`` of "" is to be taken from the
     generator's port once that is known.
-    ``link_bps``: bit/s of each port. ``clock_speed``: seconds of the bench's clock per second of the wall.
+    ``link_bps``: bit/s of each port. ``clock_speed``: seconds of the testbed's clock per second of the wall.
     ``simulated``: no real frames, everything measured is to be marked so. ``label``: for reports, one line.
-    ``runtime``: the folder of this run's keys and logs, gone when the bench is closed; None where nothing was started.
+    ``runtime``: the folder of this run's keys and logs, gone when the testbed is closed; None where nothing was started.
     """
 
     generator: GeneratorEndpoint
@@ -65,4 +59,4 @@ class BenchFacts:
     simulated: bool = False
     runtime: Path | None = None
     control: tuple[int, str] | None = None
-    """TCP port and token of the simulated bench's control socket; None on every other bench."""
+    """TCP port and token of the simulated testbed's control socket; None on every other testbed."""

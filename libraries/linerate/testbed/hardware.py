@@ -1,4 +1,4 @@
-"""A bench of hardware: there already, but for a TRex server where its file says that one is to be started."""
+"""A testbed of hardware: there already, but for a TRex server where its file says that one is to be started."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import ConfigError
-from ..generators.trex.folders import interactive
-from ..login import Login
+from ..generators.trex.client_folders import interactive
 from ..platforms import Platform
 from ..routers.base import Side
-from .facts import BenchFacts, GeneratorEndpoint, RouterEndpoint
+from ..system.ssh import Login
+from .facts import GeneratorEndpoint, RouterEndpoint, TestbedFacts
+from .keeper_plan import Facts, KeeperPlan
 from .leases import Lease
-from .plan import Facts, Plan
 from .settings import GeneratorSettings, HardwareSettings, SideSettings
 from .trex.config_file import PortInfo, TrexConfig
 from .trex.server import Order
@@ -23,14 +23,14 @@ UNUSED = "02:00:00:00:00:00"
 """A locally administered MAC address that nothing here has."""
 
 
-def hardware_facts(testbed: HardwareSettings, platform: Platform, software: str) -> BenchFacts:
-    """A bench that is there already: facts from its file."""
+def hardware_facts(testbed: HardwareSettings, platform: Platform, software: str) -> TestbedFacts:
+    """A testbed that is there already: facts from its file."""
     generator, router = testbed.generator, testbed.router
     sides = tuple(
         Side(interface, side.address, side.peer, side.peer_mac or "", side.network)
         for interface, side in zip(platform.software[software].interfaces, testbed.cabled_sides, strict=False)
     )
-    return BenchFacts(
+    return TestbedFacts(
         generator=GeneratorEndpoint(
             generator.address,
             generator.sync_port,
@@ -56,19 +56,19 @@ def hardware_facts(testbed: HardwareSettings, platform: Platform, software: str)
     )
 
 
-class HardwareBench:
-    """A bench that is there but for its TRex server, which is started. Raises BenchError, ConfigError."""
+class HardwareBlueprint:
+    """A testbed that is there but for its TRex server, which is started. Raises TestbedError, ConfigError."""
 
     def __init__(self, settings: HardwareSettings, platform: Platform, software: str, lease: Lease) -> None:
         self._generator, self._sides, self._lease = settings.generator, settings.cabled_sides, lease
         self._facts = replace(hardware_facts(settings, platform, software), runtime=lease.folder)
 
-    def plan(self) -> Plan:
+    def plan(self) -> KeeperPlan:
         """One process: what holds the server, here or over SSH."""
         process = order(self._generator, self._sides).process(self._lease.folder)
-        return Plan(lease=str(self._lease.path), processes=(process,), folders=self._lease.folders)
+        return KeeperPlan(lease=str(self._lease.path), processes=(process,), folders=self._lease.folders)
 
-    def facts(self, ready: Facts) -> BenchFacts:
+    def facts(self, ready: Facts) -> TestbedFacts:
         """From the testbed's file; with the client of the installation here, if the server is started here."""
         generator = self._facts.generator
         here = self._generator.start is not None and self._generator.start.host == "local"
@@ -81,7 +81,7 @@ def order(generator: GeneratorSettings, sides: tuple[SideSettings, ...]) -> Orde
     """What to start, as the testbed's file says. Raises ConfigError."""
     start = generator.start
     if start is None or generator.trex_home is None:
-        raise ConfigError("nothing is to be started; right would be 'start' and 'trex_home' for the generator")
+        raise ConfigError("nothing is to be started; expected 'start' and 'trex_home' for the generator")
     prefix = start.prefix or (f"linerate-{generator.sync_port}" if start.on_kernel else "")
     config = TrexConfig(
         interfaces=start.interfaces,

@@ -1,10 +1,10 @@
-"""The keeper: one process that owns everything a bench starts, and outlives whoever asked for it by seconds only.
+"""The keeper: one process that owns everything a testbed starts, and outlives whoever asked for it by seconds only.
 
-``python -m linerate.testbed.keeper`` reads one :class:`~linerate.testbed.plan.Plan` as a JSON line on standard
+``python -m linerate.testbed.keeper`` reads one :class:`~linerate.testbed.keeper_plan.KeeperPlan` as a JSON line on standard
 input, sets it up, and answers one JSON line: ``{"ready": true, "processes": {name: facts}}``, or
 ``{"error": "sentence"}`` once everything is taken down again. Then it watches: ``{"died": name, "status": n,
 "tail": …, "again": s}`` for a process that ended, and where that one had asked for it (s is not null), ``{"again":
-name}`` once it was started again. ``{"stop": true}`` takes the bench down and is answered with
+name}`` once it was started again. ``{"stop": true}`` takes the testbed down and is answered with
 ``{"stopped": true, "failures": […]}``. The end of standard input (the owner is gone) and SIGTERM do the same. SIGINT
 and SIGHUP are not for it.
 """
@@ -27,9 +27,10 @@ from typing import Any
 
 import psutil
 
+from ..system.identity import identify
 from .keeper_child import Child, Failed
-from .leases import MARK, Lease, end_all, identify, remove_folder, run_command
-from .plan import Plan
+from .keeper_plan import KeeperPlan
+from .leases import MARK, Lease, end_all, remove_folder, run_command
 
 ORDERLY = 1.5
 """Seconds that all processes together have to end by themselves, before they are made to."""
@@ -41,7 +42,7 @@ _SET_CHILD_SUBREAPER = 36
 
 
 class _Stop(Exception):
-    """The owner wants the bench taken down, or is gone."""
+    """The owner wants the testbed taken down, or is gone."""
 
 
 class _Inbox:
@@ -98,7 +99,7 @@ class _Inbox:
 class Keeper:
     """Sets a plan up, watches it, takes it down."""
 
-    def __init__(self, plan: Plan, inbox: _Inbox) -> None:
+    def __init__(self, plan: KeeperPlan, inbox: _Inbox) -> None:
         self._plan = plan
         self._inbox = inbox
         self._children: list[Child] = []
@@ -240,11 +241,11 @@ def _quote(tail: str) -> str:
 
 
 def main() -> int:
-    """Keep one bench; 0 when it was taken down, 1 when it could not be set up."""
+    """Keep one testbed; 0 when it was taken down, 1 when it could not be set up."""
     inbox = _Inbox()
     _adopt()
     try:
-        keeper = Keeper(Plan.from_json(inbox.line()), inbox)
+        keeper = Keeper(KeeperPlan.from_json(inbox.line()), inbox)
     except _Stop:
         return 0
     except (ValueError, KeyError, TypeError) as error:
@@ -259,7 +260,7 @@ def main() -> int:
     except Failed as error:
         answer = {"error": str(error)}
     except Exception as error:
-        answer = {"error": f"the keeper of the bench failed: {type(error).__name__}: {error}"}
+        answer = {"error": f"the keeper of the testbed failed: {type(error).__name__}: {error}"}
     finally:
         failures = keeper.take_down()
     say({**answer, "failures": failures})

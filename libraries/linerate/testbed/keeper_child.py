@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .plan import ProcessPlan, resolve
+from .keeper_plan import ProcessPlan, resolve
 
 TAIL = 600
 """Characters of a log that an error quotes."""
@@ -31,7 +31,7 @@ _WORD = re.compile(r"[A-Za-z]{3}")
 
 
 class Failed(Exception):
-    """The bench cannot be set up: one sentence."""
+    """The testbed cannot be set up: one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Again:
 
 
 class Child:
-    """One process of the bench."""
+    """One process of the testbed."""
 
     def __init__(self, plan: ProcessPlan, facts: Mapping[str, Mapping[str, Any]]) -> None:
         self.plan = plan

@@ -15,17 +15,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import BenchError
+from ..errors import TestbedError
+from .keeper_plan import Facts, KeeperPlan
 from .leases import COMMAND_LIMIT, release
-from .plan import Facts, Plan
 
 CLOSE_LIMIT = 5.0
-"""Seconds that a keeper has to take its bench down, before what its teardown commands may need."""
+"""Seconds that a keeper has to take its testbed down, before what its teardown commands may need."""
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A process of the bench that ended by itself. ``status`` as of subprocess (negative: by that signal).
+    """A process of the testbed that ended by itself. ``status`` as of subprocess (negative: by that signal).
 
     ``again``: it was started again since; ``returning``: it is about to be.
     """
@@ -39,16 +39,16 @@ class Death:
     def __str__(self) -> str:
         how = f"signal {-self.status}" if self.status < 0 else f"status {self.status}"
         return (
-            f"the bench's process '{self.name}' ended with {how}"
+            f"the testbed's process '{self.name}' ended with {how}"
             + (f"; its log ends: {self.tail}" if self.tail else "")
             + ("; it was started again" if self.again else "")
         )
 
 
 class KeeperClient:
-    """A running keeper. Make one with :meth:`start`; :meth:`close` it, or be killed: both end the bench."""
+    """A running keeper. Make one with :meth:`start`; :meth:`close` it, or be killed: both end the testbed."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: KeeperPlan) -> None:
         self._plan = plan
         self._deaths: list[Death] = []
         self._answers: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
@@ -72,17 +72,17 @@ class KeeperClient:
         self._reader.start()
 
     @classmethod
-    def start(cls, plan: Plan) -> KeeperClient:
-        """Set *plan* up. Raises BenchError, with everything taken down again, where that fails."""
+    def start(cls, plan: KeeperPlan) -> KeeperClient:
+        """Set *plan* up. Raises TestbedError, with everything taken down again, where that fails."""
         limit = 10.0 + sum(process.limit for process in plan.processes) + COMMAND_LIMIT * len(plan.setup)
         client = cls(plan)
         try:
             client._send(plan.to_json())
             answer = client._answer(limit)
             if answer is None:
-                raise BenchError(f"the keeper of the bench did not answer{client._said()}")
+                raise TestbedError(f"the keeper of the testbed did not answer{client._said()}")
             if "error" in answer:
-                raise BenchError(str(answer["error"]))
+                raise TestbedError(str(answer["error"]))
             client.facts = answer["processes"]
         except BaseException:
             client.close()
@@ -111,7 +111,7 @@ class KeeperClient:
             self._deaths = [death for death in self._deaths if not death.again]
 
     def close(self) -> None:
-        """Take the bench down and wait for it; harmless when repeated."""
+        """Take the testbed down and wait for it; harmless when repeated."""
         with self._lock:
             if self._closed:
                 return

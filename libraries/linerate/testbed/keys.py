@@ -1,4 +1,4 @@
-"""SSH keys of one run: made fresh, kept in the bench's private folder, gone with it."""
+"""SSH keys of one run: made fresh, kept in the testbed's private folder, gone with it."""
 
 from __future__ import annotations
 

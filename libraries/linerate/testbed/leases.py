@@ -1,4 +1,4 @@
-"""Leases: a bench writes down what it holds, so that the next start can clear up after one that was killed.
+"""Leases: a testbed writes down what it holds, so that the next start can clear up after one that was killed.
 
 A lease is a JSON file in :func:`runtime_folder` that names the process in charge, the processes it started, and the
 namespaces and folders it made. It is written before anything is made and removed after everything is gone. A process
@@ -15,9 +15,7 @@ import os
 import re
 import secrets
 import shutil
-import stat
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -26,7 +24,8 @@ from typing import Any
 
 import psutil
 
-from ..errors import BenchError
+from ..errors import TestbedError
+from ..system.identity import Identity, identify, runtime_folder
 
 COMMAND_LIMIT = 10.0
 """Seconds that one teardown command may take."""
@@ -35,7 +34,7 @@ LOCK_LIMIT = 60.0
 """Seconds to wait for another process that clears up."""
 
 MARK = "LINERATE_BENCH"
-"""Environment variable that every process of a bench inherits: the path of its lease."""
+"""Environment variable that every process of a testbed inherits: the path of its lease."""
 
 _SUFFIX = ".lease"
 _SAFE = (
@@ -45,26 +44,8 @@ _SAFE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """A process: ``start`` tells it from a later one with the same ``pid``; ``where`` is the boot and PID namespace."""
-
-    pid: int
-    start: str
-    where: str
-
-    @property
-    def alive(self) -> bool:
-        """Whether this very process still runs. One of another PID namespace cannot be seen and counts as alive."""
-        boot, _, space = self.where.partition(" ")
-        here_boot, _, here_space = _where().partition(" ")
-        if boot != here_boot:
-            return False
-        return space != here_space or _start(self.pid) == self.start
-
-
-@dataclass(frozen=True, slots=True)
 class Lease:
-    """What one bench holds. ``holder`` is the process that will give it back."""
+    """What one testbed holds. ``holder`` is the process that will give it back."""
 
     path: Path
     holder: Identity
@@ -83,7 +64,7 @@ class Lease:
 
     @property
     def folder(self) -> Path:
-        """The bench's own folder: keys, logs."""
+        """The testbed's own folder: keys, logs."""
         return self.path.with_suffix("")
 
     @classmethod
@@ -99,28 +80,8 @@ class Lease:
         )
 
 
-def identify(pid: int) -> Identity:
-    """The process *pid* of now. Raises ProcessLookupError where there is none."""
-    start = _start(pid)
-    if start is None:
-        raise ProcessLookupError(pid)
-    return Identity(pid, start, _where())
-
-
-def runtime_folder() -> Path:
-    """``$XDG_RUNTIME_DIR/linerate``, else ``/tmp/linerate-<uid>``; made with mode 0700 where missing.
-
-    Raises BenchError where something else than a folder of this user is in that place.
-    """
-    given = os.environ.get("XDG_RUNTIME_DIR", "")
-    # under sudo the variable may still name the folder of the user who called it
-    if given and Path(given).is_absolute() and Path(given).is_dir() and Path(given).stat().st_uid == os.getuid():
-        return _own(Path(given) / "linerate")
-    return _own(Path("/tmp") / f"linerate-{os.getuid()}")  # noqa: S108  (verified by _own)
-
-
 def reserve(runtime: Path | None = None) -> Lease:
-    """A lease on a bench that is yet to be made, held by this process, with its empty folder (0700)."""
+    """A lease on a testbed that is yet to be made, held by this process, with its empty folder (0700)."""
     runtime = runtime or runtime_folder()
     with _locked(runtime):
         path = runtime / (secrets.token_hex(3) + _SUFFIX)
@@ -134,9 +95,9 @@ def reserve(runtime: Path | None = None) -> Lease:
 
 
 def clear_stale(runtime: Path | None = None) -> list[str]:
-    """Give back what benches hold whose keeper is gone; returns a sentence for each thing done.
+    """Give back what testbeds hold whose keeper is gone; returns a sentence for each thing done.
 
-    Two that do this at the same time take turns. Raises BenchError where the runtime folder is not ours.
+    Two that do this at the same time take turns. Raises TestbedError where the runtime folder is not ours.
     """
     runtime = runtime or runtime_folder()
     done: list[str] = []
@@ -174,10 +135,12 @@ def _clear(lease: Lease, runtime: Path) -> list[str]:
     done = []
     for process in lease.processes:
         if process.alive and kill_tree(process.pid):
-            done.append(f"ended process {process.pid}, left by a bench that was killed")
+            done.append(f"ended process {process.pid}, left by a testbed that was killed")
     # what those had started themselves and nobody wrote down
     marked = [found for found in psutil.process_iter() if _mark(found) == str(lease.path)]
-    done += [f"ended process {found.pid}, left by a bench that was killed" for found in marked if kill_tree(found.pid)]
+    done += [
+        f"ended process {found.pid}, left by a testbed that was killed" for found in marked if kill_tree(found.pid)
+    ]
     for argv in lease.teardown:
         line = " ".join(argv)
         found = permitted(argv)
@@ -187,10 +150,10 @@ def _clear(lease: Lease, runtime: Path) -> list[str]:
         if "netns" in found.groupdict():
             done += _empty(found["netns"])
         if not run_command(argv):
-            done.append(f"ran '{line}', left by a bench that was killed")
+            done.append(f"ran '{line}', left by a testbed that was killed")
     for folder in lease.folders:
         if remove_folder(Path(folder), runtime):
-            done.append(f"removed {folder}, left by a bench that was killed")
+            done.append(f"removed {folder}, left by a testbed that was killed")
     lease.path.unlink(missing_ok=True)
     return done
 
@@ -262,7 +225,7 @@ def _empty(netns: str) -> list[str]:
             ["ip", "netns", "pids", netns], capture_output=True, text=True, timeout=COMMAND_LIMIT, check=False
         )
         pids = [int(word) for word in found.stdout.split() if word.isdigit() and int(word) != os.getpid()]
-        return [f"ended process {pid} in {netns}, left by a bench that was killed" for pid in pids if kill_tree(pid)]
+        return [f"ended process {pid} in {netns}, left by a testbed that was killed" for pid in pids if kill_tree(pid)]
     return []
 
 
@@ -270,24 +233,6 @@ def _mark(process: psutil.Process) -> str | None:
     with contextlib.suppress(psutil.Error, OSError):
         return process.environ().get(MARK)
     return None
-
-
-def _own(folder: Path) -> Path:
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode):
-        raise BenchError(
-            f"{folder} must be a folder and is not; remove it, or set XDG_RUNTIME_DIR to a folder of yours"
-        )
-    if found.st_uid != os.getuid():
-        raise BenchError(
-            f"{folder} belongs to user {found.st_uid}, not to you ({os.getuid()}), so nothing secret can be kept there;"
-            " have it removed, or set XDG_RUNTIME_DIR to a folder of yours"
-        )
-    if found.st_mode & 0o077:
-        folder.chmod(0o700)
-    return folder
 
 
 @contextlib.contextmanager
@@ -301,35 +246,11 @@ def _locked(runtime: Path) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > until:
-                    raise BenchError(
+                    raise TestbedError(
                         f"{runtime / 'lock'} has been held for {LOCK_LIMIT:g} s by another process, which clears up a"
-                        " bench there or hangs; see who holds it with 'fuser', end that process and start again"
+                        " testbed there or hangs; see who holds it with 'fuser', end that process and start again"
                     ) from None
                 time.sleep(0.02)
         yield
     finally:
         os.close(descriptor)
-
-
-def _start(pid: int) -> str | None:
-    """When *pid* started, in a form that only compares; None where it is gone (a zombie has gone)."""
-    if sys.platform != "linux":
-        try:
-            process = psutil.Process(pid)
-            return None if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.2f}"
-        except psutil.Error:
-            return None
-    try:
-        # field 2 is the name in brackets and may hold anything; field 3 is the state, 22 the start in ticks since boot,
-        # which no step of the clock changes
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in "ZX" else fields[19]
-
-
-def _where() -> str:
-    if sys.platform != "linux":
-        return f"{psutil.boot_time():.0f} "
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    return f"{boot} {Path('/proc/self/ns/pid').readlink()}"

@@ -8,7 +8,7 @@ No address is set here: the generator's interfaces need none (its frames are mad
 answers nothing, so that every frame counted is a frame of the test), the router's are set over SSH like any router's.
 
 Receive packet steering and threaded NAPI stay off: measured on two CPUs, steering halves what the router forwards, and
-threads change nothing. The router's work is done on the CPU that sends, so an overloaded bench offers less than asked
+threads change nothing. The router's work is done on the CPU that sends, so an overloaded testbed offers less than asked
 rather than losing frames in a queue.
 """
 
@@ -81,10 +81,10 @@ def plan(tag: str, router_interfaces: tuple[str, ...] = ("eth0", "eth1"), *, byp
     ``port1`` are the two ends of one veth pair, and so are those of each further pair.
     """
     if not TAG.fullmatch(tag):
-        raise ConfigError(f"'{tag}' cannot name namespaces; right would be up to 36 letters, digits and hyphens")
+        raise ConfigError(f"'{tag}' cannot name namespaces; expected up to 36 letters, digits and hyphens")
     for name in router_interfaces:
         if not _INTERFACE.fullmatch(name):
-            raise ConfigError(f"'{name}' is no interface name; right would be up to 15 letters, digits, '.', '_', '-'")
+            raise ConfigError(f"'{name}' is no interface name; expected up to 15 letters, digits, '.', '_', '-'")
     if len(set(router_interfaces)) != len(router_interfaces):
         twice = next(name for name in router_interfaces if router_interfaces.count(name) > 1)
         raise ConfigError(f"two cables would end at the router's interface '{twice}'; name each once")

@@ -1,20 +1,20 @@
-"""The netns bench: an embedded or a real TRex server with real frames, a Linux router in a namespace, a real sshd."""
+"""The netns testbed: an embedded or a real TRex server with real frames, a Linux router in a namespace, a real sshd."""
 
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
-from ..errors import BenchError, ConfigError
-from ..generators.trex.choice import HOME, PYPI
+from ..errors import ConfigError, TestbedError
+from ..generators.trex.client_choice import HOME, PYPI
 from ..platforms import Platform
 from ..routers.base import Side
+from ..simulation.processes import command
 from ..units import parse_link_speed
 from . import namespaces, sshd
-from .facts import NO_ROUTER, BenchFacts, GeneratorEndpoint, RouterEndpoint
+from .facts import NO_ROUTER, GeneratorEndpoint, RouterEndpoint, TestbedFacts
+from .keeper_plan import Facts, KeeperPlan, ProcessPlan
 from .leases import Lease
-from .plan import Facts, Plan, ProcessPlan
 from .settings import NetnsSettings
 from .trex.config_file import PortInfo, TrexConfig
 from .trex.server import NAME, Order
@@ -23,11 +23,11 @@ from .trex.wrapper import arguments
 HOST = "127.0.0.1"
 
 
-class NetnsBench:
-    """What is to be started for one bench of network namespaces, and what is known of it then.
+class NetnsBlueprint:
+    """What is to be started for one testbed of network namespaces, and what is known of it then.
 
     ``rpc_port`` and ``pub_port``: TCP ports of the TRex server, 0 for free ones. ``bypass``: no router, the ports are
-    the two ends of one cable. Raises BenchError where this machine or this user cannot make namespaces, ConfigError for
+    the two ends of one cable. Raises TestbedError where this machine or this user cannot make namespaces, ConfigError for
     a platform whose software is not Linux.
     """
 
@@ -51,7 +51,7 @@ class NetnsBench:
             )
         reason = namespaces.available()
         if reason:
-            raise BenchError(f"testbed '{settings.testbed}' cannot be set up: {reason}")
+            raise TestbedError(f"testbed '{settings.testbed}' cannot be set up: {reason}")
         self._settings, self._lease = settings, lease
         self._rpc_port, self._pub_port = rpc_port, pub_port
         self._link_bps = parse_link_speed(settings.port_speed or platform.port_speed)
@@ -69,7 +69,7 @@ class NetnsBench:
         mac = side.peer_mac or cable.port_mac
         return Side(cable.router_interface, side.address, side.peer, mac, side.network)
 
-    def plan(self) -> Plan:
+    def plan(self) -> KeeperPlan:
         """Namespaces, then the server within reach of one and sshd for the other, if there is a router."""
         folder, topology = self._lease.folder, self._topology
         ssh, listeners = self._ssh, tuple[ProcessPlan, ...]()
@@ -77,7 +77,7 @@ class NetnsBench:
             log = str(folder / "sshd.log")
             listeners = (ProcessPlan(name="sshd", argv=ssh.argv, log=log, ready=(ssh.host, ssh.port)),)
         server = self._embedded() if self._home is None else self._trex(self._home).process(folder)
-        return Plan(
+        return KeeperPlan(
             lease=str(self._lease.path),
             setup=(*topology.setup, *(ssh.setup if ssh else ())),
             processes=(server, *listeners),
@@ -102,7 +102,7 @@ class NetnsBench:
         ]
         return ProcessPlan(
             name="server",
-            argv=(sys.executable, "-P", "-m", "linerate.embedded.server"),
+            argv=command("server"),
             log=str(self._lease.folder / "server.log"),
             spec={
                 "backend": "wire",
@@ -145,12 +145,12 @@ class NetnsBench:
             near=(self._rpc_port, self._pub_port),
         )
 
-    def facts(self, ready: Facts) -> BenchFacts:
+    def facts(self, ready: Facts) -> TestbedFacts:
         """What the ready lines tell."""
         server, ssh = ready["server" if self._home is None else NAME], self._ssh
         # a server of today wants the client that it ships
         client = self._settings.client if self._home is None or self._settings.client != PYPI else str(self._home)
-        return BenchFacts(
+        return TestbedFacts(
             generator=GeneratorEndpoint(HOST, server["rpc_port"], server["pub_port"], tuple(self._ports), client),
             router=RouterEndpoint(ssh.host, ssh.port, ssh.user, ssh.client_key, ssh.known_hosts) if ssh else NO_ROUTER,
             sides=self._sides,
@@ -161,17 +161,15 @@ class NetnsBench:
 
 
 def home_of_trex(testbed: str = "netns") -> Path:
-    """The TRex installation that the environment variable TREX_HOME names. Raises BenchError with what is missing."""
+    """The TRex installation that the environment variable TREX_HOME names. Raises TestbedError with what is missing."""
     named = os.environ.get(HOME, "")
     if not named:
-        raise BenchError(
-            f"testbed '{testbed}' wants a real TRex server, and the environment variable {HOME} is not set; right would"
-            " be the folder of a TRex installation, the one that holds t-rex-64"
+        raise TestbedError(
+            f"testbed '{testbed}' wants a real TRex server, and the environment variable {HOME} is not set; expected"
+            " the folder of a TRex installation, the one that holds t-rex-64"
         )
     folder = Path(named).expanduser().absolute()
     for place in (folder, folder / "scripts"):
         if any((place / program).is_file() for program in ("t-rex-64", "_t-rex-64")):
             return place
-    raise BenchError(
-        f"{HOME} names '{folder}', and there is no TRex in it; right would be the folder that holds t-rex-64"
-    )
+    raise TestbedError(f"{HOME} names '{folder}', and there is no TRex in it; expected the folder that holds t-rex-64")

@@ -1,26 +1,22 @@
-"""Testbed files: which bench, and what is on it. ``variables/testbeds/*.yaml``, one schema for each ``kind``."""
+"""Testbed files: which testbed, and what is on it. ``variables/testbeds/*.yaml``, one schema for each ``kind``."""
 
 from __future__ import annotations
 
 import dataclasses
 import ipaddress
 import itertools
-import os
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from ..config import Config, read, validate
-from ..errors import ConfigError
-from ..faults import Fault
-from ..noise import Noise
-from ..platforms import named_file
-from ..profiles import PAIRS
-from ..routers.frames import FrameKind
-from ..trial import Tolerance
+from ..config import Config
+from ..counts.trial import Tolerance
+from ..simulation.faults import InjectedFault
+from ..simulation.noise import Noise
+from ..traffic.frame_kinds import FrameKind
+from ..traffic.profiles import PAIRS
 from ..units import parse_link_speed
 from .trex.settings import StartSettings
 
@@ -52,7 +48,7 @@ class SideSettings(Config):
     @classmethod
     def _address(cls, value: str) -> str:
         if "/" not in value:
-            raise ValueError("needs a prefix length; right would be for example 100.65.1.1/24")
+            raise ValueError("needs a prefix length; expected for example 100.65.1.1/24")
         ipaddress.IPv4Interface(value)
         return value
 
@@ -72,7 +68,7 @@ class SideSettings(Config):
     @classmethod
     def _peer_mac(cls, value: str | None) -> str | None:
         if value is not None and not _MAC.fullmatch(value):
-            raise ValueError("is not a MAC address; right would be for example 02:00:00:00:00:01")
+            raise ValueError("is not a MAC address; expected for example 02:00:00:00:00:01")
         return value
 
     @model_validator(mode="after")
@@ -111,7 +107,7 @@ class CommonSettings(Config):
     are there already (``none``). ``maximum_load_percent``: the generator's ceiling in per cent
     of line rate, the load of "forwards … at maximum offered load". ``warm_up`` in s; None leaves it to the goal.
     ``set_up``: for which frames beside plain IPv4 ``configure`` sets the router up, by the addresses, tags and labels
-    of the profiles' words. Linux routers only; on a simulated bench the model is told, not the router's shell.
+    of the profiles' words. Linux routers only; on a simulated testbed the model is told, not the router's shell.
     """
 
     testbed: str
@@ -148,7 +144,7 @@ class CommonSettings(Config):
         return tuple(map(default_side, range(2 * self.pair_count))) if self.sides is None else self.sides
 
     def tolerances(self) -> Tolerance:
-        """The tolerance of trials on this bench."""
+        """The tolerance of trials on this testbed."""
         given = {key: value for key, value in self.tolerance.model_dump().items() if value is not None}
         found = dataclasses.replace(Tolerance(), **given)
         if not self.may_stretch or found.behind <= max(found.under, BEHIND):
@@ -177,7 +173,7 @@ class SimulatedSettings(CommonSettings):
     seed: Annotated[int, Field(ge=0)] = 0
     noise: Noise | None = None
     rx_queues: Annotated[int, Field(ge=1, le=64)] | None = None
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[InjectedFault, ...] = ()
     """What shall go wrong, in any order."""
 
     @property
@@ -242,7 +238,7 @@ class LoginSettings(Config):
         return value
 
     @model_validator(mode="after")
-    def _way_in(self) -> LoginSettings:
+    def _direction_in(self) -> LoginSettings:
         if (self.key is None) == (self.password_from is None):
             raise ValueError("needs either 'key', the path of a private key, or 'password_from', a variable's name")
         return self
@@ -255,7 +251,7 @@ class GeneratorSettings(Config):
     Nothing for the PyPI client where the server takes it, else the server's own, copied from its host through ``ssh``
     out of ``trex_home``, the folder of its installation there (nothing: the one whose server runs).
     ``force``: take the ports even while another user owns them. ``start``: nothing for a server that runs already;
-    how this bench starts it out of ``trex_home``, or ``true``: with the host's own configuration. ``card``: the file of
+    how this testbed starts it out of ``trex_home``, or ``true``: with the host's own configuration. ``card``: the file of
     ``variables/generators`` that tells what its network card can do; nothing: found by what TRex says of it.
     """
 
@@ -295,15 +291,13 @@ class GeneratorSettings(Config):
     @classmethod
     def _there(cls, value: str | None) -> str | None:
         if value is not None and (not value.startswith("/") or ".." in value.split("/") or "\0" in value):
-            raise ValueError(
-                "must be an absolute path on the server's host; right would be for example /opt/trex/v3.08"
-            )
+            raise ValueError("must be an absolute path on the server's host; expected for example /opt/trex/v3.08")
         return value
 
     @model_validator(mode="after")
     def _reachable(self) -> GeneratorSettings:
         if self.client == "from server" and self.ssh is None:
-            raise ValueError("'client: from server' needs a login there; right would be 'ssh: {user: …, key: …}' too")
+            raise ValueError("'client: from server' needs a login there; expected 'ssh: {user: …, key: …}' too")
         return self
 
     @model_validator(mode="after")
@@ -314,7 +308,7 @@ class GeneratorSettings(Config):
             raise ValueError("'start' needs 'trex_home', the folder of the TRex installation on the generator's host")
         if self.start.host != "local" and self.ssh is None:
             raise ValueError(
-                "'start' needs a login on the generator's host; right would be 'ssh: {user: …, key: …}', or, where that"
+                "'start' needs a login on the generator's host; expected 'ssh: {user: …, key: …}', or, where that"
                 " is this machine, 'host: local' in 'start'"
             )
         if problem := self.start.problem_of(self.ports):
@@ -335,7 +329,7 @@ class RouterSettings(LoginSettings):
 
 
 class HardwareSettings(CommonSettings):
-    """A bench that is there already: nothing is started, only reached."""
+    """A testbed that is there already: nothing is started, only reached."""
 
     kind: Literal["hardware"]
     generator: GeneratorSettings
@@ -346,7 +340,7 @@ class HardwareSettings(CommonSettings):
     def _one_server(cls, value: Any) -> Any:
         if isinstance(value, list | tuple):
             raise ValueError(
-                "several TRex servers are not supported; right would be one server, whose 'ports' are all cabled to the"
+                "several TRex servers are not supported; expected one server, whose 'ports' are all cabled to the"
                 " router"
             )
         return value
@@ -364,78 +358,14 @@ class HardwareSettings(CommonSettings):
     @model_validator(mode="after")
     def _somebody_sets_up(self) -> HardwareSettings:
         if self.set_up and self.prepare == "none":
-            raise ValueError("'set_up' is for 'prepare: configure'; with 'none' right would be to leave it out")
+            raise ValueError("'set_up' is for 'prepare: configure'; with 'none' expected to leave it out")
         return self
 
 
 Testbed = SimulatedSettings | NetnsSettings | HardwareSettings
 
-KINDS: Mapping[str, type[SimulatedSettings] | type[NetnsSettings] | type[HardwareSettings]] = {
-    "simulated": SimulatedSettings,
-    "netns": NetnsSettings,
-    "hardware": HardwareSettings,
-}
-
-
-def read_testbed(folder: Path, name: str) -> Testbed:
-    """The testbed *name* of *folder*. Raises ConfigError naming file, line, key and remedy.
-
-    Relative paths in it are taken from the folder of the file, ``~`` is the user's home.
-    """
-    path = named_file(folder, name, "testbed")
-    data, lines = read(path)
-    kind: Any = data.get("kind") if isinstance(data, dict) else None
-    if kind not in KINDS:
-        said = f"unknown kind '{kind}'" if kind is not None else "the key 'kind' is missing"
-        raise ConfigError(f"{said}; right would be one of {', '.join(KINDS)}", path, lines.get(("kind",), 1))
-    found: Testbed = validate(data, KINDS[kind], path, lines)
-    if found.testbed != name:
-        line = lines.get(("testbed",))
-        raise ConfigError(
-            f"says 'testbed: {found.testbed}'; in a file of this name right would be '{name}'", path, line
-        )
-    if len(found.cabled_sides) != 2 * found.pair_count:
-        raise ConfigError(
-            f"'sides' are {len(found.cabled_sides)}, and the generator's ports are {2 * found.pair_count}; right would"
-            " be one side for each port, in the order of the ports",
-            path,
-            lines.get(("sides",)),
-        )
-    return _with_paths(found, path.parent)
-
-
-def _with_paths(found: Testbed, folder: Path) -> Testbed:
-    if not isinstance(found, HardwareSettings):
-        return found.model_copy(update={"client": _client(found.client, folder)})
-    generator = found.generator
-    changed: dict[str, Any] = {"client": _client(generator.client, folder)}
-    if generator.ssh is not None:
-        changed["ssh"] = generator.ssh.model_copy(update=_login_paths(generator.ssh, folder))
-    return found.model_copy(
-        update={
-            "router": found.router.model_copy(update=_login_paths(found.router, folder)),
-            "generator": generator.model_copy(update=changed),
-        }
-    )
-
-
-def _login_paths(login: LoginSettings, folder: Path) -> dict[str, Path]:
-    paths = {"known_hosts": _absolute(login.known_hosts, folder)}
-    return paths if login.key is None else {**paths, "key": _absolute(login.key, folder)}
-
-
-def _client(named: str, folder: Path) -> str:
-    return named if named in ("", "pypi", "from server") else str(_absolute(Path(named), folder))
-
-
-def _absolute(path: Path, folder: Path) -> Path:
-    try:
-        return Path(os.path.normpath(folder.resolve() / path.expanduser()))
-    except RuntimeError:
-        return path
-
 
 def _host(value: str) -> str:
     if not _HOST.fullmatch(value) or value.startswith("-"):
-        raise ValueError("is not a name or address; right would be letters, digits and any of . : _ -")
+        raise ValueError("is not a name or address; expected letters, digits and any of . : _ -")
     return value

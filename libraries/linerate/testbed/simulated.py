@@ -1,24 +1,24 @@
-"""The simulated bench: the forwarding model behind an embedded TRex server, and the model's shells behind SSH."""
+"""The simulated testbed: the forwarding model behind an embedded TRex server, and the model's shells behind SSH."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from ..platforms import Platform
 from ..routers.base import Side
-from .facts import NO_ROUTER, BenchFacts, GeneratorEndpoint, RouterEndpoint
+from ..simulation.processes import command
+from .facts import NO_ROUTER, GeneratorEndpoint, RouterEndpoint, TestbedFacts
+from .keeper_plan import Facts, KeeperPlan, ProcessPlan
 from .keys import KeyPair, make_key, write_known_hosts
 from .leases import Lease
-from .plan import Facts, Plan, ProcessPlan
 from .settings import SimulatedSettings
 
 HOST = "127.0.0.1"
 USER = "linerate"
 
 
-class SimulatedBench:
-    """What is to be started for one simulated bench, and what is known of it then.
+class SimulatedBlueprint:
+    """What is to be started for one simulated testbed, and what is known of it then.
 
     ``rpc_port`` and ``pub_port``: TCP ports of the TRex server, 0 for free ones. ``bypass``: no router, its ports
     are cabled to each other.
@@ -41,13 +41,13 @@ class SimulatedBench:
         self._rpc_port, self._pub_port, self._bypass = rpc_port, pub_port, bypass
         self._client: KeyPair = make_key(lease.folder / "client_key")
 
-    def plan(self) -> Plan:
+    def plan(self) -> KeeperPlan:
         """Two processes: the server with the model, and the SSH server with its shells if there is a router."""
         folder, settings = self._lease.folder, self._settings
         host_key = make_key(folder / "host_key")
         server = ProcessPlan(
             name="server",
-            argv=(sys.executable, "-P", "-m", "linerate.embedded.server"),
+            argv=command("server"),
             log=str(folder / "server.log"),
             spec={
                 "backend": "model",
@@ -67,7 +67,7 @@ class SimulatedBench:
         )
         shells = ProcessPlan(
             name="shells",
-            argv=(sys.executable, "-P", "-m", "linerate.embedded.shells"),
+            argv=command("shells"),
             log=str(folder / "shells.log"),
             spec={
                 "software": self._platform.software[self._software].shell,
@@ -82,9 +82,9 @@ class SimulatedBench:
             },
         )
         processes = (server,) if self._bypass else (server, shells)
-        return Plan(lease=str(self._lease.path), processes=processes, folders=self._lease.folders)
+        return KeeperPlan(lease=str(self._lease.path), processes=processes, folders=self._lease.folders)
 
-    def facts(self, ready: Facts) -> BenchFacts:
+    def facts(self, ready: Facts) -> TestbedFacts:
         """What the ready lines tell."""
         server, router = ready["server"], NO_ROUTER
         if not self._bypass:
@@ -96,7 +96,7 @@ class SimulatedBench:
             Side(interface, side.address, side.peer, side.peer_mac or port["mac"], side.network)
             for interface, side, port in zip(interfaces, self._settings.cabled_sides, server["ports"], strict=False)
         )
-        return BenchFacts(
+        return TestbedFacts(
             generator=GeneratorEndpoint(
                 HOST, server["rpc_port"], server["pub_port"], tuple(range(len(sides))), self._settings.client
             ),

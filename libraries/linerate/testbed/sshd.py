@@ -14,7 +14,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import BenchError
+from ..errors import TestbedError
 from .namespaces import Command, find
 
 HOST = "127.0.0.1"
@@ -43,12 +43,12 @@ class SshServer:
 def prepare(folder: Path, namespace: str, port: int | None = None) -> SshServer:
     """Write keys and configuration into *folder* (mode 0700) for sessions in *namespace*; *port* None: a free one.
 
-    Raises BenchError when OpenSSH is missing or refuses the configuration.
+    Raises TestbedError when OpenSSH is missing or refuses the configuration.
     """
     server, keygen, ip = find("sshd"), find("ssh-keygen"), find("ip")
     if server is None or keygen is None or ip is None:
         missing = "iproute2" if ip is None else "openssh-server"
-        raise BenchError(f"the netns testbed needs the package {missing}, which is not installed")
+        raise TestbedError(f"the netns testbed needs the package {missing}, which is not installed")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
     port = free_port() if port is None else port
@@ -63,7 +63,7 @@ def prepare(folder: Path, namespace: str, port: int | None = None) -> SshServer:
     _write(folder / "session", session_script(ip, namespace), 0o700)
     config = folder / "sshd_config"
     _write(config, configuration(folder, port, user, _locked(user)), 0o600)
-    # a bench that knocks without logging in would be locked out for a while by OpenSSH ≥ 9.8
+    # a testbed that knocks without logging in would be locked out for a while by OpenSSH ≥ 9.8
     if _accepts(server, config, "PerSourcePenalties=no"):
         _write(config, config.read_text() + "PerSourcePenalties no\n", 0o600)
     return SshServer(
@@ -150,4 +150,4 @@ def _accepts(server: str, config: Path, option: str) -> bool:
 def _run(command: Command) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=KEYGEN_LIMIT, check=False)
     if done.returncode != 0:
-        raise BenchError(f"'{command[0]}' failed: {done.stderr.strip() or 'no reason given'}")
+        raise TestbedError(f"'{command[0]}' failed: {done.stderr.strip() or 'no reason given'}")

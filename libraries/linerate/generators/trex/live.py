@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
-from ...errors import BenchError
-from ...live import Sample
-from ...step_down import Moment, StepDown
-from ...trial import Load
-from ..base import Way
+from ...counts.live_traffic import Sample
+from ...counts.step_down import Moment, StepDown
+from ...counts.trial import Load
+from ...errors import TestbedError
+from ..base import Direction
 from .counts import outcome
 
 
-class Ask(Protocol):
-    """The driver's way to ask its client's process. Raises BenchError."""
+class AskClient(Protocol):
+    """The driver's way to ask its client's process. Raises TestbedError."""
 
     def __call__(self, command: str, **arguments: Any) -> Any:
         """The answer."""
@@ -24,9 +24,9 @@ class Ask(Protocol):
 
 
 def step_down(
-    ask: Ask,
+    ask: AskClient,
     told: Mapping[str, Any],
-    ways: tuple[Way, ...],
+    directions: tuple[Direction, ...],
     first: Load,
     seconds: float,
     second: Load,
@@ -39,23 +39,23 @@ def step_down(
     """
     whole, speed = float(told["duration"]), float(told["clock_speed"])
     try:
-        began = ask("begin", rates=told["rates"], ways=told["ways"], duration=whole)
+        began = ask("begin", rates=told["rates"], directions=told["directions"], duration=whole)
         ask("watch", seconds=seconds / speed, every=seconds / speed)
         changed = ask("change", rates=dict.fromkeys(told["rates"], second.pps), clock_speed=speed)
         # until the generator has ended; the limit is for one that does not
         found = ask("watch", seconds=1.5 * whole / speed + 5, every=every / speed)
         answer = ask("finish", drain=told["drain"], clock_speed=speed)
     except BaseException:
-        with contextlib.suppress(BenchError):
+        with contextlib.suppress(TestbedError):
             ask("stop")
         raise
-    counted = outcome(answer, first, whole, ways, speed)
-    before, after = (_moment(changed[name], began["counters"], ways) for name in ("before", "after"))
-    samples = [_moment(item, began["counters"], ways) for item in found]
+    counted = outcome(answer, first, whole, directions, speed)
+    before, after = (_moment(changed[name], began["counters"], directions) for name in ("before", "after"))
+    samples = [_moment(item, began["counters"], directions) for item in found]
     ends = [item.offered for item in counted.directions]
     # what was read once sending had ended has no time
     samples = [item for item in samples if all(sent < end for sent, end in zip(item.offered, ends, strict=True))]
-    # s of the bench's clock that the second phase lasted, at least and at most
+    # s of the testbed's clock that the second phase lasted, at least and at most
     least = whole - (changed["answered"] - began["asked"]) * speed
     most = whole - (changed["asked"] - began["answered"]) * speed
     rows, rates = [], []
@@ -76,41 +76,42 @@ def step_down(
     )
 
 
-def _moment(now: Mapping[str, Any], start: Mapping[str, Any], ways: tuple[Way, ...]) -> Moment:
+def _moment(now: Mapping[str, Any], start: Mapping[str, Any], directions: tuple[Direction, ...]) -> Moment:
     def since(port: int, name: str) -> int:
         return max(0, int(now[str(port)][name]) - int(start[str(port)][name]))
 
     return Moment(
-        tuple(since(way.tx_port, "opackets") for way in ways), tuple(since(way.rx_port, "ipackets") for way in ways)
+        tuple(since(direction.tx_port, "opackets") for direction in directions),
+        tuple(since(direction.rx_port, "ipackets") for direction in directions),
     )
 
 
 class TrexLive:
-    """A :class:`~linerate.live.LiveTraffic`. *told* as the client's ``trial`` is told, of any load."""
+    """A :class:`~linerate.counts.live_traffic.LiveTraffic`. *told* as the client's ``trial`` is told, of any load."""
 
-    def __init__(self, ask: Ask, told: Mapping[str, Any], ways: tuple[Way, ...]) -> None:
-        self._ask, self._told, self._ways = ask, told, ways
+    def __init__(self, ask: AskClient, told: Mapping[str, Any], directions: tuple[Direction, ...]) -> None:
+        self._ask, self._told, self._directions = ask, told, directions
         self._speed = float(told["clock_speed"])
         self._start: Mapping[str, Any] = {}
 
     def start(self, load: Load) -> Sample:
-        """See :class:`~linerate.live.LiveTraffic`."""
-        answer = self._ask("begin", rates=self._rates(load), ways=self._told["ways"])
+        """See :class:`~linerate.counts.live_traffic.LiveTraffic`."""
+        answer = self._ask("begin", rates=self._rates(load), directions=self._told["directions"])
         self._start = answer["counters"]
         return Sample(float(answer["asked"]) * self._speed, 0, 0)
 
     def change(self, load: Load) -> Sample:
-        """See :class:`~linerate.live.LiveTraffic`."""
+        """See :class:`~linerate.counts.live_traffic.LiveTraffic`."""
         answer = self._ask("change", rates=self._rates(load), clock_speed=self._speed)
         return self._reading(answer["after"], answer["answered"])
 
     def sample(self) -> Sample:
-        """See :class:`~linerate.live.LiveTraffic`."""
+        """See :class:`~linerate.counts.live_traffic.LiveTraffic`."""
         (answer,) = self._ask("watch", seconds=0.0, every=0.0)
         return self._reading(answer, answer["moment"])
 
     def wait(self, seconds: float) -> None:
-        """See :class:`~linerate.live.LiveTraffic`. In parts, so that each question ends within its limit."""
+        """As :class:`.LiveTraffic`; in parts, so that each question ends within its limit."""
         left = seconds / self._speed
         while left > 0:
             part = min(left, 5.0)
@@ -118,12 +119,12 @@ class TrexLive:
             left -= part
 
     def stop(self) -> None:
-        """See :class:`~linerate.live.LiveTraffic`."""
+        """See :class:`~linerate.counts.live_traffic.LiveTraffic`."""
         self._ask("stop")
 
     def _rates(self, load: Load) -> dict[str, float]:
         return dict.fromkeys(self._told["rates"], load.pps)
 
     def _reading(self, counters: Mapping[str, Any], moment: float) -> Sample:
-        found = _moment(counters, self._start, self._ways)
+        found = _moment(counters, self._start, self._directions)
         return Sample(float(moment) * self._speed, sum(found.offered), sum(found.forwarded))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import zmq
 
-from ...errors import BenchError
+from ...errors import TestbedError
 
 API = (4, 1)
 """Core API, (major, minor), that trex-stl-lib 0.3 speaks."""
@@ -26,7 +26,7 @@ HANDSHAKE_LIMIT = 2.5
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerFacts:
     """What a TRex server says of itself before any client is chosen."""
 
     where: str
@@ -51,27 +51,27 @@ class Server:
         return f"the TRex server{release} at {self.where} {speaks}"
 
 
-def ask(server: str, sync_port: int) -> Server:
-    """What the server there is. Raises BenchError where none answers, within 7 s, with the remedy."""
+def ask(server: str, sync_port: int) -> ServerFacts:
+    """What the server there is. Raises TestbedError where none answers, within 7 s, with the remedy."""
     where = f"{server}:{sync_port}"
     _connect(server, sync_port, "requests")
     answer = _call(server, sync_port, "api_sync", {"api_vers": [{"type": "core", "major": API[0], "minor": API[1]}]})
     found = _call(server, sync_port, "get_version", {}).get("result")
     version = str(found.get("version", "")) if isinstance(found, dict) else ""
     if "error" not in answer:
-        return Server(where, True, version=version)
+        return ServerFacts(where, True, version=version)
     text = _text(answer["error"])
     if mode := re.search(r"server RPC configuration: '(?!STL')(\w+)'", text):
-        raise BenchError(
-            f"the TRex server {version} at {where} runs in the mode {mode[1]}, not in stateless mode; right would be to"
+        raise TestbedError(
+            f"the TRex server {version} at {where} runs in the mode {mode[1]}, not in stateless mode; expected to"
             " start it with: ./t-rex-64 -i --stl"
         )
     wanted = re.search(r"server: '(\d+)\.(\d+)'", text)
-    return Server(where, False, (int(wanted[1]), int(wanted[2])) if wanted else None, version, text)
+    return ServerFacts(where, False, (int(wanted[1]), int(wanted[2])) if wanted else None, version, text)
 
 
 def listens(server: str, async_port: int) -> None:
-    """Return if the port for events answers. Raises BenchError, with the remedy."""
+    """Return if the port for events answers. Raises TestbedError, with the remedy."""
     _connect(server, async_port, "events")
 
 
@@ -79,15 +79,15 @@ def _connect(server: str, port: int, role: str) -> None:
     try:
         socket.create_connection((server, port), CONNECT_LIMIT).close()
     except socket.gaierror as error:
-        raise BenchError(
-            f"no TRex server answers at {server}:{port}: the name '{server}' is not known ({error.strerror}); mend"
+        raise TestbedError(
+            f"no TRex server answers at {server}:{port}: the name '{server}' is not known ({error.strerror}); fix"
             " 'address' in the testbed file"
         ) from error
     except OSError as error:
         reason = "no answer" if isinstance(error, TimeoutError) else (error.strerror or str(error)).lower()
-        raise BenchError(
+        raise TestbedError(
             f"no TRex server answers at {server}:{port}, its port for {role} ({reason}); start it there"
-            " (t-rex-64 -i), or mend 'address' in the testbed file"
+            " (t-rex-64 -i), or fix 'address' in the testbed file"
         ) from error
 
 
@@ -98,16 +98,16 @@ def _call(server: str, port: int, method: str, parameters: dict[str, object]) ->
         link.connect(f"tcp://{server}:{port}")
         link.send_string(json.dumps(request))
         if not link.poll(round(HANDSHAKE_LIMIT * 1000)):
-            raise BenchError(
+            raise TestbedError(
                 f"something listens at {server}:{port}, but it does not answer as a TRex server does within"
-                f" {HANDSHAKE_LIMIT:g} s; mend 'address' in the testbed file, or start TRex in interactive mode there"
+                f" {HANDSHAKE_LIMIT:g} s; fix 'address' in the testbed file, or start TRex in interactive mode there"
             )
         try:
             answer = json.loads(link.recv())
         except ValueError:
             answer = None
     if not isinstance(answer, dict) or not ("error" in answer or "result" in answer):
-        raise BenchError(f"what answers at {server}:{port} is not a TRex server; mend 'address' in the testbed file")
+        raise TestbedError(f"what answers at {server}:{port} is not a TRex server; fix 'address' in the testbed file")
     return answer
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from ...errors import ConfigError
-from ...profile_capture import first_frame
+from ...traffic.captures import first_frame
 
 RATES = ("pps", "bps_L1", "bps_L2", "percentage")
 
@@ -67,7 +67,7 @@ def _mode(number: int, mode: Mapping[str, Any], path: Path) -> dict[str, Any]:
         return dict(mode)
     said = [name for name in RATES if name in mode]
     if len(said) != 1:
-        raise ConfigError(f"stream {number}: right would be one of {', '.join(RATES)} in its 'mode'", path)
+        raise ConfigError(f"stream {number}: expected one of {', '.join(RATES)} in its 'mode'", path)
     defaults = {"total_pkts": 1, "pkts_per_burst": 1, "ibg": 0.0, "count": 1, "type": "continuous"}
     return {**defaults, **mode, "rate": {"type": said[0], "value": mode[said[0]]}}
 
@@ -77,4 +77,4 @@ def _binary(number: int, packet: Mapping[str, Any], path: Path) -> str:
         return str(packet["binary"])
     if packet.get("pcap"):
         return base64.b64encode(first_frame(path.parent / str(packet["pcap"]))).decode()
-    raise ConfigError(f"stream {number}: right would be 'binary' or 'pcap' in its 'packet'", path)
+    raise ConfigError(f"stream {number}: expected 'binary' or 'pcap' in its 'packet'", path)

@@ -1,6 +1,6 @@
 """The tests of RFC 2544 section 26, one module each, and what they share. Each is named after its section.
 
-What the bench can do decides how true to the letter a test can be run; every departure is a
+What the testbed can do decides how true to the letter a test can be run; every departure is a
 :class:`~linerate.methods.deviations.Deviation` of the result.
 """
 

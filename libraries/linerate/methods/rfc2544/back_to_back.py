@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from ...trial import Outcome, Trial
+from ...counts.trial import Outcome, Trial
 from ..deviations import Deviation, declared
-from ..trials import Ended, Terms, Trials, each_way
+from ..trials import Ended, Terms, Trials, per_direction
 from . import fewer
 
 REPEATS = 50
@@ -76,7 +76,7 @@ class BackToBackResult:
     @property
     def found(self) -> str:
         """What was found, in words, without the deviations."""
-        scope = each_way(self.trials)
+        scope = per_direction(self.trials)
         if self.mean is None:
             found = "not measured"
         elif self.unlimited:
@@ -136,7 +136,7 @@ def _longest(send_burst: SendBurst, trials: Trials, line_pps: float, limit: int,
     def passes(frames: int) -> bool:
         for _ in range(2):
             trial = trials.take(lambda: send_burst(frames), frames / line_pps, lambda trial: trial.valid)
-            if not any(way.lost for way in trial.outcome.directions):
+            if not any(direction.lost for direction in trial.outcome.directions):
                 return True
         return False
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from ...trial import Load
+from ...counts.trial import Load
 from ..deviations import Deviation, declared
 from ..trials import BREAKDOWNS, Deadline, broke_down
 from . import fewer, shorter
@@ -36,7 +36,7 @@ class WayLatency:
     deviation: float
     """Standard deviation of the repetitions, µs; NaN where there is one alone."""
     repeats: int
-    way: str = ""
+    direction: str = ""
     """``0 → 1``: sending port, receiving port; "" where they are not known."""
 
 
@@ -46,7 +46,7 @@ class LatencyResult:
 
     size: int
     load: Load
-    ways: tuple[WayLatency, ...]
+    directions: tuple[WayLatency, ...]
     samples: tuple[tuple[float, ...], ...]
     """Every repetition's means in µs, one for each direction."""
     duration: float
@@ -60,7 +60,11 @@ class LatencyResult:
     def found(self) -> str:
         """What was found, in words, without the deviations."""
         told = (
-            ", ".join(f"{way.mean:.4g} µs ({way.least:.4g} to {way.most:.4g})" for way in self.ways) or "not measured"
+            ", ".join(
+                f"{direction.mean:.4g} µs ({direction.least:.4g} to {direction.most:.4g})"
+                for direction in self.directions
+            )
+            or "not measured"
         )
         words = [
             f"{self.size} bytes: latency {told}",
@@ -113,10 +117,10 @@ def latency(
         *shorter(duration, "RFC 2544 26.2", STREAM),
         *fewer(len(samples), REPEATS, "RFC 2544 26.2"),
     )
-    ways = tuple(_way(values) for values in zip(*samples, strict=True))
-    return LatencyResult(size, load, ways, tuple(samples), duration, ended, deviations)
+    directions = tuple(_direction(values) for values in zip(*samples, strict=True))
+    return LatencyResult(size, load, directions, tuple(samples), duration, ended, deviations)
 
 
-def _way(values: tuple[float, ...]) -> WayLatency:
+def _direction(values: tuple[float, ...]) -> WayLatency:
     spread = stdev(values) if len(values) > 1 else math.nan
     return WayLatency(fmean(values), min(values), max(values), spread, len(values))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...live import LiveTraffic, Sample
+from ...counts.live_traffic import LiveTraffic, Sample
 
-__all__ = ["Interval", "LiveTraffic", "Sample"]
+__all__ = ["LiveTraffic", "Sample", "SampleInterval"]
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class SampleInterval:
     """What happened between two samples. ``lost`` may be negative while a buffer drains."""
 
     begins: Sample

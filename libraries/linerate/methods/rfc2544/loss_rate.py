@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...trial import Load, Measure, Trial
+from ...counts.trial import Load, Measure, Trial
 from ..deviations import Deviation, declared
-from ..reasons import percent as in_percent
-from ..trials import Ended, Terms, Trials, each_way
+from ..phrases import percent as in_percent
+from ..trials import Ended, Terms, Trials, per_direction
 from . import NOT_RELEARNED, TRIAL, shorter
 
 
@@ -46,7 +46,7 @@ class LossCurve:
     def found(self) -> str:
         """What was found, in words, without the deviations."""
         told = ", ".join(f"{point.asked:.4g} %: {in_percent(point.loss_ratio)}" for point in self.points)
-        scope = f"{each_way(self.trials)}, in the worse direction" if each_way(self.trials) else ""
+        scope = f"{per_direction(self.trials)}, in the worse direction" if per_direction(self.trials) else ""
         words = [f"{self.size:g} bytes: loss at per cent of line rate{scope}: {told or 'not measured'}", self.ended]
         return "; ".join(word for word in words if word)
 
@@ -82,7 +82,7 @@ def loss_curve(
             load = Load(line_pps * asked / 100)
             # a generator that sends less gives a point too: where it lies is told by what was offered
             trial = trials.run(load, duration, lambda trial: trial.blames_router and trial.offered > 0)
-            offered = min(way.offered for way in trial.outcome.directions) / trial.seconds
+            offered = min(direction.offered for direction in trial.outcome.directions) / trial.seconds
             points.append(LossPoint(asked, 100 * offered / line_pps, trials.loss(trial), trial))
             if len(points) > 1 and not any(point.loss_ratio for point in points[-2:]):
                 break

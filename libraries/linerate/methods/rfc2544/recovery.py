@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from statistics import fmean
 
-from ...step_down import LEAST, Span, StepDown
-from ...trial import Load, Outcome, Trial
+from ...counts.step_down import LEAST, Span, StepDown
+from ...counts.trial import Load, Outcome, Trial
 from ...units import si
 from ..deviations import Deviation, declared
 from ..recovery import REDUCED, StepsDown, unproven, worst
@@ -98,7 +98,7 @@ def recovery(
     except Ended as reason:
         ended = str(reason)
     known = [found for found in seen if worst(found, terms.tolerance)]
-    blur = max((found.blur(way) for found in known for way in range(len(found.after.offered))), default=0.0)
+    blur = max((found.blur(direction) for found in known for direction in range(len(found.after.offered))), default=0.0)
     deviations = (
         Deviation(
             "RFC 2544 26.5",

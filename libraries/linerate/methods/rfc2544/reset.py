@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ...trial import Load
+from ...counts.trial import Load
 from ..deviations import Deviation, declared
 from ..trials import BREAKDOWNS, broke_down
-from .live import Interval, LiveTraffic, Sample
+from .live import LiveTraffic, Sample, SampleInterval
 
 SILENT = 0.01
 """An interval in which less than this share of the frames sent came back counts as silent."""
@@ -82,7 +82,7 @@ def reset(
         ended = broke_down(error)
     finally:
         live.stop()
-    whole = Interval(begin, seen.last) if begin and seen.last else None
+    whole = SampleInterval(begin, seen.last) if begin and seen.last else None
     lost = max(0, whole.lost) if whole else 0
     by_loss = lost * whole.seconds / whole.offered if seen.recovered and whole and whole.offered else None
     by_time = seen.again - seen.ceased if seen.again is not None and seen.ceased is not None else None
@@ -129,7 +129,7 @@ class _Seen:
         while before.time - begin.time < limit:
             live.wait(interval)
             now = live.sample()
-            passed = Interval(before, now)
+            passed = SampleInterval(before, now)
             self.widest = max(self.widest, passed.seconds)
             if passed.loses(slack):
                 last_lost = now.time

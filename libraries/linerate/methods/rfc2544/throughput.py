@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...trial import Load, Measure, Trial
+from ...counts.trial import Load, Measure, Trial
 from ...units import si
 from ..deviations import Deviation, declared
-from ..trials import Ended, Terms, Trials, each_way
+from ..trials import Ended, Terms, Trials, per_direction
 from . import NOT_RELEARNED, TRIAL, shorter
 
 
@@ -50,7 +50,7 @@ class ThroughputResult:
     @property
     def found(self) -> str:
         """What was found, in words, without the deviations."""
-        scope = each_way(self.trials)
+        scope = per_direction(self.trials)
         if self.throughput is None:
             least = f" down to {si(self.beyond.pps, 'pps')}{scope}" if self.beyond else ""
             found = f"frames were lost at every load{least}" if self.beyond else "not measured"

@@ -130,7 +130,7 @@ def interfaces_problem(interfaces: tuple[str, ...]) -> str:
     for name in interfaces:
         if name != DUMMY and not PCI.fullmatch(name) and not LINUX.fullmatch(name):
             return (
-                f"'{name}' is no interface; right would be a card's PCI address such as '0000:03:00.0', the name of a"
+                f"'{name}' is no interface; expected a card's PCI address such as '0000:03:00.0', the name of a"
                 f" Linux interface, or '{DUMMY}'"
             )
     if not interfaces or len(interfaces) % 2 or len(interfaces) > 32:

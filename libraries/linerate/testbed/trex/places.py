@@ -16,9 +16,8 @@ from typing import Protocol
 
 import paramiko
 
-from ...errors import BenchError
-from ...login import Login
-from ...ssh_login import connect
+from ...errors import TestbedError
+from ...system.ssh import Login, connect
 from .wrapper import line
 
 LINES = 5
@@ -33,7 +32,7 @@ START_LIMIT = 15.0
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
-class Output:
+class ServerOutput:
     """What a server says: passed on to this process's standard error, its last lines kept."""
 
     def __init__(self) -> None:
@@ -63,7 +62,7 @@ class Output:
 class Running(Protocol):
     """A started server."""
 
-    output: Output
+    output: ServerOutput
 
     def tell(self, text: str) -> None:
         """Write to its standard input, which stays open."""
@@ -82,14 +81,14 @@ class Here:
     """A process of this machine."""
 
     def __init__(self, argv: tuple[str, ...]) -> None:
-        self.output = Output()
+        self.output = ServerOutput()
         try:
             # a session of its own: what ends this process's group must not reach it before its orderly end
             self._process = subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
             )
         except OSError as error:
-            raise BenchError(f"TRex cannot be started: {argv[0]}: {error.strerror}") from None
+            raise TestbedError(f"TRex cannot be started: {argv[0]}: {error.strerror}") from None
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -136,8 +135,8 @@ class There:
     """A command at the far end of an SSH connection."""
 
     def __init__(self, login: Login, argv: tuple[str, ...]) -> None:
-        self.output = Output()
-        self._client = connect(login)
+        self.output = ServerOutput()
+        self._client = connect(login, "the TRex server's host")
         try:
             transport = self._client.get_transport()
             if transport is None:
@@ -149,7 +148,7 @@ class There:
             self._channel.exec_command(line(argv))
         except (paramiko.SSHException, OSError, EOFError) as error:
             self._client.close()
-            raise BenchError(
+            raise TestbedError(
                 f"TRex cannot be started over SSH at {login.where}: {str(error) or type(error).__name__}; look at the"
                 " sshd's log there"
             ) from None

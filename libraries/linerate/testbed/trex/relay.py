@@ -6,7 +6,7 @@ import contextlib
 import socket
 import threading
 
-from ...inside import inside
+from ...system.network_namespace import run_in_namespace
 
 HOST = "127.0.0.1"
 
@@ -16,7 +16,7 @@ CONNECT_LIMIT = 2.0
 
 def reach(namespace: str, port: int) -> socket.socket:
     """A connection to *port* within *namespace*. Raises OSError."""
-    found = inside(namespace, lambda: socket.create_connection((HOST, port), CONNECT_LIMIT))
+    found = run_in_namespace(namespace, lambda: socket.create_connection((HOST, port), CONNECT_LIMIT))
     found.settimeout(None)
     found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return found

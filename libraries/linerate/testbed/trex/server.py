@@ -18,10 +18,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...errors import BenchError
+from ...errors import TestbedError
 from ...generators.trex.probe import ask
-from ...login import Login
-from ..plan import ProcessPlan
+from ...system.ssh import Login
+from ..keeper_plan import ProcessPlan
 from .places import Here, Running, There, note
 from .relay import HOST, Relay, reach
 from .wrapper import END_OF_CONFIG, command
@@ -109,7 +109,7 @@ class Order:
 
 
 def log(folder: Path) -> Path:
-    """Where a bench with the runtime folder *folder* keeps what its TRex server says."""
+    """Where a testbed with the runtime folder *folder* keeps what its TRex server says."""
     return folder / "trex.log"
 
 
@@ -118,7 +118,7 @@ def _paths(login: Login) -> dict[str, Path | None]:
 
 
 def start(order: Order) -> Running:
-    """Start it. Raises BenchError."""
+    """Start it. Raises TestbedError."""
     argv = command(
         order.home, order.arguments, linux=order.linux, grace=order.grace, prefix=order.prefix, sudo=order.sudo
     )
@@ -130,13 +130,13 @@ def start(order: Order) -> Running:
 
 
 def await_api(order: Order, running: Running, stack: ExitStack, ending: threading.Event) -> dict[str, int]:
-    """Wait until its API answers; where, as seen from here. Raises BenchError with the server's last lines."""
+    """Wait until its API answers; where, as seen from here. Raises TestbedError with the server's last lines."""
     until = time.monotonic() + order.limit
     ports = {"rpc_port": order.rpc_port, "pub_port": order.pub_port}
     doubt = ""
     while not ending.is_set():
         if (status := running.status()) is not None:
-            raise BenchError(f"TRex {order.where} {ended(status)} before its API answered{_quoted(running)}")
+            raise TestbedError(f"TRex {order.where} {ended(status)} before its API answered{_quoted(running)}")
         try:
             _touch(order)
             if order.namespace:
@@ -151,10 +151,10 @@ def await_api(order: Order, running: Running, stack: ExitStack, ending: threadin
                 order = replace(order, namespace="", address=HOST, rpc_port=rpc, pub_port=pub)
             ask(order.address, order.rpc_port)
             return ports
-        except (OSError, BenchError) as error:
+        except (OSError, TestbedError) as error:
             doubt = str(error)
         if time.monotonic() > until:
-            raise BenchError(
+            raise TestbedError(
                 f"TRex {order.where} was started, but its API did not answer at {order.address}:{order.rpc_port}"
                 f" within {order.limit:g} s ({doubt}){_quoted(running)}"
             )
@@ -171,12 +171,12 @@ def _touch(order: Order) -> None:
 
 
 def refuse_taken(order: Order) -> None:
-    """Return if nobody answers there yet. Raises BenchError: what answered later could not be told from ours."""
+    """Return if nobody answers there yet. Raises TestbedError: what answered later could not be told from ours."""
     if order.namespace:
         return
     with suppress(OSError):
         _touch(order)
-        raise BenchError(
+        raise TestbedError(
             f"something answers already at {order.address}:{order.rpc_port}, where TRex is to be started; end that"
             " server, or leave 'start' out of the testbed file to use it"
         )
@@ -199,7 +199,7 @@ def _quoted(running: Running) -> str:
 def hold(order: Order, say: Callable[[Mapping[str, Any]], None], ending: threading.Event) -> int:
     """Start, tell when it serves, hold it until *ending*, or until it ends by itself. The exit status for this process.
 
-    Raises BenchError where it does not come to serve, with nothing left.
+    Raises TestbedError where it does not come to serve, with nothing left.
     """
     refuse_taken(order)
     with ExitStack() as stack:
@@ -247,7 +247,7 @@ def main() -> int:
     threading.Thread(target=watch, daemon=True).start()
     try:
         return hold(Order.from_json(json.loads(text)), _say, ending)
-    except BenchError as error:
+    except TestbedError as error:
         _say({"error": str(error)})
         return 1
 

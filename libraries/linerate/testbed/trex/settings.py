@@ -40,7 +40,7 @@ class PortSettings(Config):
     @classmethod
     def _mac(cls, value: str | None) -> str | None:
         if value is not None and not _MAC.fullmatch(value):
-            raise ValueError("is not a MAC address; right would be for example 02:00:00:00:00:01")
+            raise ValueError("is not a MAC address; expected for example 02:00:00:00:00:01")
         return value
 
     def info(self, ip: str, gateway: str, src_mac: str) -> PortInfo:
@@ -118,7 +118,7 @@ class StartSettings(Config):
             said = [name for name in names if getattr(self, name) not in (None, ())]
             if said:
                 raise ValueError(
-                    f"'{said[0]}' is for a configuration that Linerate writes; right would be 'interfaces' too, or"
+                    f"'{said[0]}' is for a configuration that Linerate writes; expected 'interfaces' too, or"
                     " neither: then the host's own /etc/trex_cfg.yaml is used"
                 )
             return self

@@ -83,9 +83,9 @@ OURS = frozenset(
 def extra_problem(argument: str) -> str:
     """What is wrong with an argument of a person's own, in words; "" for nothing."""
     if not _EXTRA.fullmatch(argument):
-        return f"'{argument}' is no argument of TRex's; right would be letters, digits and any of _ . , : / = + @ % -"
+        return f"'{argument}' is no argument of TRex's; expected letters, digits and any of _ . , : / = + @ % -"
     if argument.split("=")[0] in OURS:
-        return f"'{argument}' is set by Linerate, or is not for its way of using TRex; right would be to leave it out"
+        return f"'{argument}' is set by Linerate, or is not for its way of using TRex; expected to leave it out"
     return ""
 
 

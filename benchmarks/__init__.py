@@ -1,0 +1,1 @@
+"""Races between programs, run by hand. Each prints ratios of one run."""

@@ -1,0 +1,1 @@
+"""How fast, how exactly and how truthfully the bench sends real frames, beside other senders."""

@@ -1,0 +1,192 @@
+"""``python -m linerate calibrate TESTBED``: what the generator itself sends and receives, the router bypassed."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from .. import __version__
+from ..ceilings.calibration import FOLDER, CalibrationFile, CeilingEntry, entry, write_calibration
+from ..counts.ceiling import OwnLatency
+from ..counts.trial import Fault, Load, Trial
+from ..errors import LinerateError, TestbedError
+from ..generators.base import Probe
+from ..methods.ceiling import headroom, own_latency
+from ..methods.trials import Terms
+from ..project import Project
+from ..session.bypass import REMEDY, check_bypassed
+from ..session.plan import Plan
+from ..session.session import Session
+from ..session.traffic import PROBE_PPS
+from ..system.cpu_steal import Ticks
+from ..system.signals import signals_interrupt
+from ..testbed.settings import HardwareSettings
+from ..traffic.profiles import PAIRS, Profile
+from ..units import si
+
+TRAFFIC = ("64b", "64b 1-flow", "imix", "1514b")
+"""Measured unless others are asked for: the smallest, the largest, what lies between, and a single flow."""
+
+GOAL = "standard"
+"""Only its warm-up counts here."""
+
+LOOK_PPS, LOOK_AT = 100.0, 40
+"""Frames/s of the frames that are looked at, and how many of each port; others (LLDP …) may be among them."""
+
+AT = 0.5
+"""Of the lossless ceiling: the load at which latency is measured, away from any queue."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, print a line for each ceiling and write the file; returns 0.
+
+    Raises LinerateError where the files, the words or the testbed are wrong, SystemExit for wrong arguments.
+    """
+    arguments = _parser().parse_args(argv)
+    chosen = tuple(
+        both for both, wanted in ((False, arguments.unidirectional), (True, arguments.bidirectional)) if wanted
+    )
+    project = Project.find()
+    plan = Plan.read(project, arguments.platform, arguments.software, arguments.testbed, GOAL)
+    profiles = [plan.catalogue.profile(words.split()) for words in arguments.traffic or TRAFFIC]
+    if isinstance(plan.testbed, HardwareSettings):
+        used = plan.testbed.generator.ports[: 2 * arguments.pairs]
+        for first, second in zip(used[::2], used[1::2], strict=True):
+            print(
+                f"A cable must go from the generator's port {first} to its port {second}, past the router.", flush=True
+            )
+    there = plan.testbed.pair_count
+    if arguments.pairs > there:
+        raise TestbedError(f"testbed '{plan.testbed.testbed}' has {there} pair{'s' * (there > 1)} of ports")
+    directions = tuple((both, arguments.pairs) for both in chosen or (False, True))
+    with signals_interrupt():
+        calibrate(plan, profiles, directions, arguments.duration, arguments.calibrations or folder(project))
+    return 0
+
+
+def folder(project: Project) -> Path:
+    """Where calibrations are kept unless said otherwise: they are measured, so they lie with the results."""
+    return project.results / FOLDER
+
+
+def calibrate(
+    plan: Plan, profiles: Sequence[Profile], directions: Sequence[tuple[bool, int]], duration: float, calibrations: Path
+) -> None:
+    """Measure each of *profiles* in each of *directions* (both directions at once?, on how many pairs) and write the file.
+
+    What was measured before the testbed breaks down or somebody stops it is written too. Raises TestbedError.
+    """
+    found: list[CeilingEntry] = []
+    session = Session.start(plan, bypass=True)
+    try:
+        if session.simulated:
+            print(
+                f"SIMULATED: {session.testbed.facts.label}; nothing here is a measurement of a generator.", flush=True
+            )
+        session.generator.connect()
+        _look(session, max(pairs for _, pairs in directions))
+        try:
+            for profile in profiles:
+                for bidirectional, pairs in directions:
+                    found.append(_measure(session, profile, bidirectional, pairs, duration))
+                    print(_line(found[-1]), flush=True)
+        finally:
+            if found:
+                print(f"kept in {write_calibration(calibrations, _file(session, found))}", flush=True)
+    finally:
+        session.close()
+
+
+def _file(session: Session, found: Sequence[CeilingEntry]) -> CalibrationFile:
+    return CalibrationFile(
+        testbed=session.plan.testbed.testbed,
+        platform=session.plan.platform.platform,
+        kind=session.plan.testbed.kind,
+        link_bps=session.link_bps,
+        linerate=__version__,
+        versions=dict(session.generator.versions),
+        ceilings=tuple(found),
+    )
+
+
+def _look(session: Session, pairs: int = 1) -> None:
+    """Frames that come back must be those that were sent. Raises TestbedError."""
+    profile = session.plan.catalogue.profile(["64b", "1-flow"])
+    try:
+        frames = session.traffic.capture(profile, True, Load(LOOK_PPS), LOOK_AT, pairs)
+    except TestbedError as error:
+        raise TestbedError(f"whether the router is bypassed could not be seen: {error}; {REMEDY}") from error
+    check_bypassed(frames, profile, session.traffic.directions(True, pairs), session.generator.ports)
+
+
+def _measure(session: Session, profile: Profile, bidirectional: bool, pairs: int, duration: float) -> CeilingEntry:
+    before = Ticks.read()
+    session.traffic.put(profile, bidirectional, pairs=pairs)
+    line = profile.line_rate_pps(session.link_bps)
+    if session.plan.warm_up:
+        session.traffic.measure(Load(line), session.plan.warm_up)
+    terms = Terms(session.plan.testbed.tolerances(), session.testbed.facts.clock_speed, _said)
+    found = headroom(session.traffic.measure, line, terms, duration)
+    latency = _latency(session, profile, bidirectional, pairs, found.lossless, duration)
+    return entry(profile, bidirectional, found, latency, duration, Ticks.read().steal_since(before), pairs=pairs)
+
+
+def _latency(
+    session: Session, profile: Profile, bidirectional: bool, pairs: int, lossless: float, duration: float
+) -> OwnLatency | None:
+    """What the generator's clock tells without a router; None where these frames, or its card, have no probes."""
+    load = Load(AT * lossless)
+    try:
+        session.traffic.put(profile, bidirectional, Probe(min(PROBE_PPS, load.pps / 10)), pairs=pairs)
+        return own_latency(session.traffic.measure(load, duration))
+    except LinerateError as error:
+        print(f"  latency of {profile.name} is not known: {error}", flush=True)
+        return None
+
+
+def _said(trial: Trial) -> None:
+    wrong = "".join(f"; {problem}" for problem in trial.problems if problem.fault is not Fault.UNDER_OFFERED)
+    asked, share = si(trial.outcome.load.pps, "pps"), 100 * trial.offered / max(1, trial.intended)
+    print(
+        f"  trial {trial.number}: {asked} asked of each port, {share:.2f} % sent, {trial.lost} lost{wrong}", flush=True
+    )
+
+
+def _line(found: CeilingEntry) -> str:
+    share = 100 * found.lossless_pps / found.line_pps
+    latency = f"; latency {found.latency}" if found.latency else ""
+    return (
+        f"{found.traffic} {found.direction}: offers {si(found.offered_pps, 'pps')} from each port, receives"
+        f" {si(found.lossless_pps, 'pps')} whole ({share:.4g} % line rate){latency}; {found.trials} trials, CPU steal"
+        f" {found.steal_percent:.1f} %"
+    )
+
+
+def _duration(text: str) -> float:
+    value = float(text)
+    if not 0.1 <= value <= 600:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0.1 and 600")
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="linerate calibrate",
+        description="Measure what the traffic generator itself sends and receives, with the router bypassed. A verdict"
+        " near or above that is INCONCLUSIVE, not FAIL.",
+    )
+    parser.add_argument("testbed", help="a file of variables/testbeds, without .yaml")
+    parser.add_argument("--platform", required=True, help="a file of variables/platforms, without .yaml")
+    parser.add_argument("--software", help="one of the platform's; default its first")
+    parser.add_argument(
+        "--traffic", nargs="+", metavar="WORDS", help=f"as sentences name it, each in quotes; default {TRAFFIC}"
+    )
+    parser.add_argument("--unidirectional", action="store_true", help="measure only this (default both)")
+    parser.add_argument("--bidirectional", action="store_true", help="measure only this (default both)")
+    parser.add_argument(
+        "--pairs", type=int, choices=range(1, PAIRS + 1), metavar="N", default=1, help="so many pairs of ports at once"
+    )
+    parser.add_argument("--duration", type=_duration, default=1.0, help="seconds of each trial (default 1)")
+    parser.add_argument("--calibrations", type=Path, help=f"folder to write to (default results/{FOLDER})")
+    return parser

@@ -1,0 +1,263 @@
+"""``python -m linerate compare RUN RUN``: what two runs of the same suite measured, sentence by sentence.
+
+Each trial that says something of the router, and is no scout, is one observation, in the worse direction: frames/s
+forwarded (``forwards``), the mean latency or the jitter in µs, the bound of the recovery in s, cycles per packet, else
+the loss ratio. Means are compared by Welch's t-test, or by ministat's pooled one; samples without any spread by their
+means alone, where a difference counts from RELEVANT on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..counts.trial import Fault, Trial
+from ..errors import ConfigError, TestbedError
+from ..evidence.records import RequirementRecord, TrialRecord
+from ..evidence.run import Run, read_run
+from ..methods.cost import CYCLES
+from ..stats import Comparison, Method, compare
+from ..units import si
+
+RELEVANT = 0.001
+"""The least difference, as a ratio of the larger mean, that counts between samples in which no spread was seen."""
+
+_ROUNDING = 1e-9
+"""A standard deviation that is less of its mean is that of rounding."""
+
+_HAIR = 1e-9
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One sentence in one run: its verdict, and what each trial measured, in ``unit``."""
+
+    test: str
+    sentence: str
+    verdict: str
+    unit: str
+    sample: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class ComparedSentence:
+    """A sentence in both runs. ``comparison`` None: too few observations for a test.
+
+    A verdict that became INCONCLUSIVE, or was it, proves nothing by itself.
+    """
+
+    before: Observed
+    after: Observed
+    comparison: Comparison | None
+
+    @property
+    def worse(self) -> bool:
+        """Proven worse: fewer frames forwarded, more lost, or later; or a PASS that is a FAIL now."""
+        return self._turned("PASS", "FAIL") or (self._proven and self._downhill and not self._turned("FAIL", "PASS"))
+
+    @property
+    def better(self) -> bool:
+        """Proven better; or a FAIL that is a PASS now."""
+        return self._turned("FAIL", "PASS") or (
+            self._proven and not self._downhill and not self._turned("PASS", "FAIL")
+        )
+
+    @property
+    def unsure(self) -> bool:
+        """The verdict changed from or to INCONCLUSIVE."""
+        both = (self.before.verdict, self.after.verdict)
+        return both[0] != both[1] and "INCONCLUSIVE" in both
+
+    @property
+    def still(self) -> bool:
+        """Neither run's observations have any spread, so that no test says what a difference is worth."""
+        found = self.comparison
+        return found is not None and all(
+            (sample.stddev or 0.0) <= _ROUNDING * abs(sample.mean) for sample in (found.reference, found.candidate)
+        )
+
+    def _turned(self, old: str, new: str) -> bool:
+        return (self.before.verdict, self.after.verdict) == (old, new)
+
+    @property
+    def _proven(self) -> bool:
+        found = self.comparison
+        if found is None:
+            return False
+        if self.still:
+            return abs(found.difference) > RELEVANT * max(abs(found.reference.mean), abs(found.candidate.mean))
+        return found.significant
+
+    @property
+    def _downhill(self) -> bool:
+        return self.comparison is not None and (self.comparison.difference < 0) is (self.before.unit == "pps")
+
+
+def observed(run: Run) -> list[Observed]:
+    """The sentences of *run* with what their trials measured."""
+    trials: dict[int, list[TrialRecord]] = {}
+    for record in run.trials:
+        if record.trial.number and record.trial.blames_router:
+            trials.setdefault(record.requirement, []).append(record)
+    return [_observed(record, trials.get(record.number, [])) for record in run.requirements]
+
+
+def _observed(record: RequirementRecord, trials: Sequence[TrialRecord]) -> Observed:
+    words = record.sentence.split()
+    unit, figure = next(
+        (known for word, known in _QUANTITIES.items() if word in words),
+        ("loss ratio", lambda trial, sentence: trial.loss_ratio(_in_total(sentence))),
+    )
+    least = record.goal_terms.get("final_trial_duration", 0.0)
+    whole = [item.trial for item in trials if item.trial.outcome.duration >= float(least) - _HAIR]
+    found = [value for trial in whole if (value := figure(trial, record.sentence)) is not None and math.isfinite(value)]
+    told = record.extra.get("figures", {}).get(CYCLES)
+    if unit == "cycles/packet" and not found and told is not None:
+        # older records tell only the mean of the trials
+        found = [float(told)]
+    return Observed(record.test, record.sentence, record.verdict, unit, tuple(found))
+
+
+def _worse_rate(trial: Trial, sentence: str) -> float:
+    rates = [direction.forwarded / trial.seconds for direction in trial.outcome.directions]
+    return math.fsum(rates) if _in_total(sentence) else min(rates)
+
+
+def _in_total(sentence: str) -> bool:
+    """Whether its threshold, not the load that it names, is of all directions together."""
+    return " in total" in sentence.partition(" at ")[0]
+
+
+def _latency(trial: Trial, sentence: str) -> float | None:
+    return max((count.mean for count in trial.outcome.latency), default=None)
+
+
+def _jitter(trial: Trial, sentence: str) -> float | None:
+    return max((count.jitter for count in trial.outcome.latency), default=None)
+
+
+def _recovery(trial: Trial, sentence: str) -> float | None:
+    """The upper bound; the lower one where loss did not end within the trial."""
+    known = trial.outcome.readings
+    return known.get("recovery_high_s", known.get("recovery_low_s"))
+
+
+def _cycles(trial: Trial, sentence: str) -> float | None:
+    stretched = any(problem.fault is Fault.STRETCHED for problem in trial.problems)
+    return None if stretched else trial.outcome.readings.get(CYCLES)
+
+
+Figure = Callable[[Trial, str], float | None]
+
+_QUANTITIES: dict[str, tuple[str, Figure]] = {
+    "forwards": ("pps", _worse_rate),
+    "costs": ("cycles/packet", _cycles),
+    "latency": ("µs", _latency),
+    "jitter": ("µs", _jitter),
+    "recovers": ("s", _recovery),
+}
+"""The word of a sentence that says what is asked, the unit of an observation, and what a trial tells of it."""
+
+
+def rows(before: Run, after: Run, confidence: float, method: Method) -> list[ComparedSentence]:
+    """The sentences that both runs have, in the order of the later one. Raises TestbedError where there are none."""
+    earlier: dict[tuple[str, str], list[Observed]] = {}
+    for item in observed(before):
+        earlier.setdefault((item.test, item.sentence), []).append(item)
+    found = []
+    for item in observed(after):
+        same = earlier.get((item.test, item.sentence))
+        if same:
+            first = same.pop(0)
+            enough = len(first.sample) > 1 and len(item.sample) > 1
+            comparison = compare(first.sample, item.sample, confidence, method) if enough else None
+            found.append(ComparedSentence(first, item, comparison))
+    if not found:
+        raise TestbedError(
+            f"{before.path.name} and {after.path.name} have no sentence in common; expected two runs of a suite"
+        )
+    return found
+
+
+def report(before: Run, after: Run, table: Sequence[ComparedSentence], confidence: float, method: Method) -> str:
+    """The comparison as text: what took part, a line per sentence, what is proven."""
+    lines = [
+        f"{before.path.name} (reference) and {after.path.name}, {100 * confidence:g} % confidence, {method} t-test"
+    ]
+    lines += _differences(before, after)
+    for row in table:
+        change = (
+            row.after.verdict
+            if row.before.verdict == row.after.verdict
+            else (f"{row.before.verdict} → {row.after.verdict}")
+        )
+        state = "WORSE " if row.worse else "better" if row.better else "unsure" if row.unsure else "      "
+        lines.append(f"{state}  {row.after.sentence}: {_figures(row)}  [{change}]")
+    worse = sum(row.worse for row in table)
+    unsure = sum(row.unsure for row in table)
+    more = f"; {unsure} with a verdict that became, or was, INCONCLUSIVE" if unsure else ""
+    lines.append(f"{worse} of {len(table)} sentences proven worse{more}")
+    return "\n".join(lines)
+
+
+def _differences(before: Run, after: Run) -> list[str]:
+    one, two = before.environment, after.environment
+    if one is None or two is None:
+        return ["what took part in one of them is not known"]
+    lines = []
+    if one.simulated or two.simulated:
+        lines.append("SIMULATED: nothing here is a measurement of a router")
+    facts = [("testbed", one.testbed, two.testbed), ("platform", one.platform, two.platform)]
+    facts += [("software", one.software, two.software)]
+    facts += [(name, one.versions[name], two.versions[name]) for name in sorted(one.versions.keys() & two.versions)]
+    return lines + [f"{name}: {old} → {new}" for name, old, new in facts if old != new]
+
+
+def _figures(row: ComparedSentence) -> str:
+    before, after, unit = row.before.sample, row.after.sample, row.before.unit
+    if row.comparison is None:
+        counts = f"{len(before)} and {len(after)} observations, too few to compare"
+        if not before or not after:
+            return counts
+        one, two = math.fsum(before) / len(before), math.fsum(after) / len(after)
+        change = f" ({100 * (two / one - 1):+.3g} %)" if one else ""
+        how = "one figure each, no test" if len(before) == len(after) == 1 else counts
+        return f"{_say(one, unit)} → {_say(two, unit)}{change}; {how}"
+    found = row.comparison
+    one, two = found.reference.mean, found.candidate.mean
+    if row.still:
+        quiet = "no spread in either run, so no test"
+        if abs(one - two) <= _ROUNDING * max(abs(one), abs(two)):
+            return f"{_say(one, unit)} in both; {quiet}"
+        change = f" ({100 * (two / one - 1):+.3g} %)" if one else ""
+        return f"{_say(one, unit)} → {_say(two, unit)}{change}; {quiet}: counts from {100 * RELEVANT:g} % on"
+    relative = ""
+    if found.relative_percent is not None and found.relative_half_width_percent is not None:
+        relative = f" ({found.relative_percent:+.3g} ± {found.relative_half_width_percent:.3g} %)"
+    return f"{_say(one, unit)} → {_say(two, unit)}{relative}{'; ' + found.note if found.note else ''}"
+
+
+def _say(value: float, unit: str) -> str:
+    return si(value, "pps") if unit == "pps" else f"{value:.4g} {unit}"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print the comparison. 0: nothing proven worse, 1: something is. Raises LinerateError."""
+    parser = argparse.ArgumentParser(
+        prog="linerate compare",
+        description="What two runs of a suite measured. Exit status 1: something is proven worse.",
+    )
+    parser.add_argument("reference", type=Path, help="folder of the earlier run: results/<run id>")
+    parser.add_argument("candidate", type=Path, help="folder of the later run")
+    parser.add_argument("--confidence", type=float, default=0.95, help="of the test, 0..1 (0.95)")
+    parser.add_argument("--method", choices=("welch", "pooled"), default="welch", help="pooled is ministat's (welch)")
+    arguments = parser.parse_args(argv)
+    if not 0 < arguments.confidence < 1:
+        raise ConfigError(f"--confidence is {arguments.confidence:g}; expected more than 0 and less than 1")
+    before, after = read_run(arguments.reference), read_run(arguments.candidate)
+    table = rows(before, after, arguments.confidence, arguments.method)
+    print(report(before, after, table, arguments.confidence, arguments.method))
+    return int(any(row.worse for row in table))

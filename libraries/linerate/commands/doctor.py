@@ -1,0 +1,313 @@
+"""``python -m linerate doctor TESTBED --platform P``: is this testbed fit for a run? Step by step, without traffic."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+from ..errors import LinerateError, TestbedError
+from ..generators.base import GeneratorPort
+from ..methods.budget import clock
+from ..project import Project
+from ..routers.base import Shell
+from ..routers.link_state import LinkState, link_states
+from ..session.plan import Plan
+from ..session.session import Session
+from ..system.signals import signals_interrupt
+from .calibrate import GOAL, folder
+
+LIMIT = 10.0
+"""Seconds that one command on the router may take."""
+
+
+class State(Enum):
+    """What a check came to."""
+
+    OK = "ok"
+    WARNING = "warning"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line. ``said``: what was found, and what to do where something is wrong."""
+
+    name: str
+    state: State
+    said: str
+
+    def __str__(self) -> str:
+        return f"{self.state.value:<8} {self.name}: {self.said}"
+
+
+def ok(name: str, said: str) -> Check:
+    """Nothing to do."""
+    return Check(name, State.OK, said)
+
+
+def warning(name: str, said: str) -> Check:
+    """A run is possible, and something is worth fixing."""
+    return Check(name, State.WARNING, said)
+
+
+def wrong(name: str, said: object) -> Check:
+    """A run would fail."""
+    return Check(name, State.WRONG, str(said))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print a line for each check as it is done; returns 0, or 1 where something is wrong."""
+    arguments = _parser().parse_args(argv)
+    done: list[Check] = []
+    with signals_interrupt(), closing(examine(arguments)) as checks:
+        for check in checks:
+            done.append(check)
+            print(check, flush=True)
+    count = {state: sum(check.state is state for check in done) for state in State}
+    bad, odd = count[State.WRONG], count[State.WARNING]
+    print(f"{len(done)} checks: {bad} wrong, {odd} warning{'s' if odd != 1 else ''}", flush=True)
+    return 1 if bad else 0
+
+
+def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
+    """Every check, in the order in which things depend on each other. All that was opened is closed at the end."""
+    try:
+        project = Project.find()
+        calibrations = arguments.calibrations or folder(project)
+        plan = Plan.read(
+            project, arguments.platform, arguments.software, arguments.testbed, arguments.goal, calibrations
+        )
+    except LinerateError as error:
+        yield wrong("files", error)
+        return
+    yield ok(
+        "files",
+        f"{plan.platform.description}, {plan.software_name} {plan.software.version}; {plan.testbed.kind} testbed",
+    )
+    try:
+        session = Session.start(plan)
+    except LinerateError as error:
+        yield wrong("testbed", error)
+        return
+    try:
+        yield from _testbed(session)
+        yield from _generator(session)
+        yield from _router(session, arguments.traffic)
+        if session.generator.connected:
+            yield _calibration(session)
+    finally:
+        session.close()
+
+
+def _testbed(session: Session) -> Iterator[Check]:
+    for sentence in session.testbed.cleared:
+        yield warning("leftovers", f"{sentence}; nothing more to do")
+    if not session.testbed.cleared:
+        yield ok("leftovers", "none of an earlier run that was killed")
+    if session.simulated:
+        yield warning("testbed", f"SIMULATED: {session.testbed.facts.label}; nothing measured on it is a measurement")
+
+
+# -- generator ---------------------------------------------------------------------------------------------------------
+
+
+def _generator(session: Session) -> Iterator[Check]:
+    access = session.testbed.facts.generator
+    if access.force:
+        # a look at a testbed takes nothing away from anybody
+        session.testbed.facts = replace(session.testbed.facts, generator=replace(access, force=False))
+        yield warning("generator", "'force: true': a run takes the ports from whoever holds them; not done here")
+    problem: TestbedError | None = None
+    try:
+        session.generator.connect()
+    except TestbedError as error:
+        problem = error
+    # where it is connected all the same, what is wrong is a port; that is told below, of each
+    if not session.generator.connected:
+        yield wrong("generator", problem)
+        return
+    try:
+        versions, ports = session.generator.versions, session.generator.ports
+    except TestbedError as error:
+        yield wrong("generator", error)
+        return
+    yield ok(
+        "generator",
+        f"TRex {versions.get('server', '?')} at {access.host}:{access.sync_port} takes the client"
+        f" {versions.get('client', '?')}; nobody else held ports {' and '.join(str(port.index) for port in ports)}",
+    )
+    if leftover := versions.get("leftover"):
+        yield warning("leftovers", f"{leftover}; nothing more to do")
+    for port in ports:
+        yield _port(session, port)
+    yield from _card(session)
+
+
+def _port(session: Session, port: GeneratorPort) -> Check:
+    name, speed = f"port {port.index}", f"{port.speed_bps / 1e9:g} Gbit/s"
+    if not port.link_up and session.plan.testbed.prepare == "configure":
+        return warning(name, "has no link; check the cable, unless the router takes its interface up for a run only")
+    if not port.link_up:
+        return wrong(name, "has no link; check the cable and the router's port")
+    if port.speed_bps and abs(port.speed_bps - session.link_bps) > 0.01 * session.link_bps:
+        return wrong(
+            name,
+            f"runs at {speed}, the platform '{session.plan.platform.platform}' says {session.link_bps / 1e9:g}; fix"
+            " 'port_speed' or the cabling",
+        )
+    return ok(name, f"link up at {speed}, {port.mac}, driver {port.driver or 'not told'}")
+
+
+def _card(session: Session) -> Iterator[Check]:
+    known = session.generator.known_limits
+    if known is None or known.file is None:
+        yield warning("card", str(known or "the generator's ports could not be asked"))
+        return
+    yield ok("card", str(known))
+    card = known.file.card
+    for lacking in card.latency:
+        if lacking.servers.hold(known.server):
+            what = f"of {', '.join(lacking.frames)} frames " if lacking.frames else ""
+            yield warning("card", f"no latency {what}({lacking.source}); {lacking.remedy}")
+    for quirk in card.quirks:
+        if quirk.servers.hold(known.server):
+            yield ok("card", f"{quirk.quirk} ({quirk.source})")
+
+
+# -- router ------------------------------------------------------------------------------------------------------------
+
+
+def _router(session: Session, traffic: bool) -> Iterator[Check]:
+    access = session.testbed.facts.router
+    try:
+        try:
+            shell = session.router.log_in()
+        except TestbedError as error:
+            yield wrong("router login", error)
+            return
+        yield ok("router login", f"{access.user} at {access.host}:{access.port}; its host key is known")
+        try:
+            found = session.router.connect(shell)
+        except TestbedError as error:
+            yield wrong("router system", error)
+            return
+        yield ok("router system", ", ".join(str(found[key]) for key in ("software", "version") if key in found))
+        yield from _tried("router rights", lambda: _rights(session, shell))
+        yield from _tried("router counters", lambda: _counters(session))
+        yield from _tried("router interfaces", lambda: _interfaces(session, shell))
+        if traffic and session.generator.connected:
+            yield from _tried("traffic", lambda: _traffic(session))
+    finally:
+        session.router.restore()
+
+
+def _tried(name: str, checks: Callable[[], list[Check]]) -> Iterator[Check]:
+    try:
+        found = checks()
+    except TestbedError as error:
+        found = [wrong(name, error)]
+    yield from found
+
+
+def _rights(session: Session, shell: Shell) -> list[Check]:
+    access = session.testbed.facts.router
+    if access.sudo:
+        result = shell("sudo -n true", LIMIT)
+        if result.status:
+            why = (result.stderr or result.stdout).strip().partition("\n")[0] or f"status {result.status}"
+            return [
+                wrong(
+                    "router rights",
+                    f"'sudo -n' is refused to '{access.user}' ({why}); allow it without a password (NOPASSWD in"
+                    " sudoers), or log in as root without 'sudo: true'",
+                )
+            ]
+        return [ok("router rights", f"'{access.user}' may 'sudo -n'")]
+    if "uid=0(" in shell("id", LIMIT).stdout:
+        return [ok("router rights", f"'{access.user}' is root")]
+    return [
+        warning(
+            "router rights",
+            f"'{access.user}' is not root, and the testbed file does not say 'sudo: true' for the router",
+        )
+    ]
+
+
+def _counters(session: Session) -> list[Check]:
+    telemetry = session.router.watch.read()
+    names = ", ".join(side.interface for side in session.testbed.facts.sides)
+    return [ok("router counters", f"those of {names} are read; it is up for {clock(telemetry.uptime)}")]
+
+
+def _interfaces(session: Session, shell: Shell) -> list[Check]:
+    facts = session.testbed.facts
+    names = [side.interface for side in facts.sides]
+    states = link_states(session.plan.software.shell, shell, names, facts.router.sudo)
+    ports = {port.index: port for port in session.generator.ports}
+    return [
+        _interface(session, state, ports.get(number))
+        for state, number in zip(states, facts.generator.ports, strict=True)
+    ]
+
+
+def _interface(session: Session, state: LinkState, port: GeneratorPort | None) -> Check:
+    name = f"router interface {state.interface}"
+    if port and port.destination and state.mac and port.destination.lower() != state.mac:
+        return wrong(
+            name,
+            f"has {state.mac}, and the generator's port {port.index}, which is to be cabled to it, sends to"
+            f" {port.destination}; fix the port's destination in trex_cfg.yaml, 'ports' in the testbed file or"
+            " 'interfaces' of the platform",
+        )
+    to = f", to which port {port.index} sends" if port and state.mac and port.destination else ""
+    told = f"{state.mac or 'its MAC address is not told'}{to}"
+    if state.up is False:
+        if session.plan.testbed.prepare == "configure":
+            return ok(name, f"{told}; down, and taken up for a run ('prepare: configure')")
+        return wrong(name, "is down, and the testbed file says 'prepare: none'; take it up on the router")
+    if state.carrier is False:
+        # before it is configured an interface may show none although the cable is there: the generator's side tells
+        return warning(name, f"{told}; it shows no link; check the cable unless the router takes it up later")
+    return ok(name, told if state.up is None and state.carrier is None else f"{told}; up")
+
+
+def _traffic(session: Session) -> list[Check]:
+    try:
+        session.router.configure()
+        session.traffic.check_reachability()
+    finally:
+        session.router.restore()
+    return [ok("traffic", "frames sent into each side came back at the other")]
+
+
+def _calibration(session: Session) -> Check:
+    found = session.generator.headroom
+    if found is None:
+        again = (
+            f"python -m linerate calibrate {session.plan.testbed.testbed} --platform {session.plan.platform.platform}"
+        )
+        return warning("calibration", f"none: what the generator itself loses is not known; {again}")
+    return warning("calibration", str(found)) if found.unfit or found.stale else ok("calibration", str(found))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="linerate doctor",
+        description="Check a testbed step by step, without traffic: files, generator, ports, card, router, cables,"
+        " calibration. Exit status 1: something is wrong.",
+    )
+    parser.add_argument("testbed", help="a file of variables/testbeds, without .yaml")
+    parser.add_argument("--platform", required=True, help="a file of variables/platforms, without .yaml")
+    parser.add_argument("--software", help="one of the platform's; default its first")
+    parser.add_argument("--goal", default=GOAL, help=f"a file of variables/goals, without .yaml (default {GOAL})")
+    parser.add_argument("--calibrations", type=Path, help="folder of the calibrations (default results/calibrations)")
+    parser.add_argument(
+        "--traffic",
+        action="store_true",
+        help="configure the router and send slow traffic each way for a second as well",
+    )
+    return parser

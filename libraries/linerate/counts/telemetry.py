@@ -1,0 +1,56 @@
+"""A router's own counters, as one reading of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .causes import Cause
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceCounters:
+    """Frames and bytes of one interface since the router started, as the router counts them.
+
+    ``tx_packets`` were sent: what a router counts before it fails to send is taken off.
+    """
+
+    rx_packets: int = 0
+    rx_bytes: int = 0
+    tx_packets: int = 0
+    tx_bytes: int = 0
+    rx_drops: int = 0
+    tx_drops: int = 0
+    rx_errors: int = 0
+    tx_errors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRuntime:
+    """One VPP graph node on one thread, from ``show runtime``. ``clocks`` are TSC cycles per vector."""
+
+    thread: str
+    name: str
+    state: str
+    calls: int
+    vectors: int
+    suspends: int
+    clocks: float
+    vectors_per_call: float
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """A reading. ``uptime`` s; ``drops`` by the router's words; ``raw`` the commands' text.
+
+    ``causes``: every counter of lost frames that was read, with what it is beside the others; zeros too.
+    For VPP only: ``runtime`` and ``since_clear``, s that it covers (0: not known).
+    """
+
+    uptime: float
+    interfaces: Mapping[str, InterfaceCounters]
+    drops: Mapping[str, int] = field(default_factory=dict)
+    runtime: tuple[NodeRuntime, ...] = ()
+    raw: Mapping[str, str] = field(default_factory=dict)
+    since_clear: float = 0.0
+    causes: tuple[Cause, ...] = ()

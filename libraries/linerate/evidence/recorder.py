@@ -1,0 +1,144 @@
+"""Turns what a session measures into the records of its run's folder, trial by trial."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from ..counts.telemetry import Telemetry
+from ..counts.trial import Trial
+from ..sla.requirement import RATE_UNITS, Requirement, TrafficWords
+from ..sla.verdict import Verdict
+from ..units import Rate
+from .rate_intervals import rate_intervals
+from .records import EnvironmentRecord, Figures, RequirementRecord, TrialRecord
+from .resume import Carried
+from .run import RunFolder
+
+
+class Recorder:
+    """Writes one run. Every call leaves its record on the disk before it returns."""
+
+    def __init__(self, results: Path, run_id: str, environment: EnvironmentRecord) -> None:
+        self.folder = RunFolder.create(results, run_id)
+        self.environment = environment
+        self.folder.write_environment(environment)
+        self._number = 0
+        self._started = 0.0
+        self._test = ""
+        self._trials: list[int] = []
+
+    def keep_parts(
+        self,
+        versions: Mapping[str, str],
+        configuration: Mapping[str, object],
+        calibration: Mapping[str, object] | None = None,
+        card: Mapping[str, object] | None = None,
+    ) -> None:
+        """Write versions of what takes part, and the router's configuration, into the environment's record.
+
+        *calibration* of the generator, if there is one; *card*: which one its ports are on.
+        """
+        extra = {**self.environment.extra, "router_configuration": dict(configuration)}
+        if calibration is not None:
+            extra["calibration"] = dict(calibration)
+        if card is not None:
+            extra["generator_card"] = dict(card)
+        self.environment = replace(self.environment, versions=dict(versions), extra=extra)
+        self.folder.write_environment(self.environment)
+
+    def begin(self, test: str) -> None:
+        """A sentence of *test* is about to be judged."""
+        self._number = self.folder.next_requirement()
+        self._started = time.time()
+        self._test = test
+        self._trials = []
+
+    def keep_trial(self, requirement: Requirement | TrafficWords, trial: Trial, link_bps: float) -> None:
+        """Append one trial of the sentence, or of the traffic, under way (number 0: warm-up)."""
+        self.folder.add_trial(
+            TrialRecord(
+                run=self.folder.run_id,
+                simulated=self.environment.simulated,
+                requirement=self._number,
+                test=self._test,
+                sentence=requirement.sentence,
+                profile=requirement.profile.name,
+                mean_size=requirement.profile.mean_size,
+                link_bps=link_bps,
+                trial=trial,
+                clock_speed=self.environment.clock_speed,
+            )
+        )
+        if trial.number:
+            self._trials.append(trial.number)
+
+    def keep_telemetry(self, name: str, telemetry: Telemetry) -> None:
+        """Keep the router's own words at this moment (*name*: ``before``, ``after`` or ``trial 3``)."""
+        for command, text in telemetry.raw.items():
+            self.folder.add_telemetry(self._number, f"{name} {command}", text)
+
+    @property
+    def number(self) -> int:
+        """The number of the sentence under way, within the run; 0 before the first."""
+        return self._number
+
+    def keep_file(self, name: str, text: str, number: int | None = None) -> Path:
+        """Keep a picture, a table or figures as ``characterisation/003-NAME``: of *number*, or what is under way."""
+        return self.folder.add_result(self._number if number is None else number, name, text)
+
+    def keep_verdict(self, verdict: Verdict, recovery: str = "") -> None:
+        """Append the requirement's record. *recovery*: what was done to the testbed before it was judged, if anything."""
+        requirement = verdict.requirement
+        size, link = requirement.profile.mean_size, verdict.link_bps
+        pps = verdict.figures.get("forwarded_pps")
+        threshold = str(requirement.threshold)
+        if requirement.threshold.unit in RATE_UNITS:
+            threshold = str(Rate(requirement.threshold_pps(link), size, link))
+        self.folder.add_requirement(
+            RequirementRecord(
+                run=self.folder.run_id,
+                simulated=self.environment.simulated,
+                number=self._number,
+                test=self._test,
+                sentence=requirement.sentence,
+                verdict=verdict.outcome.value,
+                message=verdict.message,
+                goal=verdict.goal.goal,
+                goal_terms=verdict.goal.model_dump(exclude={"goal", "about"}),
+                profile=requirement.profile.name,
+                mean_size=size,
+                link_bps=link,
+                threshold=threshold,
+                measured=None if pps is None else Figures.of(Rate(pps, size, link)),
+                trials=tuple(self._trials),
+                started=self._started,
+                ended=time.time(),
+                extra={
+                    "figures": {**rate_intervals(verdict), **verdict.figures},
+                    "router_drops": dict(verdict.router_drops or {}),
+                    **({"generator_ceiling": dict(verdict.ceiling)} if verdict.ceiling else {}),
+                    "ledger": [ledger.to_json() for ledger in verdict.ledgers],
+                    **({"recovery": recovery} if recovery else {}),
+                    **({"traffic_file": program.to_json()} if (program := requirement.profile.program) else {}),
+                    "rfc2544_throughput": verdict.is_rfc2544_throughput and not self.environment.simulated,
+                },
+            )
+        )
+
+    def carry(self, carried: Carried) -> Carried:
+        """Copy a verdict of an earlier run, with its trials, into this one's records; as it now stands there."""
+        mine = carried.into(self.folder.run_id, self.folder.next_requirement())
+        for trial in mine.trials:
+            self.folder.add_trial(trial)
+        self.folder.add_requirement(mine.record)
+        return mine
+
+    def close(self, cpu_steal_percent: float | None = None) -> None:
+        """Note the end and write the manifest. Harmless when repeated."""
+        if self.environment.ended is None:
+            self.environment = replace(self.environment, ended=time.time(), cpu_steal_percent=cpu_steal_percent)
+            self.folder.write_environment(self.environment)
+        self.folder.close()

@@ -1,0 +1,134 @@
+"""Going on with a run that was interrupted: what it decided is carried over, what it did not is judged now.
+
+The old folder is only read. A carried verdict is copied, with its trials, into the new run's folder, which is whole
+evidence by itself and says where each of them comes from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..ceilings.cards import CardFile
+from ..errors import ConfigError, TestbedError
+from ..session.plan import Plan
+from .records import EnvironmentRecord, RequirementRecord, TrialRecord
+from .run import Run, read_run
+
+DECIDED = ("PASS", "FAIL")
+FINGERPRINTS = "fingerprints"
+"""Key of the environment record's extra data that :func:`fingerprints` goes into."""
+NO_FILE = "none"
+"""In place of the SHA-256 where there is no such file: one that is there later is a change too."""
+
+
+def fingerprints(plan: Plan) -> dict[str, str]:
+    """SHA-256 of the files that say what is tested, with what and how, and what the generator itself can do."""
+    project = plan.project
+    named = {
+        "platform file": [project.platforms / f"{plan.platform.platform}.yaml"],
+        "testbed file": [project.testbeds / f"{plan.testbed.testbed}.yaml"],
+        "goal file": [project.goals / f"{plan.goal.goal}.yaml"],
+        "profile files": [*sorted(project.profiles.glob("*.yaml")), *plan.catalogue.files()],
+    }
+    return {
+        **{name: _digest(paths) for name, paths in named.items()},
+        "calibration file": plan.calibration.sha256 if plan.calibration else NO_FILE,
+        "set of generator card files": _all_of(plan.cards),
+    }
+
+
+def _all_of(cards: Sequence[CardFile]) -> str:
+    told = "\n".join(f"{file.path.name} {file.sha256}" for file in cards)
+    return hashlib.sha256(told.encode()).hexdigest() if cards else NO_FILE
+
+
+def _digest(paths: Iterable[Path]) -> str:
+    found = hashlib.sha256()
+    for path in paths:
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A verdict of run ``run`` with its trials, warm-up included."""
+
+    run: str
+    record: RequirementRecord
+    trials: tuple[TrialRecord, ...]
+
+    def into(self, run: str, number: int) -> Carried:
+        """The same as requirement *number* of *run*, saying where it comes from."""
+        origin = self.record.extra.get("carried_from", self.run)
+        return Carried(
+            self.run,
+            replace(self.record, run=run, number=number, extra={**self.record.extra, "carried_from": origin}),
+            tuple(replace(trial, run=run, requirement=number) for trial in self.trials),
+        )
+
+
+class Resumption:
+    """The decided sentences of an earlier run's suite, each given out once, in order."""
+
+    def __init__(self, run: Run) -> None:
+        if run.environment is None:
+            raise ConfigError("says nothing of what took part, so nothing can be carried over from it", run.path)
+        self.run_id = run.environment.run
+        self._environment = run.environment
+        self._left = [
+            Carried(self.run_id, record, tuple(trial for trial in run.trials if trial.requirement == record.number))
+            for record in run.requirements
+            if record.verdict in DECIDED
+        ]
+        self.decided = len(self._left)
+
+    @classmethod
+    def find(cls, results: Path, run_id: str, suite: str) -> Resumption:
+        """The folder of *suite* in run *run_id*. Raises ConfigError naming the runs that there are."""
+        folders = [results / run_id, *sorted(results.glob(f"{run_id}-*"))]
+        runs = [read_run(folder) for folder in folders if (folder / "environment.json").is_file()]
+        if not runs or "/" in run_id or run_id in ("", ".", ".."):
+            known = sorted(path.parent.name for path in results.glob("*/environment.json"))[-5:]
+            raise ConfigError(
+                f"there is no run '{run_id}' to resume; the last runs are {', '.join(known) or 'none'}", results
+            )
+        for run in runs:
+            if run.environment is not None and run.environment.extra.get("suite") == suite:
+                return cls(run)
+        raise ConfigError(f"run '{run_id}' has no suite '{suite}'; resume it with the suite that it ran", results)
+
+    def check(self, now: EnvironmentRecord) -> None:
+        """Raise TestbedError naming what is not as it was: carried verdicts would then speak of something else."""
+        before, differences = self._environment, []
+        for name in ("platform", "software", "testbed", "simulated", "clock_speed"):
+            differences += _difference(name.replace("_", " "), getattr(before, name), getattr(now, name))
+        differences += _differences("", before.extra.get(FINGERPRINTS, {}), now.extra.get(FINGERPRINTS, {}), "changed")
+        # a run that broke off before it had asked says nothing of versions
+        differences += _differences("", before.versions, now.versions if before.versions else {})
+        if differences:
+            raise TestbedError(
+                f"run '{self.run_id}' cannot be resumed: {'; '.join(differences)}; run the suite anew, without RESUME"
+            )
+
+    def take(self, test: str, sentence: str) -> Carried | None:
+        """The verdict on *sentence* of *test*, if it was decided; a second call has the second such verdict."""
+        for place, carried in enumerate(self._left):
+            if (carried.record.test, carried.record.sentence) == (test, sentence):
+                return self._left.pop(place)
+        return None
+
+
+def _differences(prefix: str, before: Mapping[str, Any], now: Mapping[str, Any], words: str | None = None) -> list[str]:
+    found = []
+    for name in sorted(before.keys() & now.keys()):
+        if before[name] != now[name]:
+            found += [f"the {name} has {words}"] if words else _difference(prefix + name, before[name], now[name])
+    return found
+
+
+def _difference(name: str, before: object, now: object) -> list[str]:
+    return [] if before == now else [f"{name} was '{before}' and is '{now}'"]

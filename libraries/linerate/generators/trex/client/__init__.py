@@ -1,0 +1,1 @@
+"""The process that holds TRex's own client library: ``python -m linerate.generators.trex.client``."""

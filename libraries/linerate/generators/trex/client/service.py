@@ -1,0 +1,87 @@
+"""How the client's process talks with the driver, and how it ends. Knows nothing of TRex.
+
+One JSON object per line on standard input, ``{"id": n, "command": …, …}``; one per line on standard output,
+``{"id": n, "ok": …}`` or ``{"id": n, "error": {"kind": …, "message": …}}``. The end comes with ``quit``, with the end
+of standard input and with SIGTERM; a ``stop`` or an end is heard while a command runs (:attr:`ClientService.cancelled`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, TextIO
+
+GRACE = 3.0
+"""Seconds that an orderly end may take before the process ends itself regardless."""
+
+
+class Refusal(Exception):
+    """An answer that is an error. ``kind``: request, install, connect, taken, refused, lost, cancelled or internal."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class ClientService:
+    """Reads commands, carries them out one by one, answers, and sees to the end."""
+
+    def __init__(self, answers: TextIO) -> None:
+        self._answers = answers
+        self._commands: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self.cancelled = threading.Event()
+
+    def end(self, *_: object) -> None:
+        """Begin the orderly end, with a limit. From any thread, or as a signal's handler."""
+        watchdog = threading.Timer(GRACE, os._exit, (1,))
+        watchdog.daemon = True
+        watchdog.start()
+        self.cancelled.set()
+        self._commands.put(None)
+
+    def read(self) -> None:
+        """Take in commands until standard input ends."""
+        with contextlib.suppress(OSError, ValueError):
+            for line in sys.stdin:
+                try:
+                    message = json.loads(line)
+                    if not isinstance(message, dict):
+                        raise ValueError("not an object")
+                except ValueError as error:
+                    self._commands.put({"id": None, "command": "", "unreadable": str(error)})
+                    continue
+                if message.get("command") in ("stop", "quit"):
+                    self.cancelled.set()
+                self._commands.put(message)
+        self.end()
+
+    def serve(self, find: Callable[[str], Callable[..., Any]]) -> None:
+        """Carry out commands by the function that *find* names, until the end."""
+        while (message := self._commands.get()) is not None:
+            number, command = message.pop("id", None), str(message.pop("command", ""))
+            if command == "quit":
+                self.end()
+                self._answer({"id": number, "ok": {}})
+                return
+            try:
+                answer = {"id": number, "ok": find(command)(**message)}
+            except Refusal as error:
+                answer = {"id": number, "error": {"kind": error.kind, "message": str(error)}}
+            except (TypeError, KeyError, ValueError, AttributeError) as error:
+                text = f"{command or 'a command'}: {type(error).__name__}: {error}"
+                answer = {"id": number, "error": {"kind": "request", "message": text}}
+            except Exception as error:
+                text = f"{command}: {type(error).__name__}: {error}"
+                answer = {"id": number, "error": {"kind": "internal", "message": text}}
+            self._answer(answer)
+
+    def _answer(self, answer: dict[str, Any]) -> None:
+        # where nobody listens any more, the end of standard input is on its way
+        with contextlib.suppress(BrokenPipeError):
+            self._answers.write(json.dumps(answer) + "\n")
+            self._answers.flush()

@@ -1,0 +1,146 @@
+"""The driver's handle on the client's process (:mod:`.client`): start, ask, end. Every wait has a limit."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...errors import TestbedError
+
+MODULE = "linerate.generators.trex.client"
+
+LIBRARIES = Path(__file__).resolve().parents[3]
+"""The folder that holds the package ``linerate``, which need not be installed."""
+
+
+class ClientError(TestbedError):
+    """What the client's process answered instead of a result. ``kind`` as in :class:`.service.Refusal`."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class ClientProcess:
+    """The running process. It starts at once and imports its library meanwhile, which takes 1 to 2 s."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """*folder*: the client that TRex ships (:func:`.folders.interactive`); None: trex-stl-lib 0.3 of PyPI."""
+        # A session of its own: Ctrl-C in the terminal reaches Robot only, which ends this process in order, and the
+        # library's attempt on its parent's process group (see pypi.load_library) has nobody to hit.
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        path = os.pathsep.join(filter(None, (str(LIBRARIES), os.environ.get("PYTHONPATH"))))
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", MODULE, *([] if folder is None else [str(folder)])],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env={**os.environ, "PYTHONPATH": path},
+            start_new_session=True,
+        )
+        self._number = 0
+        self._pending = b""
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self._process.poll() is None
+
+    def call(self, command: str, limit: float, arguments: Mapping[str, Any] | None = None) -> Any:
+        """The answer to *command* within *limit* s. Raises ClientError for an error it answers, TestbedError else.
+
+        Where it has died or does not answer in time it is ended by force.
+        """
+        self._number += 1
+        line = json.dumps({**(arguments or {}), "id": self._number, "command": command}) + "\n"
+        try:
+            assert self._process.stdin is not None  # noqa: S101
+            self._process.stdin.write(line.encode())
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError) as error:
+            raise self._dead(command) from error
+        until = time.monotonic() + limit
+        while True:
+            try:
+                answer = json.loads(self._line(command, until, limit))
+            except ValueError:
+                continue  # what was left of an answer whose reading was interrupted
+            if answer.get("id") != self._number:
+                continue  # the answer to a question whose asker was interrupted
+            if "error" in answer:
+                raise ClientError(str(answer["error"]["kind"]), str(answer["error"]["message"]))
+            return answer["ok"]
+
+    def _line(self, command: str, until: float, limit: float) -> bytes:
+        assert self._process.stdout is not None  # noqa: S101
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while b"\n" not in self._pending:
+                if not selector.select(max(0.0, until - time.monotonic())):
+                    self.kill()
+                    raise TestbedError(
+                        f"the TRex client's process did not answer '{command}' within {limit:g} s and was ended"
+                    )
+                chunk = os.read(self._process.stdout.fileno(), 1 << 16)
+                if not chunk:
+                    raise self._dead(command)
+                self._pending += chunk
+        line, _, self._pending = self._pending.partition(b"\n")
+        return line
+
+    def _dead(self, command: str) -> TestbedError:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)
+        status = self._process.poll()
+        self.kill()
+        said = f"; its last words: {self._last_words()}" if self._last_words() else ""
+        return TestbedError(f"the TRex client's process ended (status {status}) during '{command}'{said}")
+
+    def _last_words(self) -> str:
+        if self._log.closed:
+            return ""
+        self._log.seek(0)
+        lines = self._log.read()[-4000:].decode(errors="replace").strip().splitlines()
+        return " / ".join(line.strip() for line in lines[-3:])
+
+    def close(self, limit: float = 5.0) -> bool:
+        """End it in order, within *limit* s; then by force. Harmless when repeated.
+
+        Whether it could give back its ports before it ended.
+        """
+        if self.alive:
+            with contextlib.suppress(OSError, ValueError):
+                assert self._process.stdin is not None  # noqa: S101
+                self._process.stdin.close()  # its sign to stop the traffic, release the ports and go
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(limit)
+        orderly = self._process.poll() == 0
+        self.kill()
+        self._log.close()
+        return orderly
+
+    def kill(self) -> None:
+        """End it by force and take in its status. Harmless when repeated."""
+        if self.alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError, ValueError):
+                if stream is not None:
+                    stream.close()

@@ -1,0 +1,129 @@
+"""Words and figures that the methods share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from ..counts.trial import DirectionCount, Trial
+from ..sla.requirement import Requirement
+from ..sla.verdict import forwarded_pps, offered_pps
+from ..units import Rate, si
+
+
+def percent(ratio: float) -> str:
+    """A ratio as per cent with three digits; a loss that is there never reads 0."""
+    return f"{100 * ratio:.3g} %"
+
+
+def rate_text(pps: float, requirement: Requirement, link_bps: float) -> str:
+    """A rate in every unit, counted as the sentence counts."""
+    rate = Rate(pps, requirement.profile.mean_size, link_bps)
+    scope = f" {requirement.scope.value}" if requirement.scope.value else ""
+    return (
+        f"{si(pps, 'pps')} ({si(rate.l1_bps, 'bit/s')} L1, {si(rate.l2_bps, 'bit/s')} L2,"
+        f" {rate.percent:.4g} % line rate{scope})"
+    )
+
+
+def rate_figures(requirement: Requirement, trials: Sequence[Trial], link_bps: float) -> dict[str, float]:
+    """Mean offered and forwarded rates over the trials that say something of the router, in every unit."""
+    telling = [trial for trial in trials if trial.blames_router] or list(trials)
+    found: dict[str, float] = {}
+    for name, mean in (
+        ("offered", fmean(offered_pps(trial, requirement) for trial in telling)),
+        ("forwarded", fmean(forwarded_pps(trial, requirement) for trial in telling)),
+    ):
+        rate = Rate(mean, requirement.profile.mean_size, link_bps)
+        found |= {
+            f"{name}_pps": rate.pps,
+            f"{name}_l1_bps": rate.l1_bps,
+            f"{name}_l2_bps": rate.l2_bps,
+            f"{name}_percent_of_line": rate.percent,
+        }
+    return found | pair_figures(requirement, telling)
+
+
+def _pairs(requirement: Requirement, trial: Trial) -> list[tuple[DirectionCount, ...]]:
+    """The directions of each pair of ports."""
+    directions = trial.outcome.directions
+    each = len(directions) // requirement.pairs
+    return [directions[start : start + each] for start in range(0, len(directions), each)] if each else []
+
+
+def pair_figures(requirement: Requirement, trials: Sequence[Trial]) -> dict[str, float]:
+    """Of each pair of ports the mean rates, both directions together, and the frames lost; of all the sums.
+
+    None where there is one pair only.
+    """
+    if requirement.pairs < 2 or not trials:
+        return {}
+    found: dict[str, float] = {}
+    rows = [(max(trial.seconds, 1e-9), _pairs(requirement, trial)) for trial in trials]
+    for number in range(requirement.pairs):
+        mine = [(seconds, pairs[number]) for seconds, pairs in rows]
+        found |= {
+            f"pair_{number + 1}_offered_pps": fmean(
+                sum(direction.offered for direction in directions) / s for s, directions in mine
+            ),
+            f"pair_{number + 1}_forwarded_pps": fmean(
+                sum(direction.forwarded for direction in directions) / s for s, directions in mine
+            ),
+            f"pair_{number + 1}_lost_frames": float(
+                sum(direction.lost for _, directions in mine for direction in directions)
+            ),
+        }
+    for name in ("offered_pps", "forwarded_pps", "lost_frames"):
+        found[f"all_pairs_{name}"] = sum(found[f"pair_{number + 1}_{name}"] for number in range(requirement.pairs))
+    return found
+
+
+def by_pair(requirement: Requirement, trials: Sequence[Trial]) -> str:
+    """What each pair of ports forwarded on average, and all together, in words; "" where there is one pair only."""
+    found = pair_figures(requirement, trials)
+    if not found:
+        return ""
+    named = []
+    for number, directions in enumerate(_pairs(requirement, trials[0]), 1):
+        ports = f"ports {directions[0].tx_port} and {directions[0].rx_port}"
+        lost = f"{found[f'pair_{number}_lost_frames']:,.0f}".replace(",", " ")
+        named.append(f"{ports} {si(found[f'pair_{number}_forwarded_pps'], 'pps')} ({lost} lost)")
+    together = si(found["all_pairs_forwarded_pps"], "pps")
+    return f"; forwarded per pair: {', '.join(named)}; by all pairs together {together}"
+
+
+def by_direction(trial: Trial) -> str:
+    """Which way a trial lost its frames, in words; "" where there is one way only, or where the ways are much alike."""
+    directions = sorted(trial.outcome.directions, key=lambda direction: direction.loss_ratio, reverse=True)
+    if len(directions) < 2 or directions[-1].loss_ratio > directions[0].loss_ratio / 2:
+        return ""
+    found = [
+        f"{percent(direction.loss_ratio) if direction.lost else 'nothing'} from port {direction.tx_port} to port {direction.rx_port}"
+        for direction in directions
+    ]
+    return f"lost {', but '.join(found)}"
+
+
+def forwarded_by_direction(trial: Trial) -> str:
+    """What each way of a trial forwarded, in words; "" where there is one only, or where they are much alike."""
+    directions = sorted(trial.outcome.directions, key=lambda direction: direction.forwarded)
+    if len(directions) < 2 or directions[0].forwarded > directions[-1].forwarded / 2:
+        return ""
+    seconds = trial.seconds
+    found = [
+        f"{si(direction.forwarded / seconds, 'pps')} from port {direction.tx_port} to port {direction.rx_port}"
+        for direction in directions
+    ]
+    return f"forwarded {', but '.join(found)}"
+
+
+def testbed_reason(trials: Sequence[Trial]) -> str:
+    """Why the trials prove nothing: the last spoilt trial's problems, and what to do about them."""
+    spoilt = [trial for trial in trials if trial.problems]
+    if not spoilt:
+        return "the generator's load was not enough to tell"
+    problems = spoilt[-1].problems
+    text = "; ".join(str(problem) for problem in problems)
+    slow = any(problem.fault.too_slow for problem in problems)
+    remedy = "; use a faster generator, or state a load it can send" if slow else "; fix the testbed and run again"
+    return f"the testbed could not prove either: {text} ({len(spoilt)} of {len(trials)} trials){remedy}"

@@ -1,0 +1,304 @@
+"""Keywords that judge SLA sentences and keep the evidence."""
+
+from __future__ import annotations
+
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from robot.api import logger
+from robot.api.deco import keyword, library
+from robot.libraries.BuiltIn import BuiltIn
+
+from ..counts.trial import Trial
+from ..errors import ConfigError, Inconclusive, SlaFailure
+from ..evidence import allure
+from ..evidence.environment import cpu_times, host_facts, package_versions, steal_percent
+from ..evidence.ledger_table import ledgers_fragment, ledgers_table
+from ..evidence.plots import Demand, svg_image, trials_plot
+from ..evidence.recorder import Recorder
+from ..evidence.records import EnvironmentRecord
+from ..evidence.resume import FINGERPRINTS, Carried, Resumption, fingerprints
+from ..evidence.run import new_run_id
+from ..evidence.tables import trials_fragment, trials_table
+from ..session.judging import Judge
+from ..session.progress import Progress
+from ..session.session import Session
+from ..sla.requirement import RATE_UNITS, Quantity, Requirement
+from ..sla.verdict import Ruling, Tally, Verdict
+from ..testbed.opening import OpenTestbed
+from ..units import si
+
+CHARACTERISE = ("never", "on failure", "always")
+
+HAVE_CAPACITY = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.LOSS)
+
+GENERATOR_LOG = "trex log"
+"""The name among the telemetry of what a TRex server said that this run started."""
+
+
+@library(scope="GLOBAL", version="0.1")
+class Acceptance:
+    """Judges SLA sentences: PASS, FAIL or INCONCLUSIVE, each with its evidence.
+
+    Evidence goes to ``results/<run id>/``, Allure results to ``results/<run id>/allure``, without any flag. A further
+    suite of the same execution gets a folder of its own, ``<run id>-2`` and so on; its Allure results join the first's.
+    """
+
+    def __init__(self, results: str) -> None:
+        """*results*: the folder in which each run gets a folder of its own."""
+        self._results = Path(results).resolve()
+        self._run_id = new_run_id(datetime.now(UTC))
+        self._suites = 0
+        self._recorder: Recorder | None = None
+        self._testbed: OpenTestbed | None = None
+        self._progress = Progress(None)
+        self._resumption: Resumption | None = None
+        self._cpu: Any = None
+        # a library's listener is the one way to have Allure results from a plain `robot` call
+        self.ROBOT_LIBRARY_LISTENER = allure.allure_listener(self._allure)
+
+    @property
+    def _allure(self) -> Path:
+        return self._results / self._run_id / "allure"
+
+    @keyword
+    def describe_run(self, session: Session, resume: str = "") -> None:
+        """Open the run's folder, and say in the log, in Allure and in the records what takes part.
+
+        *resume*: the id of an interrupted run whose decided sentences are carried over. Fails where platform, software,
+        testbed, goal or calibration are not what they were.
+        """
+        suite = str(BuiltIn().get_variable_value("${SUITE NAME}"))
+        self._resumption = Resumption.find(self._results, resume, suite) if resume else None
+        self._suites += 1
+        run_id = self._run_id if self._suites == 1 else f"{self._run_id}-{self._suites}"
+        plan, facts = session.plan, session.testbed.facts
+        record = EnvironmentRecord(
+            run=run_id,
+            simulated=facts.simulated,
+            testbed=plan.testbed.testbed,
+            platform=plan.platform.platform,
+            software=plan.software_name,
+            clock_speed=facts.clock_speed,
+            started=time.time(),
+            host=host_facts(),
+            packages=package_versions(),
+            extra={
+                "goal": plan.goal.model_dump(),
+                "suite": suite,
+                FINGERPRINTS: fingerprints(plan),
+                **({"resumed_from": self._resumption.run_id} if self._resumption else {}),
+            },
+        )
+        if self._resumption is not None:
+            self._resumption.check(record)
+        self._progress = Progress(sys.__stderr__, facts.clock_speed)
+        self._cpu = cpu_times()
+        self._recorder = Recorder(self._results, run_id, record)
+        self._testbed = session.testbed
+        words = {
+            "Testbed": _testbed_words(session),
+            "Platform": f"{plan.platform.platform} ({plan.platform.description})",
+            "Software": f"{plan.software_name} {plan.software.version}",
+            "Goal": str(plan.goal),
+            "Evidence": str(self._recorder.folder.path),
+        }
+        for name, value in words.items():
+            BuiltIn().set_suite_metadata(name, value, append=False, top=False)
+        if facts.simulated:
+            BuiltIn().set_suite_metadata("Testbed", words["Testbed"], append=False, top=True)
+        allure.write_environment(self._allure, words)
+        allure.write_categories(self._allure, words["Platform"], facts.simulated)
+
+    @keyword
+    def note_parts(self, session: Session) -> None:
+        """Keep what generator and router say of themselves, and the router's configuration, and show it."""
+        versions, configuration = session.versions(), session.router.configuration()
+        recorder, headroom, known = self._open_recorder(), session.generator.headroom, session.generator.known_limits
+        recorder.keep_parts(
+            versions, configuration, headroom.record() if headroom else None, known.record() if known else None
+        )
+        logger.info(str(known or "the generator is not connected: its card is not known"))
+        if headroom is None:
+            logger.info("the generator is not calibrated: its own limits are not known (linerate calibrate)")
+        else:
+            logger.write(str(headroom), "WARN" if headroom.unfit or headroom.stale else "INFO")
+        if self._resumption is not None:
+            self._resumption.check(recorder.environment)
+            logger.console(f"run {self._resumption.run_id} decided {self._resumption.decided} sentences: carried over")
+        for name, value in {**versions, **configuration}.items():
+            logger.info(f"{name}: {value}")
+
+    @keyword
+    def read_requirement(self, session: Session, sentence: str) -> Requirement:
+        """Understand the SLA *sentence* and check it against the ports. Sends nothing.
+
+        Fails saying what was not understood and what would be right.
+        """
+        requirement = session.plan.requirement(sentence)
+        line = requirement.profile.line_rate_pps(session.link_bps)
+        load = session.traffic.load_for(requirement)
+        logger.info(f"line rate of {requirement.profile.name}: {si(line, 'pps')} each way")
+        logger.info(f"load: {si(load.pps, 'pps')} into each of {requirement.directions} port(s)")
+        return requirement
+
+    @keyword
+    def carried_verdict(self, requirement: Requirement) -> Carried | None:
+        """What the run that is resumed decided on this sentence of this test; None: nothing, or none is resumed.
+
+        It is copied into this run's records.
+        """
+        if self._resumption is None:
+            return None
+        found = self._resumption.take(str(BuiltIn().get_variable_value("${TEST NAME}")), requirement.sentence)
+        return None if found is None else self._open_recorder().carry(found)
+
+    @keyword
+    def carried_verdict_should_be_pass(self, carried: Carried) -> None:
+        """Pass or fail as the earlier run did, saying so."""
+        words = f"{carried.record.message} (carried over from run {carried.record.extra['carried_from']})"
+        allure.attach_text("Verdict", words)
+        if carried.record.verdict != "PASS":
+            raise SlaFailure(words)
+        logger.info(words)
+        BuiltIn().set_test_message(words, append=True, separator="\n")
+
+    @keyword
+    def begin_evidence(self, session: Session, requirement: Requirement) -> None:
+        """Begin the record of a sentence: what follows belongs to it until `Keep Evidence`."""
+        load = session.traffic.load_for(requirement)
+        self._progress.begin(requirement.sentence, load.pps, session.plan.goal_at(requirement, session.link_bps))
+        self._open_recorder().begin(str(BuiltIn().get_variable_value("${TEST NAME}")))
+
+    @keyword
+    def open_records(self) -> Recorder:
+        """The records of the open run, for keywords that keep evidence of their own."""
+        return self._open_recorder()
+
+    @keyword
+    def warm_up(self, session: Session, requirement: Requirement) -> None:
+        """Send the sentence's load for the goal's warm-up time. It is kept as trial 0, and not judged."""
+        trial = session.traffic.warm_up(requirement)
+        if trial is not None:
+            self._open_recorder().keep_trial(requirement, trial, session.link_bps)
+            logger.info(f"warm-up: offered {trial.offered} frames, lost {trial.lost}")
+
+    @keyword
+    def run_trials_until_decided(self, session: Session, requirement: Requirement) -> Verdict:
+        """Offer the sentence's load in trials until the goal's rule decides, between two readings of the router.
+
+        Each trial is on the disk before the next begins.
+        """
+        recorder = self._open_recorder()
+
+        def on_trial(trial: Trial, so_far: Tally) -> None:
+            recorder.keep_trial(requirement, trial, session.link_bps)
+            self._progress.trial(trial, so_far)
+            logger.info(_trial_words(trial, so_far))
+
+        return Judge(session, on_trial, recorder.keep_telemetry).judge(requirement)
+
+    @keyword
+    def inconclusive_verdict(self, session: Session, requirement: Requirement, reason: str) -> Verdict:
+        """The verdict that the testbed could not tell, because of *reason*."""
+        return Judge(session).inconclusive(requirement, reason)
+
+    @keyword
+    def keep_evidence(self, session: Session, verdict: Verdict) -> None:
+        """Write the requirement's record and attach its trials to the report, as a table and as a plot."""
+        self._progress.end()
+        recorder = self._open_recorder()
+        recorder.keep_verdict(verdict, session.traffic.recovery.note)
+        requirement = verdict.requirement
+        title = f"{verdict.outcome.value}: {requirement.sentence}"
+        demand = None
+        if requirement.threshold.unit in RATE_UNITS:
+            demand = Demand(requirement.threshold_pps(session.link_bps), f"≥ {requirement.threshold}")
+        if verdict.trials:
+            shown = (verdict.trials, requirement.profile, session.link_bps, title, session.simulated)
+            plot = trials_plot(*shown, demand=demand, in_total=requirement.in_total)
+            picture = "Offered and forwarded rate"
+            allure.attach_html("Trials", trials_table(*shown))
+            allure.attach_svg(picture, plot)
+            allure.show_svg(picture, plot)
+            logger.info(svg_image(picture, plot), html=True)
+            logger.info(trials_fragment(*shown), html=True)
+        if verdict.ledgers:
+            account = (verdict.ledgers, f"Where frames went: {requirement.sentence}", session.simulated)
+            allure.attach_html("Where frames went", ledgers_table(*account))
+            logger.info(ledgers_fragment(*account), html=True)
+        allure.attach_text("Verdict", verdict.message)
+        if session.traffic.recovery.note:
+            allure.attach_text("Recovery", session.traffic.recovery.note)
+
+    @keyword
+    def traffic_to_characterise(self, verdict: Verdict, when: str) -> str:
+        """The sentence's traffic and direction, where its actual capacity is to be searched for; else empty.
+
+        *when*: ``never``, ``on failure`` or ``always``. Only rates and losses have a capacity, and nothing is searched
+        for on a testbed that could not tell.
+        """
+        if when not in CHARACTERISE:
+            raise ConfigError(
+                f"CHARACTERISE is '{when}'; expected {', '.join(CHARACTERISE[:-1])} or {CHARACTERISE[-1]}"
+            )
+        requirement = verdict.requirement
+        wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[when]
+        if verdict.outcome not in wanted or requirement.quantity not in HAVE_CAPACITY:
+            return ""
+        return requirement.traffic
+
+    @keyword
+    def verdict_should_be_pass(self, verdict: Verdict, more: str = "") -> None:
+        """Pass, or fail with ``FAIL:`` (the router's fault) or ``INCONCLUSIVE:`` (the testbed could not tell).
+
+        *more* is said after the verdict.
+        """
+        message = f"{verdict.message}; {more}" if more else verdict.message
+        if verdict.outcome is Ruling.FAIL:
+            raise SlaFailure(message)
+        if verdict.outcome is Ruling.INCONCLUSIVE:
+            raise Inconclusive(message)
+        logger.info(message)
+        BuiltIn().set_test_message(message, append=True, separator="\n")
+
+    @keyword
+    def close_evidence(self) -> None:
+        """Note the end of the run and write the manifest of its files. Harmless when repeated."""
+        self._progress.end()
+        recorder, self._recorder = self._recorder, None
+        testbed, self._testbed = self._testbed, None
+        if recorder is not None:
+            if testbed is not None and testbed.generator_log:
+                recorder.folder.add_telemetry(0, GENERATOR_LOG, testbed.generator_log)
+            recorder.close(steal_percent(self._cpu, cpu_times()))
+
+    def close(self) -> None:
+        """Robot calls this at the end."""
+        self.close_evidence()
+
+    def _open_recorder(self) -> Recorder:
+        if self._recorder is None:
+            raise Inconclusive("INCONCLUSIVE: no testbed is open; the suite needs 'Suite Setup    Open Testbed For …'")
+        return self._recorder
+
+
+def _testbed_words(session: Session) -> str:
+    facts = session.testbed.facts
+    if not facts.simulated:
+        return facts.label
+    speed = f"; its clock runs {facts.clock_speed:g} times as fast as the wall's" if facts.clock_speed != 1 else ""
+    return f"SIMULATED (not a measurement of a router): {facts.label}{speed}"
+
+
+def _trial_words(trial: Trial, so_far: Tally) -> str:
+    parts = [
+        f"trial {trial.number}: {trial.outcome.duration:g} s, offered {trial.offered} of {trial.intended} frames,"
+        f" forwarded {trial.forwarded}, lost {trial.lost}"
+    ]
+    parts += [f"not valid: {problem}" for problem in trial.problems]
+    parts.append(f"so far {so_far.good:g} s good, {so_far.bad:g} s bad, {so_far.spoilt} spoilt")
+    return "; ".join(parts)

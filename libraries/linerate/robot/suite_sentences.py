@@ -1,0 +1,180 @@
+"""Finds what a suite means as SLA sentences, wherever they stand, before anything runs. No keyword library."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from robot.api import TestSuite
+from robot.variables import VariableMatches
+
+from ..sla.sentence import EXAMPLES, is_sentence
+from ..traffic.catalogue import Catalogue
+
+CALLS_FIRST = {
+    "runkeyword": 0,
+    "runkeywordandcontinueonfailure": 0,
+    "runkeywordandwarnonfailure": 0,
+    "runkeywordandreturn": 0,
+    "runkeywordandreturnif": 1,
+    "runkeywordunless": 1,
+    "runkeywordiftestfailed": 0,
+    "runkeywordiftestpassed": 0,
+    "runkeywordifalltestspassed": 0,
+    "runkeywordifanytestsfailed": 0,
+    "runkeywordiftimeoutoccurred": 0,
+    "repeatkeyword": 1,
+    "waituntilkeywordsucceeds": 2,
+}
+"""Keywords that call another, and the argument that names it. Those that expect a failure are left out on purpose."""
+
+
+@dataclass(frozen=True)
+class KeywordCall:
+    """A keyword's call: where it stands, what it calls, and the variables that only the run will set."""
+
+    where: str
+    name: str
+    arguments: tuple[str, ...]
+    later: frozenset[str]
+
+    def needs_the_run(self) -> bool:
+        """Whether its text holds a variable that is set on the way: an argument, a loop's, a result."""
+        return not self.later.isdisjoint(_variables(self.text))
+
+    @property
+    def text(self) -> str:
+        """Name and arguments in one line, as far as they are text."""
+        return " ".join([self.name, *self.arguments])
+
+
+def steps(suite: TestSuite) -> Iterator[KeywordCall]:
+    """Each distinct call in *suite*: of tests, templates, set-ups, tear-downs, own keywords, and keywords that call."""
+    seen = set()
+    for step in _all(suite):
+        key = (step.where, step.name, step.arguments)
+        if key not in seen:
+            seen.add(key)
+            yield step
+
+
+def own_keywords(suite: TestSuite) -> set[str]:
+    """Names of the keywords that the suite's files define themselves, without case, spaces and underscores."""
+    found = {plain(item.name) for item in suite.resource.keywords}
+    return found.union(*(own_keywords(child) for child in suite.suites))
+
+
+def sentence(step: KeywordCall) -> str | None:
+    """The sentence that *step* judges, if it does."""
+    if plain(step.name).rpartition(".")[2] == "therouterowes":
+        return step.arguments[0] if step.arguments else None
+    return step.name if is_sentence(step.name) else None
+
+
+def malformed(step: KeywordCall, catalogue: Catalogue, is_keyword: Callable[[str], bool]) -> str | None:
+    """Why *step* looks like a sentence to a person but is none to Robot. None: it does not, or it is one."""
+    words = step.name.split()
+    if not is_sentence(step.name) and (not words or not catalogue.is_word(words[0]) or is_keyword(step.name)):
+        return None
+    if step.arguments:
+        if any(_variables(step.name)):  # a template whose arguments are too many or too few: Robot says it better
+            return None
+        shown = "  ".join([step.name, *step.arguments])
+        return f"'{shown}' has two spaces inside, which end a keyword's name in Robot; keep one between words"
+    if is_sentence(step.name):
+        return None
+    wrong = re.search(r"[<>=≠]+", step.name)
+    hint = f" ('{wrong[0]}' is no comparison here)" if wrong else ""
+    return f"'{step.name}' looks like a sentence but compares nothing{hint}; expected ≥ or ≤, as in '{EXAMPLES[0]}'"
+
+
+def _all(suite: TestSuite) -> Iterator[KeywordCall]:
+    yield from _fixtures(suite, frozenset())
+    for test in suite.tests:
+        yield from _block(test, frozenset())
+    for item in suite.resource.keywords:
+        arguments = (plain(name) for name in item.args.argument_names)
+        yield from _block(item, frozenset([*arguments, *_variables(item.name)]))
+    for child in suite.suites:
+        yield from _all(child)
+
+
+def _block(owner: Any, arguments: frozenset[str]) -> Iterator[KeywordCall]:
+    later = arguments.union(*(_variables(text) for text in _set_by(owner.body)))
+    yield from _fixtures(owner, later)
+    yield from _body(owner.body, later)
+
+
+def _fixtures(owner: Any, later: frozenset[str]) -> Iterator[KeywordCall]:
+    if owner.has_setup:
+        yield from _call(owner.setup, later)
+    if owner.has_teardown:
+        yield from _call(owner.teardown, later)
+
+
+def _body(body: Iterable[Any], later: frozenset[str]) -> Iterator[KeywordCall]:
+    for item in body:
+        if hasattr(item, "body"):
+            yield from _body(item.body, later)
+        elif hasattr(item, "args"):
+            yield from _call(item, later)
+
+
+def _call(item: Any, later: frozenset[str]) -> Iterator[KeywordCall]:
+    where = f"{item.source}:{item.lineno}"
+    for name, arguments in _called(item.name or "", tuple(str(argument) for argument in item.args)):
+        yield KeywordCall(where, name, arguments, later)
+
+
+def _called(name: str, arguments: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The call itself, and those that it makes of its arguments."""
+    yield name, arguments
+    for inner in _inner(plain(name.removeprefix("BuiltIn.")), arguments):
+        if inner:
+            yield from _called(inner[0], inner[1:])
+
+
+def _inner(plain: str, arguments: tuple[str, ...]) -> list[tuple[str, ...]]:
+    if plain == "runkeywords":
+        if "AND" in arguments:
+            return _split(arguments, ("AND",))
+        return [(argument,) for argument in arguments]
+    if plain == "runkeywordif":
+        branches = _split(arguments, ("ELSE IF", "ELSE"))
+        marks = ["IF", *(argument for argument in arguments if argument in ("ELSE IF", "ELSE"))]
+        return [part if mark == "ELSE" else part[1:] for mark, part in zip(marks, branches, strict=True)]
+    return [arguments[CALLS_FIRST[plain] :]] if plain in CALLS_FIRST else []
+
+
+def _split(arguments: tuple[str, ...], marks: tuple[str, ...]) -> list[tuple[str, ...]]:
+    parts: list[tuple[str, ...]] = [()]
+    for argument in arguments:
+        if argument in marks:
+            parts.append(())
+        else:
+            parts[-1] += (argument,)
+    return parts
+
+
+def _set_by(body: Iterable[Any]) -> Iterator[str]:
+    """Variables that the steps of *body* set: results, loops' and VAR's."""
+    for item in body:
+        given = getattr(item, "assign", None) or ()
+        yield from (given,) if isinstance(given, str) else given
+        if item.type == item.VAR:
+            yield item.name
+        if hasattr(item, "body"):
+            yield from _set_by(item.body)
+
+
+def _variables(text: str) -> Iterator[str]:
+    """Plain names of the variables in *text*: ``rate`` of ``${Rate}``, ``${rate:pattern}`` and ``${rate.real}``."""
+    for match in VariableMatches(text):
+        yield plain(re.split(r"[:.]", match.base or "")[0])
+
+
+def plain(name: str) -> str:
+    """*name* as Robot compares names: without case, spaces and underscores."""
+    return re.sub(r"[ _]", "", name).lower()

@@ -1,0 +1,91 @@
+"""What a person sees while a sentence is judged: one changing line on a terminal, else a plain line now and then."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from ..counts.trial import Trial
+from ..methods.budget import clock
+from ..sla.goals import Goal
+from ..sla.verdict import Tally
+from ..units import si
+
+EVERY = 30.0
+"""Seconds of the wall between plain lines, so that a log shows that something goes on."""
+
+_BELOW, _BACK, _WIPE = "\x1bD\x1b[1A\x1b7\x1b[1B\r\x1b[K", "\x1b8", "\x1b7\x1b[1B\r\x1b[K\x1b8"
+"""Scroll if need be, remember the place, one line down and wipe it; back to the place."""
+
+
+class Progress:
+    """Shows where one sentence stands. *stream* None: shows nothing. Traffic's seconds are the testbed's clock's."""
+
+    def __init__(
+        self, stream: TextIO | None, clock_speed: float = 1.0, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._stream, self._speed, self._now = stream, clock_speed, now
+        self._terminal = stream is not None and stream.isatty()
+        self._sentence, self._load = "", ""
+        self._said = now()
+        self._shown = False
+        self._goal: Goal | None = None
+
+    def begin(self, sentence: str, pps: float, goal: Goal) -> None:
+        """*sentence* is judged from now on, at *pps* frames/s into each port."""
+        self._sentence, self._load, self._goal = sentence, si(pps, "pps"), goal
+        self._said = self._now()
+        if self._terminal:
+            self._show("warming up")
+
+    def work(self, what: str) -> None:
+        """*what* goes on from now on, at loads of its own choice."""
+        self._sentence, self._load, self._goal = what, "", None
+        self._said = self._now()
+
+    def step(self, words: str) -> None:
+        """A trial of :meth:`work` is over."""
+        if self._terminal or self._now() - self._said >= EVERY:
+            self._show(words)
+
+    def trial(self, trial: Trial, so_far: Tally) -> None:
+        """A trial is over."""
+        goal = self._goal
+        if goal is None:
+            return
+        needed = goal.duration_sum if goal.whole else (1 - goal.exceed_ratio) * goal.duration_sum
+        left = max(0.0, needed - so_far.good) / self._speed
+        words = f"{clock(left)} left, {so_far.good:g} of {needed:g} s good"
+        if so_far.bad:
+            words += f", {so_far.bad:g} s bad"
+        if so_far.spoilt:
+            words += f", {so_far.spoilt} spoilt"
+        words += f", lost {trial.lost} of {trial.offered}"
+        if self._terminal or self._now() - self._said >= EVERY:
+            self._show(words)
+
+    def end(self) -> None:
+        """The sentence is over: the line goes."""
+        self._goal = None
+        if self._shown and self._terminal and self._stream is not None:
+            self._write(_WIPE)
+        self._shown = False
+
+    def _show(self, words: str) -> None:
+        self._said, self._shown = self._now(), True
+        text = f"{words}: {self._sentence}{f' at {self._load}' if self._load else ''}"
+        if self._terminal:
+            room = shutil.get_terminal_size().columns - 1
+            self._write(_BELOW + text[:room] + _BACK)
+        else:
+            self._write(text + "\n")
+
+    def _write(self, text: str) -> None:
+        if self._stream is not None:
+            try:
+                self._stream.write(text)
+                self._stream.flush()
+            except (OSError, ValueError):  # nobody looks any more
+                self._stream = None

@@ -1,0 +1,171 @@
+"""The router's end of a session: logged in to, configured, read, reset, and left as it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from ..errors import TestbedError
+from ..routers import make
+from ..routers.base import Router, Shell
+from ..routers.ssh_shell import SshShell
+from ..simulation.faults import InjectedFault, fault_of
+from ..testbed.opening import OpenTestbed
+from ..testbed.settings import NetnsSettings
+from ..traffic.frame_kinds import FrameKinds, Lacking
+from .generator import GeneratorConnection
+from .plan import Plan
+from .router_watch import RouterWatch
+
+T = TypeVar("T")
+
+RESET_LIMIT = 10.0
+"""Seconds that a command which restarts the router may take to say so."""
+
+
+@dataclass
+class RouterConnection:
+    """The router of *testbed*, cabled to the ports of *generator*. *cause*: lets a simulated one fail."""
+
+    plan: Plan
+    testbed: OpenTestbed
+    generator: GeneratorConnection
+    cause: Callable[[InjectedFault], None]
+    _router: Router | None = field(default=None, repr=False)
+    _watch: RouterWatch | None = field(default=None, repr=False)
+    _shell: Shell | None = field(default=None, repr=False)
+    _ssh: SshShell | None = field(default=None, repr=False)
+    _versions: Mapping[str, str] = field(default_factory=dict)
+
+    def log_in(self) -> Shell:
+        """The router's shell over SSH. Raises TestbedError in one sentence."""
+        self._log_out()
+        ssh = SshShell(self.testbed.facts.router)
+        ssh.open()
+        self._ssh = self._shell = ssh
+        return ssh
+
+    def connect(self, shell: Shell | None = None) -> Mapping[str, str]:
+        """Speak to the router through *shell* (none: log in over SSH); returns what it says it is."""
+        facts, self._shell = self.testbed.facts, shell or self.log_in()
+        interfaces = tuple(side.interface for side in facts.sides)
+        self._router = make(self.plan.software.shell, self._shell, interfaces, sudo=facts.router.sudo)
+        self._watch = RouterWatch(self._router, facts.clock_speed, self.testbed.problems)
+        self._versions = self._router.identify()
+        return self._versions
+
+    @property
+    def connected(self) -> bool:
+        """Whether it is spoken to."""
+        return self._router is not None
+
+    @property
+    def driver(self) -> Router:
+        """The router. Raises TestbedError where none is connected."""
+        return _connected(self._router)
+
+    @property
+    def shell(self) -> Shell:
+        """Its shell. Raises TestbedError where none is connected."""
+        return _connected(self._shell)
+
+    @property
+    def watch(self) -> RouterWatch:
+        """Its readings. Raises TestbedError where none is connected."""
+        return _connected(self._watch)
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """What it says of itself; nothing before :meth:`connect`."""
+        return self._versions
+
+    @property
+    def lacking(self) -> Lacking:
+        """Which frames it cannot forward, and what it lacks; nothing where none is connected."""
+        return self._router.lacking if self._router else {}
+
+    def configuration(self) -> dict[str, object]:
+        """How the router stands: its sides as configured or expected, and what else was changed on it."""
+        sides = [
+            f"{side.interface}: {side.address}, {side.network} via {side.peer}" for side in self.testbed.facts.sides
+        ]
+        notes = list(self._router.notes) if self._router else []
+        return {"prepare": self.plan.testbed.prepare, "sides": sides, "notes": notes}
+
+    def configure(self) -> None:
+        """Addresses, static neighbours and routes, unless the testbed says that it is configured already.
+
+        Raises TestbedError, also where a link does not come up then.
+        """
+        self.configuring()()
+        if self.plan.testbed.prepare == "configure":
+            self.watch.configured()
+            self.generator.await_links()
+
+    def configuring(self) -> Callable[[], None]:
+        """What :meth:`configure` does on the router, to be done when it is there; the generator is asked now."""
+        if self.plan.testbed.prepare != "configure":
+            return lambda: None
+        ports, router = {port.index: port for port in self.generator.driver.ports}, self.driver
+        facts = self.testbed.facts
+        sides = tuple(
+            side if side.peer_mac else replace(side, peer_mac=ports[index].mac)
+            for side, index in zip(facts.sides, facts.generator.ports, strict=True)
+        )
+
+        def configure() -> None:
+            router.configure(sides)
+            if self.plan.testbed.set_up and not facts.simulated:
+                router.set_up(sides, FrameKinds.of(self.plan.catalogue, self.plan.testbed.set_up))
+
+        return configure
+
+    def check_resettable(self) -> None:
+        """Raise TestbedError where the router is not one that can be restarted."""
+        if isinstance(self.plan.testbed, NetnsSettings):
+            raise TestbedError(
+                f"the router of testbed '{self.plan.testbed.testbed}' is this machine's kernel, which is not reset;"
+                " expected a testbed of hardware, or a simulated one"
+            )
+
+    def reset(self, command: str = "") -> None:
+        """Restart the router by its own *command*, as ``sudo reboot``; a simulated one without. Raises TestbedError."""
+        self.check_resettable()
+        if not command:
+            if self.testbed.facts.control is None:
+                raise TestbedError("a reset needs the command that restarts the router; expected 'sudo reboot'")
+            self.cause(fault_of("router reboot", start=0))
+            return
+        try:
+            result = self.shell(command, RESET_LIMIT)
+        except TestbedError:
+            if self._shell is None:
+                raise
+            return  # it went down under the command
+        if result.status != 0:
+            raise TestbedError(f"'{command}' ended with status {result.status} on the router: {result.stderr.strip()}")
+
+    def restore(self) -> None:
+        """Undo the configuration and log out. Harmless when repeated. Raises TestbedError where something stays on it."""
+        router, watch, self._router, self._watch = self._router, self._watch, None, None
+        try:
+            if router is not None:
+                router.restore()
+        except TestbedError:
+            # what is not there to be undone went with the restart
+            if watch is None or not watch.restarted:
+                raise
+        finally:
+            self._log_out()
+
+    def _log_out(self) -> None:
+        ssh, self._ssh, self._shell = self._ssh, None, None
+        if ssh is not None:
+            ssh.close()
+
+
+def _connected(found: T | None) -> T:
+    if found is None:
+        raise TestbedError("no router is connected; call 'Connect Router' first")
+    return found

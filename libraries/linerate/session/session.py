@@ -1,0 +1,77 @@
+"""One suite's work on one testbed: joins generator, router and the traffic between them.
+
+The keyword libraries call it step by step, so that every step shows in Robot's log; nothing here knows Robot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+from ..errors import TestbedError
+from ..simulation.control import ControlClient
+from ..simulation.faults import InjectedFault
+from ..testbed.opening import OpenTestbed, open_testbed
+from .generator import GeneratorConnection
+from .plan import Plan
+from .router import RouterConnection
+from .traffic import Traffic
+
+
+class Session:
+    """An open testbed. Made by :meth:`start`; everything it holds is given back by :meth:`close`, whatever happened.
+
+    *bypassed*: there is no router between the generator's ports.
+    """
+
+    def __init__(self, plan: Plan, testbed: OpenTestbed, bypassed: bool = False) -> None:
+        self.plan = plan
+        self.testbed = testbed
+        self.generator = GeneratorConnection(plan, testbed, bypassed)
+        self.router = RouterConnection(plan, testbed, self.generator, self.cause_fault)
+        self.traffic = Traffic(plan, testbed, self.generator, self.router)
+
+    @classmethod
+    def start(cls, plan: Plan, bypass: bool = False) -> Session:
+        """Start what the testbed consists of; *bypass*: without its router. Raises TestbedError."""
+        file = plan.project.platforms / f"{plan.platform.platform}.yaml"
+        testbed = open_testbed(plan.testbed, plan.platform, plan.software_name, platform_file=file, bypass=bypass)
+        return cls(plan, testbed, bypass)
+
+    @property
+    def link_bps(self) -> float:
+        """Link speed of the ports under test in bit/s."""
+        return self.testbed.facts.link_bps
+
+    @property
+    def simulated(self) -> bool:
+        """Whether anything measured here is a simulation's."""
+        return self.testbed.facts.simulated
+
+    def versions(self) -> dict[str, str]:
+        """What generator and router say of themselves, as ``{"generator.server": "v3.08", "router.system": …}``."""
+        found = {f"generator.{name}": value for name, value in self.generator.versions.items()}
+        return found | {f"router.{name}": value for name, value in self.router.versions.items()}
+
+    def cause_fault(self, fault: InjectedFault) -> None:
+        """Let something go wrong on the testbed. Raises TestbedError where it is not a simulated one."""
+        if self.testbed.facts.control is None:
+            raise TestbedError(
+                f"'{fault.kind}' can be caused on a simulated testbed only, and '{self.plan.testbed.testbed}' is none"
+            )
+        control = ControlClient(*self.testbed.facts.control)
+        try:
+            control.cause(fault)
+        finally:
+            control.close()
+
+    def release_generator(self) -> None:
+        """Stop traffic and release the ports. Harmless when repeated."""
+        self.traffic.forget()
+        self.generator.release()
+
+    def close(self) -> None:
+        """Give back everything, in order, even where a step fails."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self.testbed.close)
+            stack.callback(self.router.restore)
+            stack.callback(self.release_generator)

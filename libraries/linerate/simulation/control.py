@@ -1,0 +1,52 @@
+"""The asking end of a simulated testbed's control socket: what is to go wrong, and what :mod:`.embedded.shells` adds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import zmq
+
+from ..errors import TestbedError
+from .faults import InjectedFault
+
+TIMEOUT = 2.0
+"""Seconds within which the model must answer."""
+
+
+class ControlClient:
+    """Requests to the model. Callable from any thread: each request has a socket of its own, none is left half used."""
+
+    def __init__(self, port: int, token: str, timeout: float = TIMEOUT) -> None:
+        self._address, self._token, self._timeout = f"tcp://127.0.0.1:{port}", token, timeout
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+
+    def cause(self, fault: InjectedFault) -> None:
+        """Let *fault* happen too."""
+        self.ask("fault", fault=fault.model_dump(exclude_none=True))
+
+    def close(self) -> None:
+        """Give the sockets back."""
+        self._context.destroy(linger=0)
+
+    def ask(self, op: str, **more: Any) -> dict[str, Any]:
+        """The answer to *op*. Raises TestbedError where there is none within the limit, or a refusal."""
+        socket = self._context.socket(zmq.REQ)
+        try:
+            socket.setsockopt(zmq.LINGER, 0)
+            socket.connect(self._address)
+            socket.send_json({"token": self._token, "op": op, **more})
+            if not socket.poll(int(self._timeout * 1000)):
+                raise TestbedError(
+                    f"the simulated router's model at {self._address} gave no answer to '{op}' within"
+                    f" {self._timeout:g} s; the embedded server that holds it must be running"
+                )
+            answer = socket.recv_json()
+        except zmq.ZMQError as error:
+            raise TestbedError(f"the simulated router's model at {self._address} cannot be reached: {error}") from None
+        finally:
+            socket.close()
+        if not isinstance(answer, dict) or "ok" not in answer:
+            said = answer.get("error") if isinstance(answer, dict) else answer
+            raise TestbedError(f"the simulated router's model refused '{op}': {said}")
+        found: dict[str, Any] = answer["ok"]
+        return found

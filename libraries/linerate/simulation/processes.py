@@ -1,0 +1,28 @@
+"""How the bench without hardware is started: as processes, never imported."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+from ..errors import TestbedError
+
+PACKAGE = "linerate_bench"
+
+NEEDS = (PACKAGE, "asyncssh")
+"""What must be installed for it: the extra ``bench``."""
+
+
+def command(part: str) -> tuple[str, ...]:
+    """The command line of *part* of the bench (``server``, ``shells``; "": its own command line).
+
+    Raises TestbedError where the extra ``bench`` is not installed.
+    """
+    missing = [name for name in NEEDS if find_spec(name) is None]
+    if missing:
+        raise TestbedError(
+            f"this needs the bench without hardware, and {' and '.join(missing)} is not installed; install it with:"
+            " pip install 'linerate[bench]'"
+        )
+    # -P: nothing is imported from the current folder
+    return (sys.executable, "-P", "-m", f"{PACKAGE}.{part}" if part else PACKAGE)

@@ -1,0 +1,1 @@
+"""The sentence: its grammar, its requirement, the goals, and the decision rule."""

@@ -1,0 +1,184 @@
+"""What a sentence demands, once understood: quantity, threshold, scope, load. The grammar is :mod:`.sentence`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from ..counts.latency import Statistic
+from ..counts.trial import Load
+from ..errors import SentenceError
+from ..traffic.profiles import Profile
+from ..units import Layer, bits, si
+
+
+class Quantity(Enum):
+    """What a sentence speaks of."""
+
+    THROUGHPUT = "throughput"
+    """RFC 1242 3.17: the highest offered load with no more loss than the goal allows."""
+    FORWARDING_RATE = "forwards"
+    """RFC 2285 3.6.2: the forwarding rate at maximum offered load (or at the load named)."""
+    LOSS = "loses"
+    """RFC 1242 3.6: lost / offered, at a load."""
+    COST = "costs"
+    """Processor cycles per forwarded packet, at a load."""
+    LATENCY = "latency"
+    """RFC 1242 3.8: a statistic of the probe frames' latency, at a load."""
+    JITTER = "jitter"
+    """How much one probe frame's latency differs from the next's, at a load."""
+    RECOVERY = "recovers"
+    """RFC 2544 26.5: how long frames are lost after an overload has ended."""
+
+
+class Scope(Enum):
+    """How the directions of a sentence count that has several: both of a pair of ports, or those of several pairs."""
+
+    ONE = ""
+    EACH_WAY = "each way"
+    IN_TOTAL = "in total"
+
+
+class Unit(Enum):
+    """Units of a threshold."""
+
+    PERCENT_LINE = "% line rate"
+    PPS = "pps"
+    BPS_L1 = "bit/s L1"
+    BPS_L2 = "bit/s L2"
+    PERCENT = "%"
+    CYCLES = "cycles/packet"
+    MICROSECONDS = "µs"
+    SECONDS = "s"
+
+
+TIMES = (Unit.MICROSECONDS, Unit.SECONDS)
+
+
+RATE_UNITS = (Unit.PERCENT_LINE, Unit.PPS, Unit.BPS_L1, Unit.BPS_L2)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A figure with its unit. ``number`` is in the unit without SI prefix: ``5 Mpps`` is 5e6 of PPS."""
+
+    number: float
+    unit: Unit
+
+    def pps(self, profile: Profile, link_bps: float) -> float:
+        """A rate value as frames/s of *profile*. Raises ValueError for a unit that is no rate."""
+        if self.unit is Unit.PPS:
+            return self.number
+        if self.unit is Unit.PERCENT_LINE:
+            return self.number / 100 * profile.line_rate_pps(link_bps)
+        if self.unit is Unit.BPS_L1:
+            return self.number / bits(profile.mean_size, Layer.L1)
+        if self.unit is Unit.BPS_L2:
+            return self.number / bits(profile.mean_size, Layer.L2)
+        raise ValueError(f"{self.unit.value} is not a rate")
+
+    def __str__(self) -> str:
+        if self.unit in (Unit.PERCENT_LINE, Unit.PERCENT):
+            return f"{self.number:g}{self.unit.value}"
+        if self.unit in (Unit.CYCLES, *TIMES):
+            return f"{self.number:g} {self.unit.value}"
+        return si(self.number, self.unit.value, 6)
+
+
+@dataclass(frozen=True)
+class TrafficWords:
+    """What to send, where no figure is asked for. ``sentence``: the words, as ``64b 1-flow unidirectional``.
+
+    ``pairs`` of the testbed's ports, the first ones.
+    """
+
+    sentence: str
+    profile: Profile
+    bidirectional: bool
+    pairs: int = 1
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A parsed sentence. ``load`` is the load it names (None: the threshold, or the maximum offered load).
+
+    ``statistic`` of a latency or jitter; ``lasting``: s of trials that ``for`` asks for in place of the goal's duration
+    sum. ``pairs`` of the testbed's ports, the first ones, through which the traffic goes at once.
+    """
+
+    sentence: str
+    profile: Profile
+    bidirectional: bool
+    quantity: Quantity
+    at_least: bool
+    threshold: Value
+    scope: Scope
+    load: Value | None = None
+    load_scope: Scope = Scope.ONE
+    statistic: Statistic | None = None
+    lasting: float | None = None
+    pairs: int = 1
+
+    @property
+    def directions(self) -> int:
+        """One or two of each pair of ports."""
+        return (2 if self.bidirectional else 1) * self.pairs
+
+    @property
+    def traffic(self) -> str:
+        """Profile, direction and pairs in words, as a sentence that asks for nothing has them."""
+        pairs = f" on {self.pairs} pairs" if self.pairs > 1 else ""
+        return f"{self.profile.name} {'bi' if self.bidirectional else 'uni'}directional{pairs}"
+
+    @property
+    def in_total(self) -> bool:
+        """All directions are judged together."""
+        return self.scope is Scope.IN_TOTAL
+
+    def threshold_pps(self, link_bps: float) -> float:
+        """A rate threshold in frames/s, of one direction or of all together as the sentence counts."""
+        return self.threshold.pps(self.profile, link_bps)
+
+    def threshold_load(self, link_bps: float) -> Load:
+        """The threshold as the load to offer into each sending port."""
+        total = self.threshold_pps(link_bps)
+        return Load(total / self.directions if self.in_total else total)
+
+    def named_load(self, link_bps: float) -> Load | None:
+        """The load that the sentence names with ``at``, per sending port."""
+        if self.load is None:
+            return None
+        pps = self.load.pps(self.profile, link_bps)
+        return Load(pps / self.directions if self.load_scope is Scope.IN_TOTAL else pps)
+
+    def check(self, link_bps: float) -> None:
+        """Raise SentenceError if the sentence asks for more than the ports (*link_bps*, L1 bit/s) or any router carry.
+
+        No router forwards more than the load that the sentence names.
+        """
+        line = self.profile.line_rate_pps(link_bps)
+        asked = []
+        if self.threshold.unit in RATE_UNITS:
+            asked.append((self.threshold_load(link_bps).pps, self.threshold, self.scope))
+        named = self.named_load(link_bps)
+        if named is not None and self.load is not None:
+            asked.append((named.pps, self.load, self.load_scope))
+        for pps, value, scope in asked:
+            # a hair of slack: 14.88 Mpps is how people write line rate, 100 % must not fail by a rounding
+            if pps > line * 1.0005:
+                directions = self.directions if scope is Scope.IN_TOTAL else 1
+                most = Value(100.0 * directions, Unit.PERCENT_LINE)
+                how = f" {scope.value}" if scope.value else ""
+                raise SentenceError(
+                    f"'{self.sentence}': {value}{how} is more than the ports can carry; a {si(link_bps, 'bit/s')} port"
+                    f" carries {si(line, 'pps')} of {self.profile.name} each way, so at most {most}{how}"
+                    f" ({si(line * directions, 'pps')})"
+                )
+        if self.quantity is Quantity.FORWARDING_RATE and named is not None and self.load is not None:
+            least = self.threshold_load(link_bps).pps
+            if named.pps < least * (1 - 1e-9):
+                raise SentenceError(
+                    f"'{self.sentence}': 'at' names a load of {si(named.pps, 'pps', 5)} into each port, less than the"
+                    f" {si(least, 'pps', 5)} that are to come back; expected at least {self.threshold}"
+                    f"{' ' + self.scope.value if self.scope.value else ''}"
+                )

@@ -1,0 +1,75 @@
+"""Testbed files read: ``variables/testbeds/*.yaml``, each of its kind's schema, its paths made absolute."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..config import read, validate
+from ..errors import ConfigError
+from ..platforms import named_file
+from .settings import HardwareSettings, LoginSettings, NetnsSettings, SimulatedSettings, Testbed
+
+KINDS: Mapping[str, type[SimulatedSettings] | type[NetnsSettings] | type[HardwareSettings]] = {
+    "simulated": SimulatedSettings,
+    "netns": NetnsSettings,
+    "hardware": HardwareSettings,
+}
+
+
+def read_testbed(folder: Path, name: str) -> Testbed:
+    """The testbed *name* of *folder*. Raises ConfigError naming file, line, key and remedy.
+
+    Relative paths in it are taken from the folder of the file, ``~`` is the user's home.
+    """
+    path = named_file(folder, name, "testbed")
+    data, lines = read(path)
+    kind: Any = data.get("kind") if isinstance(data, dict) else None
+    if kind not in KINDS:
+        said = f"unknown kind '{kind}'" if kind is not None else "the key 'kind' is missing"
+        raise ConfigError(f"{said}; expected one of {', '.join(KINDS)}", path, lines.get(("kind",), 1))
+    found: Testbed = validate(data, KINDS[kind], path, lines)
+    if found.testbed != name:
+        line = lines.get(("testbed",))
+        raise ConfigError(f"says 'testbed: {found.testbed}'; in a file of this name expected '{name}'", path, line)
+    if len(found.cabled_sides) != 2 * found.pair_count:
+        raise ConfigError(
+            f"'sides' are {len(found.cabled_sides)}, and the generator's ports are {2 * found.pair_count}; expected"
+            " one side for each port, in the order of the ports",
+            path,
+            lines.get(("sides",)),
+        )
+    return _with_paths(found, path.parent)
+
+
+def _with_paths(found: Testbed, folder: Path) -> Testbed:
+    if not isinstance(found, HardwareSettings):
+        return found.model_copy(update={"client": _client(found.client, folder)})
+    generator = found.generator
+    changed: dict[str, Any] = {"client": _client(generator.client, folder)}
+    if generator.ssh is not None:
+        changed["ssh"] = generator.ssh.model_copy(update=_login_paths(generator.ssh, folder))
+    return found.model_copy(
+        update={
+            "router": found.router.model_copy(update=_login_paths(found.router, folder)),
+            "generator": generator.model_copy(update=changed),
+        }
+    )
+
+
+def _login_paths(login: LoginSettings, folder: Path) -> dict[str, Path]:
+    paths = {"known_hosts": _absolute(login.known_hosts, folder)}
+    return paths if login.key is None else {**paths, "key": _absolute(login.key, folder)}
+
+
+def _client(named: str, folder: Path) -> str:
+    return named if named in ("", "pypi", "from server") else str(_absolute(Path(named), folder))
+
+
+def _absolute(path: Path, folder: Path) -> Path:
+    try:
+        return Path(os.path.normpath(folder.resolve() / path.expanduser()))
+    except RuntimeError:
+        return path

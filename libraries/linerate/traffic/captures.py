@@ -1,0 +1,109 @@
+"""Frames from a packet capture: which ones, and how often. The only file that imports ``dpkt``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import dpkt
+
+from ..errors import ConfigError
+from .ip_header import ip_header
+
+PADDED, LONGEST = 60, 9212
+"""Bytes without FCS: what a shorter frame is padded to on the wire, and the most that one may have."""
+
+MOST = 256
+"""The most different frames that one profile takes: each is a stream of the generator's."""
+
+_ETHERNET = 1
+_UDP_TCP = (6, 17)
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedFrames:
+    """``frames``: different frames without FCS, MAC addresses zero, each with how often it occurs; ``flows`` in them.
+
+    ``sources``, ``destinations``: least and greatest IPv4 address, as numbers; (0, 0) where there is none.
+    """
+
+    frames: tuple[tuple[bytes, int], ...]
+    flows: int
+    sources: tuple[int, int]
+    destinations: tuple[int, int]
+
+
+def read_capture(path: Path) -> CapturedFrames:
+    """The frames of the capture file *path*. Raises ConfigError for what a router could not be sent."""
+    found: Counter[bytes] = Counter()
+    try:
+        with path.open("rb") as stream:
+            reader = dpkt.pcap.UniversalReader(stream)
+            if reader.datalink() != _ETHERNET:
+                raise ConfigError(f"was captured on link type {reader.datalink()}; expected Ethernet (1)", path)
+            for number, (_, data) in enumerate(reader, 1):
+                found[_checked(bytes(data), number, path)] += 1
+                if len(found) > MOST:
+                    raise ConfigError(f"has more than {MOST} different frames; expected a shorter one", path)
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", path) from None
+    except (ValueError, dpkt.dpkt.Error) as error:
+        raise ConfigError(f"is not a pcap or pcapng file ({error})", path) from None
+    if not found:
+        raise ConfigError("has no frames", path)
+    ends = [addresses for frame in found if (addresses := _ipv4_addresses(frame))]
+    sources, destinations = ((min(row), max(row)) for row in zip(*ends, strict=True)) if ends else ((0, 0), (0, 0))
+    return CapturedFrames(tuple(found.items()), len({_flow(frame) for frame in found}), sources, destinations)
+
+
+def first_frame(path: Path) -> bytes:
+    """The first frame of the capture file *path*, as it is. Raises ConfigError."""
+    try:
+        with path.open("rb") as stream:
+            return next((bytes(data) for _, data in dpkt.pcap.UniversalReader(stream)), b"")
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", path) from None
+    except (ValueError, dpkt.dpkt.Error) as error:
+        raise ConfigError(f"is not a pcap or pcapng file ({error})", path) from None
+
+
+def _checked(data: bytes, number: int, path: Path) -> bytes:
+    frame = (bytes(12) + data[12:]).ljust(PADDED, b"\0")
+    header = ip_header(frame)
+    if header is None:
+        raise ConfigError(f"frame {number} is not IP; expected only frames that a router forwards", path)
+    at = header.offset
+    length = int.from_bytes(frame[at + 2 : at + 4], "big")
+    if header.version == 6:
+        length = 40 + int.from_bytes(frame[at + 4 : at + 6], "big")
+    if at + length > len(frame):
+        raise ConfigError(
+            f"frame {number} was cut: {len(data)} of {at + length} bytes; expected a capture of whole"
+            " frames ('tcpdump -s 0')",
+            path,
+        )
+    if frame[at + (8 if header.version == 4 else 7)] < 2:
+        raise ConfigError(f"frame {number} has no time to live left; expected 2 or more for a router", path)
+    if len(frame) > LONGEST:
+        raise ConfigError(f"frame {number} has {len(frame)} bytes; expected at most {LONGEST} without FCS", path)
+    return frame
+
+
+def _ipv4_addresses(frame: bytes) -> tuple[int, int] | None:
+    header = ip_header(frame)
+    if header is None or header.version != 4:
+        return None
+    source, destination = header.addresses()
+    return int.from_bytes(frame[source], "big"), int.from_bytes(frame[destination], "big")
+
+
+def _flow(frame: bytes) -> bytes:
+    """Everything before the IP header, addresses and, where there are any, ports."""
+    header = ip_header(frame)
+    if header is None:
+        return frame
+    at, (source, destination) = header.offset, header.addresses()
+    behind, protocol = (at + 4 * (frame[at] & 15), frame[at + 9]) if header.version == 4 else (at + 40, frame[at + 6])
+    ports = frame[behind : behind + 4] if protocol in _UDP_TCP else b""
+    return frame[:at] + frame[source] + frame[destination] + ports

@@ -1,0 +1,51 @@
+"""``python -m linerate_bench serve …`` and ``… study NAME …``, which people call by ``python -m linerate``."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from linerate.errors import LinerateError
+
+STUDIES = {
+    "characteristic": "how often each decision rule passes a router, by its true capacity (no traffic)",
+    "cost": "traffic that each decision rule needs for a verdict, and how often it is wrong (no traffic)",
+    "fidelity": "published rows against what the forwarding model says (no traffic)",
+    "faults": "what the acceptance procedure makes of each fault of the simulated bench",
+    "overhead": "wall time of a trial less its duration, in real time, against the embedded server",
+}
+
+USAGE = "\n".join(
+    [
+        "Studies of the bench, each with --help:",
+        *(f"  linerate study {name:<14} {what}" for name, what in STUDIES.items()),
+    ]
+)
+
+
+def main(argv: list[str]) -> int:
+    """Run one command; returns the exit status: 0 good, 1 a figure is outside its bound, 2 it could not run."""
+    match argv:
+        case ["serve", *rest]:
+            module = "serve"
+        case ["study", name, *rest] if name in STUDIES:
+            module = f"studies.{name}"
+        case ["study"] | ["study", "-h" | "--help", *_]:
+            print(USAGE)
+            return 0
+        case _:
+            print(f"linerate: '{' '.join(argv)}' is not a command of the bench\n\n{USAGE}", file=sys.stderr)
+            return 2
+    try:
+        # imported when asked for: a study may need what the others do not (root, matplotlib, the TRex client)
+        result: int = importlib.import_module(f".{module}", __package__).main(rest)
+        return result
+    except LinerateError as error:
+        print(f"linerate: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

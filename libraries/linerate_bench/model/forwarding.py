@@ -1,0 +1,295 @@
+"""From offered to forwarded rates: pure functions. Rates in frames/s, sizes in bytes with FCS, cycles of the clock."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from math import inf
+
+from linerate.units import FCS, l1_bits
+
+from ..backend import StreamTraffic
+from .card import QueueArrival, admitted, effective, waiting
+from .flows import Flow, spread
+from .rss import Toeplitz, queue_of
+from .schema import RouterModel, Rss
+
+Route = Callable[[Flow | None], int | None]
+"""The port that a flow leaves by, None where the router has no way for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPart:
+    """The *share* of a stream's frames that takes one receive queue and one way out (None: no way).
+
+    ``cycles``: what their headers cost more than untagged IPv4.
+    """
+
+    queue: int
+    exit: int | None
+    share: float
+    cycles: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLoad:
+    """One stream: it enters by *port* at *pps* frames/s of *size* bytes, in *parts*."""
+
+    port: int
+    pps: float
+    size: int
+    parts: tuple[StreamPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """Shares of a stream's frames, each of what is left by those before: missed by the NIC, unroutable, dropped at tx.
+
+    ``forwarded``: share of the frames offered that leave. ``excess``: per (queue, way out) the share of the frames
+    offered that comes faster than it is handled; all of it is missed unless a ring has room (:mod:`.rings`). Then
+    ``held`` is the share that waits there, of what is not missed.
+    """
+
+    missed: float
+    no_route: float
+    tx_dropped: float
+    exits: Mapping[int, float]
+    excess: Mapping[tuple[int, int | None], float] = field(default_factory=dict)
+    held: float = 0.0
+
+    @property
+    def forwarded(self) -> float:
+        """Share of the offered frames that leave the router."""
+        return sum(self.exits.values())
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLoad:
+    """A core: frames/s handled, those per exit (None: no way out), vector size, cycles per frame, busy share 0..1.
+
+    ``sent``: frames/s per exit that found room in the sending ring.
+    """
+
+    pps: float
+    exits: Mapping[int | None, float]
+    vector: float
+    cycles: float
+    busy: float
+    sent: Mapping[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Forwarding:
+    """What becomes of all streams, in the order given, and what the workers do. ``contention``: cycles per frame."""
+
+    fates: tuple[Fate, ...] = ()
+    workers: tuple[WorkerLoad, ...] = field(default_factory=tuple)
+    contention: float = 0.0
+
+    @property
+    def loss(self) -> float:
+        """The largest share of a stream's frames that the NIC missed or tx dropped."""
+        return max((fate.missed + (1 - fate.missed) * fate.tx_dropped for fate in self.fates), default=0.0)
+
+
+def worker_of(model: RouterModel, port: int, queue: int) -> int:
+    """The worker that *queue* of *port* is placed on."""
+    first = port * model.rx_queues if model.software.placement == "continuing" else 0
+    return (first + queue) % model.workers
+
+
+def placement(model: RouterModel, ports: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """Per worker its (port, queue) pairs."""
+    found: list[list[tuple[int, int]]] = [[] for _ in range(model.workers)]
+    for port in range(ports):
+        for queue in range(model.rx_queues):
+            found[worker_of(model, port, queue)].append((port, queue))
+    return tuple(tuple(row) for row in found)
+
+
+@lru_cache(maxsize=8)
+def _hasher(rss: Rss) -> Toeplitz:
+    return Toeplitz(rss.key_bytes)
+
+
+def parts_of(model: RouterModel, stream: StreamTraffic, route: Route) -> tuple[StreamPart, ...]:
+    """How *stream* spreads over receive queues and ways out. Frames that are no IP come in by queue 0."""
+    hasher = _hasher(model.software.rss)
+    found: defaultdict[tuple[int, int | None, float], float] = defaultdict(float)
+    for flow, share in spread(stream).items():
+        value = hasher.hash(_hashed(model.software.rss, flow)) if flow else 0
+        found[queue_of(value, model.nic.reta, model.rx_queues), route(flow), header_cycles(model, flow)] += share
+    return tuple(StreamPart(queue, direction, share, cycles) for (queue, direction, cycles), share in found.items())
+
+
+def _hashed(rss: Rss, flow: Flow) -> bytes:
+    if flow.labels and rss.mpls == "none":
+        return b""
+    addresses = 8 if flow.version == 4 else 32
+    return flow.hashed[:addresses] if rss.fields == "2-tuple" else flow.hashed
+
+
+def header_cycles(model: RouterModel, flow: Flow | None) -> float:
+    """Cycles that the headers of *flow* cost more than those of an untagged IPv4 frame."""
+    cost = model.software.cost
+    if flow is None:
+        return 0.0
+    return cost.layer * len(flow.tags) + (cost.ipv6 * cost.packet if flow.version == 6 and not flow.labels else 0.0)
+
+
+def cost_per_frame(model: RouterModel, size: float, vector: float) -> float:
+    """Cycles that a frame of *size* bytes costs in a vector of *vector*, without contention."""
+    cost = model.software.cost
+    return cost.packet + cost.input + cost.layer * cost.layers + cost.byte * (size - FCS) + cost.call / vector
+
+
+def vector_size(model: RouterModel, pps: float, cycles: float) -> float:
+    """Frames per vector of a worker that handles *pps*, whose frames cost *cycles* each beside the cost per call.
+
+    A round takes a fixed time plus that of its frames, and brings what arrived in the round before:
+    v = 1 + pps * gather / (1 - pps * cycles / clock), at most the maximum.
+    """
+    settings = model.software.vectors
+    if settings is None:
+        return 1.0
+    free = 1 - pps * cycles / model.clock_hz
+    if free <= 0:
+        return float(settings.maximum)
+    return min(float(settings.maximum), 1 + pps * settings.gather_us * 1e-6 / free)
+
+
+def forward(model: RouterModel, loads: Sequence[StreamLoad]) -> Forwarding:
+    """What becomes of *loads*. Contention depends on what is forwarded, which depends on contention: one fixed point.
+
+    The rates fall as contention grows, so the fixed point is unique and found by bisection.
+    """
+    entering = _entering(model, loads)
+    low, high = 0.0, _contention(model, loads, entering, [1.0] * model.workers)
+    served = _served(model, loads, entering, high)
+    if high > 0:
+        # where even the highest contention costs no frame, it is the one that happens
+        for _ in range(0 if min(served) >= 1 else 60):
+            middle = (low + high) / 2
+            if _contention(model, loads, entering, _served(model, loads, entering, middle)) > middle:
+                low = middle
+            else:
+                high = middle
+        served = _served(model, loads, entering, high)
+    return _result(model, loads, entering, served, high)
+
+
+Entering = Mapping[tuple[int, int], float]
+"""Per (port, queue) the share of its frames that the card lets in."""
+
+
+def _entering(model: RouterModel, loads: Sequence[StreamLoad]) -> Entering:
+    arrivals = [
+        QueueArrival(load.port, part.queue, load.pps * part.share, load.size) for load in loads for part in load.parts
+    ]
+    return admitted(model.nic, arrivals)
+
+
+def _served(model: RouterModel, loads: Sequence[StreamLoad], entering: Entering, contention: float) -> list[float]:
+    """Per worker the share of its frames that it can handle: it takes from its queues in proportion."""
+    wanted = [0.0] * model.workers
+    for load in loads:
+        cycles = cost_per_frame(model, load.size, model.maximum_vector) + contention
+        for part in load.parts:
+            enters = load.pps * part.share * entering[load.port, part.queue]
+            wanted[worker_of(model, load.port, part.queue)] += enters * (cycles + part.cycles)
+    return [min(1.0, model.clock_hz / cycles) if cycles else 1.0 for cycles in wanted]
+
+
+def _contention(model: RouterModel, loads: Sequence[StreamLoad], entering: Entering, served: Sequence[float]) -> float:
+    cost = model.software.cost
+    mpps: defaultdict[int, float] = defaultdict(float)
+    workers = [0.0] * model.workers
+    for load in loads:
+        for part in load.parts:
+            worker = worker_of(model, load.port, part.queue)
+            handled = load.pps * part.share * entering[load.port, part.queue] * served[worker]
+            mpps[load.port] += handled / 1e6
+            workers[worker] += handled
+    # what flows both ways at once: twice the lesser of a pair of directions
+    first, second = (*sorted(mpps.values(), reverse=True), 0.0, 0.0)[:2]
+    duplex = 2 * min(first, second)
+    return cost.shared * sum(mpps.values()) + cost.duplex * duplex**2 + _lock(model, workers)
+
+
+def _lock(model: RouterModel, workers: Sequence[float]) -> float:
+    """Cycles per frame at the locks, holding and waiting. *workers*: frames/s of each core."""
+    cost, users = model.software.cost, effective(workers)
+    held = cost.lock * cost.locks * (1 + cost.spin * (users - 1))
+    return waiting(held, held * sum(workers) / model.clock_hz, users)
+
+
+def _result(
+    model: RouterModel,
+    loads: Sequence[StreamLoad],
+    entering: Entering,
+    served: Sequence[float],
+    contention: float,
+) -> Forwarding:
+    leaving: defaultdict[int, float] = defaultdict(float)
+    frames: defaultdict[int, float] = defaultdict(float)
+    rows: list[tuple[float, dict[int | None, float], dict[tuple[int, int | None], float]]] = []
+    pps = [0.0] * model.workers
+    variable = [0.0] * model.workers
+    exits: list[defaultdict[int | None, float]] = [defaultdict(float) for _ in range(model.workers)]
+    for load in loads:
+        directions: defaultdict[int | None, float] = defaultdict(float)
+        excess: defaultdict[tuple[int, int | None], float] = defaultdict(float)
+        cycles = cost_per_frame(model, load.size, float("inf")) + contention
+        for part in load.parts:
+            worker, enters = worker_of(model, load.port, part.queue), entering[load.port, part.queue]
+            share = part.share * enters * served[worker]
+            if enters < 1 or served[worker] < 1:
+                excess[part.queue, part.exit] += part.share - share
+            directions[part.exit] += share
+            pps[worker] += load.pps * share
+            variable[worker] += load.pps * share * (cycles + part.cycles)
+            exits[worker][part.exit] += load.pps * share
+        for direction, share in directions.items():
+            if direction is not None:
+                leaving[direction] += load.pps * share * l1_bits(load.size)
+                frames[direction] += load.pps * share
+        # exactly none missed where nothing limits: shares that sum to almost 1 would lose a frame in a billion
+        rows.append((max(0.0, 1 - sum(directions.values())) if excess else 0.0, dict(directions), dict(excess)))
+    fits = {
+        direction: min(_fit(model.link_bps, rate), _fit((model.nic.tx_mpps or inf) * 1e6, frames[direction]))
+        for direction, rate in leaving.items()
+    }
+    fates = tuple(replace(_fate(missed, directions, fits), excess=excess) for missed, directions, excess in rows)
+    workers = tuple(
+        _worker(model, pps[n], variable[n] / pps[n] if pps[n] else 0.0, exits[n], fits) for n in range(model.workers)
+    )
+    return Forwarding(fates, workers, contention)
+
+
+def _fit(limit: float, rate: float) -> float:
+    """The share of *rate* that fits into *limit*; exactly 1 where rounding alone is too much."""
+    return limit / rate if rate > limit * (1 + 1e-9) else 1.0
+
+
+def _fate(missed: float, directions: Mapping[int | None, float], fits: Mapping[int, float]) -> Fate:
+    handled = sum(directions.values())
+    lost = directions.get(None, 0.0)
+    routed = {direction: share for direction, share in directions.items() if direction is not None}
+    out = {direction: share * fits[direction] for direction, share in routed.items()}
+    whole = all(fits[direction] >= 1 for direction in out)
+    routed_sum = sum(routed.values())
+    no_route = 1.0 if not out else lost / handled if handled and lost else 0.0
+    dropped = 0.0 if whole or not routed_sum else max(0.0, 1 - sum(out.values()) / routed_sum)
+    return Fate(missed, no_route, dropped, out)
+
+
+def _worker(
+    model: RouterModel, pps: float, cycles: float, exits: Mapping[int | None, float], fits: Mapping[int, float]
+) -> WorkerLoad:
+    vector = vector_size(model, pps, cycles)
+    cycles += model.software.cost.call / vector
+    busy = min(1.0, pps * cycles / model.clock_hz)
+    sent = {direction: rate * fits[direction] for direction, rate in exits.items() if direction is not None}
+    return WorkerLoad(pps, dict(exits), vector, cycles if pps else 0.0, busy, sent)

@@ -1,0 +1,109 @@
+"""Where a configured router sends a destination: longest prefix, next hop, neighbour."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
+from typing import Literal
+
+from ..state import RouterConfiguration
+from .flows import Flow
+
+SetUp = Literal["ipv6", "vlan", "mpls"]
+"""What a router may be set up for beside what its shell is told."""
+
+_IPV4 = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """An interface and the MAC address of the neighbour behind it."""
+
+    interface: str
+    mac: str
+
+
+class Fib:
+    """Look-ups in *configuration*, IPv4 and IPv6. Raises ValueError with a sentence for addresses that are none.
+
+    *set_up*: ``vlan`` and ``mpls`` take tagged and labelled frames the way of the packet in them, tags and labels
+    kept; ``ipv6`` takes what no IPv6 route is for the way of the IPv4 address in its last 32 bits. Without them such
+    frames have no way.
+    """
+
+    def __init__(self, configuration: RouterConfiguration, set_up: Set[SetUp] = frozenset()) -> None:
+        up = set(configuration.up)
+        self._set_up = set_up
+        self._connected = [
+            (ipaddress.ip_interface(address).network, name) for name, address in configuration.addresses if name in up
+        ]
+        self._neighbours = {
+            (name, ipaddress.ip_address(address)): mac.lower() for name, address, mac in configuration.neighbours
+        }
+        rows = [
+            (ipaddress.ip_network(prefix, strict=False), ipaddress.ip_address(hop))
+            for prefix, hop in configuration.routes
+        ]
+        self._routes = {
+            version: sorted(
+                (
+                    (net.prefixlen, int(net.network_address), int(net.netmask), hop)
+                    for net, hop in rows
+                    if net.version == version
+                ),
+                key=lambda row: row[:3],
+                reverse=True,
+            )
+            for version in (4, 6)
+        }
+        self._known: dict[tuple[int, int], Exit | None] = {}
+
+    def exit_for(self, flow: Flow | None) -> Exit | None:
+        """The exit for frames of *flow*; None where there is no way, and for frames that are no IP."""
+        if flow is None or (flow.tags and "vlan" not in self._set_up) or (flow.labels and "mpls" not in self._set_up):
+            return None
+        found = self.lookup(flow.destination, flow.version)
+        if found is None and flow.version == 6 and "ipv6" in self._set_up:
+            return self.lookup(flow.destination & _IPV4)
+        return found
+
+    def lookup(self, destination: int, version: int = 4) -> Exit | None:
+        """The exit for *destination* (an address as a number) of IP *version*; None where there is no way."""
+        key = (version, destination)
+        if key not in self._known:
+            self._known[key] = self._find(destination, version)
+        return self._known[key]
+
+    def _find(self, destination: int, version: int) -> Exit | None:
+        wanted = ipaddress.IPv4Address(destination) if version == 4 else ipaddress.IPv6Address(destination)
+        direct = self._connected_to(wanted)
+        for length, network, mask, hop in self._routes[version]:
+            if destination & mask == network:
+                if direct and direct[0] >= length:
+                    break
+                return self._neighbour(hop)
+        return self._neighbour(wanted)
+
+    def _connected_to(self, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> tuple[int, str] | None:
+        return max(((net.prefixlen, name) for net, name in self._connected if address in net), default=None)
+
+    def _neighbour(self, hop: ipaddress.IPv4Address | ipaddress.IPv6Address) -> Exit | None:
+        found = self._connected_to(hop)
+        mac = self._neighbours.get((found[1], hop)) if found else None
+        return Exit(found[1], mac) if found and mac else None
+
+
+def answers(configuration: RouterConfiguration, interface: str, address: str) -> bool | None:
+    """Whether *interface* is up and has this IPv4 address; None: it has no address yet."""
+    own = [row.partition("/")[0] for name, row in configuration.addresses if name == interface]
+    return interface in configuration.up and address in own if own else None
+
+
+def check_names(configuration: RouterConfiguration, known: Iterable[str]) -> None:
+    """Raise ValueError with a sentence for an interface that is none of *known*."""
+    named = [*configuration.up, *(row[0] for row in (*configuration.addresses, *configuration.neighbours))]
+    known = tuple(known)
+    for name in named:
+        if name not in known:
+            raise ValueError(f"no interface '{name}'; known: {', '.join(known)}")

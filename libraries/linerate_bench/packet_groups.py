@@ -1,0 +1,158 @@
+"""What a model counts of packet groups: frames sent, where they arrived, and how late."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .backend import FlowCounters, LatencyCounters, StreamTraffic
+
+WINDOW = 0.5
+"""Seconds of the bench's clock that ``last_max`` looks back at, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """How late frames are, in µs: ``least`` for each, and a wait with an exponential distribution of mean ``wait``.
+
+    No frame is later than ``most``: a full queue.
+    """
+
+    least: float
+    wait: float
+    most: float = math.inf
+
+
+def bucket_of(usec: float) -> int:
+    """The key of TRex's latency histogram: one digit and zeros, 0 below 10 µs."""
+    if usec < 10:
+        return 0
+    unit = 10
+    while usec >= 10 * unit * (1 - 1e-9):
+        unit *= 10
+    return int(usec / unit + 1e-9) * unit
+
+
+def edges(least: float, most: float) -> list[float]:
+    """The bounds of TRex's buckets within *least* … *most*, in µs, without the two themselves."""
+    found: list[float] = []
+    unit = 10
+    while unit <= most:
+        found += [float(digit * unit) for digit in range(1, 10) if least < digit * unit < most]
+        unit *= 10
+    return found
+
+
+@dataclass(slots=True)
+class _Group:
+    sent: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
+    received: defaultdict[int, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
+    histogram: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
+    carries: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
+    frames: int = 0
+    total: float = 0.0
+    wait: float = 0.0
+    least: float = 0.0
+    most: float = 0.0
+    recent: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Where the present window began, its maximum, and that of the one before."""
+    missing: int = 0
+    lost: int = 0
+
+
+class Groups:
+    """Counts by group number. Latency is kept of groups whose streams have the rule ``latency``."""
+
+    def __init__(self) -> None:
+        self._groups: dict[int, _Group] = {}
+
+    def book(
+        self,
+        now: float,
+        port: int,
+        traffic: StreamTraffic,
+        size: int,
+        sent: int,
+        exits: Mapping[int, int],
+        delay: Delay,
+        lost: int | None = None,
+    ) -> None:
+        """*sent* frames of *size* bytes with FCS left by *port*, and *exits* came back, {port: frames}.
+
+        *lost*: what of them will never come; None: all that did not come back.
+        """
+        rule, arrived = traffic.flow_stats, sum(exits.values())
+        if rule is None or not (sent or arrived):
+            return
+        group = self._groups.setdefault(int(rule["stream_id"]), _Group())
+        _add(group.sent[port], sent, size)
+        for direction, frames in exits.items():
+            _add(group.received[direction], frames, size)
+        if rule["rule_type"] == "latency":
+            group.missing += sent - arrived if lost is None else lost
+            if arrived:
+                # a gap in the sequence is seen when the next frame arrives
+                group.lost, group.missing = group.lost + group.missing, 0
+                _measure(group, now, arrived, delay)
+
+    def flow_counters(self, group: int) -> FlowCounters:
+        """Frames and bytes of *group*."""
+        found = self._groups.get(group, _Group())
+        return FlowCounters(
+            {port: (row[0], row[1]) for port, row in found.sent.items()},
+            {port: (row[0], row[1]) for port, row in found.received.items()},
+        )
+
+    def latency_counters(self, group: int) -> LatencyCounters:
+        """Latency of *group*."""
+        found = self._groups.get(group, _Group())
+        return LatencyCounters(
+            average=found.total / found.frames if found.frames else 0.0,
+            # the mean difference of two draws of an exponential distribution is its mean
+            jitter=found.wait,
+            total_min=found.least,
+            total_max=found.most,
+            last_max=max(found.recent[1:]),
+            histogram={key: count for key, count in sorted(found.histogram.items()) if count},
+            lost=found.lost,
+        )
+
+    def forget(self, group: int) -> None:
+        """Begin to count *group* anew."""
+        self._groups.pop(group, None)
+
+
+def _add(row: list[int], frames: int, size: int) -> None:
+    row[0] += frames
+    row[1] += frames * size
+
+
+def _measure(group: _Group, now: float, frames: int, delay: Delay) -> None:
+    wait = max(delay.wait, 1e-3)
+    # the expected largest of so many draws
+    highest = min(delay.most, delay.least + wait * math.log(1 + group.frames + frames))
+    here = min(delay.most, delay.least + wait * math.log(1 + frames))
+    left = frames
+    bounds = [delay.least, *edges(delay.least, highest), highest]
+    shares = [math.exp(-(bound - delay.least) / wait) for bound in bounds]
+    for low, above, below in zip(bounds, shares, shares[1:], strict=False):
+        key = bucket_of(low)
+        exact = group.carries[key] + frames * (above - below)
+        taken = min(left, math.floor(exact))
+        group.carries[key] = exact - taken
+        group.histogram[key] += taken
+        left -= taken
+    # what whole numbers leave over belongs to the bucket that most frames are in
+    group.histogram[max(group.histogram, key=lambda key: group.histogram[key], default=bucket_of(delay.least))] += left
+    mean = min(delay.least + wait, highest)
+    group.total += frames * mean
+    group.frames += frames
+    group.wait = wait
+    group.least = delay.least if not group.least else min(group.least, delay.least)
+    group.most = max(group.most, here, highest if group.wait == wait else 0.0)
+    began, present, before = group.recent
+    if now - began > WINDOW:
+        began, present, before = now, here, present if now - began < 2 * WINDOW else 0.0
+    group.recent = began, max(present, here), before

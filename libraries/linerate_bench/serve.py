@@ -1,0 +1,180 @@
+"""``python -m linerate serve``: the embedded bench by itself, for other TRex clients and for a look at the router."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from types import FrameType
+
+from linerate.errors import ConfigError, TestbedError
+from linerate.platforms import read_platform
+from linerate.project import Project
+from linerate.routers import RouterKind, make
+from linerate.routers.ssh_shell import SshShell
+from linerate.session.reconnection import RETURN_LIMIT
+from linerate.testbed.facts import TestbedFacts
+from linerate.testbed.files import read_testbed
+from linerate.testbed.opening import OpenTestbed, open_testbed
+from linerate.testbed.settings import HardwareSettings, SimulatedSettings
+
+LOOK = 0.5
+"""Seconds between looks at the bench's processes."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serve until Ctrl-C or SIGTERM, then return 0.
+
+    Raises LinerateError when the bench cannot start or one of its processes ends, SystemExit for wrong arguments.
+    """
+    arguments = _parser().parse_args(argv)
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in signals}
+    # from here on a signal is an orderly end wherever it strikes, also while the bench is being started
+    for number in signals:
+        signal.signal(number, _end)
+    try:
+        _serve(arguments)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return 0
+
+
+def _serve(arguments: argparse.Namespace) -> None:
+    project = Project.find()
+    platform = read_platform(project.platforms, arguments.platform)
+    software = arguments.software or next(iter(platform.software))
+    testbed = read_testbed(project.testbeds, arguments.testbed)
+    if isinstance(testbed, HardwareSettings):
+        raise ConfigError(f"testbed '{testbed.testbed}' is hardware and serves by itself; expected a simulated one")
+    if isinstance(testbed, SimulatedSettings):
+        testbed = testbed.model_copy(update={"clock_speed": arguments.clock_speed})
+    file = project.platforms / f"{arguments.platform}.yaml"
+    ports = {"rpc_port": arguments.rpc_port, "pub_port": arguments.pub_port}
+    with open_testbed(testbed, platform, software, platform_file=file, bypass=arguments.cable, **ports) as bench:
+        if arguments.cable:
+            print(describe_cable(bench.facts), flush=True)
+        else:
+            if not arguments.bare:
+                configure(bench.facts, platform.software[software].shell)
+            print(describe(bench.facts, configured=not arguments.bare), flush=True)
+        problem = _watch(bench)
+        # what a second Ctrl-C would interrupt is the taking down: that needs seconds only, and is done in any case
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+    for failure in bench.failures:
+        print(failure, file=sys.stderr)
+    if problem:
+        raise TestbedError(problem)
+
+
+def _watch(bench: OpenTestbed) -> str:
+    """Wait for a signal ("") or for a process of the bench to end (a sentence)."""
+    try:
+        while True:
+            # one that restarts because a fault asked for it is no reason to end
+            bench.forgive(RETURN_LIMIT)
+            if problems := bench.problems():
+                return "; ".join(problems)
+            time.sleep(LOOK)
+    except KeyboardInterrupt:
+        return ""
+
+
+def configure(facts: TestbedFacts, system: RouterKind) -> None:
+    """Give the router addresses, neighbours and routes of its sides, as a suite does. Raises TestbedError."""
+    interfaces = tuple(side.interface for side in facts.sides)
+    with closing(SshShell(facts.router)) as shell:
+        make(system, shell, interfaces, sudo=facts.router.sudo).configure(facts.sides)
+
+
+def describe_cable(facts: TestbedFacts) -> str:
+    """How to reach a generator whose ports are connected to each other, for a person."""
+    return "\n".join(
+        [
+            f"{facts.label}: a cable in the router's place",
+            _server(facts),
+            "what one port sends the other receives",
+            *_ending(facts),
+        ]
+    )
+
+
+def describe(facts: TestbedFacts, configured: bool) -> str:
+    """How to reach the bench, for a person."""
+    generator, router = facts.generator, facts.router
+    ssh = [
+        "ssh",
+        *(["-i", str(router.key_path)] if router.key_path else []),
+        *("-o", f"UserKnownHostsFile={router.known_hosts_path}", "-o", "IdentitiesOnly=yes"),
+        *("-p", str(router.port), f"{router.user}@{router.host}"),
+    ]
+    lines = [
+        facts.label,
+        _server(facts),
+        f"router:      {shlex.join(ssh)}",
+        *(
+            f"port {port}:      cabled to {side.interface} ({side.address}; {side.network} is behind {side.peer})"
+            for port, side in zip(generator.ports, facts.sides, strict=False)
+        ),
+    ]
+    lines.append(
+        "The router is configured: frames to these networks are forwarded."
+        if configured
+        else "The router is bare: nothing is forwarded until its shell was told addresses, neighbours and routes."
+    )
+    return "\n".join([*lines, *_ending(facts)])
+
+
+def _server(facts: TestbedFacts) -> str:
+    generator = facts.generator
+    return f"TRex server: {generator.host}, sync port {generator.sync_port}, async port {generator.async_port}"
+
+
+def _ending(facts: TestbedFacts) -> list[str]:
+    lines = [f"Ctrl-C ends it (process {os.getpid()})."]
+    if facts.simulated:
+        lines.insert(
+            0, f"SIMULATED: no frames are sent, every figure comes from a model; clock x {facts.clock_speed:g}"
+        )
+    return lines
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _speed(text: str) -> float:
+    value = float(text)
+    if not 1 <= value <= 1000:
+        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 1000")
+    return value
+
+
+def _port(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 65535")
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="linerate serve", description="Start the embedded bench and keep it running.")
+    parser.add_argument("--platform", required=True, help="a file of variables/platforms, without .yaml")
+    parser.add_argument("--software", help="one of the platform's; default its first")
+    parser.add_argument("--testbed", default="simulated", help="a simulated or netns file of variables/testbeds")
+    parser.add_argument("--clock-speed", type=_speed, default=1.0, help="seconds of the model's clock per second")
+    behind = parser.add_mutually_exclusive_group()
+    behind.add_argument("--bare", action="store_true", help="leave the router unconfigured: it forwards nothing")
+    behind.add_argument("--cable", action="store_true", help="no router: the two ports are connected to each other")
+    parser.add_argument("--rpc-port", type=_port, default=4501, help="TCP port of requests, 0 for a free one")
+    parser.add_argument("--pub-port", type=_port, default=4500, help="TCP port of events, 0 for a free one")
+    return parser

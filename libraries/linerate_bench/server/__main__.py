@@ -1,0 +1,103 @@
+"""``python -m linerate_bench.server``: told by standard input, serves until that ends."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..backend import Backend
+from ..process import on_end, read_specification, ready, refuse
+from .control import ControlService
+from .loop import PortTaken, TrexServer
+
+Opened = tuple[Backend, Callable[[], float], ControlService | None]
+
+
+def open_backend(specification: Mapping[str, Any]) -> Opened:
+    """The backend that *specification* asks for, its clock in s, and the control of its router if it models one.
+
+    Raises ValueError with a sentence for a backend that does not exist. Others may raise what they find wrong.
+    """
+    kind = specification.get("backend")
+    if kind == "model":
+        from linerate.simulation.faults import InjectedFault
+
+        from ..clock import Clock
+        from ..faults.backend import FaultyBackend
+        from ..model.bypassed import BypassedModel
+        from ..model.lossy import LossyModel
+
+        clock = Clock(float(specification.get("clock_speed") or 1.0))
+        faults = [InjectedFault.model_validate(row) for row in specification.get("faults") or ()]
+        kept = BypassedModel if specification.get("bypass") else LossyModel
+        model = FaultyBackend(
+            lambda held: kept.from_specification(specification, held),
+            clock.now,
+            faults,
+            clock.speed,
+            specification.get("remains"),
+        )
+        address = str(specification.get("control_token") or ""), int(specification.get("control_port") or 0)
+        return model, clock.now, ControlService(model, model, *address)
+    if kind == "wire":
+        from ..wire import WireBackend, WirePort
+
+        ports = [WirePort(**{"index": index, **row}) for index, row in enumerate(specification["ports"])]
+        return WireBackend(ports), time.monotonic, None
+    raise ValueError(f"'backend' is {kind!r}; expected 'model' or 'wire'")
+
+
+def main() -> None:
+    """Serve as standard input says."""
+    logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s")
+    specification = read_specification()
+    try:
+        backend, now, control = open_backend(specification)
+    except Exception as error:
+        logging.getLogger("linerate.server").exception("the backend cannot be opened")
+        refuse(f"the embedded server cannot open its backend: {error}")
+    try:
+        server = TrexServer(
+            backend,
+            now,
+            str(specification.get("host", "127.0.0.1")),
+            int(specification.get("rpc_port", 0)),
+            int(specification.get("pub_port", 0)),
+            control,
+        )
+    except PortTaken as error:
+        backend.close()
+        refuse(str(error))
+    on_end(server.stop)
+    ready(facts(server, backend, control))
+    server.run()
+
+
+def facts(server: TrexServer, backend: Backend, control: ControlService | None) -> dict[str, Any]:
+    """What the parent is told."""
+    ports = [
+        {
+            "index": port.index,
+            "mac": port.mac,
+            "peer_mac": port.peer_mac,
+            "speed_bps": port.speed_bps,
+            "driver": port.driver,
+            "ipv4": port.ipv4,
+            "peer_ipv4": port.peer_ipv4,
+            "interface": port.interface,
+        }
+        for port in backend.ports
+    ]
+    return {
+        "rpc_port": server.rpc_port,
+        "pub_port": server.pub_port,
+        "control_port": server.control_port or None,
+        "control_token": control.token if control else None,
+        "ports": ports,
+    }
+
+
+if __name__ == "__main__":
+    main()

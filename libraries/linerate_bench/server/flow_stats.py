@@ -1,0 +1,153 @@
+"""Packet groups (``flow_stats`` of streams): who uses which, and their counts under TRex's short names.
+
+A group exists from the first stream that is added with it to the removal of the last. Its counts begin at zero when
+it does, with a new ``ver_id``: clients then forget what they took as the beginning before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from ..backend import Backend, FlowCounters, LatencyCounters, StreamCounters
+from .params import bad, refused
+from .streams import ServerStream
+
+MOST = 1024 + 128
+"""Groups that one question may name (MAX_ALLOWED_PGID_LIST_LEN)."""
+INTERVAL = 0.2
+"""Seconds of the bench's clock over which rates are taken."""
+
+Rates = dict[tuple[str, int], tuple[float, float]]
+
+
+@runtime_checkable
+class Forgetful(Protocol):
+    """A backend whose groups may be missing from an answer, because that was asked for."""
+
+    def shown(self, groups: list[int]) -> list[int]:
+        """Those of *groups* that the answer is to tell of."""
+        ...
+
+
+@dataclass(slots=True)
+class _Group:
+    rule: str
+    version: int
+    users: set[tuple[int, int]] = field(default_factory=set)
+    before: tuple[float, FlowCounters] | None = None
+    rates: Rates = field(default_factory=dict)
+
+
+class FlowStats:
+    """The groups in use on all ports. *now* is the bench's clock in s."""
+
+    def __init__(self, backend: Backend, now: Callable[[], float]) -> None:
+        self._ports = [port.index for port in backend.ports]
+        self._counters = backend if isinstance(backend, StreamCounters) else None
+        self._now = now
+        self._groups: dict[int, _Group] = {}
+        self._versions = 0
+
+    @property
+    def counts(self) -> bool:
+        """Whether the backend counts groups at all."""
+        return self._counters is not None
+
+    def add(self, port: int, stream: ServerStream) -> None:
+        """A stream was added. Raises RpcError when its group is another kind's, or a latency stream's already."""
+        if stream.group is None or self._counters is None:
+            return
+        number, rule = stream.group.number, stream.group.rule
+        group = self._groups.get(number)
+        if group is not None and (rule == "latency" or group.rule == "latency"):
+            raise refused(
+                "For payload rules: Can't have two streams with same pg_id, or same stream on more than one port"
+            )
+        if group is None:
+            self._counters.forget(number)
+            group = self._groups[number] = _Group(rule, self._versions)
+            self._versions += 1
+        group.users.add((port, stream.stream_id))
+
+    def remove(self, port: int, stream: ServerStream) -> None:
+        """A stream was removed."""
+        group = self._groups.get(stream.group.number) if stream.group else None
+        if group is not None and stream.group is not None:
+            group.users.discard((port, stream.stream_id))
+            if not group.users:
+                del self._groups[stream.group.number]
+
+    def active(self) -> dict[str, Any]:
+        """The answer to ``get_active_pgids``."""
+        found: dict[str, list[int]] = {"flow_stats": [], "latency": []}
+        for number, group in sorted(self._groups.items()):
+            found["latency" if group.rule == "latency" else "flow_stats"].append(number)
+        return {"ids": found}
+
+    def values(self, numbers: list[int]) -> dict[str, Any]:
+        """The answer to ``get_pgid_stats`` for the groups *numbers*; those that do not exist are left out."""
+        if len(numbers) > MOST:
+            raise bad(f"Asking information for too many packet group IDs. Max allowed is {MOST}")
+        if isinstance(self._counters, Forgetful):
+            numbers = self._counters.shown(numbers)
+        flows: dict[str, Any] = {}
+        latency: dict[str, Any] = {}
+        versions: dict[str, int] = {}
+        for number in numbers:
+            group = self._groups.get(number)
+            if group is None or self._counters is None:
+                continue
+            versions[str(number)] = group.version
+            flows[str(number)] = self._flow(group, self._counters.flow_counters(number))
+            if group.rule == "latency":
+                latency[str(number)] = _latency(self._counters.latency_counters(number))
+        shared = {"old_flow": 0, "bad_hdr": 0} if latency else None
+        return {"ver_id": versions or None, "flow_stats": flows or None, "latency": {"g": shared, **latency}}
+
+    def _flow(self, group: _Group, found: FlowCounters) -> dict[str, dict[str, float]]:
+        self._measure(group, found)
+        row: dict[str, dict[str, float]] = {}
+        for direction, counts in (("t", found.sent), ("r", found.received)):
+            both = {port: counts.get(port, (0, 0)) for port in self._ports}
+            rates = {port: group.rates.get((direction, port), (0.0, 0.0)) for port in self._ports}
+            row[f"{direction}p"] = {str(port): frames for port, (frames, _) in both.items()}
+            row[f"{direction}b"] = {str(port): size for port, (_, size) in both.items()}
+            row[f"{direction}ps"] = {str(port): pps for port, (pps, _) in rates.items()}
+            row[f"{direction}bs"] = {str(port): bps for port, (_, bps) in rates.items()}
+        return row
+
+    def _measure(self, group: _Group, found: FlowCounters) -> None:
+        """Frames/s and L2 bit/s of the last INTERVAL or so."""
+        now = self._now()
+        if group.before is None:
+            group.before = now, found
+            return
+        then, before = group.before
+        if (past := now - then) < INTERVAL:
+            return
+        for direction, new, old in (("t", found.sent, before.sent), ("r", found.received, before.received)):
+            for port, (frames, size) in new.items():
+                first, least = old.get(port, (0, 0))
+                group.rates[direction, port] = (frames - first) / past, 8 * (size - least) / past
+        group.before = now, found
+
+
+def _latency(found: LatencyCounters) -> dict[str, Any]:
+    # a lost or late frame makes the next one's number too high; a late or repeated one has itself a number too low
+    late, twice = found.out_of_order, found.duplicates
+    counts = {"drp": found.lost, "ooo": late, "dup": twice, "sth": found.lost + late, "stl": late + twice}
+    errors = {key: count for key, count in counts.items() if count}
+    measured = {
+        "average": found.average,
+        "jit": round(found.jitter),
+        "last_max": round(found.last_max),
+        "total_max": round(found.total_max),
+        "total_min": round(found.total_min),
+    }
+    histogram = {str(key): count for key, count in found.histogram.items()}
+    return {
+        "er": {key: count for key, count in errors.items() if count},
+        "lat": measured | ({"histogram": histogram} if histogram else {}),
+    }

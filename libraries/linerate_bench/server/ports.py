@@ -1,0 +1,207 @@
+"""A port as its clients see it: who owns it, its profiles, its attributes and its addresses."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import string
+from typing import Any
+
+from ..backend import PortDescription
+from .attributes import Attributes, Tags
+from .params import bad, refused
+from .profile import ALL, DEFAULT, PortProfile
+from .streams import mac_bytes
+
+PROFILES = 128
+"""Profiles that a port may have."""
+NO_MAC = "00:00:00:00:00:00"
+_ALPHABET = string.ascii_letters + string.digits
+
+
+def handle() -> str:
+    """Eight random characters, as TRex's API and port handlers are."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(8))
+
+
+class ServerPort:
+    """One port. Nothing here sends: see ``transmission``."""
+
+    def __init__(self, description: PortDescription) -> None:
+        self.description = description
+        self.index = description.index
+        self.owner = ""
+        self.session = 0
+        self._handler = ""
+        self.profiles = {DEFAULT: PortProfile(self, DEFAULT)}
+        self.attributes = Attributes()
+        self.vlan = Tags()
+        self.service = False
+        self.source_mac = description.mac
+        self.destination_mac = description.peer_mac
+        self.ipv4: tuple[str, str] | None = None
+        if description.ipv4 != "0.0.0.0":
+            self.ipv4 = (description.ipv4, description.peer_ipv4)
+
+    # -- owners
+
+    def acquire(self, user: str, session: int, force: bool) -> tuple[str, bool]:
+        """Give the port to *user*. Returns the new handler and whether force was needed. Raises RpcError when taken."""
+        taken = bool(self.owner)
+        if taken and not force:
+            if self.owner == user:
+                raise refused(f"port is already owned by another session of '{user}'")
+            raise refused(f"port is already taken by '{self.owner}'")
+        self.owner, self.session, self._handler = user, session, handle()
+        return self._handler, taken
+
+    def verify(self, handler: str) -> None:
+        """Raise RpcError unless *handler* is the present owner's."""
+        if not self.owner:
+            raise refused("please acquire the port before modifying port state")
+        if not secrets.compare_digest(handler.encode(), self._handler.encode()):
+            raise refused(f"please acquire the port before modifying port state: it is now owned by '{self.owner}'")
+
+    def release(self) -> None:
+        """Nobody owns the port any more. What it sends goes on."""
+        self.owner, self.session, self._handler = "", 0, ""
+
+    # -- profiles
+
+    def profile(self, name: str) -> PortProfile:
+        """The profile *name*. Raises RpcError when there is none."""
+        if name not in self.profiles:
+            raise refused(f"profile_id {name:.40} does not exists")
+        return self.profiles[name]
+
+    def chosen(self, name: str) -> list[PortProfile]:
+        """The profile *name*, or all for ``*``."""
+        return list(self.profiles.values()) if name == ALL else [self.profile(name)]
+
+    def opened(self, name: str) -> PortProfile:
+        """The profile *name*, made if there is none. Raises RpcError where there are too many."""
+        if name == ALL:
+            raise bad(f"invalid profile_id [{name}]")
+        if name not in self.profiles and len(self.profiles) >= PROFILES:
+            raise refused(f"port {self.index} has {len(self.profiles)} profiles, more are not possible")
+        return self.profiles.setdefault(name, PortProfile(self, name))
+
+    def tidy(self) -> None:
+        """Forget profiles without streams."""
+        self.profiles = {
+            name: row for name, row in self.profiles.items() if name == DEFAULT or row.streams or row.active
+        }
+
+    @property
+    def state(self) -> str:
+        """That of the liveliest profile."""
+        states = {profile.state for profile in self.profiles.values()}
+        return next((word for word in ("TX", "PAUSE", "STREAMS") if word in states), "IDLE")
+
+    @property
+    def active(self) -> bool:
+        """Whether any profile sends or pauses."""
+        return any(profile.active for profile in self.profiles.values())
+
+    def require(self, command: str, *states: str) -> None:
+        """Raise RpcError unless the port is in one of *states*."""
+        if self.state not in states:
+            raise refused(f"command '{command}' cannot be executed on current state: '{self.state}'")
+
+    # -- addresses
+
+    @property
+    def has_destination(self) -> bool:
+        """Whether the next hop's MAC is known."""
+        return self.destination_mac not in ("", NO_MAC)
+
+    def set_l2(self, destination: str) -> None:
+        """Ethernet mode towards *destination*."""
+        mac_bytes(destination)
+        self.destination_mac, self.ipv4 = destination.lower(), None
+
+    def set_l3(self, source: str, destination: str, resolved: str) -> None:
+        """IPv4 mode; *resolved*: the next hop's MAC or empty. The backend's own neighbour needs no resolving."""
+        for address in (source, destination):
+            try:
+                ipaddress.IPv4Address(address)
+            except ValueError:
+                raise bad(f"'{address}' is not an IPv4 address") from None
+        if resolved:
+            mac_bytes(resolved)
+        elif destination == self.description.peer_ipv4:
+            resolved = self.description.peer_mac
+        self.ipv4, self.destination_mac = (source, destination), resolved.lower() or NO_MAC
+
+    # -- as told to clients
+
+    def told(self, link_up: bool) -> dict[str, Any]:
+        """``attr`` of ``get_port_status``."""
+        ether = {"src": self.source_mac, "dst": self.destination_mac if self.has_destination else NO_MAC}
+        ipv4 = {"src": "none", "dst": "none", "state": "none"}
+        if self.ipv4:
+            ipv4 = {
+                "src": self.ipv4[0],
+                "dst": self.ipv4[1],
+                "state": "resolved" if self.has_destination else "unresolved",
+            }
+        return {
+            "fc": {"mode": -1},
+            "layer_cfg": {
+                "ether": ether | {"state": "configured" if self.has_destination else "unconfigured"},
+                "ipv4": ipv4,
+                "ipv6": {"enabled": False},
+            },
+            "link": {"up": link_up},
+            "multicast": {"enabled": self.attributes.multicast},
+            "promiscuous": {"enabled": self.attributes.promiscuous},
+            "rx_filter_mode": "hw",
+            "speed": self.description.speed_bps / 1e9,
+            "vlan": {"tags": list(self.vlan.tags)},
+            "vxlan_fs": [],
+        }
+
+    def status(self, link_up: bool) -> dict[str, Any]:
+        """The answer to ``get_port_status``, for both clients."""
+        off = {"is_active": False}
+        return {
+            "attr": self.told(link_up),
+            "max_stream_id": max(profile.highest_stream for profile in self.profiles.values()),
+            "owner": self.owner,
+            "profile_count": len(self.profiles),
+            "rx_info": {
+                "capture_port": off,
+                "capwap_proxy": off,
+                "grat_arp": {"is_active": False, "interval_sec": 0},
+                "latency": off,
+                "queue": off,
+                "stack": off,
+            },
+            "service": self.service,
+            "service_filtered": False,
+            "state": self.state,
+        }
+
+    def information(self, counts: bool) -> dict[str, Any]:
+        """Its entry in ``get_system_info``. *counts*: whether packet groups are counted."""
+        return {
+            "index": self.index,
+            "hw_mac": self.description.mac,
+            "driver": self.description.driver,
+            "description": self.description.interface or "simulated",
+            "pci_addr": "N/A",
+            "numa": -1,
+            "cores": [0],
+            "supp_speeds": [],
+            "stack": "legacy",
+            "rx": {"caps": ["flow_stats", "latency", "rx_bytes"], "counters": 1023}
+            if counts
+            else {"caps": [], "counters": 0},
+            "is_fc_supported": False,
+            "is_ieee1588_supported": False,
+            "is_led_supported": False,
+            "is_link_supported": False,
+            "is_prom_supported": True,
+            "is_virtual": True,
+            "is_vxlan_supported": False,
+        }

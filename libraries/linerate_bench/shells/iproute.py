@@ -1,0 +1,256 @@
+"""``ip`` of iproute2 on a simulated Linux router: link, address, neighbour and route, shown and changed."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..state import InterfaceState, RouterConfiguration, RouterState
+from .machine import CommandLine, CommandOutput
+
+OBJECTS = ("link", "address", "neighbour", "neighbor", "route")
+
+
+class IpError(Exception):
+    """What ``ip`` says on standard error, and its status."""
+
+    def __init__(self, text: str, status: int = 2) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+def ip(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
+    """``ip [options] OBJECT [show|set|add|replace|del] …``"""
+    counted = list(arguments).count("-s")
+    words = [word for word in arguments if word not in ("-4", "-o", "-s", "-d", "-c", "-br", "-brief", "-oneline")]
+    if not words:
+        return CommandOutput("", "Usage: ip [ OPTIONS ] OBJECT { COMMAND | help }\n", 255)
+    kind = next((name for name in OBJECTS if name.startswith(words[0]) and not words[0].startswith("-")), None)
+    if kind is None:
+        return CommandOutput("", f'Object "{words[0]}" is unknown, try "ip help".\n', 1)
+    try:
+        if kind == "link" and counted:
+            return CommandOutput(_counters(words[1:], line))
+        handler = {"link": _link, "address": _address, "route": _route}.get(kind, _neighbour)
+        return CommandOutput(handler(words[1:], line))
+    except IpError as complaint:
+        return CommandOutput("", f"{complaint}\n", complaint.status)
+
+
+def _options(words: list[str], known: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Positional words, and values of those keywords that are *known*."""
+    free, named, rest = [], {}, iter(words)
+    for word in rest:
+        if word in known:
+            named[word] = next(rest, "")
+        else:
+            free.append(word)
+    return free, named
+
+
+def _verb(words: list[str], known: Sequence[str]) -> tuple[str, list[str]]:
+    shown = ("show", "list", "lst", "ls")
+    if not words or words[0] == "dev" or words[0] in shown:
+        return "show", words[1:] if words and words[0] in shown else words
+    asked = "del" if words[0] == "delete" else words[0]
+    found = next((name for name in known if name.startswith(asked)), None)
+    if found is None:
+        raise IpError(f'Command "{words[0]}" is unknown, try "ip help".', 255)
+    return found, words[1:]
+
+
+def _device(state: RouterState, name: str) -> tuple[int, InterfaceState]:
+    for index, interface in enumerate(state.interfaces):
+        if interface.name == name:
+            return index + 2, interface
+    raise IpError(f'Cannot find device "{name}"', 1)
+
+
+def _selected(state: RouterState, names: list[str]) -> list[tuple[int, InterfaceState]]:
+    if not names:
+        return [(index + 2, interface) for index, interface in enumerate(state.interfaces)]
+    try:
+        return [_device(state, names[-1])]
+    except IpError:
+        raise IpError(f'Device "{names[-1]}" does not exist.', 1) from None
+
+
+def _head(index: int, interface: InterfaceState, up: bool) -> str:
+    flags = "BROADCAST,MULTICAST"
+    if up:
+        flags = f"{flags},UP,LOWER_UP" if interface.link_up else f"NO-CARRIER,{flags},UP"
+    state = "UP" if up and interface.link_up else "DOWN"
+    return (
+        f"{index}: {interface.name}: <{flags}> mtu 1500 qdisc mq state {state} group default qlen 1000\n"
+        f"    link/ether {interface.mac} brd ff:ff:ff:ff:ff:ff\n"
+    )
+
+
+def _counters(words: list[str], line: CommandLine) -> str:
+    """``ip -s -s link show``, as iproute2 5.11 and later lay it out."""
+    free, named = _options(_verb(words, ())[1], ("dev",))
+    names = [named["dev"]] if "dev" in named else free[:1]
+    text = ""
+    for index, one in _selected(line.state, names):
+        text += _head(index, one, one.name in line.state.configuration.up)
+        tables = (
+            (
+                "RX:",
+                ("bytes", one.rx_bytes),
+                ("packets", one.rx_packets),
+                ("errors", 0),
+                ("dropped", 0),
+                ("missed", one.rx_missed),
+                ("mcast", 0),
+            ),
+            ("RX errors:", ("length", 0), ("crc", 0), ("frame", 0), ("fifo", 0), ("overrun", 0)),
+            (
+                "TX:",
+                ("bytes", one.tx_bytes),
+                ("packets", one.tx_packets),
+                ("errors", 0),
+                ("dropped", one.tx_dropped),
+                ("carrier", 0),
+                ("collsns", 0),
+            ),
+            ("TX errors:", ("aborted", 0), ("fifo", 0), ("window", 0), ("heartbt", 0), ("transns", 0)),
+        )
+        for title, *columns in tables:
+            widths = [max(7, len(str(count))) for _, count in columns]
+            heads = " ".join(f"{name:>{width}}" for (name, _), width in zip(columns, widths, strict=True))
+            counts = " ".join(f"{count:>{width}}" for (_, count), width in zip(columns, widths, strict=True))
+            text += f"    {title:<11}{heads}\n    {'':<11}{counts}\n"
+    return text
+
+
+def _link(words: list[str], line: CommandLine) -> str:
+    verb, rest = _verb(words, ("set",))
+    free, named = _options(rest, ("dev",))
+    names = [named["dev"]] if "dev" in named else free[:1]
+    configuration = line.state.configuration
+    if verb == "show":
+        return "".join(_head(i, one, one.name in configuration.up) for i, one in _selected(line.state, names))
+    if not names:
+        raise IpError('Not enough information: "dev" argument is required.', 255)
+    _, interface = _device(line.state, names[0])
+    others = tuple(name for name in configuration.up if name != interface.name)
+    if "up" in free:
+        line.change(replace(configuration, up=(*others, interface.name)))
+    elif "down" in free:
+        line.change(replace(configuration, up=others))
+    return ""
+
+
+def _address(words: list[str], line: CommandLine) -> str:
+    verb, rest = _verb(words, ("add", "replace", "del"))
+    free, named = _options(rest, ("dev", "scope", "broadcast", "brd", "label"))
+    configuration = line.state.configuration
+    if verb == "show":
+        text = ""
+        for index, interface in _selected(line.state, [named["dev"]] if "dev" in named else free[:1]):
+            text += _head(index, interface, interface.name in configuration.up)
+            for name, address in configuration.addresses:
+                if name == interface.name:
+                    text += f"    inet {address} scope global {name}\n       valid_lft forever preferred_lft forever\n"
+        return text
+    if not free or "dev" not in named:
+        raise IpError('Not enough information: "dev" argument is required.', 255)
+    _, interface = _device(line.state, named["dev"])
+    try:
+        row = (interface.name, str(ipaddress.IPv4Interface(free[0])))
+    except ValueError:
+        raise IpError(f'Error: any valid prefix is expected rather than "{free[0]}".', 1) from None
+    there = row in configuration.addresses
+    if verb == "add" and there:
+        raise IpError("RTNETLINK answers: File exists")
+    if verb == "del" and not there:
+        raise IpError("RTNETLINK answers: Cannot assign requested address")
+    others = tuple(other for other in configuration.addresses if other != row)
+    line.change(replace(configuration, addresses=others if verb == "del" else (*others, row)))
+    return ""
+
+
+def _neighbour(words: list[str], line: CommandLine) -> str:
+    verb, rest = _verb(words, ("add", "replace", "change", "del"))
+    free, named = _options(rest, ("dev", "lladdr", "nud", "to"))
+    configuration = line.state.configuration
+    if verb == "show":
+        text = ""
+        for name, address, mac in configuration.neighbours:
+            if free[:1] in ([], [address]) and named.get("dev", name) == name:
+                text += f"{address} {'' if 'dev' in named else f'dev {name} '}lladdr {mac} PERMANENT \n"
+        return text
+    if not free or "dev" not in named:
+        raise IpError("Device and destination are required arguments.", 255)
+    _, interface = _device(line.state, named["dev"])
+    key = (interface.name, free[0])
+    others = tuple(row for row in configuration.neighbours if row[:2] != key)
+    there = len(others) != len(configuration.neighbours)
+    if verb == "del":
+        if not there:
+            raise IpError("RTNETLINK answers: No such file or directory")
+        line.change(replace(configuration, neighbours=others))
+        return ""
+    if verb == "add" and there:
+        raise IpError("RTNETLINK answers: File exists")
+    if "lladdr" not in named:
+        raise IpError("RTNETLINK answers: Invalid argument")
+    line.change(replace(configuration, neighbours=(*others, (*key, named["lladdr"]))))
+    return ""
+
+
+def _route(words: list[str], line: CommandLine) -> str:
+    verb, rest = _verb(words, ("add", "replace", "del"))
+    free, named = _options(rest, ("via", "dev", "proto", "scope", "src", "metric", "table"))
+    configuration = line.state.configuration
+    free = [word for word in free if word not in ("exact", "root", "match")]
+    if verb == "show":
+        return "".join(f"{text}\n" for prefix, text in routes(configuration) if not free or prefix == _prefix(free[0]))
+    if not free:
+        raise IpError("RTNETLINK answers: Invalid argument")
+    prefix = _prefix(free[0])
+    others = tuple(row for row in configuration.routes if row[0] != prefix)
+    there = len(others) != len(configuration.routes)
+    if verb == "del":
+        if not there or ("via" in named and (prefix, named["via"]) not in configuration.routes):
+            raise IpError("RTNETLINK answers: No such process")
+        line.change(replace(configuration, routes=others))
+        return ""
+    if verb == "add" and there:
+        raise IpError("RTNETLINK answers: File exists")
+    if not towards(configuration, named.get("via", "")):
+        raise IpError("Error: Nexthop has invalid gateway.")
+    line.change(replace(configuration, routes=(*others, (prefix, named["via"]))))
+    return ""
+
+
+def _prefix(text: str) -> str:
+    try:
+        return str(ipaddress.IPv4Network("0.0.0.0/0" if text == "default" else text))
+    except ValueError:
+        raise IpError(f'Error: any valid prefix is expected rather than "{text}".', 1) from None
+
+
+def towards(configuration: RouterConfiguration, gateway: str) -> str | None:
+    """The interface through which *gateway* is directly reached."""
+    try:
+        hop = ipaddress.IPv4Address(gateway)
+    except ValueError:
+        return None
+    for name, address in configuration.addresses:
+        if hop in ipaddress.IPv4Interface(address).network:
+            return name
+    return None
+
+
+def routes(configuration: RouterConfiguration) -> list[tuple[str, str]]:
+    """(prefix, line of ``ip route``), static ones first."""
+    rows = [
+        (prefix, f"{'default' if prefix == '0.0.0.0/0' else prefix} via {hop} dev {towards(configuration, hop)} ")
+        for prefix, hop in configuration.routes
+    ]
+    for name, text in configuration.addresses:
+        address = ipaddress.IPv4Interface(text)
+        rows.append((str(address.network), f"{address.network} dev {name} proto kernel scope link src {address.ip} "))
+    return rows

@@ -1,0 +1,115 @@
+"""The commands that every simulated machine has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from ..state import RouterState
+from .machine import Builtin, CommandLine, CommandOutput
+
+LONGEST_SLEEP = 60.0
+"""Seconds; more is cut to this, so that a forgotten session does not hold the process."""
+
+
+def commands(files: Mapping[str, Callable[[CommandLine], str]]) -> dict[str, Builtin]:
+    """``cat`` of *files*, and what needs no files."""
+
+    def cat(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
+        if not arguments:
+            return CommandOutput(line.stdin)
+        out, err = "", ""
+        for path in arguments:
+            if path in files:
+                out += files[path](line)
+            elif path.startswith("/proc/sys/") and (key := path[10:].replace("/", ".")) in line.memory.sysctl:
+                out += line.memory.sysctl[key] + "\n"
+            else:
+                err += f"cat: {path}: No such file or directory\n"
+        return CommandOutput(out, err, 1 if err else 0)
+
+    return {
+        "cat": cat,
+        "echo": lambda arguments, line: CommandOutput(_echo(arguments)),
+        "printf": _printf,
+        "true": lambda arguments, line: CommandOutput(),
+        ":": lambda arguments, line: CommandOutput(),
+        "export": lambda arguments, line: CommandOutput(),
+        "cd": lambda arguments, line: CommandOutput(),
+        "false": lambda arguments, line: CommandOutput("", "", 1),
+        "exit": lambda arguments, line: CommandOutput("", "", int(arguments[0]) if "".join(arguments).isdigit() else 0),
+        "hostname": lambda arguments, line: CommandOutput(line.state.hostname + "\n"),
+        "id": lambda arguments, line: CommandOutput("uid=0(root) gid=0(root) groups=0(root)\n"),
+        "date": _date,
+        "sleep": _sleep,
+        "uptime": lambda arguments, line: CommandOutput(uptime(line.state)),
+        "grep": _grep,
+        "head": lambda arguments, line: CommandOutput(_ends(arguments, line, head=True)),
+        "tail": lambda arguments, line: CommandOutput(_ends(arguments, line, head=False)),
+        "wc": lambda arguments, line: CommandOutput(f"{line.stdin.count(chr(10))}\n"),
+    }
+
+
+def uptime(state: RouterState) -> str:
+    """The line of ``uptime``, without a clock that the simulation does not have."""
+    minutes = int(state.uptime) // 60
+    days, hours = minutes // 1440, minutes // 60 % 24
+    since = f"{days} days, " if days else ""
+    busy = sum(thread.busy for thread in state.threads)
+    return f" up {since}{hours:2d}:{minutes % 60:02d},  1 user,  load average: {busy:.2f}, {busy:.2f}, {busy:.2f}\n"
+
+
+def _echo(arguments: Sequence[str]) -> str:
+    if arguments and arguments[0] == "-n":
+        return " ".join(arguments[1:])
+    return " ".join(arguments) + "\n"
+
+
+def _printf(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
+    if not arguments:
+        return CommandOutput("", "printf: usage: printf format [arguments]\n", 2)
+    values = iter(arguments[1:])
+    text = arguments[0].replace("\\n", "\n").replace("\\t", "\t")
+    return CommandOutput(re.sub(r"%[sd]", lambda _: next(values, ""), text))
+
+
+def _date(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
+    if list(arguments) == ["+%s"]:
+        return CommandOutput(f"{int(line.now)}\n")
+    return CommandOutput("", "date: this simulated shell understands 'date +%s'\n", 1)
+
+
+def _sleep(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
+    try:
+        seconds = float(arguments[0])
+    except (IndexError, ValueError):
+        return CommandOutput("", "sleep: missing or invalid operand\n", 1)
+    # other sessions go on meanwhile
+    line.memory.lock.release()
+    try:
+        line.memory.stopping.wait(min(max(seconds, 0.0), LONGEST_SLEEP))
+    finally:
+        line.memory.lock.acquire()
+    line.forget()
+    return CommandOutput()
+
+
+def _grep(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
+    flags = "".join(word[1:] for word in arguments if word.startswith("-"))
+    patterns = [word for word in arguments if not word.startswith("-")]
+    if len(patterns) != 1:
+        return CommandOutput("", "grep: this simulated shell filters standard input with one pattern\n", 2)
+    text = re.escape(patterns[0]) if "F" in flags else patterns[0].replace("\\|", "|")
+    try:
+        pattern = re.compile(text, re.IGNORECASE if "i" in flags else 0)
+    except re.error as error:
+        return CommandOutput("", f"grep: {error}\n", 2)
+    found = [row for row in line.stdin.splitlines(keepends=True) if bool(pattern.search(row)) != ("v" in flags)]
+    return CommandOutput("".join(found), "", 0 if found else 1)
+
+
+def _ends(arguments: Sequence[str], line: CommandLine, head: bool) -> str:
+    digits = re.sub(r"\D", "", " ".join(arguments))
+    count = int(digits) if digits else 10
+    rows = line.stdin.splitlines(keepends=True)
+    return "".join(rows[:count] if head else rows[max(0, len(rows) - count) :])

@@ -1,0 +1,400 @@
+"""``python -m linerate study faults``: what the acceptance procedure makes of each fault of the simulated bench.
+
+Every fault is caused on a bench of its own while the Netgate 6100 of the forwarding model is judged, by one sentence
+that is verified (loss at a load), one that saturates (forwarding rate at maximum offered load) and one on latency.
+Without the fault the router keeps all three.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from linerate.counts.trial import Fault as Problem
+from linerate.errors import TestbedError
+from linerate.project import Project
+from linerate.session.judging import Judge
+from linerate.session.plan import Plan
+from linerate.session.session import Session
+from linerate.simulation.faults import fault_of
+from linerate.sla.verdict import Verdict
+
+SENTENCES: Mapping[str, str] = {
+    "verify": "64b 1-flow unidirectional ≥ 1 Mpps",
+    "saturate": "64b 1-flow unidirectional forwards ≥ 1 Mpps",
+    "latency": "64b 1-flow unidirectional latency p99 ≤ 1 ms at 1 Mpps",
+}
+"""One for each method; all are kept with a wide margin."""
+
+BOTH_WAYS: Mapping[str, str] = {
+    "verify": "64b 1-flow bidirectional ≥ 1 Mpps each way",
+    "saturate": "64b 1-flow bidirectional forwards ≥ 1 Mpps each way",
+    "latency": "64b 1-flow bidirectional latency p99 ≤ 1 ms at 1 Mpps each way",
+}
+"""The same, in both directions."""
+
+PLATFORM, SOFTWARE, TESTBED, GOAL = "netgate6100", "vpp", "simulated", "quick"
+
+SSH_LIMIT = 0.5
+"""Seconds after which the study gives a silent router up, instead of the 10 that a suite waits."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """*details*: the fault's keys; ``expected``: ruling and cause (a piece of the reason) whatever the method is.
+
+    A PASS is one after the trials that the fault spoilt were repeated; its cause is in those trials' problems.
+    """
+
+    name: str
+    kind: str
+    about: str
+    expected: str
+    cause: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    saturate: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of the fault that are others when saturating, which sends more."""
+    others: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Ruling and cause by method, where they are others."""
+    sentences: Mapping[str, str] = field(default_factory=lambda: SENTENCES)
+
+    def wanted(self, method: str) -> tuple[str, str]:
+        """Ruling and cause."""
+        return self.others.get(method, (self.expected, self.cause))
+
+
+TRIAL = 2
+"""The start of traffic, from the sentence's warm-up on, that is its first trial."""
+
+CASES = (
+    Case(
+        "a link flaps in one trial",
+        "link flap",
+        "no carrier for 0.2 s",
+        "PASS",
+        Problem.LINK_DOWN.value,
+        {"start": TRIAL, "at": 0.5, "for": 0.2},
+    ),
+    Case(
+        "a link flaps in every trial",
+        "link flap",
+        "no carrier for 0.2 s, each time",
+        "INCONCLUSIVE",
+        Problem.LINK_DOWN.value,
+        {"start": TRIAL, "at": 0.5, "for": 0.2, "every": True},
+    ),
+    Case(
+        "the router reboots",
+        "router reboot",
+        "mid-trial, 20 s: frames lost, links down, counters and uptime from zero, configuration gone",
+        "INCONCLUSIVE",
+        "a link was down|restarted|the SSH link",
+        {"start": TRIAL + 1, "at": 0.3, "for": 20},
+    ),
+    Case(
+        "a router that reboots unseen",
+        "router reboot",
+        "within 10 ms, after the last trial began",
+        "INCONCLUSIVE",
+        "the router restarted",
+        {"start": TRIAL + 6, "at": 0.3, "for": 0.01},
+    ),
+    Case(
+        "SSH is cut",
+        "ssh cut",
+        "the connection ends in the command that reads the counters",
+        "PASS",
+        "",
+        {"start": TRIAL},
+    ),
+    Case(
+        "SSH freezes once",
+        "ssh freeze",
+        "no answer to one command that reads the counters",
+        "PASS",
+        "",
+        {"start": TRIAL},
+    ),
+    Case(
+        "SSH freezes for good",
+        "ssh freeze",
+        "no answer to any command from the first trial on",
+        "PASS",
+        "the router could not be read afterwards",
+        {"start": TRIAL, "every": True},
+        others={"saturate": ("INCONCLUSIVE", "the router could not be read afterwards")},
+    ),
+    Case(
+        "a second user takes the ports",
+        "ports stolen",
+        "by force, mid-trial",
+        "INCONCLUSIVE",
+        "taken by 'somebody'",
+        {"start": TRIAL + 1, "at": 0.3},
+    ),
+    Case(
+        "frames not sent in one trial",
+        "unsent frames",
+        "the transmit queue is full: 20 % are not sent",
+        "PASS",
+        Problem.UNDER_OFFERED.value,
+        {"start": TRIAL, "for": 1.0},
+    ),
+    Case(
+        "frames not sent from then on",
+        "unsent frames",
+        "the transmit queue is full: 95 % are not sent",
+        "INCONCLUSIVE",
+        f"{Problem.UNDER_OFFERED.value}|the generator offered",
+        {"start": TRIAL, "share": 0.95},
+    ),
+    Case(
+        "the generator stalls in one trial",
+        "stalled generator",
+        "a port sends nothing for 0.2 s, then goes on; it counts as sending all the time",
+        "PASS",
+        Problem.UNDER_OFFERED.value,
+        {"start": TRIAL, "at": 0.5},
+    ),
+    Case(
+        "frames are lost one way",
+        "one-way loss",
+        "1 % (saturating: 90 %) of what port 1 sends; the sentence is bidirectional",
+        "FAIL",
+        "from port 1 to port 0",
+        {"start": TRIAL},
+        {"share": 0.9},
+        {"latency": ("FAIL", "a frame that never comes is later than any limit")},
+        BOTH_WAYS,
+    ),
+    Case(
+        "frames are lost the other way",
+        "one-way loss",
+        "90 % of what port 1 sends; the sentence asks for port 0 to port 1",
+        "PASS",
+        "",
+        {"start": TRIAL, "share": 0.9},
+    ),
+    Case(
+        "frames are lost by a cable",
+        "one-way loss",
+        "1 % (saturating: 99 %) of what port 1 sends, before the router counts it; the sentence is bidirectional",
+        "FAIL",
+        "it never counted them as received",
+        {"start": TRIAL, "of": "cable"},
+        {"share": 0.99},
+        sentences=BOTH_WAYS,
+    ),
+    Case(
+        "frames come out of order",
+        "reordered frames",
+        "1 % of them, from then on",
+        "PASS",
+        "",
+        {"start": TRIAL},
+    ),
+    Case(
+        "flow statistics are dropped",
+        "flow stats dropped",
+        "answers tell of no packet group",
+        "PASS",
+        "",
+        {"start": TRIAL},
+        others={"latency": ("INCONCLUSIVE", "told no latency")},
+    ),
+    Case(
+        "flow statistics count nothing",
+        "flow stats dropped",
+        "zeros in place of counts",
+        "PASS",
+        "",
+        {"start": TRIAL, "shows": "zeros"},
+        others={"latency": ("INCONCLUSIVE", "probe frames came back")},
+    ),
+    Case(
+        "frames come twice in one trial",
+        "duplicated frames",
+        "1 % of them",
+        "PASS",
+        Problem.SURPLUS.value,
+        {"start": TRIAL, "for": 1.0},
+        others={"saturate": ("INCONCLUSIVE", "frames come twice")},
+    ),
+    Case(
+        "frames come twice from then on",
+        "duplicated frames",
+        "1 % of them",
+        "INCONCLUSIVE",
+        Problem.SURPLUS.value,
+        {"start": TRIAL},
+        others={"saturate": ("INCONCLUSIVE", "frames come twice")},
+    ),
+    Case(
+        "the generator's counters reset",
+        "counter reset",
+        "to zero, mid-trial",
+        "PASS",
+        Problem.COUNTERS.value,
+        {"start": TRIAL, "at": 0.5},
+    ),
+    Case(
+        "the receiving port's counters reset",
+        "counter reset",
+        "to zero, mid-trial; the sending port's go on",
+        "PASS",
+        Problem.COUNTERS.value,
+        {"start": TRIAL, "at": 0.5, "port": 1},
+    ),
+    Case(
+        "the generator's counters wrap",
+        "counter wrap",
+        "at 32 bits, within a trial",
+        "PASS",
+        Problem.COUNTERS.value,
+        {"start": 0, "frames": 1_500_000},
+        {"frames": 20_000_000},
+    ),
+    Case(
+        "the router's counters reset",
+        "counter reset",
+        "to zero, mid-trial; it does not restart",
+        "PASS",
+        "",
+        {"start": TRIAL, "at": 0.5, "of": "router"},
+        others={"saturate": ("INCONCLUSIVE", "the router's counters were reset")},
+    ),
+    Case(
+        "an answer comes late",
+        "late reply",
+        "by 1 s",
+        "PASS",
+        "",
+        {"start": TRIAL, "hold": 1.0},
+    ),
+    Case(
+        "an answer never comes",
+        "late reply",
+        "or after the client's 5 s",
+        "INCONCLUSIVE",
+        "no longer answers",
+        {"start": TRIAL, "hold": 30.0},
+    ),
+    Case(
+        "an answer is lost",
+        "lost reply",
+        "one answer of the server never comes; the next ones do",
+        "INCONCLUSIVE",
+        "no longer answers",
+        {"start": TRIAL, "at": 0.3},
+    ),
+    Case(
+        "the server restarts",
+        "server restart",
+        "its process ends mid-trial and is started again after 20 s; the router is not touched",
+        "INCONCLUSIVE",
+        "'server' ended",
+        {"start": TRIAL, "at": 0.3},
+    ),
+    Case(
+        "the server ends",
+        "server end",
+        "its process dies mid-trial",
+        "INCONCLUSIVE",
+        "'server' ended",
+        {"start": TRIAL, "at": 0.3},
+    ),
+)
+
+
+@dataclass(frozen=True)
+class FaultOutcome:
+    """What came out. ``text``: the verdict in words and all problems of its trials; ``spoilt``: trials repeated."""
+
+    verdict: Verdict
+    text: str
+    spoilt: int
+
+    def as_expected(self, case: Case, method: str) -> bool:
+        """Whether it is."""
+        ruling, cause = case.wanted(method)
+        return self.verdict.outcome.value == ruling and bool(re.search(cause, self.text))
+
+
+def run(case: Case, method: str, project: Project) -> FaultOutcome:
+    """Judge the sentence of *method* on a new bench, with the fault. Raises TestbedError where there is no bench."""
+    plan = Plan.read(project, PLATFORM, SOFTWARE, TESTBED, GOAL)
+    with opened(plan) as session:
+        requirement = plan.requirement(case.sentences[method])
+        session.traffic.put_for(requirement)
+        more = case.saturate if method == "saturate" else {}
+        session.cause_fault(fault_of(case.kind, **{**case.details, **more}))
+        session.traffic.warm_up(requirement)
+        verdict = Judge(session).judge(requirement)
+    problems = [str(problem) for trial in verdict.trials for problem in trial.problems]
+    spoilt = sum(1 for trial in verdict.trials if trial.problems)
+    return FaultOutcome(verdict, "; ".join([verdict.message, *problems]), spoilt)
+
+
+@contextmanager
+def opened(plan: Plan) -> Iterator[Session]:
+    """A bench as a suite's set-up opens it, step by step."""
+    session = Session.start(plan)
+    try:
+        session.generator.connect()
+        shell = session.router.log_in()
+        session.router.connect(lambda command, limit: shell(command, min(limit, SSH_LIMIT)))
+        session.router.configure()
+        session.traffic.check_reachability()
+        yield session
+    finally:
+        try:
+            session.release_generator()
+            with suppress(TestbedError):
+                session.router.restore()
+        finally:
+            session.close()
+
+
+def table(rows: Sequence[tuple[str, ...]]) -> str:
+    """Markdown."""
+    head = ("fault", "what happens", *SENTENCES, "cause named")
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ("---",) * len(head), *rows])
+
+
+def expected_rows() -> list[tuple[str, ...]]:
+    """The matrix as it should be, which is what docs/faults.md shows."""
+    return [row(case, {method: case.wanted(method)[0] for method in SENTENCES}) for case in CASES]
+
+
+def row(case: Case, outcomes: Mapping[str, str]) -> tuple[str, ...]:
+    """A case in the matrix; *outcomes* by method."""
+    causes = {cause for method in SENTENCES for cause in case.wanted(method)[1].split("|") if cause}
+    return case.name, case.about, *outcomes.values(), " or ".join(f"“{cause}”" for cause in sorted(causes)) or "none"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print the matrix; 0 when every outcome is the expected one, else 1."""
+    parser = argparse.ArgumentParser(prog="linerate study faults", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--markdown", action="store_true", help="print the table of docs/faults.md only")
+    parser.add_argument("--root", type=Path, help="the project's folder, the one with variables/ (default: found)")
+    options = parser.parse_args(argv)
+    project, rows, good = Project.find(options.root), [], True
+    for case in CASES:
+        outcomes = {}
+        for method in SENTENCES:
+            result = run(case, method, project)
+            good &= (fine := result.as_expected(case, method))
+            outcomes[method] = result.verdict.outcome.value
+            if not options.markdown:
+                mark = "" if fine else f"   NOT AS EXPECTED ({case.wanted(method)})"
+                print(f"{case.name}, {method}: {result.verdict.outcome.value}, {result.spoilt} spoilt{mark}")
+                print(f"    {result.text}", flush=True)
+        rows.append(row(case, outcomes))
+    if options.markdown:
+        print(table(rows))
+    return 0 if good else 1

@@ -1,0 +1,104 @@
+"""What the backend and its sending processes say to each other: streams as JSON, and a status in shared memory."""
+
+from __future__ import annotations
+
+import base64
+import mmap
+import struct
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..backend import FieldVariable, StreamTraffic
+
+STATUS = struct.Struct("=qqqd")
+"""What a sender writes to shared memory: number of the last trial ended, frames, stalls, CPU seconds."""
+
+_LATER_AT = 4 * mmap.PAGESIZE
+
+LATER = 1 << 14
+"""Latency frames of which it is kept how much later than their stamp the kernel sent them."""
+
+STATUS_BYTES = _LATER_AT + 8 * LATER
+"""The whole of that memory."""
+
+SLOTS = 2000
+"""Counts of frames by stream group behind STATUS, 64 bits each."""
+
+_SLOTS_AT = 64
+
+
+def slots_of(status: mmap.mmap) -> memoryview:
+    """The counts by group, SLOTS numbers: each is read and written whole, which ``struct`` does not promise."""
+    return memoryview(status)[_SLOTS_AT : _SLOTS_AT + 8 * SLOTS].cast("q")
+
+
+class Later:
+    """How many ns after its stamp the kernel handed a latency frame to the interface, kept in a member's *status*.
+
+    One 64-bit word for each: start, sequence number, ns. Groups with the same number are kept at different places.
+    """
+
+    def __init__(self, status: mmap.mmap) -> None:
+        self._words = memoryview(status)[_LATER_AT:STATUS_BYTES].cast("Q")
+
+    def keep(self, group: int, start: int, number: int, nanoseconds: int) -> None:
+        """For a frame that was sent."""
+        self._words[_place(group, number)] = start << 56 | number << 24 | min(nanoseconds, _NANOSECONDS)
+
+    def of(self, group: int, start: int, number: int) -> int | None:
+        """For a frame that was received; None when it is not known, or no longer."""
+        word = self._words[_place(group, number)]
+        return word & _NANOSECONDS if word >> 24 == start << 32 | number else None
+
+
+_NANOSECONDS = (1 << 24) - 1
+
+
+def _place(group: int, number: int) -> int:
+    return (131 * group + number) % LATER
+
+
+@dataclass(frozen=True, slots=True)
+class SenderLoad:
+    """What a port's senders of one sort are told to send.
+
+    ``slots``: where the frames of each stream are counted, -1: nowhere; empty: of none. ``groups``: for latency
+    streams, the number of each one's group, and ``start`` which start it is.
+    """
+
+    streams: tuple[StreamTraffic, ...] = ()
+    slots: tuple[int, ...] = ()
+    groups: tuple[int, ...] = ()
+    start: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As the commands carry it."""
+        rows = [stream_to_json(stream) for stream in self.streams]
+        return {"streams": rows, "slots": self.slots, "groups": self.groups, "start": self.start}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> SenderLoad:
+        """The inverse of :meth:`to_json`."""
+        streams = tuple(stream_from_json(row) for row in data["streams"])
+        return cls(streams, tuple(data["slots"]), tuple(data["groups"]), data["start"])
+
+
+def stream_to_json(stream: StreamTraffic) -> dict[str, Any]:
+    """A stream as the commands carry it."""
+    return {
+        "stream_id": stream.stream_id,
+        "frame": base64.b64encode(stream.frame).decode(),
+        "pps": stream.pps,
+        "variables": [asdict(row) for row in stream.variables],
+        "count": stream.count,
+        "fix_ipv4_checksum": stream.fix_ipv4_checksum,
+        "isg_usec": stream.isg_usec,
+    }
+
+
+def stream_from_json(data: Mapping[str, Any]) -> StreamTraffic:
+    """The inverse of :func:`stream_to_json`."""
+    plain = {**data, "frame": base64.b64decode(data["frame"])}
+    plain["variables"] = tuple(FieldVariable(**{**row, "values": tuple(row["values"])}) for row in data["variables"])
+    return StreamTraffic(**plain)

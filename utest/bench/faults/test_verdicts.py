@@ -1,0 +1,78 @@
+"""What a fault leaves behind: a failure nobody can vouch for, and a router that forgot its configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from linerate.errors import SentenceError
+from linerate.project import Project
+from linerate.session.judging import Judge
+from linerate.session.plan import Plan
+from linerate.session.session import Session
+from linerate.simulation.faults import fault_of
+from linerate.sla.verdict import Ruling, Verdict
+from linerate_bench.studies import faults
+from support import robot_run
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return Plan.read(Project.find(robot_run.ROOT), faults.PLATFORM, faults.SOFTWARE, faults.TESTBED, faults.GOAL)
+
+
+def judged(session: Session, sentence: str) -> Verdict:
+    requirement = session.plan.requirement(sentence)
+    session.traffic.put(requirement.profile, requirement.bidirectional)
+    return Judge(session).judge(requirement)
+
+
+def test_a_failure_is_not_believed_of_a_router_that_falls_silent(plan: Plan) -> None:
+    with faults.opened(plan) as session:
+        assert judged(session, "64b 1-flow unidirectional ≥ 14 Mpps").outcome is Ruling.FAIL
+        for _ in range(2):  # a reading that failed is tried once more, and one trial decides
+            session.cause_fault(fault_of("ssh freeze"))
+        verdict = judged(session, "64b 1-flow unidirectional ≥ 14 Mpps")
+        assert verdict.outcome is Ruling.INCONCLUSIVE
+        assert "could not be read afterwards" in verdict.reason and "whether it restarted" in verdict.reason
+
+
+def test_a_router_that_restarted_is_not_judged_until_it_is_configured_anew(plan: Plan) -> None:
+    with faults.opened(plan) as session:
+        session.cause_fault(fault_of("router reboot", start=3, at=0.5, **{"for": 0.01}))
+        for _ in range(2):
+            verdict = judged(session, "64b 1-flow unidirectional ≥ 1 Mpps")
+            assert verdict.outcome is Ruling.INCONCLUSIVE and "the router restarted" in verdict.reason
+        session.router.configure()
+        assert judged(session, "64b 1-flow unidirectional ≥ 1 Mpps").outcome is Ruling.PASS
+
+
+def test_frames_that_come_twice_do_not_hide_lost_ones(plan: Plan) -> None:
+    """The core carries 5.024 Mpps: of 5.1 Mpps 1.5 % are lost, which 1 % of duplicates would make 0.5 %."""
+    sentence = "64b 1-flow unidirectional loses ≤ 1% at 5.1 Mpps"
+    with faults.opened(plan) as session:
+        assert judged(session, sentence).outcome is Ruling.FAIL
+        session.cause_fault(fault_of("duplicated frames", start=1, share=0.01, every=True))
+        verdict = judged(session, sentence)
+        assert verdict.outcome is Ruling.INCONCLUSIVE
+        assert "frames come twice on the way" in verdict.reason
+
+
+def test_a_rate_is_not_believed_where_duplicates_cannot_be_ruled_out(plan: Plan) -> None:
+    with faults.opened(plan) as session:
+        session.cause_fault(fault_of("duplicated frames", start=1, share=0.01, every=True))
+        session.cause_fault(fault_of("ssh freeze", start=1, every=True))
+        verdict = judged(session, "64b 1-flow unidirectional forwards ≥ 5.05 Mpps")
+        assert verdict.outcome is Ruling.INCONCLUSIVE
+        assert "whether frames came twice" in verdict.reason
+
+
+def test_a_trial_of_a_few_frames_is_refused_before_traffic(plan: Plan) -> None:
+    for sentence in ("64b unidirectional ≥ 0.01 pps", "64b unidirectional ≥ 1 pps"):
+        with pytest.raises(SentenceError, match="of which nothing can be told; expected"):
+            plan.requirement(sentence)
+    assert plan.requirement("64b unidirectional ≥ 100 pps").threshold.number == 100

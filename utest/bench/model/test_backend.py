@@ -1,0 +1,264 @@
+"""The model as a backend: whole counts, in balance, the same at any speed; frames as a router sends them on."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linerate.generators.streams import IPV4, ipv4_checksum
+from linerate.platforms import read_platform
+from linerate.simulation.noise import Noise
+from linerate.units import l1_bits
+from linerate_bench.clock import Clock
+from linerate_bench.model.backend import ModelBackend
+from linerate_bench.shells.vpp_render import errors
+from support.model_bench import PROJECT, HandClock, configuration, platform, testbed, traffic
+
+
+def balance(backend: ModelBackend, waiting: int = 0) -> None:
+    """Every frame has one fate, but for those *waiting* at the most in the rings."""
+    interfaces = backend.state().interfaces
+    for port, interface in enumerate(interfaces):
+        assert backend.counters(port).opackets == interface.rx_packets + interface.rx_missed
+    lost = sum(interface.no_route + interface.tx_dropped for interface in interfaces)
+    came, left = sum(one.rx_packets for one in interfaces), sum(one.tx_packets for one in interfaces)
+    assert 0 <= came - left - lost <= waiting
+
+
+@given(
+    pps=st.floats(1, 4e6),
+    duration=st.floats(0.001, 100),
+    begin=st.floats(0, 1e6),
+    looks=st.lists(st.floats(0, 1), max_size=5),
+)
+@settings(max_examples=60, deadline=None)
+def test_below_capacity_every_frame_asked_for_is_sent_and_comes_back(
+    pps: float, duration: float, begin: float, looks: list[float]
+) -> None:
+    backend, clock = testbed()
+    clock.time = begin
+    backend.start({0: traffic("64b 1-flow", pps)}, duration)
+    for look in sorted(looks):
+        clock.time = begin + look * duration
+        assert backend.counters(1).ipackets == backend.counters(0).opackets
+    clock.time = begin + duration + 1
+    assert not backend.sending(0)
+    assert backend.counters(0).opackets == backend.counters(1).ipackets == round(pps * duration)
+
+
+@pytest.mark.parametrize(
+    ("ceiling", "share", "busy"), [(1.0, 0.5, 40), (1.0, 1.0, 80), (0.5, 0.25, 40), (0.5, 0.6, 100)]
+)
+def test_the_generator_is_as_busy_as_it_is_near_its_ceiling_since_it_was_last_asked(
+    ceiling: float, share: float, busy: float
+) -> None:
+    slower = platform().model_copy(update={"model": {**(platform().model or {}), "generator_ceiling": ceiling}})
+    clock = HandClock()
+    backend = ModelBackend(slower, "vpp", clock)
+    clock.time = 5
+    assert backend.utilisation().tx_percent == 0
+    backend.start({0: traffic("64b 1-flow", share * backend.model.link_bps / l1_bits(64))}, 2.0)
+    clock.time = 6
+    assert backend.utilisation().tx_percent == pytest.approx(busy, rel=1e-3)
+    clock.time = 8
+    # half of this time nothing was sent; what is asked for too much of is known while it is
+    after = 100 if share > ceiling else 40 * share / ceiling
+    assert backend.utilisation().tx_percent == pytest.approx(after, rel=1e-3)
+    clock.time = 9
+    assert backend.utilisation().tx_percent == 0
+
+
+@given(
+    rates=st.tuples(st.floats(1, 15e6), st.floats(1, 15e6)),
+    software=st.sampled_from(["vpp", "linux", "pfsense"]),
+    words=st.sampled_from(["64b", "imix", "64b 1-flow"]),
+    looks=st.lists(st.floats(0, 2), max_size=4),
+    routed=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_at_rest_every_frame_has_one_fate(
+    rates: tuple[float, float], software: str, words: str, looks: list[float], routed: bool
+) -> None:
+    backend, clock = testbed(software)
+    if not routed:
+        backend.configure(replace(configuration(backend), routes=(("48.0.0.0/9", "100.65.2.2"),)))
+    backend.start({port: traffic(words, rate, swapped=port == 1) for port, rate in enumerate(rates)}, 1.0)
+    before = (0, 0)
+    for look in sorted(looks):
+        clock.time = look
+        now = backend.counters(0).ipackets, backend.counters(1).ipackets
+        assert now >= before
+        before = now
+        balance(backend, waiting=8 * 1024)
+    clock.time = 3.0
+    balance(backend)
+    assert backend.counters(1).ipackets <= backend.counters(0).opackets
+
+
+@pytest.mark.parametrize("words", ["64b", "imix"])
+def test_the_speed_of_the_clock_and_how_often_it_is_read_change_no_count(words: str) -> None:
+    found = []
+    for steps in (1, 7, 997):
+        backend, clock = testbed("vpp", rx_queues=1)
+        wall = Clock(float(steps), source=lambda clock=clock: clock.time)
+        backend._clock = wall
+        backend.start({0: traffic(words, 9e6), 1: traffic(words, 7e6, swapped=True)}, 2.0)
+        for step in range(steps + 1):
+            clock.time = 2.5 * step / steps / steps
+            backend.counters(0)
+        found.append((backend.counters(0), backend.counters(1)))
+    assert found[0] == found[1] == found[2]
+
+
+def test_ports_started_a_few_milliseconds_apart_each_send_for_their_whole_duration() -> None:
+    backend, clock = testbed()
+    backend.start({0: traffic("64b", 6e6)}, 1.0)
+    clock.time = 0.004
+    backend.start({1: traffic("64b", 6e6, swapped=True)}, 1.0)
+    clock.time = 1.002
+    assert (backend.sending(0), backend.sending(1)) == (False, True)
+    clock.time = 2.0
+    assert backend.counters(0).opackets == backend.counters(1).opackets == 6_000_000
+    balance(backend)
+
+
+def test_the_generator_cannot_send_more_than_its_ceiling() -> None:
+    backend, clock = testbed()
+    backend.start({0: traffic("64b", 14.88e6)}, 1.0)
+    clock.time = 1.5
+    sent = backend.counters(0)
+    assert sent.opackets == round(0.97 * 10e9 / 672)
+    assert sent.opackets + sent.queue_full == 14_880_000
+
+
+def test_a_router_that_is_not_configured_forwards_nothing() -> None:
+    backend, clock = testbed()
+    right = configuration(backend)
+    cases = [
+        replace(right, routes=()),
+        replace(right, neighbours=()),
+        replace(right, addresses=()),
+        replace(right, routes=(*right.routes, ("48.0.0.0/16", "100.65.9.9"))),
+    ]
+    for wrong in cases:
+        before = backend.state().interfaces[0].no_route
+        backend.configure(wrong)
+        backend.start({0: traffic("64b", 1000)}, 1.0)
+        clock.time += 2
+        assert backend.counters(1).ipackets == 0
+        assert backend.state().interfaces[0].no_route == before + 1000
+    backend.configure(replace(right, up=right.up[1:]))
+    backend.start({0: traffic("64b", 1000)}, 1.0)
+    clock.time += 2
+    assert backend.state().interfaces[0].rx_missed == 1000
+
+
+def test_configuring_while_traffic_runs_takes_effect_from_then_on() -> None:
+    backend, clock = testbed()
+    right = configuration(backend)
+    backend.configure(replace(right, routes=()))
+    backend.start({0: traffic("64b", 1000)}, 2.0)
+    clock.time = 1.0
+    backend.configure(right)
+    clock.time = 3.0
+    assert backend.counters(1).ipackets == backend.state().interfaces[0].no_route == 1000
+    with pytest.raises(ValueError, match="no interface 'eth7'"):
+        backend.configure(replace(right, up=("eth7",)))
+
+
+def test_pause_keeps_the_rest_of_the_duration_and_update_changes_the_rate() -> None:
+    backend, clock = testbed()
+    backend.start({0: traffic("64b", 1000)}, 2.0)
+    clock.time = 1.0
+    backend.pause(0)
+    clock.time = 5.0
+    assert backend.counters(0).opackets == 1000
+    backend.resume(0)
+    backend.update(0, traffic("64b", 3000))
+    clock.time = 6.5
+    assert not backend.sending(0)
+    assert backend.counters(0).opackets == 4000
+
+
+def test_a_burst_sends_its_count_and_ends() -> None:
+    backend, clock = testbed()
+    backend.start({0: tuple(replace(stream, count=77) for stream in traffic("64b", 100))}, None)
+    clock.time = 0.5
+    assert backend.sending(0)
+    clock.time = 1.0
+    assert not backend.sending(0)
+    assert backend.counters(0).opackets == backend.counters(1).ipackets == 77
+
+
+def test_captured_frames_are_as_a_router_sends_them_on() -> None:
+    backend, clock = testbed()
+    backend.capture(1, 3)
+    backend.start({0: traffic("64b", 100)}, 1.0)
+    clock.time = 2.0
+    frames = backend.captured(1)
+    assert len(frames) == 3
+    for number, frame in enumerate(frames):
+        data = frame.data
+        assert data[0:6].hex(":") == backend.ports[1].mac
+        assert data[6:12].hex(":") == backend.state().interfaces[1].mac
+        assert data[IPV4 + 8] == 63
+        assert ipv4_checksum(data[IPV4 : IPV4 + 20]) == 0
+        assert str(ipaddress.IPv4Address(data[IPV4 + 16 : IPV4 + 20])) == f"48.0.0.{4 + number}"
+    backend.capture(1, 0)
+    assert backend.captured(1) == ()
+
+
+def test_vpp_threads_tell_cycles_that_add_up_to_the_clock() -> None:
+    backend, clock = testbed(rx_queues=1)
+    backend.start({0: traffic("64b 1-flow", 14e6)}, 3.0)
+    clock.time = 1.0
+    backend.clear()
+    clock.time = 2.0
+    state = backend.state()
+    worker = state.threads[0]
+    assert worker.queues == ((state.interfaces[0].name, 0),)
+    assert sum(node.clocks for node in worker.nodes) == pytest.approx(state.clock_hz * state.since_clear, rel=1e-6)
+    assert worker.busy == pytest.approx(1)
+    for node in worker.nodes:
+        assert node.vectors / node.calls == pytest.approx(256, rel=1e-3)
+    assert state.threads[1].busy == 0
+
+
+def test_noise_repeats_with_its_seed() -> None:
+    def forwarded(seed: int) -> int:
+        backend, clock = testbed("linux", noise=Noise(capacity=0.05), seed=seed)
+        backend.start({0: traffic("64b", 14e6)}, 1.0)
+        clock.time = 2.0
+        return backend.counters(1).ipackets
+
+    assert forwarded(1) == forwarded(1) != forwarded(2)
+
+
+def test_a_clock_runs_as_fast_as_told_and_not_backwards() -> None:
+    wall = iter([100.0, 100.5])
+    assert Clock(20, source=lambda: next(wall)).now() == pytest.approx(10)
+    with pytest.raises(ValueError, match="above 0"):
+        Clock(0)
+
+
+def test_what_the_card_does_not_send_finds_no_free_slot() -> None:
+    clock = HandClock()
+    gowin = read_platform(PROJECT.platforms, "gowin_n305")
+    backend = ModelBackend(gowin, "cx5_rdma_tuned", clock)
+    backend.configure(configuration(backend))
+    backend.start({0: traffic("64b 1-flow", 30e6)}, 1.0)
+    clock.time = 1.5
+    balance(backend)
+    state = backend.state()
+    dropped = sum(interface.tx_dropped for interface in state.interfaces)
+    assert 0.15 < dropped / (dropped + backend.counters(1).ipackets) < 0.35
+    assert f"{dropped} " in errors(state)
+    assert "no free tx slots" in errors(state)
+    nodes = {node.name: node for thread in state.threads for node in thread.nodes if node.vectors}
+    assert nodes["rdma-input"].state == "polling"
+    assert nodes["xxv1-tx"].vectors + dropped == pytest.approx(nodes["xxv1-output"].vectors, rel=1e-6)
+    assert nodes["xxv1-tx"].calls == nodes["xxv1-output"].calls

@@ -1,0 +1,122 @@
+"""Rates through the model: where queues are placed, what is lost, what must hold for any load."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.errors import ConfigError
+from linerate.platforms import read_platform
+from linerate_bench.model.forwarding import StreamLoad, StreamPart, cost_per_frame, forward, placement, vector_size
+from linerate_bench.model.schema import Nic, RouterModel, load_platform, router_model
+from support.model_bench import PLATFORM_FILE, PROJECT
+
+
+@cache
+def model(software: str = "vpp", rx_queues: int | None = None) -> RouterModel:
+    return router_model(read_platform(PROJECT.platforms, "netgate6100"), software, rx_queues, PLATFORM_FILE)
+
+
+def test_vpp_deals_the_queues_of_all_ports_in_one_turn() -> None:
+    assert placement(model(rx_queues=2), 2) == (((0, 0), (1, 1)), ((0, 1),), ((1, 0),))
+    assert placement(model(rx_queues=3), 2) == (((0, 0), (1, 0)), ((0, 1), (1, 1)), ((0, 2), (1, 2)))
+
+
+def test_a_kernel_places_queue_n_of_every_port_on_cpu_n() -> None:
+    assert placement(model("linux"), 2) == tuple(((0, n), (1, n)) for n in range(4))
+
+
+def test_one_saturated_worker_forwards_its_clock_over_the_cycles_of_a_full_vector() -> None:
+    router = model()
+    result = forward(router, [StreamLoad(0, 14e6, 64, (StreamPart(0, 1, 1.0),))])
+    assert result.workers[0].pps == pytest.approx(router.clock_hz / cost_per_frame(router, 64, 256))
+    assert result.workers[0].busy == pytest.approx(1)
+    assert result.workers[0].vector == 256
+
+
+def test_vectors_grow_with_load() -> None:
+    router = model()
+    sizes = [vector_size(router, pps, 420) for pps in (1e3, 1e6, 3e6, 5e6)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < 1.1
+    assert 5 < sizes[1] < 40
+    assert sizes[-1] == 256
+
+
+def test_limits_of_port_and_bus_cut_what_comes_in() -> None:
+    router = replace(model(), nic=Nic(reta=512, port_mpps=1.0))
+    assert forward(router, [StreamLoad(0, 4e6, 64, (StreamPart(0, 1, 1.0),))]).fates[0].missed == pytest.approx(0.75)
+    router = replace(model(), nic=Nic(reta=512, bus_gbps=1.024))
+    fates = forward(router, [StreamLoad(port, 2e6, 64, (StreamPart(0, 1 - port, 1.0),)) for port in (0, 1)]).fates
+    assert [fate.missed for fate in fates] == pytest.approx([0.5, 0.5])
+
+
+def test_two_ports_into_one_drop_what_the_line_cannot_carry() -> None:
+    loads = [StreamLoad(port, 800e3, 1518, (StreamPart(0, 1, 1.0),)) for port in (0, 1)]
+    fates = forward(model(), loads).fates
+    assert sum(fate.forwarded for fate in fates) * 800e3 * 8 * 1538 == pytest.approx(10e9)
+    assert all(fate.tx_dropped > 0.4 for fate in fates)
+
+
+def test_what_has_no_way_out_costs_the_worker_but_leaves_by_no_port() -> None:
+    result = forward(model(), [StreamLoad(0, 1e6, 64, (StreamPart(0, None, 0.25), StreamPart(0, 1, 0.75)))])
+    assert result.fates[0].no_route == pytest.approx(0.25)
+    assert result.fates[0].forwarded == pytest.approx(0.75)
+    assert result.workers[0].pps == pytest.approx(1e6)
+
+
+RATES = st.floats(0, 15e6)
+SIZES = st.sampled_from([64, 128, 594, 1518])
+
+
+@st.composite
+def loads(draw: st.DrawFn) -> list[StreamLoad]:
+    found = []
+    for port in (0, 1):
+        queues = draw(st.lists(st.integers(0, 2), min_size=1, max_size=3, unique=True))
+        parts = tuple(StreamPart(queue, draw(st.sampled_from([1 - port, None])), 1 / len(queues)) for queue in queues)
+        found.append(StreamLoad(port, draw(RATES), draw(SIZES), parts))
+    return found
+
+
+@given(loads(), st.sampled_from(["vpp", "linux", "pfsense"]))
+def test_shares_are_shares_and_nothing_is_made(rows: list[StreamLoad], software: str) -> None:
+    router = model(software)
+    result = forward(router, rows)
+    for fate in result.fates:
+        after = (1 - fate.missed) * (1 - fate.no_route) * (1 - fate.tx_dropped)
+        assert 0 <= fate.forwarded <= 1 + 1e-9
+        assert fate.forwarded == pytest.approx(after, abs=1e-9)
+    assert all(0 <= worker.busy <= 1 and worker.vector >= 1 for worker in result.workers)
+
+
+@given(st.floats(1e3, 14e6), st.floats(1, 2), st.sampled_from(["vpp", "linux", "pfsense"]))
+def test_more_offered_is_never_less_forwarded(pps: float, more: float, software: str) -> None:
+    router = model(software)
+
+    def total(rate: float) -> float:
+        rows = [
+            StreamLoad(port, rate, 64, (StreamPart(0, 1 - port, 0.5), StreamPart(1, 1 - port, 0.5))) for port in (0, 1)
+        ]
+        return sum(row.pps * fate.forwarded for row, fate in zip(rows, forward(router, rows).fates, strict=True))
+
+    assert total(pps * more) >= total(pps) * (1 - 1e-6)
+
+
+def test_a_misspelt_parameter_names_file_line_and_the_right_one(tmp_path: Path) -> None:
+    path = tmp_path / "netgate6100.yaml"
+    text = PLATFORM_FILE.read_text().replace("generator_ceiling", "generator_cieling")
+    path.write_text(text)
+    line = text[: text.index("generator_cieling")].count("\n") + 1
+    with pytest.raises(ConfigError, match=rf"yaml:{line}: .*did you mean 'generator_ceiling'"):
+        router_model(load_platform(path), "vpp", None, path)
+
+
+def test_a_platform_without_a_model_says_so() -> None:
+    with pytest.raises(ConfigError, match="has no 'model:'"):
+        router_model(read_platform(PROJECT.platforms, "linux_router"), "linux")

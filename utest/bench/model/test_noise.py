@@ -1,0 +1,133 @@
+"""Noise: off by default, seeded, the same however often the clock is read."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linerate.errors import ConfigError
+from linerate.simulation.noise import Bursts, Noise, WarmUp
+from linerate.testbed.files import read_testbed
+from linerate.testbed.settings import SimulatedSettings
+from linerate_bench.model.backend import ModelBackend
+from support.model_bench import HandClock, configuration, platform, testbed, traffic
+
+CAPACITY = 5.02e6
+"""Frames/s of one flow, a little less than the model's VPP forwards on one core."""
+
+
+def trial(backend: ModelBackend, clock: HandClock, pps: float, seconds: float, looks: int = 1) -> tuple[int, int]:
+    """Frames sent and lost of a trial."""
+    sent, received = backend.counters(0).opackets, backend.counters(1).ipackets
+    begin = clock.time
+    backend.start({0: traffic("64b 1-flow", pps)}, seconds)
+    for look in range(looks):
+        clock.time = begin + (look + 1) * (seconds + 1) / looks
+        backend.counters(1)
+    new = backend.counters(0).opackets - sent
+    return new, new - (backend.counters(1).ipackets - received)
+
+
+def test_there_is_none_unless_asked_for() -> None:
+    backend, clock = testbed("vpp")
+    assert [trial(backend, clock, 0.97 * CAPACITY, 60)[1] for _ in range(5)] == [0] * 5
+    assert SimulatedSettings(testbed="x", kind="simulated").noise is None
+
+
+def test_capacity_differs_from_trial_to_trial_by_about_what_was_asked() -> None:
+    backend, clock = testbed("vpp", noise=Noise(capacity=0.003), seed=7)
+    forwarded = []
+    for _ in range(200):
+        sent, lost = trial(backend, clock, 10e6, 1.0)
+        forwarded.append(sent - lost)
+    mean = sum(forwarded) / len(forwarded)
+    deviation = (sum((one - mean) ** 2 for one in forwarded) / (len(forwarded) - 1)) ** 0.5
+    assert mean == pytest.approx(CAPACITY, rel=0.005)
+    assert deviation / mean == pytest.approx(0.003, rel=0.25)
+
+
+def test_capacity_stays_the_same_within_a_trial() -> None:
+    backend, clock = testbed("vpp", noise=Noise(capacity=0.05), seed=3)
+    backend.start({0: traffic("64b 1-flow", 10e6)}, 20.0)
+    # a second port that starts later belongs to the same trial
+    clock.time = 0.5
+    backend.start({1: traffic("64b 1-flow", 1e3, swapped=True)}, 10.0)
+    counts = []
+    for second in range(1, 10):
+        clock.time = float(second)
+        counts.append(backend.counters(1).ipackets)
+    steps = {new - old for old, new in pairwise(counts)}
+    assert max(steps) - min(steps) <= 2
+
+
+def test_bursts_come_about_as_often_as_asked_and_lose_what_they_say() -> None:
+    backend, clock = testbed("vpp", noise=Noise(bursts=Bursts(packets=500, every=50)), seed=11)
+    losses = [trial(backend, clock, 1e6, 30.0)[1] for _ in range(300)]
+    # 9000 s of traffic, 180 bursts expected
+    assert sum(losses) / 500 == pytest.approx(180, abs=45)
+    assert losses.count(0) / len(losses) == pytest.approx(2.718281828 ** (-30 / 50), abs=0.1)
+    assert all(abs(loss / 500 - round(loss / 500)) < 0.02 * max(1, loss / 500) for loss in losses)
+
+
+def test_time_without_traffic_brings_no_burst() -> None:
+    backend, clock = testbed("vpp", noise=Noise(bursts=Bursts(packets=500, every=50)), seed=11)
+    clock.time = 1e6
+    backend.counters(0)
+    assert trial(backend, clock, 1e6, 0.1)[1] == 0
+
+
+def test_a_cold_router_is_slower_until_it_is_warm() -> None:
+    noise = Noise(warm_up=WarmUp(dip=0.1, seconds=5))
+    backend, clock = testbed("vpp", noise=noise)
+    assert trial(backend, clock, 0.95 * CAPACITY, 2.0)[1] > 0
+    assert trial(backend, clock, 0.95 * CAPACITY, 3.0)[1] > 0
+    assert trial(backend, clock, 0.95 * CAPACITY, 10.0)[1] == 0
+    backend.configure(configuration(backend))
+    sent, lost = trial(backend, clock, CAPACITY, 10.0)
+    # a dip of a tenth in five of ten seconds
+    assert lost / sent == pytest.approx(0.05, abs=0.005)
+
+
+@given(seed=st.integers(0, 1000), looks=st.integers(2, 200), begin=st.floats(0, 1e6))
+@settings(max_examples=20, deadline=None)
+def test_how_often_the_clock_is_read_changes_nothing(seed: int, looks: int, begin: float) -> None:
+    noise = Noise(capacity=0.02, bursts=Bursts(packets=100, every=2), warm_up=WarmUp(dip=0.2, seconds=3.3))
+    found = []
+    for times in (1, looks):
+        clock = HandClock()
+        clock.time = begin
+        backend = ModelBackend(platform(), "vpp", clock, None, noise, seed)
+        backend.configure(configuration(backend))
+        found.append(trial(backend, clock, 4.9e6, 10.0, times))
+    assert found[0][0] == found[1][0]
+    assert found[0][1] == pytest.approx(found[1][1], abs=30)
+
+
+def test_another_seed_is_other_noise() -> None:
+    noise = Noise(capacity=0.01, bursts=Bursts(packets=500, every=5))
+    first, again, other = (trial(*testbed("vpp", noise=noise, seed=seed), 6e6, 20.0)[1] for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def noisy(tmp_path: Path, noise: str) -> SimulatedSettings:
+    (tmp_path / "loud.yaml").write_text(f"testbed: loud\nkind: simulated\nnoise: {noise}\n")
+    found = read_testbed(tmp_path, "loud")
+    assert isinstance(found, SimulatedSettings)
+    return found
+
+
+def test_noise_in_a_testbed_file(tmp_path: Path) -> None:
+    assert noisy(tmp_path, "0.003").noise == Noise(capacity=0.003)
+    text = "{capacity: 0.003, bursts: {packets: 500, every: 50}, warm_up: {dip: 0.2, seconds: 3}}"
+    noise = noisy(tmp_path, text).noise
+    assert noise is not None
+    assert noise == Noise(capacity=0.003, bursts=Bursts(), warm_up=WarmUp(dip=0.2, seconds=3))
+    assert Noise.model_validate(noise.model_dump()) == noise
+    with pytest.raises(ConfigError, match="noise"):
+        noisy(tmp_path, "{capacity: 1.5}")
+    with pytest.raises(ConfigError, match="burst"):
+        noisy(tmp_path, "{burst: {packets: 5}}")

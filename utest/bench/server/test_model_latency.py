@@ -1,0 +1,114 @@
+"""The modelled testbed behind the server's streams: bursts in their time, groups counted where they arrive."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from linerate_bench.backend import Neighbour, PortDescription, StreamCounters
+from linerate_bench.packet_groups import Delay, Groups, bucket_of
+from linerate_bench.server.params import Params
+from linerate_bench.server.sequences import sequences_of, traffic_of
+from linerate_bench.server.streams import ServerStream, parse_stream
+from support.model_bench import address, testbed
+from support.server_support import MACS, PEERS, stream
+
+PORT = PortDescription(0, MACS[0], PEERS[0], 10e9, "model")
+
+
+def frame(size: int = 60) -> bytes:
+    head = bytes(12) + b"\x08\x00" + bytes.fromhex("4500") + (size - 14).to_bytes(2, "big")
+    return (head + bytes.fromhex("0000000040110000") + address("16.0.0.1") + address("48.0.0.1")).ljust(size, b"\0")
+
+
+def parsed(number: int = 1, **more: Any) -> ServerStream:
+    return parse_stream(number, Params(stream(frame=frame(), **more)), PORT)
+
+
+def started(streams: list[ServerStream], duration: float | None = None) -> Any:
+    backend, clock = testbed()
+    legs = sequences_of(streams, 1.0, duration)
+    backend.start({0: tuple(row for leg in legs for row in traffic_of(leg, MACS[0], PEERS[0]))}, duration)
+    return backend, clock
+
+
+def test_a_burst_waits_for_its_moment() -> None:
+    mode = {"type": "single_burst", "total_pkts": 100, "rate": {"type": "pps", "value": 1000}}
+    backend, clock = started([parsed(mode=mode, isg=500_000.0)])
+    clock.time += 0.4
+    assert backend.sending(0) and backend.counters(0).opackets == 0
+    clock.time += 0.15
+    assert backend.counters(0).opackets == 50
+    backend.pause(0)
+    clock.time += 10
+    backend.resume(0)
+    clock.time += 0.06
+    assert backend.counters(0).opackets == 100
+    assert backend.counters(1).ipackets == 100
+    assert not backend.sending(0)
+
+
+def test_a_pause_before_a_burst_keeps_its_wait() -> None:
+    backend, clock = started([parsed(isg=500_000.0, pps=1000)], duration=1.0)
+    clock.time += 0.4
+    backend.pause(0)
+    clock.time += 10
+    backend.resume(0)
+    clock.time += 0.05
+    assert backend.counters(0).opackets == 0
+    clock.time += 5
+    assert backend.counters(0).opackets == 500, "what was left of the duration"
+
+
+def test_a_group_is_counted_where_it_arrives_and_how_late() -> None:
+    groups = {"enabled": True, "stream_id": 7, "rule_type": "latency"}
+    backend, clock = started([parsed(1, pps=1000, flow_stats=groups), parsed(2, pps=500)], duration=2.0)
+    assert isinstance(backend, StreamCounters) and isinstance(backend, Neighbour)
+    clock.time += 3
+    found, latency = backend.flow_counters(7), backend.latency_counters(7)
+    assert found.sent == {0: (2000, 128_000)}
+    assert found.received == {1: (2000, 128_000)}
+    assert backend.counters(1).ipackets == 3000
+    assert sum(latency.histogram.values()) == 2000
+    assert latency.total_min <= latency.average <= latency.total_max
+    assert latency.lost == 0
+    backend.forget(7)
+    assert backend.flow_counters(7).sent == {}
+
+
+def test_frames_of_many_lengths_add_up() -> None:
+    variable = {"type": "flow_var", "name": "a", "size": 2, "op": "inc", "init_value": 60, "min_value": 60}
+    trim = [variable | {"max_value": 96, "step": 1}, {"type": "trim_pkt_size", "name": "a"}]
+    given = stream(frame=frame(100), pps=1000, vm={"instructions": trim})
+    backend, clock = started([parse_stream(1, Params(given), PORT)], duration=1.003)
+    clock.time += 2
+    assert backend.counters(0).opackets == 1003
+
+
+def test_who_answers_for_an_address() -> None:
+    backend, _ = testbed()
+    assert backend.answers(0, "100.65.1.1") is True
+    assert backend.answers(0, "100.65.2.1") is False
+
+
+@pytest.mark.parametrize(
+    ("usec", "key"), [(0, 0), (9.9, 0), (10, 10), (99, 90), (100, 100), (999.9, 900), (1000, 1000), (25_000, 20_000)]
+)
+def test_buckets_are_trexs(usec: float, key: int) -> None:
+    assert bucket_of(usec) == key
+
+
+def test_lost_frames_are_seen_when_the_next_one_arrives() -> None:
+    groups, (traffic,) = (
+        Groups(),
+        traffic_of(
+            sequences_of([parsed(flow_stats={"enabled": True, "stream_id": 1, "rule_type": "latency"})], 1.0, None)[0],
+            *MACS,
+        ),
+    )
+    groups.book(0.0, 0, traffic, 64, 10, {}, Delay(10, 5))
+    assert groups.latency_counters(1).lost == 0
+    groups.book(1.0, 0, traffic, 64, 10, {1: 8}, Delay(10, 5))
+    assert groups.latency_counters(1).lost == 12
+    assert sum(groups.latency_counters(1).histogram.values()) == 8

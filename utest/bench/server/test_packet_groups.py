@@ -1,0 +1,161 @@
+"""Packet groups of the server: who may use which, and their counts under TRex's names; captures' filters; replies."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate_bench.server.filters import filter_of
+from linerate_bench.server.params import RpcError
+from linerate_bench.server.replies import reply_to
+from support.server_support import MACS, PEERS, Client, FakeBackend, serving, stream
+
+OWN, ROUTER = bytes.fromhex(MACS[0].replace(":", "")), bytes.fromhex(PEERS[0].replace(":", ""))
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    with serving(FakeBackend(speed=20)) as server:
+        found = Client(server)
+        found.barrier()
+        yield found
+        found.close()
+
+
+def grouped(number: int, rule: str = "stats", **more: Any) -> dict[str, Any]:
+    return stream(flow_stats={"enabled": True, "stream_id": number, "rule_type": rule}, **more)
+
+
+def arp(address: str = "100.65.1.1", tag: bytes = b"") -> bytes:
+    wanted = bytes(int(part) for part in address.split("."))
+    head = b"\xff" * 6 + OWN + tag + b"\x08\x06" + bytes.fromhex("0001080006040001")
+    return head + OWN + bytes([100, 65, 1, 2]) + bytes(6) + wanted
+
+
+def ipv4(protocol: int, payload: bytes, to: bytes = ROUTER) -> bytes:
+    header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(payload), 1, 0, 9, protocol, 0)
+    return to + OWN + b"\x08\x00" + header + bytes([100, 65, 1, 2, 100, 65, 1, 1]) + payload
+
+
+UDP = ipv4(17, struct.pack("!HHHH", 12345, 53, 12, 0) + b"\x12\x34\x56\x78")
+
+
+def test_groups_begin_with_their_first_stream_and_end_with_their_last(client: Client) -> None:
+    client.acquire(0)
+    client.acquire(1)
+    assert client.on(0, "add_stream", stream_id=1, stream=grouped(7)) == {}
+    assert client.on(1, "add_stream", stream_id=1, stream=grouped(7)) == {}, "several streams may share one"
+    assert client.on(0, "add_stream", stream_id=2, stream=grouped(9, "latency")) == {}
+    refused = client.on(1, "add_stream", stream_id=2, stream=grouped(9, "latency"))
+    assert "same pg_id" in refused["specific_err"]
+    assert client.call("get_active_pgids") == {"ids": {"flow_stats": [7], "latency": [9]}}
+    first = client.call("get_pgid_stats", pgids=[7])["ver_id"]
+    client.on(0, "remove_all_streams")
+    assert client.call("get_active_pgids") == {"ids": {"flow_stats": [7], "latency": []}}
+    client.on(1, "remove_all_streams")
+    assert client.call("get_pgid_stats", pgids=[7]) == {"ver_id": None, "flow_stats": None, "latency": {"g": None}}
+    client.on(1, "add_stream", stream_id=1, stream=grouped(7))
+    assert client.call("get_pgid_stats", pgids=[7])["ver_id"] != first, "clients forget what they took as zero"
+
+
+def test_counts_of_a_group(client: Client) -> None:
+    client.acquire(0)
+    client.on(0, "add_stream", stream_id=1, stream=grouped(9, "latency"))
+    found = client.call("get_pgid_stats", pgids=[9, 10])
+    assert found["flow_stats"]["9"]["tp"] == {"0": 10, "1": 0}
+    assert found["flow_stats"]["9"]["rb"] == {"0": 0, "1": 640}
+    assert found["latency"]["9"]["er"] == {"drp": 2, "sth": 2}
+    assert found["latency"]["9"]["lat"]["histogram"] == {"10": 10, "90": 1}
+    assert found["latency"]["g"] == {"old_flow": 0, "bad_hdr": 0}
+    assert "too many" in client.call("get_pgid_stats", pgids=list(range(2000)))["specific_err"]
+
+
+def test_latency_streams_keep_their_rate(client: Client) -> None:
+    client.acquire(0)
+    client.on(0, "add_stream", stream_id=1, stream=grouped(9, "latency", pps=1000))
+    client.on(0, "add_stream", stream_id=2, stream=stream(pps=548))
+    # the figures of a real server
+    assert client.start(0, value=20_000, duration=-1)["multiplier"] == pytest.approx(34.67153284671533)
+    assert client.on(0, "validate")["rate"]["min_pps"] == 1000
+    assert (
+        "minimum rate" in client.on(0, "update_traffic", mul={"type": "pps", "value": 999, "op": "abs"})["specific_err"]
+    )
+
+
+def test_an_address_is_resolved_through_capture_and_push(client: Client) -> None:
+    number = client.call(
+        "capture", command="start", limit=100, mode="fixed", tx=[], rx=[0], filter="arp or (vlan and arp)"
+    )["capture_id"]
+    packets = [{"binary": base64.b64encode(frame).decode()} for frame in (arp(), arp("100.65.1.9"))]
+    sent = client.call("push_pkts", port_id=0, pkts=packets, force=True, ipg_usec=1000)
+    assert sent["sent"] == 2
+    (answer,) = client.call("capture", command="fetch", capture_id=number, pkt_limit=50, snaplen=0)["pkts"]
+    frame = base64.b64decode(answer["binary"])
+    assert frame[:12] == OWN + ROUTER
+    assert (frame[20:22], frame[22:28], frame[28:32]) == (b"\x00\x02", ROUTER, bytes([100, 65, 1, 1]))
+    assert answer["ts"] > sent["ts"]
+    assert client.call("get_port_stats", port_id=0)["opackets"] == 2
+
+
+def test_replies() -> None:
+    def owns(address: str) -> bool:
+        return address == "100.65.1.1"
+
+    tag = b"\x81\x00\x00\x05"
+    tagged = reply_to(arp(tag=tag), PEERS[0], owns)
+    assert tagged is not None and tagged[12:16] == tag
+    echo = reply_to(ipv4(1, bytes.fromhex("0800f7fd00010001")), PEERS[0], owns)
+    assert echo is not None
+    assert echo[26:34] == bytes([100, 65, 1, 1, 100, 65, 1, 2])
+    assert echo[34] == 0 and echo[36:38] == b"\xff\xfd"
+    assert sum(struct.unpack("!10H", echo[14:34])) % 0xFFFF == 0
+    assert reply_to(ipv4(1, bytes.fromhex("0800f7fd00010001"), OWN), PEERS[0], owns) is None, "to somebody else"
+    assert reply_to(UDP, PEERS[0], owns) is None
+
+
+@given(st.binary(max_size=80))
+def test_any_frame_may_be_pushed(frame: bytes) -> None:
+    for data in (frame, b"\xff" * 6 + OWN + frame, ipv4(1, frame), arp()[:22] + frame):
+        reply = reply_to(data, PEERS[0], lambda address: True)
+        assert reply is None or reply[:6] == OWN or reply[:6] == data[6:12]
+
+
+@pytest.mark.parametrize(
+    ("text", "fits_arp", "fits_udp"),
+    [
+        ("", True, True),
+        ("arp or (vlan and arp) or (vlan and arp)", True, False),
+        ("not arp", False, True),
+        ("udp port 53", False, True),
+        ("tcp port 53", False, False),
+        ("port 12345 and host 100.65.1.1", False, True),
+        ("host 100.65.1.1", True, True),
+        ("udp[8:4]= 0x12345678 or (vlan && udp[8:4]= 0x12345678)", False, True),
+        ("udp[8] != 0x12", False, False),
+        ("ip && !icmp || ip6", False, True),
+    ],
+)
+def test_filters(text: str, fits_arp: bool, fits_udp: bool) -> None:
+    fits = filter_of(text)
+    assert (fits(arp()), fits(UDP)) == (fits_arp, fits_udp)
+
+
+@pytest.mark.parametrize("text", ["nonsense", "arp or", "(arp", "udp[8:3] = 1", "port x", "arp arp", "§", "(" * 500])
+def test_filters_that_are_not_understood_are_refused(text: str) -> None:
+    with pytest.raises(RpcError, match="not understood"):
+        filter_of(text)
+
+
+@given(st.text(max_size=30), st.binary(max_size=60))
+def test_any_filter_is_refused_or_works(text: str, frame: bytes) -> None:
+    try:
+        fits = filter_of(text)
+    except RpcError:
+        return
+    assert fits(frame) in (True, False)

@@ -1,0 +1,188 @@
+"""Sessions recorded between real clients and a real server are played to the embedded server: same shapes of answers.
+
+The recordings leave out repeated calls and shorten long strings and arrays; what they say of a machine was removed.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from support.paths import DATA
+from support.server_support import Client, FakeBackend, serving
+
+DATA = DATA / "trex-rpc"
+OFFICIAL, PYPI = "official-v3.08.jsonl", "pypi-0.3-translated.jsonl"
+FRAME = base64.b64encode(bytes(60)).decode()
+SHORTENED = re.compile(r"\.\.\.<\d+ (chars|items)>")
+FREE = {
+    # names and numbers of what a machine has: drivers' counters, memory pools, the 0.3 client's stream fields
+    "xstats_names",
+    "mbuf_stats",
+}
+
+
+def shape(data: Any) -> Any:
+    """Keys and types. Numbered keys are one key; an array is the set of its elements' shapes."""
+    if isinstance(data, dict):
+        found: dict[str, Any] = {}
+        for key, value in data.items():
+            name = "#" if key.lstrip("-").isdigit() else key
+            found[name] = merged(found[name], shape(value)) if name in found else shape(value)
+        return found
+    if isinstance(data, list):
+        shapes = [shape(item) for item in data if not (isinstance(item, str) and SHORTENED.search(item))]
+        return [each for number, each in enumerate(shapes) if each not in shapes[:number]]
+    return type(data).__name__
+
+
+def merged(one: Any, other: Any) -> Any:
+    return one if one == other else (one, other)
+
+
+def differences(got: Any, expected: Any, where: str = "") -> Iterator[str]:
+    """Where the shapes differ. What is empty or absent on one side says nothing of what would be in it."""
+    if isinstance(got, dict) and isinstance(expected, dict):
+        for key in sorted(got.keys() | expected.keys()):
+            if key in FREE or "#" in (got.keys() ^ expected.keys()):
+                continue
+            if key not in got or key not in expected:
+                yield f"{where}/{key} is {'missing' if key not in got else 'too many'}"
+            else:
+                yield from differences(got[key], expected[key], f"{where}/{key}")
+    elif isinstance(got, list) and isinstance(expected, list):
+        for one in got if expected else []:
+            if one not in expected and all(list(differences(one, each, where)) for each in expected):
+                yield f"{where}: {one}, expected one of {expected}"
+    elif got != expected:
+        yield f"{where}: {got}, expected {expected}"
+
+
+class Replay:
+    """Plays a recording. Handlers and handles in it are replaced by those of this server."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.problems: list[str] = []
+        self.captures = 0
+
+    def play(self, rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            if "batch" in row:
+                calls, answers = row["batch"], self._send(list(row["batch"]), row["zip"][0])
+                assert isinstance(answers, list) is bool(row["reply_is_array"])
+                answers = answers if isinstance(answers, list) else [answers]
+                for call, answer in zip(calls, answers, strict=True):
+                    self._compare(call, answer)
+            elif "method" in row:
+                self._compare(row, self._send(row, row["zip"][0]))
+
+    def prepare(self, rows: list[dict[str, Any]]) -> None:
+        """The recorded session found ports that an earlier one had left with streams."""
+        for row in rows:
+            if row.get("method") == "get_all_streams":
+                port = row["params"]["port_id"]
+                streams = row["result"].get("profiles", {"_": row["result"].get("streams", {})}).get("_", {})
+                self.client.acquire(port, "tester", 7, force=True)
+                for number, stream in streams.items():
+                    answer = self.client.on(port, "add_stream", stream_id=int(number), stream=_whole(stream))
+                    assert answer == {}, answer
+                self.client.on(port, "release")
+                self.client.acquire(port, "tester", 7, force=True)
+
+    def _send(self, request: Any, zipped: bool) -> Any:
+        calls = request if isinstance(request, list) else [request]
+        for call in calls:
+            if call["method"] in ("add_stream", "start_traffic", "remove_all_streams", "validate"):
+                self._wait(call["params"]["port_id"])
+        plain = [self._call(call) for call in calls]
+        body = plain if isinstance(request, list) else plain[0]
+        if zipped:
+            return self.client.zipped(body)
+        return json.loads(self.client.raw(json.dumps(body).encode()))
+
+    def _wait(self, port: int) -> None:
+        end = time.monotonic() + 3
+        while self.client.call("get_port_status", port_id=port)["state"] == "TX" and time.monotonic() < end:
+            time.sleep(0.005)
+
+    def _call(self, call: dict[str, Any]) -> dict[str, Any]:
+        params = _whole(call["params"])
+        if "api_h" in params:
+            params["api_h"] = self.client.api_h
+        if "handler" in params:
+            params["handler"] = self.client.handlers[params["port_id"]]
+        if "capture_id" in params:
+            params["capture_id"] = self.captures
+        return {"jsonrpc": "2.0", "id": "x", "method": call["method"], "params": params}
+
+    def _compare(self, call: dict[str, Any], answer: dict[str, Any]) -> None:
+        method, result = call["method"], answer.get("result")
+        if method == "acquire" and isinstance(result, str):
+            self.client.handlers[call["params"]["port_id"]] = result
+        if isinstance(result, dict) and "capture_id" in result:
+            self.captures = result["capture_id"]
+        for part in ("result", "error"):
+            if (part in call) != (part in answer):
+                self.problems.append(f"{method}: {answer}, expected {part if part in call else 'no ' + part}")
+            elif part in call and method == "get_async_events":
+                self._compare_events(call["result"]["data"], answer["result"]["data"])
+            elif part in call:
+                self.problems += [f"{method}{text}" for text in differences(shape(answer[part]), shape(call[part]))]
+
+    def _compare_events(self, expected: list[dict[str, Any]], got: list[dict[str, Any]]) -> None:
+        known = {event["type"]: shape(event) for event in expected}
+        for event in got:
+            self.problems += [
+                f"event {event['type']}{text}"
+                for text in differences(shape(event), known.get(event["type"], shape(event)))
+            ]
+
+
+def _whole(data: Any) -> Any:
+    """*data* with what the recorder shortened made whole."""
+    if isinstance(data, dict):
+        return {
+            key: FRAME if key == "binary" and SHORTENED.search(value) else _whole(value) for key, value in data.items()
+        }
+    return [_whole(item) for item in data] if isinstance(data, list) else data
+
+
+def recorded(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (DATA / name).read_text().splitlines()]
+
+
+@pytest.fixture
+def replay() -> Iterator[Replay]:
+    with serving(FakeBackend(speed=50)) as server:
+        client = Client(server)
+        yield Replay(client)
+        client.close()
+
+
+@pytest.mark.parametrize("name", [OFFICIAL, PYPI])
+def test_every_answer_has_the_recorded_shape(replay: Replay, name: str) -> None:
+    rows = recorded(name)
+    replay.prepare(rows)
+    replay.play(rows)
+    assert not replay.problems, "\n".join(dict.fromkeys(replay.problems))
+
+
+def test_every_message_published_has_the_recorded_shape(replay: Replay) -> None:
+    rows = recorded(PYPI)
+    reference = next(m["published"]["data"] for m in rows if m.get("published", {}).get("name") == "trex-global")
+    replay.prepare(rows)
+    replay.client.barrier()
+    replay.play(rows)
+    problems: list[str] = []
+    for message in replay.client.barrier():
+        if message["name"] == "trex-global":
+            problems += differences(shape(message["data"]), shape(reference), "trex-global")
+        assert set(message) - {"baseline"} == {"name", "type", "data"}
+    assert not problems, "\n".join(dict.fromkeys(problems))

@@ -1,0 +1,356 @@
+"""Owners, states and the moments at which ports begin and end."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import zmq
+
+from support.server_support import MACS, Client, FakeBackend, serving, stream
+
+
+@pytest.fixture
+def backend() -> FakeBackend:
+    return FakeBackend(speed=20)
+
+
+@pytest.fixture
+def client(backend: FakeBackend) -> Iterator[Client]:
+    with serving(backend) as server:
+        found = Client(server)
+        found.barrier()
+        yield found
+        found.close()
+
+
+def error(answer: Any) -> str:
+    text: str = answer["specific_err"]
+    return text
+
+
+def prepared(client: Client, *ports: int) -> None:
+    for port in ports:
+        client.acquire(port)
+        assert client.on(port, "add_stream", stream_id=1, stream=stream()) == {}
+
+
+def kinds(messages: list[dict[str, Any]]) -> list[tuple[int, int]]:
+    return [
+        (message["type"], message["data"]["port_id"])
+        for message in messages
+        if message["name"] == "trex-event" and message["type"] < 10
+    ]
+
+
+def test_owners(client: Client) -> None:
+    first = client.acquire(0, "alice")
+    assert error(client.acquire(0, "bob", 2)) == "port is already taken by 'alice'"
+    assert error(client.acquire(0, "alice", 3)) == "port is already owned by another session of 'alice'"
+    second = client.acquire(0, "bob", 2, force=True)
+    assert len(second) == 8 and second != first
+    assert "owned by 'bob'" in error(client.call("stop_traffic", port_id=0, handler=first))
+    assert client.on(0, "release") == {}
+    assert error(client.on(0, "stop_traffic")) == "please acquire the port before modifying port state"
+    events = [m["data"] for m in client.barrier() if m["name"] == "trex-event"]
+    assert [event.get("force") for event in events] == [False, True, None]
+    assert {event["who"] for event in events} == {"alice", "bob"}
+
+
+def test_states(client: Client) -> None:
+    def state() -> str:
+        found: str = client.call("get_port_status", port_id=0)["state"]
+        return found
+
+    client.acquire(0)
+    assert state() == "IDLE"
+    assert "current state: 'IDLE" in error(client.start(0))
+    client.on(0, "add_stream", stream_id=1, stream=stream())
+    assert state() == "STREAMS"
+    assert "already exists" in error(client.on(0, "add_stream", stream_id=1, stream=stream()))
+    client.start(0, duration=-1)
+    assert state() == "TX"
+    assert "current state: 'TX" in error(client.start(0))
+    assert "current state: 'TX" in error(client.on(0, "remove_all_streams"))
+    assert client.on(0, "pause_traffic") == {}
+    assert state() == "PAUSE"
+    assert client.on(0, "resume_traffic") == {}
+    assert client.on(0, "stop_traffic") == {}
+    assert client.on(0, "stop_traffic") == {}, "stopping an idle port is harmless"
+    assert client.on(0, "remove_all_streams") == {}
+    assert state() == "IDLE"
+    assert kinds(client.barrier()) == [(5, 0), (0, 0), (2, 0), (3, 0), (1, 0)]
+
+
+def test_ports_started_one_after_the_other_begin_together(client: Client, backend: FakeBackend) -> None:
+    prepared(client, 0, 1)
+    client.start(0, duration=1)
+    client.start(1, duration=1)
+    messages = client.published(2, '"type":4,"data":{"port_id":1}')
+    assert [sorted(traffic) for traffic, _ in backend.starts] == [[0, 1]]
+    assert kinds(messages)[-4:] == [(0, 0), (0, 1), (4, 0), (4, 1)]
+
+
+def test_a_lone_start_does_not_wait(client: Client, backend: FakeBackend) -> None:
+    prepared(client, 0)
+    client.acquire(1)
+    client.start(0)
+    assert len(backend.starts) == 1, "no other port of the session has streams"
+
+
+def test_a_held_start_begins_by_itself(client: Client, backend: FakeBackend) -> None:
+    prepared(client, 0, 1)
+    client.start(0, duration=1)
+    client.published(2, '"type":4,"data":{"port_id":0}')
+    assert [sorted(traffic) for traffic, _ in backend.starts] == [[0]]
+
+
+def test_another_session_does_not_join(client: Client, backend: FakeBackend) -> None:
+    prepared(client, 0)
+    client.acquire(1, "bob", 2)
+    client.on(1, "add_stream", stream_id=1, stream=stream())
+    client.start(0)
+    client.start(1)
+    assert [sorted(traffic) for traffic, _ in backend.starts] == [[0], [1]]
+
+
+def test_different_durations_begin_apart(client: Client, backend: FakeBackend) -> None:
+    prepared(client, 0, 1)
+    client.start(0, duration=5)
+    client.start(1, duration=6)
+    client.published(2, '"type":4,"data":{"port_id":1}')
+    assert [(sorted(traffic), duration) for traffic, duration in backend.starts] == [([0], 5), ([1], 6)]
+
+
+def test_start_at_a_moment(client: Client, backend: FakeBackend) -> None:
+    prepared(client, 0, 1)
+    moment = client.call("ping")["ts"] + 0.2
+    client.start(0, duration=1, start_at_ts=moment)
+    time.sleep(0.05)
+    client.start(1, duration=1, start_at_ts=moment)
+    assert not backend.starts
+    client.published(2, '"type":4,"data":{"port_id":1}')
+    assert [sorted(traffic) for traffic, _ in backend.starts] == [[0, 1]]
+    assert "start_at_ts" in error(client.start(0, start_at_ts=moment))
+
+
+def test_stop_before_a_held_start_sends_nothing(client: Client, backend: FakeBackend) -> None:
+    prepared(client, 0, 1)
+    client.start(0, start_at_ts=client.call("ping")["ts"] + 0.1)
+    client.on(0, "stop_traffic")
+    time.sleep(0.15)
+    assert client.call("get_port_stats", port_id=0)["opackets"] == 0
+    assert not backend.starts
+
+
+def test_counts_are_final_when_the_end_is_told(client: Client) -> None:
+    prepared(client, 0)
+    client.start(0, value=123456, duration=1.5)
+    messages = client.published(2, '"type":4,"data":{"port_id":0}')
+    counted = [message["data"]["opackets-0"] for message in messages if message["name"] == "trex-global"]
+    assert counted[-1] == 185184
+    client.start(0, value=1000, duration=-1)
+    client.on(0, "stop_traffic")
+    messages = client.published(2, '"type":1,"data":{"port_id":0}')
+    last = [message["data"]["opackets-0"] for message in messages if message["name"] == "trex-global"][-1]
+    assert client.call("get_port_stats", port_id=0)["opackets"] == last
+
+
+def test_a_burst_ends_by_itself(client: Client) -> None:
+    client.acquire(0)
+    mode = {"type": "single_burst", "total_pkts": 500, "rate": {"type": "pps", "value": 1000}}
+    client.on(0, "add_stream", stream_id=1, stream=stream(mode=mode))
+    client.start(0, kind="raw", value=1, duration=-1)
+    client.published(2, '"type":4,"data":{"port_id":0}')
+    assert client.call("get_port_stats", port_id=1)["ipackets"] == 500
+
+
+def test_a_backend_that_cannot_start(client: Client, backend: FakeBackend) -> None:
+    prepared(client, 0, 1)
+    backend.fails = True
+    client.start(0)
+    assert "the cable is cut" in error(client.start(1))
+    assert (4, 0) in kinds(client.barrier())
+    client.start(0)
+    ends = kinds(client.published(2, '"type":4,"data":{"port_id":0}'))
+    assert ends[-2:] == [(7, 0), (4, 0)]
+    assert client.call("get_port_status", port_id=0)["state"] == "STREAMS"
+
+
+def test_nothing_but_known_messages_is_published(client: Client) -> None:
+    prepared(client, 0, 1)
+    client.start(0, duration=2)
+    client.start(1, duration=2)
+    messages = client.published(1.2) + client.barrier()
+    assert {message["name"] for message in messages} == {"trex-global", "trex-event", "trex-barrier"}
+    assert all({"name", "type", "data"} <= set(message) for message in messages)
+    assert sum(message["name"] == "trex-global" for message in messages) >= 3, "at least each 0.5 s"
+    assert not [key for m in messages if m["name"] == "trex-global" for key, v in m["data"].items() if v is None]
+
+
+def test_baseline(client: Client) -> None:
+    client.call("publish_now", key=5, baseline=True)
+    messages = client.published(2, '"trex-barrier","type":5')
+    assert messages[-2]["baseline"] is True
+    assert messages[-1]["type"] == 5
+
+
+def test_events_of_newer_clients_are_numbered(client: Client) -> None:
+    def events() -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = client.call("get_async_events", session_id=9, user="sub")["data"]
+        return found
+
+    assert events() == []
+    prepared(client, 0)
+    client.start(0, duration=-1)
+    client.on(0, "stop_traffic")
+    assert [(event["seq"], event["type"]) for event in events()] == [(0, 5), (1, 10), (2, 0), (3, 11), (4, 1)]
+    client.on(0, "release")
+    assert [event["seq"] for event in events()] == [5]
+
+
+def test_newer_clients_find_what_happened_since_their_hello(client: Client) -> None:
+    """They ask for the first time when 0.5 s were quiet: by then a short trial may be over."""
+    client.acquire(0)
+    client.call("api_sync_v2", name="STL", major=5, minor=1)
+    client.on(0, "release")
+    events = client.call("get_async_events", session_id=10, user="sub")["data"]
+    assert [(event["seq"], event["type"]) for event in events] == [(0, 6)]
+    assert client.call("get_async_events", session_id=11, user="sub")["data"] == [], "another's hello"
+
+
+def test_a_repeated_barrier_leaves_newer_clients_the_time_to_ask(client: Client) -> None:
+    client.call("api_sync_v2", name="STL", major=5, minor=1)
+    for _ in range(3):
+        assert client.call("publish_now", key=4, baseline=False) == {}
+    heard = client.published(0.3)
+    # one of the connection's own may come late on a busy machine
+    barriers = [message["type"] for message in heard if message["name"] == "trex-barrier"]
+    assert [kind for kind in barriers if kind == 4] == [4]
+
+
+def test_streams_come_back_in_each_clients_form(client: Client) -> None:
+    prepared(client, 0)
+    assert set(client.call("get_all_streams", port_id=0)["streams"]) == {"1"}
+    assert set(client.call("get_all_streams", port_id=0, profile_id="*")["profiles"]["_"]) == {"1"}
+    assert client.call("get_all_streams", port_id=0, profile_id="x") == {"streams": {}}
+    assert error(client.call("get_stream_list", port_id=0, profile_id="x")) == "profile_id x does not exists"
+    assert client.on(0, "remove_stream", stream_id=1) == {}
+    assert "does not exist" in error(client.on(0, "remove_stream", stream_id=1))
+
+
+def test_addresses(client: Client, backend: FakeBackend) -> None:
+    def ether() -> dict[str, Any]:
+        found: dict[str, Any] = client.call("get_port_status", port_id=0)["attr"]["layer_cfg"]
+        return found
+
+    prepared(client, 0)
+    assert ether()["ipv4"] == {"src": "100.65.1.2", "dst": "100.65.1.1", "state": "resolved"}
+    client.on(0, "set_l3", src_addr="1.1.1.1", dst_addr="1.1.1.2")
+    assert ether()["ipv4"]["state"] == "unresolved"
+    assert "dest MAC is invalid" in error(client.start(0))
+    client.on(0, "set_l2", dst_mac="02:00:00:00:00:77")
+    assert ether()["ether"] == {"src": MACS[0], "dst": "02:00:00:00:00:77", "state": "configured"}
+    client.start(0)
+    assert backend.starts[-1][0][0][0].frame[:6] == bytes.fromhex("020000000077")
+    assert "not an IPv4 address" in error(client.on(0, "set_l3", src_addr="x", dst_addr="1.1.1.2"))
+    assert "not a MAC" in error(client.on(0, "set_l2", dst_mac="02"))
+
+
+def test_attributes(client: Client) -> None:
+    client.acquire(0)
+    assert client.on(0, "set_port_attr", attr={"promiscuous": {"enabled": True}}) == {}
+    assert client.call("get_port_status", port_id=0)["attr"]["promiscuous"] == {"enabled": True}
+    assert "link_status" in error(client.on(0, "set_port_attr", attr={"link_status": {"up": False}}))
+    assert client.on(0, "set_rx_feature", type="queue", enabled=False) == {}
+    assert "capture" in error(client.on(0, "set_rx_feature", type="stack", enabled=True))
+    for name, value in (("link_status", {"up": True}), ("led_status", {"on": True}), ("flow_ctrl_mode", {"mode": 1})):
+        answer = error(client.on(0, "set_port_attr", attr={name: value}))
+        assert answer == f"Error applying {name}: operation is not supported for this NIC."
+    assert error(client.on(0, "set_port_attr", attr={"x": 1})) == "unknown attribute type: 'x'"
+    assert client.on(0, "set_port_attr", attr={"multicast": {"enabled": True}}) == {}
+    assert client.on(0, "set_vlan", vlan=[7, 8]) == {}
+    assert client.call("get_port_status", port_id=0)["attr"]["vlan"] == {"tags": [7, 8]}
+    assert "VLAN" in error(client.on(0, "set_vlan", vlan=[1, 2, 3]))
+    assert "VLAN" in error(client.on(0, "set_vlan", vlan=[4096]))
+    assert client.on(0, "set_vlan", vlan=[]) == {}
+    assert client.on(0, "conf_ipv6", enabled=False, src_addr="") == {}
+    assert "IPv6" in error(client.on(0, "conf_ipv6", enabled=True, src_addr=""))
+
+
+def test_captures(client: Client, backend: FakeBackend) -> None:
+    def capture(command: str, **more: Any) -> Any:
+        return client.call("capture", command=command, **more)
+
+    number = capture("start", limit=2, mode="fixed", rx=[1], tx=[], filter="")["capture_id"]
+    assert backend.limits == [0, 2]
+    (status,) = capture("status")
+    assert (status["state"], status["filter"]) == ("ACTIVE", {"bpf": "", "rx": 0b10, "tx": 0})
+    assert capture("stop", capture_id=number) == {"pkt_count": 2, "endpoint": ""}
+    assert backend.limits == [0, 0]
+    one = capture("fetch", capture_id=number, pkt_limit=1)
+    assert (len(one["pkts"]), one["pending"], one["pkts"][0]["port"]) == (1, 1, 1)
+    assert capture("fetch", capture_id=number, pkt_limit=9)["pending"] == 0
+    assert capture("remove", capture_id=number) == {}
+    assert "does not exist" in error(capture("fetch", capture_id=number, pkt_limit=1))
+    for wrong in (
+        {"rx": [7]},
+        {"rx": []},
+        {"rx": [0], "tx": [7]},
+        {"rx": [0], "filter": "nonsense"},
+        {"rx": [0], "mode": "last"},
+    ):
+        assert "code" in capture("start", **{"limit": 2, "mode": "fixed", "tx": [], "filter": ""} | wrong)
+
+
+def test_a_queue_of_received_frames(client: Client) -> None:
+    client.acquire(0)
+    assert "keeps no received packets" in error(client.on(0, "get_rx_queue_pkts"))
+    assert client.on(0, "set_rx_feature", type="queue", enabled=True, size=2) == {}
+    assert client.call("get_port_status", port_id=0)["rx_info"]["queue"] == {"is_active": True, "size": 2, "count": 2}
+    assert "capture_id" in client.call("capture", command="start", limit=2, mode="fixed", rx=[0], tx=[], filter="")
+    assert len(client.on(0, "get_rx_queue_pkts")["pkts"]) == 2
+    assert client.on(0, "set_rx_feature", type="queue", enabled=False) == {}
+    assert client.call("get_port_status", port_id=0)["rx_info"]["queue"] == {"is_active": False}
+
+
+def test_a_client_that_vanishes_leaves_the_server_working(client: Client) -> None:
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    socket = context.socket(zmq.REQ)
+    socket.connect(client.rpc.getsockopt_string(zmq.LAST_ENDPOINT))
+    socket.send(json.dumps(client.request("ping")).encode())
+    context.destroy(linger=0)
+    assert client.call("ping")["ts"] > 0
+
+
+def test_pauses_are_long_enough_for_newer_clients(client: Client) -> None:
+    client.call("api_sync_v2", name="STL", major=5, minor=1)
+    client.barrier()
+    assert client.published(2, '"trex-global"')
+    client.call("get_async_events", session_id=9)
+    begin = time.monotonic()
+    assert client.published(2, '"trex-global"')
+    assert time.monotonic() - begin > 0.5, "they ask for events only after 0.5 s without a message"
+
+
+def test_a_late_subscriber_is_told_its_own_barrier_and_no_others(client: Client) -> None:
+    def subscriber() -> zmq.Socket[bytes]:
+        found = client.context.socket(zmq.SUB)
+        found.setsockopt(zmq.SUBSCRIBE, b"")
+        found.connect(client.sub.getsockopt_string(zmq.LAST_ENDPOINT))
+        return found
+
+    client.barrier()
+    client.call("api_sync", api_vers=[{"type": "core", "major": 4, "minor": 1}])
+    stranger = subscriber()
+    heard = b""
+    while stranger.poll(250):
+        heard += stranger.recv()
+    assert b"trex-barrier" not in heard
+    client.call("publish_now", key=77)
+    late = subscriber()
+    assert late.poll(2000)
+    assert b'"trex-barrier","type":77' in late.recv()

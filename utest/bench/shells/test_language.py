@@ -1,0 +1,183 @@
+"""The simulated shells' command language and their commands."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.errors import TestbedError
+from linerate_bench.shells.control import ModelControl
+from linerate_bench.shells.language import SyntaxIssue, parse
+from support.fake_router import ControlServer, router_state, simulated
+
+
+@given(st.lists(st.text("ab $'\"\\;|&>?\n#*é", max_size=12), min_size=1, max_size=5))
+def test_quoted_words_come_back(words: list[str]) -> None:
+    machine, _ = simulated("linux")
+    assert machine.run(shlex.join(["echo", *words])).stdout.rstrip("\n") == " ".join(words).rstrip("\n")
+
+
+@given(st.text(max_size=40))
+def test_any_line_is_answered(text: str) -> None:
+    machine, _ = simulated("vpp")
+    output = machine.run(text)
+    assert 0 <= output.status <= 255 or text.strip().startswith("exit")
+
+
+@pytest.mark.parametrize(
+    ("line", "stdout", "status"),
+    [
+        ("echo a; echo b", "a\nb\n", 0),
+        ("true && echo yes || echo no", "yes\n", 0),
+        ("false && echo yes || echo no", "no\n", 0),
+        ("false; echo $?", "1\n", 0),
+        ("nosuch; echo \"got $?\"; echo '$?'", "got 127\n$?\n", 0),
+        ("sh -c 'false; echo \"@@ $?\"'", "@@ 1\n", 0),
+        ("echo a > /dev/null", "", 0),
+        ("nosuch 2>&1", "sh: 1: nosuch: not found\n", 127),
+        ("cat /proc/net/dev | grep eth1 | wc -l", "1\n", 0),
+        ("echo one; exit 3; echo two", "one\n", 3),
+        ("", "", 0),
+        ("sudo hostname", "dut\n", 0),
+        ("sudo -n sh -c hostname", "dut\n", 0),
+        ("# nothing", "", 0),
+    ],
+)
+def test_lines(line: str, stdout: str, status: int) -> None:
+    machine, _ = simulated("linux")
+    output = machine.run(line)
+    assert (output.stdout, output.status) == (stdout, status)
+
+
+def test_an_unknown_command_is_not_found() -> None:
+    machine, _ = simulated("linux")
+    output = machine.run("foo --bar")
+    assert (output.stderr, output.status) == ("sh: 1: foo: not found\n", 127)
+
+
+@pytest.mark.parametrize("line", ["echo 'a", 'echo "a', "a &&", "| a", "echo $(id)", "a & b", "(a)"])
+def test_what_is_not_understood_is_said(line: str) -> None:
+    with pytest.raises(SyntaxIssue):
+        parse(line)
+    machine, _ = simulated("linux")
+    assert machine.run(line).status == 2
+
+
+def test_nesting_ends() -> None:
+    machine, _ = simulated("linux")
+    line = "hostname"
+    for _ in range(6):
+        line = f"sh -c {shlex.quote(line)}"
+    assert "nested too deeply" in machine.run(line).stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("vppctl sh ver", "vpp v22.02"),
+        ("vppctl show run", "Thread 1 vpp_wk_0 (lcore 1)\r\n"),
+        ("vppctl show run | grep 'vector rates' | grep -v 'in 0'", "in 1.0000e5, out 1.0000e5, drop 0.0000e0"),
+        ("vppctl show int rx", "Thread 1 (vpp_wk_0):\r\n node dpdk-input:\r\n    eth1 queue 0 (polling)\r\n"),
+        ("vppctl show threads", "vpp_wk_0"),
+        ("vppctl show hard", "Link speed: 10 Gbps"),
+        ("vppctl show err", "blackholed packets"),
+        ("vppctl show ip fib 16.0.0.0/8", "dpo-drop"),
+        ("vppctl show bogus", "show: unknown input `bogus'\r\n"),
+        ("vppctl bogus", "unknown input `bogus'\r\n"),
+        ("vppctl set interface state eth9 up", "unknown interface `eth9'\r\n"),
+        ("vppctl set interface ip address eth1 nonsense", "unknown input"),
+        ("uname -a", "SIMULATED"),
+    ],
+)
+def test_vpp_commands(command: str, expected: str) -> None:
+    machine, _ = simulated("vpp")
+    output = machine.run(command)
+    assert expected in output.stdout
+    assert output.status == 0
+
+
+def test_vpp_takes_configuration_and_shows_it() -> None:
+    machine, _ = simulated("vpp")
+    machine.run("vppctl set interface state eth1 up; vppctl set interface ip address eth1 100.65.1.1/24")
+    assert machine.run("vppctl set ip neighbor eth1 100.65.1.2 02:00:00:00:01:02 static").stdout == ""
+    assert machine.run("vppctl ip route add 16.0.0.0/8 via 100.65.1.2").stdout == ""
+    assert "100.65.1.2 eth1" in machine.run("vppctl show ip fib 16.0.0.0/8").stdout
+    assert "eth1 (up):\r\n  L3 100.65.1.1/24" in machine.run("vppctl show int addr").stdout
+    assert "02:00:00:00:01:02" in machine.run("vppctl show ip neigh").stdout
+
+
+def test_clear_interfaces_counts_from_zero() -> None:
+    machine, _ = simulated("vpp")
+    assert "rx packets" in machine.run("vppctl show interface eth1").stdout
+    machine.run("vppctl clear interfaces")
+    assert "rx packets" not in machine.run("vppctl show interface eth1").stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "said", "status"),
+    [
+        ("ip link set dev eth9 up", 'Cannot find device "eth9"', 1),
+        ("ip link show dev eth9", 'Device "eth9" does not exist.', 1),
+        ("ip route add 16.0.0.0/8 via 1.2.3.4", "Error: Nexthop has invalid gateway.", 2),
+        ("ip addr del 1.2.3.4/24 dev eth1", "RTNETLINK answers: Cannot assign requested address", 2),
+        ("ip addr add 1.2.3/24 dev eth1", "any valid prefix is expected", 1),
+        ("ip frobnicate", 'Object "frobnicate" is unknown', 1),
+        ("sysctl -n net.ipv4.nosuch", "No such file or directory", 255),
+        ("cat /etc/shadow", "No such file or directory", 1),
+        ("echo 1 > /etc/passwd", "Permission denied", 2),
+    ],
+)
+def test_linux_refuses_as_linux_does(command: str, said: str, status: int) -> None:
+    machine, _ = simulated("linux")
+    output = machine.run(command)
+    assert said in output.stderr
+    assert output.status == status
+
+
+def test_linux_shows_what_was_configured() -> None:
+    machine, _ = simulated("linux")
+    machine.run("ip link set eth1 up && ip a add 100.65.1.1/24 dev eth1 && ip r add 16.0.0.0/8 via 100.65.1.2")
+    assert "100.65.1.0/24 dev eth1 proto kernel scope link src 100.65.1.1" in machine.run("ip route").stdout
+    assert "inet 100.65.1.1/24 scope global eth1" in machine.run("ip -4 addr show eth1").stdout
+    assert machine.run("ip route add 16.0.0.0/8 via 100.65.1.2").stderr == "RTNETLINK answers: File exists\n"
+    machine.run("echo 1 > /proc/sys/net/ipv4/ip_forward")
+    assert machine.run("sysctl net.ipv4.ip_forward").stdout == "net.ipv4.ip_forward = 1\n"
+    assert "CPU0" in machine.run("cat /proc/softirqs").stdout
+
+
+def test_freebsd_speaks_as_freebsd_does() -> None:
+    machine, _ = simulated("freebsd")
+    assert machine.run("sysctl net.inet.ip.forwarding=0").stdout == "net.inet.ip.forwarding: 1 -> 0\n"
+    assert machine.run("pfctl -d").stderr == "pf disabled\n"
+    assert machine.run("pfctl -d").status == 1
+    assert "Network is unreachable" in machine.run("route add -net 16.0.0.0/8 100.65.1.2").stderr
+    machine.run("ifconfig eth1 inet 100.65.1.1/24")
+    assert machine.run("route add -net 16.0.0.0/8 100.65.1.2").stdout == "add net 16.0.0.0: gateway 100.65.1.2\n"
+    assert "netmask 0xffffff00" in machine.run("ifconfig eth1").stdout
+    assert "16.0.0.0/8         100.65.1.2" in machine.run("netstat -rn").stdout
+    assert machine.run("netstat -I eth9 -bnd").status == 1
+    assert "Ibytes" in machine.run("netstat -I eth1 -bnd").stdout
+
+
+def test_the_control_socket_round_trip_and_its_errors() -> None:
+    state = router_state()
+    with ControlServer(state) as server:
+        control = ModelControl(server.port, "secret")
+        assert control.state() == state
+        control.clear()
+        assert server.model.clears == 1
+        wrong = ModelControl(server.port, "guess")
+        with pytest.raises(TestbedError, match="token"):
+            wrong.state()
+        wrong.close()
+        control.close()
+
+
+def test_a_model_that_is_gone_is_said_in_one_sentence() -> None:
+    control = ModelControl(9, "x", timeout=0.1)
+    with pytest.raises(TestbedError, match="gave no answer to 'state'"):
+        control.state()
+    control.close()

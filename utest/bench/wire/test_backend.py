@@ -1,0 +1,265 @@
+"""Real frames between network namespaces: needs root. Counts are compared with what ``ip -s link`` says."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from linerate.errors import TestbedError
+from linerate.testbed.namespaces import MTU, Cable, Topology, available, existing, plan
+from linerate_bench.backend import FieldVariable, StreamTraffic
+from linerate_bench.wire import WireBackend, WirePort
+
+REASON = available()
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.skipif(REASON is not None, reason=REASON or "")]
+
+
+def run(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout
+
+
+def kernel(namespace: str, interface: str) -> dict[str, dict[str, int]]:
+    found = json.loads(run("ip", "-n", namespace, "-s", "-s", "-j", "link", "show", "dev", interface))
+    stats: dict[str, dict[str, int]] = found[0]["stats64"]
+    return stats
+
+
+@pytest.fixture(scope="module")
+def topology() -> Iterator[Topology]:
+    """Both namespaces, with a Linux router configured in one."""
+    tag = f"t{uuid.uuid4().hex[:8]}"
+    found = plan(tag)
+    try:
+        for command in found.setup:
+            run(*command)
+        on = ("ip", "-n", found.router)
+        for cable in found.cables:
+            interface = ("dev", cable.router_interface)
+            run(*on, "addr", "add", cable.router_address, *interface)
+            run(*on, "neigh", "add", cable.port_ipv4, "lladdr", cable.port_mac, "nud", "permanent", *interface)
+            run(*on, "route", "add", cable.network, "via", cable.port_ipv4)
+        run("ip", "netns", "exec", found.router, "sysctl", "-q", "-w", "net.ipv4.ip_forward=1")
+        yield found
+    finally:
+        for command in found.teardown:
+            subprocess.run(command, check=False, capture_output=True, timeout=10)
+        assert existing(tag) == ()
+
+
+@pytest.fixture
+def backend(topology: Topology) -> Iterator[WireBackend]:
+    made = WireBackend(
+        [
+            WirePort(cable.index, cable.port, topology.generator, cable.port_mac, cable.router_mac)
+            for cable in topology.cables
+        ]
+    )
+    with contextlib.closing(made):
+        yield made
+
+
+def stream(cable: Cable, pps: float, size: int = 60, flows: int = 251, count: int | None = None) -> StreamTraffic:
+    """UDP through the router from this cable's network to the other's."""
+    source, target = (0x10000001, 0x30000001) if cable.index == 0 else (0x30000001, 0x10000001)
+    ethernet = bytes.fromhex((cable.router_mac + cable.port_mac).replace(":", "") + "0800")
+    ip = bytes.fromhex("4500") + (size - 14).to_bytes(2, "big") + bytes.fromhex("0000000040110000")
+    udp = bytes.fromhex("04010009") + (size - 34).to_bytes(2, "big") + bytes(2)
+    frame = (ethernet + ip + source.to_bytes(4, "big") + target.to_bytes(4, "big") + udp).ljust(size, b"\0")
+    variable = FieldVariable(26, 4, source, source + flows - 1, source)
+    return StreamTraffic(size, frame, pps, (variable,), count, fix_ipv4_checksum=14)
+
+
+def finish(backend: WireBackend, limit: float = 10.0) -> None:
+    until = time.monotonic() + limit
+    while any(backend.sending(port) for port in (0, 1)):
+        assert time.monotonic() < until, "still sending"
+        time.sleep(0.005)
+    time.sleep(0.05)
+
+
+def test_a_router_forwards_every_frame_both_ways_and_all_counts_agree(topology: Topology, backend: WireBackend) -> None:
+    before = [kernel(topology.generator, cable.port) for cable in topology.cables]
+    backend.start({cable.index: (stream(cable, 5000.0),) for cable in topology.cables}, 0.4)
+    finish(backend)
+    for cable in topology.cables:
+        counters, after = backend.counters(cable.index), kernel(topology.generator, cable.port)
+        first = before[cable.index]
+        assert (counters.opackets, counters.ipackets) == (2000, 2000)
+        assert counters.opackets == after["tx"]["packets"] - first["tx"]["packets"] == backend.taken(cable.index)
+        assert counters.ipackets == after["rx"]["packets"] - first["rx"]["packets"]
+        assert (counters.obytes, counters.ibytes) == (2000 * 64, 2000 * 64)
+        assert (counters.oerrors, counters.ierrors, counters.queue_full) == (0, 0, 0)
+
+
+def test_received_frames_were_routed(topology: Topology, backend: WireBackend) -> None:
+    first, second = topology.cables
+    backend.capture(1, 5)
+    backend.start({0: (stream(first, 1000.0),)}, 0.05)
+    finish(backend)
+    frames = backend.captured(1)
+    assert len(frames) == 5
+    for number, frame in enumerate(frames):
+        assert frame.data[:12] == bytes.fromhex((second.port_mac + second.router_mac).replace(":", ""))
+        assert frame.data[22] == 63
+        assert int.from_bytes(frame.data[26:30], "big") == 0x10000001 + number
+        assert len(frame.data) == 60 and frame.port == 1 and frame.received
+        assert 0 <= time.monotonic() - frame.timestamp < 10
+    backend.capture(1, 0)
+    assert backend.captured(1) == ()
+
+
+def test_a_mix_of_sizes_keeps_its_ratio(topology: Topology, backend: WireBackend) -> None:
+    cable = topology.cables[0]
+    sizes = {60: 2800.0, 590: 1600.0, 1514: 400.0}
+    backend.start({0: tuple(stream(cable, pps, size) for size, pps in sizes.items())}, 0.5)
+    finish(backend)
+    counters = backend.counters(0)
+    assert counters.opackets == 2400 == backend.counters(1).ipackets
+    assert counters.obytes == sum(pps / 2 * (size + 4) for size, pps in sizes.items())
+
+
+def test_many_flows_are_written_while_sending(topology: Topology, backend: WireBackend) -> None:
+    """More flows than a ring has room for: still every checksum is right, or the router would drop the frame."""
+    backend.start({0: (stream(topology.cables[0], 20_000.0, flows=999_983),)}, 0.5)
+    finish(backend)
+    assert backend.counters(0).opackets == backend.counters(1).ipackets == 10_000
+
+
+def test_a_burst_ends_by_itself(topology: Topology, backend: WireBackend) -> None:
+    backend.start({0: (stream(topology.cables[0], 10_000.0, count=123),)}, None)
+    finish(backend)
+    assert backend.counters(0).opackets == 123
+
+
+def test_more_than_the_machine_can_send_is_offered_less_and_ends_in_time(
+    topology: Topology, backend: WireBackend
+) -> None:
+    begin = time.monotonic()
+    backend.start({0: (stream(topology.cables[0], 100e6),)}, 0.3)
+    finish(backend)
+    elapsed, counters = time.monotonic() - begin, backend.counters(0)
+    assert 0 < counters.opackets < 0.5 * 30e6
+    assert backend.taken(0) == counters.opackets
+    assert elapsed < 5
+    assert backend.utilisation().tx_percent > 0
+
+
+def test_stop_pause_resume_and_new_rates(topology: Topology, backend: WireBackend) -> None:
+    cable = topology.cables[0]
+    backend.start({0: (stream(cable, 2000.0),)}, None)
+    time.sleep(0.1)
+    backend.pause(0)
+    time.sleep(0.02)
+    held = backend.counters(0).opackets
+    time.sleep(0.1)
+    assert backend.counters(0).opackets == held > 0 and backend.sending(0)
+    backend.resume(0)
+    backend.update(0, (stream(cable, 20_000.0),))
+    time.sleep(0.2)
+    assert backend.counters(0).opackets > held + 1000
+    backend.stop(0)
+    stopped = backend.counters(0).opackets
+    assert not backend.sending(0)
+    time.sleep(0.05)
+    assert backend.counters(0).opackets == stopped
+    backend.stop(0)
+
+
+def test_a_pause_takes_nothing_from_the_duration(topology: Topology, backend: WireBackend) -> None:
+    backend.start({0: (stream(topology.cables[0], 2000.0),)}, 0.3)
+    backend.pause(0)
+    time.sleep(0.5)
+    backend.resume(0)
+    finish(backend)
+    assert backend.counters(0).opackets == 600
+
+
+def test_a_frame_larger_than_the_interface_carries_is_refused(topology: Topology, backend: WireBackend) -> None:
+    most = MTU + 18
+    with pytest.raises(TestbedError, match=rf"{most + 1} bytes without FCS.*'port0' carries 14 to {most}"):
+        backend.start({0: (stream(topology.cables[0], 10.0, size=most + 1),)}, 0.1)
+    assert not backend.sending(0)
+
+
+def test_a_bad_stream_is_refused_and_the_port_stays_usable(topology: Topology, backend: WireBackend) -> None:
+    good = stream(topology.cables[0], 1000.0)
+    bad = StreamTraffic(9, good.frame, 1000.0, (FieldVariable(70, 4, 0, 1, 0),))
+    with pytest.raises(TestbedError, match="offset 70"):
+        backend.start({0: (bad,)}, 0.1)
+    assert not backend.sending(0)
+    backend.start({0: (good,)}, 0.1)
+    finish(backend)
+    assert backend.counters(0).opackets == 100
+
+
+def test_no_carrier_is_seen(topology: Topology, backend: WireBackend) -> None:
+    assert backend.link_up(0)
+    run("ip", "-n", topology.router, "link", "set", "dev", "eth0", "down")
+    try:
+        assert not backend.link_up(0) and backend.link_up(1)
+    finally:
+        run("ip", "-n", topology.router, "link", "set", "dev", "eth0", "up")
+        # the kernel forgot the route with the interface
+        cable = topology.cables[0]
+        run("ip", "-n", topology.router, "route", "replace", cable.network, "via", cable.port_ipv4)
+
+
+def test_a_missing_interface_or_namespace_is_named(topology: Topology) -> None:
+    with pytest.raises(TestbedError, match="no interface 'nosuch' in namespace"):
+        WireBackend([WirePort(0, "nosuch", topology.generator, "", "")])
+    with pytest.raises(TestbedError, match="no network namespace 'lr-nosuch-gen'"):
+        WireBackend([WirePort(0, "port0", "lr-nosuch-gen", "", "")])
+
+
+def children(pid: int) -> set[int]:
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return {int(word) for word in found} | {deep for word in found for deep in children(int(word))}
+
+
+def gone(pids: set[int], limit: float = 5.0) -> bool:
+    until = time.monotonic() + limit
+    while time.monotonic() < until:
+        if not any(Path(f"/proc/{pid}").exists() for pid in pids):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_closing_ends_the_senders_even_while_they_send(topology: Topology) -> None:
+    before = children(os.getpid())
+    cable = topology.cables[0]
+    made = WireBackend([WirePort(0, cable.port, topology.generator, cable.port_mac, cable.router_mac)])
+    senders = children(os.getpid()) - before
+    assert senders
+    made.start({0: (stream(cable, 1000.0),)}, None)
+    made.close()
+    made.close()
+    assert gone(senders)
+
+
+def test_a_sender_that_was_killed_is_noticed(topology: Topology) -> None:
+    before = children(os.getpid())
+    cable = topology.cables[0]
+    made = WireBackend([WirePort(0, cable.port, topology.generator, cable.port_mac, cable.router_mac)])
+    senders = children(os.getpid()) - before
+    try:
+        made.start({0: (stream(cable, 1000.0),)}, None)
+        for pid in senders:
+            os.kill(pid, signal.SIGKILL)
+        until = time.monotonic() + 2
+        while made.sending(0):
+            assert time.monotonic() < until, "a dead sender counts as sending"
+        with pytest.raises(TestbedError, match="has died"):
+            made.start({0: (stream(cable, 1000.0),)}, 0.1)
+    finally:
+        made.close()
+    assert gone(senders)

@@ -1,0 +1,365 @@
+"""Packet groups on the wire, between network namespaces: counted exactly, with latency; needs root."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from linerate.errors import TestbedError
+from linerate.system.network_namespace import run_in_namespace
+from linerate.testbed.namespaces import Cable, Topology, available, existing, plan
+from linerate_bench.backend import FieldVariable, StreamCounters, StreamTraffic
+from linerate_bench.server.loop import TrexServer
+from linerate_bench.wire import WireBackend, WirePort
+from support.paths import SUPPORT
+
+REASON = available()
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.skipif(REASON is not None, reason=REASON or "")]
+SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
+CLIENT = SUPPORT / "server_flows.py"
+
+
+def run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True, timeout=10)
+
+
+@pytest.fixture(scope="module")
+def topology() -> Iterator[Topology]:
+    """Both namespaces, with a Linux router configured in one."""
+    tag = f"t{uuid.uuid4().hex[:8]}"
+    found = plan(tag)
+    try:
+        for command in found.setup:
+            run(*command)
+        on = ("ip", "-n", found.router)
+        for cable in found.cables:
+            interface = ("dev", cable.router_interface)
+            run(*on, "addr", "add", cable.router_address, *interface)
+            run(*on, "neigh", "add", cable.port_ipv4, "lladdr", cable.port_mac, "nud", "permanent", *interface)
+            run(*on, "route", "add", cable.network, "via", cable.port_ipv4)
+        run("ip", "netns", "exec", found.router, "sysctl", "-q", "-w", "net.ipv4.ip_forward=1")
+        yield found
+    finally:
+        for command in found.teardown:
+            subprocess.run(command, check=False, capture_output=True, timeout=10)
+        assert existing(tag) == ()
+
+
+@contextlib.contextmanager
+def opened(topology: Topology) -> Iterator[WireBackend]:
+    made = WireBackend(
+        [
+            WirePort(
+                *(cable.index, cable.port, topology.generator, cable.port_mac, cable.router_mac),
+                *(cable.port_ipv4, cable.router_ipv4),
+            )
+            for cable in topology.cables
+        ]
+    )
+    with contextlib.closing(made):
+        yield made
+
+
+@pytest.fixture
+def backend(topology: Topology) -> Iterator[WireBackend]:
+    with opened(topology) as made:
+        yield made
+
+
+def stream(
+    cable: Cable,
+    pps: float,
+    group: int | None = None,
+    rule: str = "stats",
+    size: int = 60,
+    number: int = 0,
+    **more: Any,
+) -> StreamTraffic:
+    """UDP through the router from this cable's network to the other's, from 251 addresses."""
+    source, target = (0x10000001, 0x30000001) if cable.index == 0 else (0x30000001, 0x10000001)
+    ethernet = bytes.fromhex((cable.router_mac + cable.port_mac).replace(":", "") + "0800")
+    ip = bytes.fromhex("4500") + (size - 14).to_bytes(2, "big") + number.to_bytes(2, "big")
+    ip += bytes.fromhex("000040110000") + source.to_bytes(4, "big") + target.to_bytes(4, "big")
+    udp = bytes.fromhex("04010009") + (size - 34).to_bytes(2, "big") + bytes(2)
+    flow = None if group is None else {"stream_id": group, "rule_type": rule}
+    variable = FieldVariable(26, 4, source, source + 250, source)
+    frame = (ethernet + ip + udp).ljust(size, b"\0")
+    found = StreamTraffic(size, frame, pps, (variable,), fix_ipv4_checksum=14, flow_stats=flow)
+    return replace(found, **more)
+
+
+def finish(backend: WireBackend, limit: float = 10.0) -> None:
+    until = time.monotonic() + limit
+    while any(backend.sending(port) for port in (0, 1)):
+        assert time.monotonic() < until, "still sending"
+        time.sleep(0.005)
+
+
+def wait(happened: Callable[[], bool], limit: float = 3.0) -> None:
+    until = time.monotonic() + limit
+    while not happened():
+        assert time.monotonic() < until, "it never happened"
+        time.sleep(0.005)
+
+
+def test_it_has_stream_counters(backend: WireBackend) -> None:
+    assert isinstance(backend, StreamCounters)
+    assert backend.flow_counters(1).sent == backend.flow_counters(1).received == {}
+    assert backend.latency_counters(1).histogram == {}
+
+
+def test_groups_are_told_apart_to_the_frame_whatever_the_rate(topology: Topology, backend: WireBackend) -> None:
+    cable = topology.cables[0]
+    rows = (
+        stream(cable, 100e6, 1),
+        stream(cable, 50e6, 2, size=124),
+        stream(cable, 50e6, 2, size=60),
+        # looks like group 1's, but is of none
+        stream(cable, 50e6, number=0xFC00),
+    )
+    backend.start({0: rows}, 0.5)
+    finish(backend)
+    wait(lambda: backend.counters(1).ipackets == backend.counters(0).opackets)
+    one, two = backend.flow_counters(1), backend.flow_counters(2)
+    ports = backend.counters(0)
+    assert one.sent == {0: (one.received[1][0], 64 * one.received[1][0])}
+    assert one.received == {0: (0, 0), 1: one.sent[0]}
+    assert two.received[1] == two.sent[0]
+    assert two.sent[0][0] == pytest.approx(one.sent[0][0], abs=2)
+    assert two.sent[0][1] == pytest.approx(96 * two.sent[0][0], abs=200)
+    other = ports.opackets - one.sent[0][0] - two.sent[0][0]
+    assert other == pytest.approx(one.sent[0][0] / 2, abs=2)
+
+
+def test_both_ways_again_and_anew(topology: Topology, backend: WireBackend) -> None:
+    rows = {cable.index: (stream(cable, 5000, 10 + cable.index),) for cable in topology.cables}
+    for again in (1, 2):
+        backend.start(rows, 0.2)
+        finish(backend)
+        for port in (0, 1):
+            frames = 1000 * again
+            wait(lambda port=port, frames=frames: backend.flow_counters(10 + port).received[1 - port][0] == frames)
+            assert backend.flow_counters(10 + port).sent == {port: (frames, 64 * frames)}
+            assert backend.flow_counters(10 + port).received[port] == (0, 0)
+    backend.forget(10)
+    assert backend.flow_counters(10).sent == {}
+    backend.start(rows, 0.2)
+    finish(backend)
+    wait(lambda: backend.flow_counters(10).received[1][0] == 1000)
+    assert backend.flow_counters(10).sent == {0: (1000, 64000)}
+    assert backend.flow_counters(11).sent == {1: (3000, 3 * 64000)}
+
+
+def test_rates_changed_and_held_leave_counts_exact(topology: Topology, backend: WireBackend) -> None:
+    cable = topology.cables[0]
+    rows = (stream(cable, 3000, 1), stream(cable, 1000, 2, size=124), stream(cable, 1000, 9, "latency"))
+    backend.start({0: rows}, None)
+    wait(lambda: backend.counters(0).opackets > 300)
+    backend.update(0, (replace(rows[0], pps=30_000), *rows[1:]))
+    wait(lambda: backend.counters(0).opackets > 3000)
+    backend.pause(0)
+    held = backend.counters(0).opackets
+    time.sleep(0.1)
+    assert backend.counters(0).opackets == held and backend.sending(0)
+    backend.resume(0)
+    wait(lambda: backend.counters(0).opackets > held + 1000)
+    backend.stop(0)
+    groups = [1, 2, 9]
+    assert sum(backend.flow_counters(group).sent[0][0] for group in groups) == backend.counters(0).opackets
+    for group in groups:
+        wait(lambda group=group: backend.flow_counters(group).received[1] == backend.flow_counters(group).sent[0])
+    found = backend.latency_counters(9)
+    assert (found.lost, found.out_of_order, found.duplicates) == (0, 0, 0)
+
+
+def test_latency_of_every_frame(topology: Topology, backend: WireBackend) -> None:
+    first, second = topology.cables
+    rows = {
+        0: (stream(first, 20_000, 1), stream(first, 1000, 7, "latency")),
+        1: (stream(second, 1000, 8, "latency", size=300, fix_ipv4_checksum=None, variables=(), frame=summed(second)),),
+    }
+    backend.start(rows, 0.5)
+    finish(backend)
+    wait(lambda: sum(backend.counters(port).ipackets for port in (0, 1)) == 11_000)
+    assert backend.flow_counters(7).sent == {0: (500, 32_000)}
+    assert backend.flow_counters(7).received == {1: (500, 32_000)}
+    assert backend.flow_counters(8).received == {0: (500, 304 * 500)}
+    for group in (7, 8):
+        found = backend.latency_counters(group)
+        assert sum(found.histogram.values()) == 500
+        assert 0 <= found.total_min <= found.average <= found.total_max
+        assert found.last_max <= found.total_max
+        assert found.jitter > 0
+        assert (found.lost, found.out_of_order, found.duplicates) == (0, 0, 0)
+
+
+def summed(cable: Cable) -> bytes:
+    """A frame of 300 bytes whose checksum is right as it is, and has to stay so without a field engine."""
+    found = bytearray(stream(cable, 1, size=300).frame)
+    total = sum(int.from_bytes(found[at : at + 2], "big") for at in range(14, 34, 2))
+    total = (total & 0xFFFF) + (total >> 16)
+    found[24:26] = (~((total & 0xFFFF) + (total >> 16)) & 0xFFFF).to_bytes(2, "big")
+    return bytes(found)
+
+
+def test_what_the_router_loses_doubles_and_delays_is_seen(topology: Topology, backend: WireBackend) -> None:
+    """The router has no route: frames taken at its near side are sent from its far side as the test wants them."""
+    cable = topology.cables[0]
+    tap = run_in_namespace(topology.router, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)))
+    try:
+        tap.bind(("eth0", 3))
+        tap.settimeout(2)
+        # not the router's own complaints
+        tap.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+        out = run_in_namespace(topology.router, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0))
+        out.bind(("eth1", 0))
+        with out:
+            run("ip", "-n", topology.router, "route", "del", topology.cables[1].network)
+            backend.start({0: (stream(cable, 1000, 5, "latency", count=10),)}, None)
+            frames = [tap.recv(2000) for _ in range(10)]
+            finish(backend)
+            for number in (0, 1, 1, 2, 6, 4, 7, 9):
+                out.send(frames[number])
+            wait(lambda: backend.flow_counters(5).received.get(1, (0, 0))[0] == 8)
+    finally:
+        tap.close()
+        far = topology.cables[1]
+        run("ip", "-n", topology.router, "route", "replace", far.network, "via", far.port_ipv4)
+    found = backend.latency_counters(5)
+    # 3, 5 and 8 never came; 4 came late; 1 twice
+    assert (found.lost, found.out_of_order, found.duplicates) == (3, 1, 1)
+    assert backend.flow_counters(5).sent == {0: (10, 640)}
+
+
+def test_a_plain_start_takes_the_counters_off_the_ports(topology: Topology, backend: WireBackend) -> None:
+    cable = topology.cables[0]
+
+    def listening() -> int:
+        found = subprocess.run(
+            ("ip", "netns", "exec", topology.generator, "cat", "/proc/net/packet"), capture_output=True, timeout=10
+        )
+        rows = [line.split() for line in found.stdout.splitlines()[1:]]
+        return sum(row[3] == b"0003" for row in rows)
+
+    backend.start({0: (stream(cable, 1000, 1), stream(cable, 1000, 2, "latency"))}, 0.1)
+    assert listening() > 0
+    finish(backend)
+    wait(lambda: backend.counters(1).ipackets == 200)
+    backend.start({0: (stream(cable, 1000),)}, 0.1)
+    finish(backend)
+    wait(lambda: listening() == 0)
+    assert backend.flow_counters(1).received[1] == backend.flow_counters(2).received[1] == (100, 6400)
+
+
+def headed(cable: Cable, head: str, version: int) -> bytes:
+    """A frame to the other end of the cable with these bytes, as hexadecimal digits, behind its addresses."""
+    if version == 4:
+        packet = summed(cable)[14:]
+    else:
+        packet = bytes.fromhex("600000000060113f") + bytes(32) + bytes.fromhex("0401000900600000") + bytes(88)
+    return bytes.fromhex((cable.router_mac + cable.port_mac).replace(":", "") + head) + packet
+
+
+@pytest.mark.parametrize(
+    ("head", "version"),
+    [
+        ("86dd", 6),
+        ("810000050800", 4),
+        ("88a8000681000005 86dd", 6),
+        ("884700064140", 4),
+        ("8100000588470006404000065040 00064140", 6),
+    ],
+)
+def test_behind_tags_and_labels(topology: Topology, head: str, version: int) -> None:
+    """Over one cable without a router, which might not know all of them."""
+    cable = topology.cables[0]
+    ends = [
+        WirePort(0, cable.port, topology.generator, cable.port_mac, cable.router_mac),
+        WirePort(1, cable.router_interface, topology.router, cable.router_mac, cable.port_mac),
+    ]
+    frame = headed(cable, head, version)
+    plain = StreamTraffic(1, frame, 20_000, flow_stats={"stream_id": 1, "rule_type": "stats"})
+    timed = StreamTraffic(2, frame, 1000, flow_stats={"stream_id": 2, "rule_type": "latency"})
+    with contextlib.closing(WireBackend(ends)) as backend:
+        backend.start({0: (plain, timed)}, 0.1)
+        finish(backend)
+        size = len(frame) + 4
+        for group, frames in ((1, 2000), (2, 100)):
+            wait(lambda group=group: backend.flow_counters(group).received[1] == backend.flow_counters(group).sent[0])
+            assert backend.flow_counters(group).sent == {0: (frames, frames * size)}
+        assert sum(backend.latency_counters(2).histogram.values()) == 100
+
+
+def test_more_than_can_be_stamped_is_refused(topology: Topology, backend: WireBackend) -> None:
+    first, second = topology.cables
+    with pytest.raises(TestbedError, match="ask for 22000 frames/s together; expected 20000"):
+        backend.start({0: (stream(first, 12e3, 1, "latency"),), 1: (stream(second, 1e4, 2, "latency"),)}, 0.1)
+
+
+def test_a_latency_group_has_one_sender(topology: Topology, backend: WireBackend) -> None:
+    rows = {cable.index: (stream(cable, 1000, 3, "latency"),) for cable in topology.cables}
+    with pytest.raises(TestbedError, match="port 0 sends already"):
+        backend.start(rows, 0.1)
+
+
+def test_streams_that_cannot_be_counted_are_refused(topology: Topology, backend: WireBackend) -> None:
+    cable = topology.cables[0]
+    good = stream(cable, 1000, 1)
+    over = FieldVariable(18, 2, 0, 9, 0)
+    for bad, words in (
+        (replace(good, frame=b"\xff" * 12 + b"\x08\x06" + bytes(46)), "neither an IPv4 nor an IPv6"),
+        (replace(good, variables=(over,)), "writes the IPv4 identification"),
+        (stream(cable, 1000, 2, "latency", size=54), "room for 12 bytes"),
+        (stream(cable, 1000, 1, "latency"), "has the rule 'stats'"),
+    ):
+        with pytest.raises(TestbedError, match=words):
+            backend.start({0: (good, bad)}, 0.1)
+        assert not backend.sending(0)
+    backend.start({0: (good,)}, 0.1)
+    finish(backend)
+    wait(lambda: backend.flow_counters(1).received[1][0] == 100)
+
+
+def test_a_client_sees_it_all(topology: Topology) -> None:
+    with opened(topology) as backend:
+        server = TrexServer(backend, time.monotonic)
+        thread = threading.Thread(target=server.run, daemon=True)
+        thread.start()
+        try:
+            ran = subprocess.run(
+                [sys.executable, str(CLIENT), str(server.rpc_port), str(server.pub_port)],
+                capture_output=True,
+                text=True,
+                timeout=30,
+                start_new_session=True,
+                env=os.environ | {"PYTHONPATH": "libraries"},
+                cwd=CLIENT.parents[1],
+            )
+        finally:
+            server.stop()
+            thread.join(3)
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    saw = json.loads(ran.stdout.splitlines()[-1])
+    for trial in saw["trials"]:
+        for port in ("0", "1"):
+            flow, timed = trial[port]["flow"], trial[port]["latency_flow"]
+            other = str(1 - int(port))
+            assert flow["tx"] == flow["rx"] == 5000 and timed["tx"] == timed["rx"] == 500
+            assert flow["tx_bytes"] == 5000 * 64 and flow["rx_by_port"] == {other: 5000, port: 0}
+            latency = trial[port]["latency"]
+            assert latency["dropped"] == latency["out_of_order"] == latency["dup"] == 0
+            assert 0 <= latency["total_min"] <= latency["total_max"] and latency["average"] > 0
+            assert latency["frames"] == 500
+    assert saw["ids"] == {"flow_stats": [1, 2], "latency": [11, 12]}

@@ -1,0 +1,350 @@
+"""What is known of the generator's card: the files, which of them is the card's, and what it makes of a verdict."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.ceilings.cards import Card, CardFile, Choice, Servers, choose, places, read_cards
+from linerate.ceilings.headroom import SHARE, applied
+from linerate.ceilings.published_limits import PublishedLimits
+from linerate.errors import ConfigError, TestbedError
+from linerate.generators.base import GeneratorPort
+from linerate.project import Project
+from linerate.routers.link_state import LinkState, parse_hardware, parse_ifconfig, parse_ip_link
+from linerate.session.plan import Plan
+from linerate.sla.verdict import Ruling
+from support.ceilings import CATALOGUE, FAILING, LINE, LINK, beside, ceiling, failed
+from support.paths import ROOT
+
+FILES = read_cards(ROOT / "variables" / "generators")
+SOURCE = {"title": "a page", "url": "https://example.org/", "says": "it says so", "seen": "2026-11-21"}
+
+CARD = """\
+card: box
+name: Box
+drivers: [net_box]
+limits:
+  - pps_per_card: 12000000
+    frames_below: 160
+    source:
+      title: a page
+      url: https://example.org/page
+      says: it stops at 12 Mpps
+      seen: "2026-11-21"
+"""
+
+
+def ports(
+    driver: str, gbps: float = 10, description: str = "", pci: tuple[str, str] = ("", "")
+) -> tuple[GeneratorPort, ...]:
+    return tuple(
+        GeneratorPort(n, f"02:00:00:00:00:0{n}", gbps * 1e9, True, driver, pci[n], description) for n in range(2)
+    )
+
+
+# -- files
+
+
+def test_the_projects_files_are_sound_and_name_a_source_each():
+    names = {file.card.card for file in FILES}
+    assert {"intel_x710", "intel_xl710", "intel_82599", "intel_e810_100g", "linux_af_packet", "linerate_model"} <= names
+    for file in FILES:
+        card = file.card
+        for fact in (*card.limits, *card.latency, *card.frame_sizes, *card.quirks):
+            assert fact.source.url.startswith("https://")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("frames_below", "frame_below", r"box\.yaml:6: unknown key 'limits\.0\.frame_below'; did you mean"),
+        ("pps_per_card: 12000000", "pps_per_card: 0", r"box\.yaml:5: 'limits\.0\.pps_per_card': .*greater than 0"),
+        ("    frames_below: 160", "    pps_per_port: 160", r"box\.yaml:5: .*exactly one of pps_per_port"),
+        ("      says: it stops at 12 Mpps\n", "", r"box\.yaml:\d+: the key 'limits\.0\.source\.says' is missing"),
+        ("https://example.org/page", "a book", r"box\.yaml:9: .*expected https://"),
+        ('"2026-11-21"', "yesterday", r"box\.yaml:11: .*is not a day"),
+        ("card: box", "card: bax", "says 'card: bax'; in a file of this name expected 'box'"),
+        ("drivers: [net_box]", "drivers: []", r"box\.yaml:3: "),
+        ("name: Box", "name: Box\nspeeds: [fast]", r"box\.yaml:3: .*'fast' is not a link speed"),
+    ],
+)
+def test_a_wrong_file_says_where(tmp_path: Path, old: str, new: str, words: str):
+    assert old in CARD
+    (tmp_path / "box.yaml").write_text(CARD.replace(old, new))
+    with pytest.raises(ConfigError, match=words):
+        read_cards(tmp_path)
+
+
+def test_no_folder_no_cards(tmp_path: Path):
+    assert read_cards(tmp_path / "none") == ()
+
+
+def test_a_card_that_a_testbed_names_must_be_there(tmp_path: Path):
+    shutil.copytree(ROOT / "variables", tmp_path / "variables")
+    path = tmp_path / "variables" / "testbeds" / "lab-example.yaml"
+    text = path.read_text()
+    for card, fine in (("intel_x710", True), ("intel_x711", False)):
+        path.write_text(text.replace("  force: false", f"  card: {card}\n  force: false"))
+        if fine:
+            plan = Plan.read(Project(tmp_path), "netgate6100", None, "lab-example", "quick")
+            assert plan.card == card
+        else:
+            with pytest.raises(ConfigError, match="no card 'intel_x711' here; did you mean 'intel_x710'"):
+                Plan.read(Project(tmp_path), "netgate6100", None, "lab-example", "quick")
+
+
+@pytest.mark.parametrize(
+    ("bounds", "server", "holds"),
+    [
+        ({}, None, True),
+        ({"before": "v3.07"}, "v3.03 (Jan 1 2024, STL)", True),
+        ({"before": "v3.07"}, "v3.07", False),
+        ({"before": "v3.07"}, "v2.100", True),
+        ({"before": "v3.07"}, None, False),
+        ({"before": "v3.07"}, "linerate 0.1.0", False),
+        ({"since": "v2.88", "before": "v2.89"}, "v2.88", True),
+        ({"since": "v2.88", "before": "v2.89"}, "v2.87", False),
+    ],
+)
+def test_a_fact_holds_under_some_versions(bounds: dict[str, str], server: str | None, holds: bool):
+    assert Servers(**bounds).hold(server) is holds
+
+
+# -- which card
+
+
+@pytest.mark.parametrize(
+    ("found", "card"),
+    [
+        (ports("net_i40e", 10), "intel_x710"),
+        (ports("net_i40e", 25), "intel_xxv710"),
+        (ports("net_i40e", 40), "intel_xl710"),
+        # what it is called tells more than how fast it happens to run
+        (ports("net_i40e", 10, "Ethernet Controller XL710 for 40GbE QSFP+"), "intel_xl710"),
+        (ports("net_i40e", 10, "Ethernet Controller XXV710 for 25GbE SFP28"), "intel_xxv710"),
+        (ports("net_i40e", 10, "Ethernet Controller X710 for 10GbE SFP+"), "intel_x710"),
+        (ports("net_ixgbe", 10, "82599ES 10-Gigabit SFI/SFP+"), "intel_82599"),
+        (ports("net_ixgbe", 10), "intel_82599"),
+        (ports("net_ice", 100), "intel_e810_100g"),
+        (ports("net_mlx5", 100, "MT27800 Family [ConnectX-5]"), "mellanox_connectx5"),
+        (ports("net_af_packet", 10, "Unknown"), "linux_af_packet"),
+        (ports("linerate_wire", 10), "linerate_wire"),
+    ],
+)
+def test_a_card_is_found(found: tuple[GeneratorPort, ...], card: str):
+    choice = choose(FILES, found)
+    assert choice.file is not None, choice.why
+    assert choice.file.card.card == card
+
+
+@pytest.mark.parametrize(
+    ("found", "named", "words"),
+    [
+        (
+            ports("net_mlx5", 100),
+            None,
+            "net_mlx5 may be mellanox_connectx4 or mellanox_connectx5 or .*say which: 'card",
+        ),
+        (ports("net_i40e", 1), None, "net_i40e may be intel_x710 or .*'card: intel_x710'"),
+        (ports("net_new", 10), None, "no file in variables/generators knows net_new"),
+        (ports(""), None, "does not tell its ports' driver"),
+        (ports("net_ixgbe"), "intel_x710", "which TRex drives by net_i40e, but the driver here is net_ixgbe; fix"),
+    ],
+)
+def test_what_is_not_known_is_said(found: tuple[GeneratorPort, ...], named: str | None, words: str):
+    choice = choose(FILES, found, named)
+    assert choice.file is None
+    with pytest.raises(AssertionError, match=words):
+        raise AssertionError(choice.why)
+
+
+def test_a_named_card_is_taken_at_its_word():
+    choice = choose(FILES, ports("net_i40e", 10), "intel_xl710")
+    assert choice.file is not None
+    assert (choice.file.card.card, choice.why) == ("intel_xl710", "named in the testbed file")
+
+
+def test_ports_of_one_card_share_its_bus_and_device():
+    assert places(ports("a", pci=("0000:03:00.0", "0000:03:00.1"))) == ("0000:03:00", "0000:03:00")
+    assert places(ports("a", pci=("0000:03:00.0", "0000:82:00.0"))) == ("0000:03:00", "0000:82:00")
+    assert len(set(places(ports("a")))) == 1
+
+
+@pytest.mark.parametrize(
+    ("cards", "bidirectional", "pairs", "sending"),
+    [
+        ("aa", False, 1, 1),
+        ("aa", True, 1, 2),
+        ("ab", True, 1, 1),
+        ("aaaa", True, 2, 4),
+        ("aaaa", False, 2, 2),
+        ("aabb", True, 2, 2),
+        ("aabb", True, 1, 2),
+        ("abab", False, 2, 2),  # both senders on card a
+        ("abab", True, 2, 2),
+        ("aaab", True, 2, 3),
+    ],
+)
+def test_a_cards_limit_is_shared_by_its_ports_that_send_at_once(cards, bidirectional, pairs, sending):
+    unknown = Choice(None, "not told")
+    assert PublishedLimits(unknown, LINK, None, tuple(cards)).sending(bidirectional, pairs) == sending
+
+
+# -- the rule
+
+
+def known(server: str | None = None, one_card: bool = True, **card: object) -> PublishedLimits:
+    content = Card.model_validate({"card": "box", "name": "Box", "drivers": ["net_box"], **card})
+    return PublishedLimits(
+        Choice(CardFile(content, Path("box.yaml"), "0" * 64), "by its driver"),
+        LINK,
+        server,
+        ("", "") if one_card else ("a", "b"),
+    )
+
+
+def limit(**values: object) -> dict[str, object]:
+    return {**values, "source": SOURCE}
+
+
+def test_a_fail_beyond_a_published_ceiling_is_inconclusive_and_says_why():
+    card = known(limits=[limit(pps_per_card=12e6)])
+    found = applied(failed("64b bidirectional ≥ 50% line rate each way", LINE / 2), card)
+    assert found.outcome is Ruling.INCONCLUSIVE
+    assert found.reason == (
+        "the generator's card is not known to carry this load: 7.44 Mpps were offered by each port, and this card (Box)"
+        " is known to stop at 12 Mpps per card, 2 ports of it send: 6 Mpps from each port (source: a page,"
+        " https://example.org/, seen 2026-11-21; beyond 98% of that no FAIL is given); calibrate the generator, for"
+        " what is measured comes before what is published, or use a faster one; what was measured: lost 10 %"
+    )
+    assert found.ceiling is not None
+    assert (found.ceiling["card"], found.ceiling["file"], found.ceiling["ceiling_pps"]) == ("box", "box.yaml", 6e6)
+
+
+@pytest.mark.parametrize(
+    ("card", "sentence", "stays"),
+    [
+        (known(limits=[limit(pps_per_card=12e6)]), FAILING, True),
+        (known(limits=[limit(pps_per_card=7e6)]), FAILING, False),
+        (known(limits=[limit(pps_per_port=7e6)]), "64b bidirectional ≥ 50% line rate each way", False),
+        # two cards, a port each
+        (known(one_card=False, limits=[limit(pps_per_card=12e6)]), "64b bidirectional ≥ 50% line rate each way", True),
+        (known(limits=[limit(pps_per_port=7e6, servers={"before": "v3.07"})]), FAILING, True),
+        (known("v3.06", limits=[limit(pps_per_port=7e6, servers={"before": "v3.07"})]), FAILING, False),
+        (known(limits=[limit(bps_per_card=3e9)]), FAILING, False),
+        (known(limits=[limit(bps_per_card=5e9)]), FAILING, True),
+        (known(limits=[limit(pps_per_port=7e6, frames_below=64)]), FAILING, True),
+        (known(limits=[limit(pps_per_port=15e6)]), "64b unidirectional ≥ 100% line rate", True),
+        (known(), FAILING, True),
+    ],
+)
+def test_which_limits_count(card: PublishedLimits, sentence: str, stays: bool):
+    verdict = failed(sentence, LINE if "100%" in sentence else LINE / 2)
+    assert (applied(verdict, card) is verdict) is stays
+
+
+def test_what_was_measured_comes_first():
+    slow, verdict = known(limits=[limit(pps_per_port=1e6)]), failed(FAILING, LINE / 2)
+    assert applied(verdict, beside(ceiling(lossless=LINE)), slow) is verdict
+    assert "router bypassed" in applied(verdict, beside(ceiling(lossless=LINE / 2)), slow).reason
+    # another profile was measured, this one not
+    assert "this card" in applied(verdict, beside(ceiling("imix")), slow).reason
+
+
+@given(
+    st.sampled_from(
+        [FAILING, "64b bidirectional forwards ≥ 60% line rate each way", "64b bidirectional ≥ 60% line rate each way"]
+    ),
+    st.sampled_from(Ruling),
+    st.floats(0.0, 1.0),
+    st.floats(0.01, 2.0),
+    st.sampled_from(["pps_per_port", "pps_per_card"]),
+    st.booleans(),
+)
+def test_it_only_ever_takes_a_fail_away(
+    sentence: str, ruling: Ruling, offered: float, share: float, kind: str, one_card: bool
+):
+    verdict = failed(sentence, offered * LINE, ruling)
+    found = applied(verdict, known(one_card=one_card, limits=[limit(**{kind: share * LINE})]))
+    if found is verdict:
+        assert found.outcome is ruling
+    else:
+        assert (verdict.outcome, found.outcome) == (Ruling.FAIL, Ruling.INCONCLUSIVE)
+        assert replace(found, outcome=verdict.outcome, reason=verdict.reason, ceiling=None) == verdict
+    ports_of_card = 2 if "bidirectional" in sentence and one_card and kind == "pps_per_card" else 1
+    own = share * LINE / ports_of_card
+    if ruling is Ruling.FAIL and "forwards" not in sentence and own < 0.98 * LINE:
+        assert (found is not verdict) == (round(offered * LINE) > SHARE * own)
+
+
+# -- what is refused before traffic
+
+
+def test_latency_that_a_card_does_not_tell_is_refused_with_a_remedy():
+    choice = choose(FILES, ports("net_ice", 100))
+    card = PublishedLimits.of(choice, ports("net_ice", 100), 100e9, "v3.03")
+    profile = CATALOGUE.profile(["64b"])
+    with pytest.raises(
+        TestbedError, match=r"'64b' was not sent: .*Intel E810 .*not to tell the latency under v3\.03 .*--sof"
+    ):
+        card.refuse(profile, probes=True)
+    card.refuse(profile, probes=False)
+    replace(card, server="v3.08").refuse(profile, probes=True)
+    software = choose(FILES, ports("net_ice", 100), "intel_e810_software")
+    PublishedLimits.of(software, ports("net_ice", 100), 100e9, "v3.03").refuse(profile, probes=True)
+
+
+def test_latency_of_some_frames_only():
+    card = PublishedLimits.of(choose(FILES, ports("net_ixgbe")), ports("net_ixgbe"), LINK, None)
+    card.refuse(CATALOGUE.profile(["128b"]), probes=True)
+    with pytest.raises(TestbedError, match="the latency of ipv6 frames"):
+        card.refuse(CATALOGUE.profile(["128b", "ipv6"]), probes=True)
+
+
+def test_frames_that_a_card_does_not_send():
+    card = known(frame_sizes=[{"largest": 512, "source": SOURCE}])
+    card.refuse(CATALOGUE.profile(["512b"]), probes=False)
+    with pytest.raises(TestbedError, match="known not to send frames of 1518 bytes"):
+        card.refuse(CATALOGUE.profile(["1514b"]), probes=False)
+
+
+def test_the_record_names_file_and_reason():
+    card = known(limits=[limit(pps_per_port=7e6)])
+    assert (card.record()["card"], card.record()["file"], card.record()["one_card"]) == ("box", "box.yaml", True)
+    assert str(card) == "Box (by its driver): 7 Mpps per port (box.yaml)"
+    unknown = PublishedLimits(choose(FILES, ports("net_new")), LINK)
+    assert unknown.record() == {"card": None, "why": "no file in variables/generators knows net_new"}
+    assert unknown.bound(CATALOGUE.profile(["64b"]), True) is None
+
+
+# -- the router's interfaces
+
+
+def test_interfaces_of_a_linux_router():
+    up = "2: eth1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 state UP\n    link/ether 02:00:00:00:AA:01 brd ff:ff\n"
+    assert parse_ip_link(up, "eth1") == LinkState("eth1", "02:00:00:00:aa:01", True, True)
+    unplugged = "2: eth1: <NO-CARRIER,BROADCAST,UP> mtu 1500\n    link/ether 02:00:00:00:aa:01 brd ff:ff\n"
+    assert parse_ip_link(unplugged, "eth1").carrier is False
+    assert parse_ip_link("2: eth1: <BROADCAST,MULTICAST> mtu 1500", "eth1") == LinkState("eth1", "", False, None)
+    with pytest.raises(TestbedError, match="was not understood: 'what'"):
+        parse_ip_link("what", "eth1")
+
+
+def test_interfaces_of_a_freebsd_router():
+    text = "ix0: flags=8843<UP,BROADCAST,RUNNING> metric 0 mtu 1500\n\tether 02:00:00:00:aa:01\n\tstatus: no carrier\n"
+    assert parse_ifconfig(text, "ix0") == LinkState("ix0", "02:00:00:00:aa:01", True, False)
+
+
+def test_interfaces_of_vpp():
+    text = "Name  Idx  Link  Hardware\nTen3/0/0  1  up  Ten3/0/0\n  Link speed: 10 Gbps\n"
+    text += "  Ethernet address 02:00:00:00:aa:01\n"
+    assert parse_hardware(text + "local0  0  down  local0\n", ["Ten3/0/0", "Ten9"]) == (
+        LinkState("Ten3/0/0", "02:00:00:00:aa:01", None, True),
+        LinkState("Ten9"),
+    )

@@ -1,0 +1,175 @@
+"""From 'linerate calibrate' to verdicts that know the generator's ceiling, as a person would do it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from linerate.ceilings.calibration import read_calibration
+from linerate.commands import calibrate
+from linerate.counts.trial import Load
+from linerate.errors import TestbedError
+from linerate.project import Project
+from linerate.session.plan import Plan
+from linerate.session.session import Session
+from linerate.testbed import leases, namespaces
+from support import robot_run
+
+pytestmark = pytest.mark.slow
+
+REASON = namespaces.available()
+LIBRARIES = robot_run.ROOT / "libraries"
+
+SUITE = f"""\
+*** Settings ***
+Resource    {robot_run.ROOT}/resources/acceptance.resource
+Suite Setup    Open Testbed For    netgate6100    software=vpp    goal=quick
+Suite Teardown    Close Testbed
+
+*** Test Cases ***
+Above
+    64b bidirectional ≥ 96.5% line rate each way
+Below
+    64b bidirectional ≥ 90% line rate each way
+Not Calibrated
+    64b 1-flow ≥ 96.5% line rate
+Forwards
+    64b bidirectional forwards ≥ 96% line rate each way
+Kept
+    1514b bidirectional ≥ 96% line rate each way
+"""
+
+
+def linerate(folder: Path, *arguments: str, limit: float = 100) -> subprocess.CompletedProcess[str]:
+    environment = {**robot_run.environment(folder), "PYTHONPATH": str(LIBRARIES)}
+    call = [sys.executable, "-m", "linerate", "calibrate", *arguments]
+    return subprocess.run(
+        call, capture_output=True, text=True, timeout=limit, env=environment, cwd=robot_run.ROOT, check=False
+    )
+
+
+def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Path):
+    folder = tmp_path / "calibrations"
+    words = ("simulated", "--platform", "netgate6100", "--bidirectional", "--traffic", "64b", "1514b")
+    done = linerate(tmp_path, *words, "--calibrations", str(folder))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "SIMULATED" in done.stdout
+    assert "64b bidirectional: " in done.stdout
+    assert "(97 % line rate)" in done.stdout
+    known = read_calibration(folder, "simulated", "netgate6100")
+    assert known is not None
+    assert [(item.traffic, item.bidirectional) for item in known.content.ceilings] == [("64b", True), ("1514b", True)]
+    assert all(item.latency is not None for item in known.content.ceilings)
+
+    suite = tmp_path / "suite.robot"
+    suite.write_text(SUITE, encoding="utf-8")
+    found = robot_run.run(tmp_path, suite, "-v", f"CALIBRATIONS:{folder}")
+    said = {name: message for name, (_, message) in found.tests.items()}
+    assert said["Above"].startswith("INCONCLUSIVE: 64b bidirectional ≥ 96.5% line rate each way: so near the")
+    assert "calibrated on 20" in said["Above"]
+    assert said["Below"].startswith("FAIL: ")
+    assert said["Not Calibrated"].startswith("FAIL: ")
+    assert "calibrated" not in said["Below"] + said["Not Calibrated"]
+    assert said["Forwards"].startswith("INCONCLUSIVE: ")
+    assert found.tests["Kept"][0] == "PASS"
+
+    (run,) = (tmp_path / "results").iterdir()
+    noted = json.loads((run / "environment.json").read_text())["extra"]["calibration"]
+    assert (noted["sha256"], noted["used"], noted["stale"]) == (known.sha256, True, "")
+    records = [json.loads(line) for line in (run / "requirements.jsonl").read_text().splitlines()]
+    applied = {record["test"]: record["extra"].get("generator_ceiling") for record in records}
+    assert applied["Above"]["lossless_pps"] == known.content.ceilings[0].lossless_pps
+    assert applied["Below"] is None
+    assert "calibration simulated-netgate6100.yaml of 20" in (tmp_path / "out" / "output.xml").read_text()
+    assert robot_run.processes_of(tmp_path) == []
+
+
+def test_a_router_that_is_not_bypassed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    plan = Plan.read(Project(robot_run.ROOT), "netgate6100", "vpp", "simulated", "quick")
+    session = Session.start(plan)
+    try:
+        session.generator.connect()
+        with pytest.raises(TestbedError, match="connect the generator's two ports to each other"):
+            calibrate._look(session)
+        session.router.connect()
+        session.router.configure()
+        with pytest.raises(TestbedError, match=r"a router is still between the generator's ports: .* time to live 63"):
+            calibrate._look(session)
+    finally:
+        session.close()
+
+
+def test_an_end_in_the_middle_keeps_what_was_measured(tmp_path: Path):
+    words = ("calibrate", "simulated", "--platform", "netgate6100", "--duration", "30")
+    with subprocess.Popen(
+        [sys.executable, "-m", "linerate", *words, "--calibrations", str(tmp_path / "calibrations")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**robot_run.environment(tmp_path), "PYTHONPATH": str(LIBRARIES)},
+        cwd=robot_run.ROOT,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.startswith("64b unidirectional: "):
+                process.send_signal(signal.SIGTERM)
+                break
+        rest, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "kept in" in rest
+    known = read_calibration(tmp_path / "calibrations", "simulated", "netgate6100")
+    assert known is not None
+    assert [item.traffic for item in known.content.ceilings] == ["64b"]
+    assert robot_run.processes_of(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("nowhere", "--platform", "netgate6100"), "no testbed 'nowhere' here"),
+        (("simulated", "--platform", "netgate6100", "--traffic", "64x"), "'64x' is not a traffic word"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_starts(tmp_path: Path, words: tuple[str, ...], message: str):
+    done = linerate(tmp_path, *words, "--calibrations", str(tmp_path))
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not list(tmp_path.glob("*.yaml"))
+
+
+def test_a_broken_file_ends_the_suite_before_any_traffic(tmp_path: Path):
+    (tmp_path / "simulated-netgate6100.yaml").write_text("testbed: simulated\nplatfrom: netgate6100\n")
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1% line rate")
+    found = robot_run.run(tmp_path, suite, "-v", f"CALIBRATIONS:{tmp_path}")
+    assert "simulated-netgate6100.yaml:2: unknown key 'platfrom'; did you mean 'platform'?" in found.message
+
+
+@pytest.mark.netns
+@pytest.mark.skipif(REASON is not None, reason=str(REASON))
+def test_two_ends_of_one_cable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    runtime = leases.runtime_folder()
+    plan = Plan.read(Project(robot_run.ROOT), "linux_router", "linux", "netns", "quick")
+    session = Session.start(plan, bypass=True)
+    try:
+        assert session.testbed.facts.runtime is not None
+        tag = session.testbed.facts.runtime.name
+        assert namespaces.existing(tag) == (f"{namespaces.PREFIX}{tag}-gen",)
+        session.generator.connect()
+        calibrate._look(session)
+        profile = plan.catalogue.profile(["64b"])
+        session.traffic.put(profile, bidirectional=True)
+        outcome = session.traffic.measure(Load(2000.0), 0.5)
+        assert [(direction.offered, direction.forwarded) for direction in outcome.directions] == [(1000, 1000)] * 2
+        latency = calibrate._latency(session, profile, True, 1, 4000.0, 0.5)
+        assert latency is not None
+        assert latency.frames > 50
+    finally:
+        session.close()
+    assert namespaces.existing(tag) == ()
+    assert [path.name for path in runtime.iterdir()] == ["lock"]

@@ -1,0 +1,198 @@
+"""'linerate doctor': what a person sees of a testbed that is fit, and of one on which something is wrong."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from linerate.generators.trex.driver import TrexGenerator, TrexSettings
+from linerate.platforms import read_platform
+from linerate.project import Project
+from linerate.testbed import namespaces
+from linerate.testbed.files import read_testbed
+from linerate.testbed.opening import OpenTestbed, open_testbed
+from support import robot_run
+
+pytestmark = pytest.mark.slow
+
+REASON = namespaces.available()
+PROJECT = Project(robot_run.ROOT)
+
+FIT = """\
+ok       files: Netgate 6100 (Intel Atom C3558, 4 cores, 2 x 10GbE SFP+ Intel X553), vpp 22.02; simulated testbed
+ok       leftovers: none of an earlier run that was killed
+warning  testbed: SIMULATED: Netgate 6100 (Intel Atom C3558, 4 cores, 2 x 10GbE SFP+ Intel X553), vpp; nothing measured \
+on it is a measurement
+ok       generator: TRex linerate 0.1.0 (embedded, STL) at 127.0.0.1:PORT takes the client trex-stl-lib 0.3; nobody \
+else held ports 0 and 1
+ok       port 0: link up at 10 Gbit/s, 02:00:00:00:00:01, driver linerate_model
+ok       port 1: link up at 10 Gbit/s, 02:00:00:00:00:02, driver linerate_model
+ok       card: Linerate's forwarding model (by its driver): no ceiling is known (linerate_model.yaml)
+ok       router login: linerate at 127.0.0.1:PORT; its host key is known
+ok       router system: VPP, v22.02
+ok       router rights: 'linerate' may 'sudo -n'
+ok       router counters: those of TenGigabitEthernet3/0/0, TenGigabitEthernet3/0/1 are read; it is up for TIME
+ok       router interface TenGigabitEthernet3/0/0: 02:00:00:00:01:01, to which port 0 sends; up
+ok       router interface TenGigabitEthernet3/0/1: 02:00:00:00:01:02, to which port 1 sends; up
+ok       traffic: frames sent into each side came back at the other
+warning  calibration: none: what the generator itself loses is not known; python -m linerate calibrate simulated \
+--platform netgate6100
+15 checks: 0 wrong, 2 warnings
+"""
+
+
+def doctor(folder: Path, *arguments: str, root: Path = robot_run.ROOT) -> subprocess.CompletedProcess[str]:
+    environment = {**robot_run.environment(folder), "PYTHONPATH": str(robot_run.ROOT / "libraries")}
+    call = [sys.executable, "-m", "linerate", "doctor", *arguments, "--calibrations", str(folder / "calibrations")]
+    return subprocess.run(call, capture_output=True, text=True, timeout=100, env=environment, cwd=root, check=False)
+
+
+def approved(text: str) -> str:
+    return re.sub(r"up for [^;\n]*", "up for TIME", re.sub(r"(127\.0\.0\.1):\d+", r"\1:PORT", text))
+
+
+def test_a_fit_bench_says_so_step_by_step(tmp_path: Path):
+    found = doctor(tmp_path, "simulated", "--platform", "netgate6100", "--traffic")
+    assert (approved(found.stdout), found.stderr, found.returncode) == (FIT, "", 0)
+    assert robot_run.processes_of(tmp_path) == []
+
+
+def test_no_traffic_unless_asked(tmp_path: Path):
+    found = doctor(tmp_path, "simulated", "--platform", "netgate6100", "--software", "linux")
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "traffic:" not in found.stdout
+    assert "enp3s0f0: 02:00:00:00:01:01, to which port 0 sends; down, and taken up for a run" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("simulatd", "--platform", "netgate6100"), "no testbed 'simulatd' here; did you mean 'simulated'?"),
+        (("simulated", "--platform", "netgate6100", "--software", "vppp"), "platform 'netgate6100' has no software"),
+    ],
+)
+def test_wrong_files_end_it(tmp_path: Path, arguments: tuple[str, ...], words: str):
+    found = doctor(tmp_path, *arguments)
+    assert found.returncode == 1
+    assert found.stdout.startswith("wrong    files: ")
+    assert words in found.stdout
+    assert found.stdout.endswith("1 checks: 1 wrong, 0 warnings\n")
+
+
+# -- as hardware: a simulated testbed that somebody else started
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenTestbed]:
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("lab")
+        folder.chmod(0o700)
+        patch.setenv("XDG_RUNTIME_DIR", str(folder))
+        testbed, platform = read_testbed(PROJECT.testbeds, "simulated"), read_platform(PROJECT.platforms, "netgate6100")
+        file = PROJECT.platforms / "netgate6100.yaml"
+        with open_testbed(testbed, platform, "vpp", platform_file=file) as opened:
+            yield opened
+
+
+def hardware(folder: Path, lab: OpenTestbed, generator: str = "", **values: object) -> Path:
+    """A project whose testbed ``lab`` is *lab*; *values* in place of its own."""
+    facts, root = lab.facts, robot_run.project(folder)
+    values = {
+        "known_hosts": facts.router.known_hosts_path,
+        "user": facts.router.user,
+        "sync": facts.generator.sync_port,
+        **values,
+    }
+    (root / "variables" / "testbeds" / "lab.yaml").write_text(
+        f"testbed: lab\nkind: hardware\ngenerator:\n  address: 127.0.0.1\n  sync_port: {values['sync']}\n"
+        f"  async_port: {facts.generator.async_port}\n{generator}router:\n  address: 127.0.0.1\n"
+        f"  port: {facts.router.port}\n  user: {values['user']}\n  key: {facts.router.key_path}\n"
+        f"  known_hosts: {values['known_hosts']}\n  sudo: true\n",
+        encoding="utf-8",
+    )
+    return root
+
+
+def of_lab(folder: Path, root: Path) -> subprocess.CompletedProcess[str]:
+    return doctor(folder, "lab", "--platform", "netgate6100", root=root)
+
+
+def wrongs(found: subprocess.CompletedProcess[str]) -> list[str]:
+    assert found.returncode == 1, found.stdout + found.stderr
+    assert found.stderr == ""
+    return [line.removeprefix("wrong    ") for line in found.stdout.splitlines() if line.startswith("wrong ")]
+
+
+def test_hardware_that_is_fit(tmp_path: Path, lab: OpenTestbed):
+    found = of_lab(tmp_path, hardware(tmp_path, lab))
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "hardware testbed" in found.stdout
+    assert "SIMULATED" not in found.stdout
+
+
+def test_an_unknown_host_key_leaves_the_generator_to_be_looked_at(tmp_path: Path, lab: OpenTestbed):
+    (tmp_path / "empty").write_text("")
+    found = of_lab(tmp_path, hardware(tmp_path, lab, known_hosts=tmp_path / "empty"))
+    (line,) = wrongs(found)
+    assert approved(line) == (
+        f"router login: the host key of the router at 127.0.0.1:PORT is not in '{tmp_path / 'empty'}'; compare its"
+        f" fingerprint at the console and add it, for example with: ssh-keyscan -p {lab.facts.router.port}"
+        " 127.0.0.1"
+    )
+    assert "ok       port 1: link up" in found.stdout
+
+
+def test_a_held_port_is_left_to_its_holder_even_with_force(tmp_path: Path, lab: OpenTestbed):
+    access = lab.facts.generator
+    settings = TrexSettings(access.host, access.sync_port, access.async_port, username="alice")
+    with TrexGenerator(settings) as alice:
+        found = of_lab(tmp_path, hardware(tmp_path, lab, generator="  force: true\n"))
+        (line,) = wrongs(found)
+        assert alice.ports
+    assert line.startswith("generator: a port of the TRex server at 127.0.0.1:")
+    assert "'alice'" in line
+    assert "warning  generator: 'force: true': a run takes the ports from whoever holds them" in found.stdout
+    assert "ok       router system: VPP, v22.02" in found.stdout
+
+
+def test_the_wrong_speed(tmp_path: Path, lab: OpenTestbed):
+    root = hardware(tmp_path, lab)
+    platform = root / "variables" / "platforms" / "netgate6100.yaml"
+    platform.write_text(platform.read_text().replace("port_speed: 10 Gbps", "port_speed: 25 Gbps"))
+    assert wrongs(of_lab(tmp_path, root)) == [
+        f"port {n}: runs at 10 Gbit/s, the platform 'netgate6100' says 25; fix 'port_speed' or the cabling"
+        for n in range(2)
+    ]
+
+
+def test_cables_that_are_swapped(tmp_path: Path, lab: OpenTestbed):
+    root = hardware(tmp_path, lab, generator="  ports: [1, 0]\n")
+    first, second = wrongs(of_lab(tmp_path, root))
+    assert first.startswith(
+        "router interface TenGigabitEthernet3/0/0: has 02:00:00:00:01:01, and the generator's port 1, which is to be"
+        " cabled to it, sends to 02:00:00:00:01:02; fix"
+    )
+    assert "TenGigabitEthernet3/0/1" in second
+
+
+def test_no_server_and_the_wrong_user(tmp_path: Path, lab: OpenTestbed):
+    root = hardware(tmp_path, lab, user="nobody", sync=1)
+    generator, login = wrongs(of_lab(tmp_path, root))
+    assert generator.startswith("generator: no TRex server answers at 127.0.0.1:1")
+    assert login.startswith("router login: the router at 127.0.0.1:")
+    assert "refuses the login of 'nobody'" in login
+
+
+@pytest.mark.netns
+@pytest.mark.skipif(REASON is not None, reason=str(REASON))
+def test_real_frames(tmp_path: Path):
+    found = doctor(tmp_path, "netns", "--platform", "linux_router", "--traffic")
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "card: Linerate's embedded server on network namespaces (by its driver)" in found.stdout
+    assert "ok       traffic: " in found.stdout
+    assert robot_run.processes_of(tmp_path) == []

@@ -1,0 +1,97 @@
+"""What a little slow traffic shows before anything is judged: cables crossed, ways that are none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.counts.reachability import APART, check_own_addresses, check_reached
+from linerate.counts.trial import DirectionCount, Load, Outcome
+from linerate.errors import TestbedError
+from support import robot_run
+
+SENT = [1000, 1250, 1500, 1750]
+WAYS = [(0, 1), (1, 0), (2, 3), (3, 2)]
+
+
+def outcome(received: list[int], sent: list[int] | None = None) -> Outcome:
+    told = zip(WAYS, sent or SENT, received, strict=True)
+    directions = tuple(DirectionCount(tx, rx, offered, offered, came) for (tx, rx), offered, came in told)
+    return Outcome(Load(1000.0), 1.0, 1.0, 0.0, directions)
+
+
+def test_frames_that_arrive_where_they_should_are_well():
+    check_reached(outcome(SENT))
+    check_reached(outcome([980, 1200, 1400, 1000]))  # a slow router is no matter here
+    check_reached(outcome([1010, 1250, 1500, 1750]))  # a few of the switch's own
+
+
+@given(st.permutations(range(4)))
+def test_whatever_cables_are_crossed_it_shows(order: list[int]):
+    received = [SENT[item] for item in order]
+    if order == [0, 1, 2, 3]:
+        check_reached(outcome(received))
+        return
+    with pytest.raises(TestbedError, match=r"received \d+ frames, and \d+ were to arrive there"):
+        check_reached(outcome(received))
+    assert [round(1000 * (1 + APART * index)) for index in range(4)] == SENT
+
+
+def test_a_way_that_carries_nothing_is_named():
+    with pytest.raises(TestbedError, match="none of 1500 frames sent from the generator's port 2 came back at port 3"):
+        check_reached(outcome([1000, 1250, 0, 1750]))
+    with pytest.raises(TestbedError, match="port 0 sends nothing"):
+        check_reached(outcome([0, 1250, 1500, 1750], [0, 1250, 1500, 1750]))
+
+
+@pytest.mark.parametrize(
+    ("received", "says"),
+    [
+        ([0, 1250, 1500, 1750], "of 1000 frames of 'mine' .* 0 came back at port 1"),
+        ([1000, 600, 1500, 1750], "of 1250 frames of 'mine' .* 600 came back at port 0"),
+        ([2000, 1250, 1500, 1750], "of the frames of 'mine' 2000 arrived at port 1, and 1000 were sent there"),
+    ],
+)
+def test_traffic_with_addresses_of_its_own_must_have_a_way(received: list[int], says: str):
+    check_own_addresses("mine", outcome(SENT))
+    with pytest.raises(TestbedError, match=says):
+        check_own_addresses("mine", outcome(received))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("networks", [("16", "49", "17", "48"), ("48", "16", "17", "49")], ids=["pairs", "sides"])
+def test_crossed_cables_end_the_suite_before_any_sentence(tmp_path: Path, networks: tuple[str, ...]):
+    variables = robot_run.project(tmp_path) / "variables"
+    box = yaml.safe_load((variables / "platforms" / "netgate6100.yaml").read_text())
+    box["platform"] = "fourport"
+    box["software"] = {"vpp": {**box["software"]["vpp"], "interfaces": ["a0", "a1", "a2", "a3"]}}
+    (variables / "platforms" / "fourport.yaml").write_text(yaml.safe_dump(box))
+    sides = [
+        {"address": f"100.65.{n}.1/24", "peer": f"100.65.{n}.2", "network": f"{behind}.0.0.0/8"}
+        for n, behind in enumerate(networks, 1)
+    ]
+    testbed = variables / "testbeds" / "simulated.yaml"
+    testbed.write_text(testbed.read_text() + yaml.safe_dump({"pairs": 2, "sides": sides}))
+    suite = robot_run.write_suite(tmp_path, "64b unidirectional ≥ 1 Mpps", setup="Open Testbed For    fourport")
+    found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{tmp_path / 'project'}")
+    assert "were to arrive there" in found.message and "check which cable leads where" in found.message
+    assert "FAIL:" not in found.message
+
+
+@pytest.mark.slow
+def test_traffic_that_no_router_here_forwards_is_inconclusive(tmp_path: Path):
+    variables = robot_run.project(tmp_path) / "variables"
+    profile = "from trex_stl_lib.api import *\n\nclass Ours:\n    def get_streams(self, direction=0, **kwargs):\n"
+    packet = "Ether() / IP(src='16.0.0.1', dst='10.0.0.2') / UDP() / ('x' * 18)"
+    profile += f"        return [STLStream(packet=STLPktBuilder(pkt={packet}), mode=STLTXCont(pps=1))]\n\n"
+    (tmp_path / "nowhere.py").write_text(profile + "def register():\n    return Ours()\n")
+    entry = f"{{kind: trex, name: nowhere, file: {tmp_path / 'nowhere.py'}, about: a test}}"
+    (variables / "profiles" / "own.yaml").write_text(f"entries:\n  - {entry}\n")
+    suite = robot_run.write_suite(tmp_path, "nowhere unidirectional ≥ 1 Mpps")
+    found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{tmp_path / 'project'}", "-v", "GOAL:quick")
+    assert found.message.startswith("INCONCLUSIVE: "), found.message
+    assert "0 came back at port 1, where other traffic arrives" in found.message

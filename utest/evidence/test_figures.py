@@ -1,0 +1,148 @@
+"""Tables and plots show the counts, escape what they are given, and say when nothing was measured."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linerate.counts.trial import Fault, Problem
+from linerate.evidence.plots import Demand, trials_plot
+from linerate.evidence.rates import NamedTraffic, percent, rows
+from linerate.evidence.tables import trials_fragment, trials_table, trials_text
+from linerate.traffic.profiles import AddressRange, Flows, FrameClass, Profile
+from support.evidence_builders import LINK, trial
+
+SMALL = NamedTraffic("64b", 64.0)
+PROFILE = Profile(
+    "64b", (FrameClass(64),), Flows(AddressRange("16.0.0.1", "16.0.0.1"), AddressRange("48.0.0.1", "48.0.0.1"))
+)
+EVIL = "<script>alert('$x$ & \"y\"')</script>"
+
+
+class Cells(HTMLParser):
+    """The table's body, cell by cell, and every tag met."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.lines, self._in = set(), [], False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        if tag == "tr":
+            self.lines.append([])
+        self._in = tag == "td"
+
+    def handle_data(self, data):
+        if self._in and data.strip():
+            self.lines[-1].append(data)
+
+
+def words(svg):
+    return " ".join(
+        "".join(node.itertext()) for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text")
+    )
+
+
+def test_the_table_shows_every_count_of_every_direction():
+    lines = Cells(trials_table([trial(pps=1e6, losses=(0, 142_000), unsent=1000)], PROFILE, LINK)).lines
+    assert lines[1][:9] == ["1", "0 → 1", "1,000,000", "999,000", "1,000", "999,000", "0", "0 %", "0.9990"]
+    assert lines[2][1:9] == ["1 → 0", "1,000,000", "999,000", "1,000", "857,000", "142,000", "14.21 %", "0.8570"]
+    # 857 kpps of 84 bytes on the wire
+    assert lines[2][9:11] == ["0.5759", "5.76"]
+
+
+def test_the_table_says_what_is_wrong_with_a_trial():
+    spoilt = trial(problems=(Problem(Fault.LINK_DOWN, "port 1"),))
+    assert "a link was down: port 1" in trials_table([spoilt], SMALL, LINK)
+    assert "a link was down: port 1" in trials_text([spoilt], SMALL, LINK)
+
+
+def test_the_table_is_escaped_and_has_no_script():
+    page = trials_table([trial(problems=(Problem(Fault.GENERATOR, EVIL),))], NamedTraffic(EVIL, 64), LINK, EVIL, True)
+    assert not Cells(page).tags & {"script", "link", "img", "iframe"}
+    assert "SIMULATED" in page
+    assert "SIMULATED" not in trials_table([], SMALL, LINK)
+
+
+def test_inside_another_page_the_table_keeps_its_style_to_itself():
+    text = trials_fragment([trial()], SMALL, LINK)
+    style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
+    selectors = [one.strip() for rule in re.findall(r"([^{}]+)\{", style) for one in rule.split(",")]
+    assert all(selector.startswith(".lr-trials") for selector in selectors)
+    assert not Cells(text).tags & {"html", "body", "head"}
+
+
+def test_a_stretched_trial_is_counted_over_the_time_it_took():
+    (row,) = rows([trial(pps=1e6, duration=1.0, elapsed=4.0)], SMALL, LINK)
+    assert row.offered.pps == pytest.approx(250_000)
+    assert row.intended.pps == pytest.approx(1e6)
+
+
+def test_plain_text_is_aligned():
+    text = trials_text([trial(number=0), trial(number=10, losses=(3,))], SMALL, LINK, "64b", True)
+    lines = text.splitlines()
+    assert lines[0] == "SIMULATED – not a measurement"
+    assert lines[-2].split()[0] == "warm-up"
+    columns = [match.end() for match in re.finditer(r"-+", lines[-3])][:-1]
+    assert all(line[end - 1] != " " and line[end : end + 2] == "  " for line in lines[-2:] for end in columns)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "said"), [(0, "0 %"), (0.142, "14.20 %"), (1, "100.00 %"), (1e-5, "0.001 %"), (1e-9, "1.0e-07 %")]
+)
+def test_small_losses_keep_their_figures(ratio, said):
+    assert percent(ratio) == said
+
+
+def test_the_plot_is_the_same_for_the_same_trials():
+    trials = [trial(number=n, losses=(n, 0)) for n in range(4)]
+    first, second = (trials_plot(trials, SMALL, LINK, "64b", True, Demand(1e6)) for _ in range(2))
+    assert first == second
+
+
+def test_the_plot_says_what_it_shows():
+    trials = [trial(losses=(50_000, 0)), trial(number=2, unsent=300_000, losses=(0, 0))]
+    said = words(trials_plot(trials, PROFILE, LINK, "64b bidirectional", True, Demand(9e5, "≥ 0.9 Mpps"), True))
+    for expected in (
+        "64b bidirectional",
+        "SIMULATED – not a measurement",
+        "forwarded 0 → 1",
+        "forwarded 1 → 0",
+        "lost",
+        "never sent by the generator",
+        "invalid",
+        "≥ 0.9 Mpps",
+        "−2.50 %",
+        "rate [Mpps]",
+        "% of one direction's line rate",
+    ):
+        assert expected in said
+    assert "SIMULATED" not in words(trials_plot(trials, PROFILE, LINK, "64b"))
+
+
+def test_the_plot_takes_any_title_literally():
+    svg = trials_plot([trial()], SMALL, LINK, EVIL)
+    assert EVIL in words(svg).replace("\n", " ")
+    assert "<script" not in svg
+
+
+def test_a_plot_of_nothing_says_so():
+    assert "no trial was run" in words(trials_plot([], SMALL, LINK, "64b", False, Demand(1e6)))
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(0.5, 2e7), st.integers(0, 10**6), st.floats(1e-3, 60)), min_size=1, max_size=30),
+    st.booleans(),
+)
+def test_any_trials_can_be_drawn_and_listed(figures, in_total):
+    trials = [
+        trial(number=number, pps=pps, losses=(min(lost, int(pps)),) * 2, duration=1.0, elapsed=elapsed)
+        for number, (pps, lost, elapsed) in enumerate(figures)
+    ]
+    ElementTree.fromstring(trials_plot(trials, SMALL, LINK, "t", False, Demand(1.0), in_total))
+    assert len(Cells(trials_table(trials, SMALL, LINK)).lines) == 1 + 2 * len(trials)

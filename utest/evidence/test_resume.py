@@ -1,0 +1,156 @@
+"""Going on with an interrupted run: what it decided is carried over, unless something has changed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from linerate.ceilings.calibration import Calibration
+from linerate.errors import ConfigError, TestbedError
+from linerate.evidence.records import EnvironmentRecord
+from linerate.evidence.resume import FINGERPRINTS, Resumption, fingerprints
+from linerate.evidence.run import RunFolder, read_run
+from linerate.project import Project
+from linerate.session.plan import Plan
+from support import robot_run
+from support.evidence_builders import requirement_record, trial_record
+
+RUN, SUITE = "20260101T000000Z-abcdef", "Some Suite"
+FILES = {"platform file": "aa", "testbed file": "bb"}
+
+
+def environment(**changes: object) -> EnvironmentRecord:
+    base = EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 50.0, 0.0)
+    extra = {"suite": SUITE, FINGERPRINTS: FILES}
+    return replace(base, **{"extra": extra, "versions": {"router.vpp": "24.10"}, **changes})
+
+
+def written(results: Path, *verdicts: tuple[str, str], torn: bool = False) -> Path:
+    """A run whose sentences (by name) came to *verdicts*, each with two trials; never closed."""
+    folder = RunFolder.create(results, RUN)
+    folder.write_environment(environment())
+    for number, (sentence, verdict) in enumerate(verdicts, 1):
+        for trial in (1, 2):
+            one = trial_record()
+            one = replace(one, run=RUN, requirement=number, sentence=sentence, test="T")
+            folder.add_trial(replace(one, trial=replace(one.trial, number=trial)))
+        record = replace(requirement_record(), run=RUN, number=number, sentence=sentence, test="T", verdict=verdict)
+        folder.add_requirement(record)
+    if torn:
+        with (folder.path / "requirements.jsonl").open("ab") as file:
+            file.write(b'{"schema": "linerate.requ')
+    return folder.path
+
+
+def test_what_was_decided_is_given_out_once_and_in_order(tmp_path: Path):
+    written(tmp_path, ("a", "PASS"), ("b", "INCONCLUSIVE"), ("a", "FAIL"), torn=True)
+    resumption = Resumption.find(tmp_path, RUN, SUITE)
+    assert resumption.decided == 2
+    assert resumption.take("T", "b") is None, "what proved nothing is judged again"
+    first, second, third = (resumption.take("T", "a") for _ in range(3))
+    assert first is not None and second is not None and third is None
+    assert (first.record.verdict, second.record.verdict) == ("PASS", "FAIL")
+    assert [trial.requirement for trial in second.trials] == [3, 3]
+    assert resumption.take("another test", "a") is None
+
+
+def test_a_carried_verdict_stands_in_the_new_run_and_names_the_old_one(tmp_path: Path):
+    written(tmp_path, ("a", "PASS"))
+    carried = Resumption.find(tmp_path, RUN, SUITE).take("T", "a")
+    assert carried is not None
+    new = RunFolder.create(tmp_path, "20260202T000000Z-abcdef")
+    new.write_environment(environment(run=new.run_id))
+    mine = carried.into(new.run_id, 1)
+    for trial in mine.trials:
+        new.add_trial(trial)
+    new.add_requirement(mine.record)
+    again = Resumption.find(tmp_path, new.run_id, SUITE).take("T", "a")
+    assert again is not None
+    assert {trial.run for trial in read_run(new.path).trials} == {new.run_id}
+    assert again.into("20260303T000000Z-abcdef", 1).record.extra["carried_from"] == RUN
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"platform": "other"}, "platform was 'netgate6100' and is 'other'"),
+        ({"simulated": False}, "simulated was 'True' and is 'False'"),
+        ({"versions": {"router.vpp": "25.02"}}, "router.vpp was '24.10' and is '25.02'"),
+        ({"extra": {"suite": SUITE, FINGERPRINTS: {**FILES, "testbed file": "cc"}}}, "the testbed file has changed"),
+    ],
+)
+def test_what_has_changed_is_named_and_nothing_is_carried(tmp_path: Path, changes: dict[str, object], says: str):
+    written(tmp_path, ("a", "PASS"))
+    resumption = Resumption.find(tmp_path, RUN, SUITE)
+    resumption.check(environment())
+    with pytest.raises(TestbedError, match="cannot be resumed") as caught:
+        resumption.check(environment(**changes))
+    assert says in str(caught.value)
+
+
+def test_what_the_generator_can_do_is_part_of_what_is_compared(tmp_path: Path):
+    plan = Plan.read(Project.find(robot_run.ROOT), "netgate6100", None, "simulated", "quick")
+    calibration = Calibration(SimpleNamespace(), tmp_path / "some.yaml", "aa")
+    written(tmp_path, ("a", "FAIL"))
+    for before, now, says in (
+        (plan, replace(plan, calibration=calibration), "the calibration file has changed"),
+        (replace(plan, calibration=calibration), plan, "the calibration file has changed"),
+        (plan, replace(plan, cards=plan.cards[1:]), "the set of generator card files has changed"),
+        (plan, replace(plan, cards=()), "the set of generator card files has changed"),
+    ):
+        resumption = Resumption.find(tmp_path, RUN, SUITE)
+        resumption._environment = environment(extra={"suite": SUITE, FINGERPRINTS: fingerprints(before)})
+        resumption.check(environment(extra={"suite": SUITE, FINGERPRINTS: fingerprints(before)}))
+        with pytest.raises(TestbedError, match="cannot be resumed: .*" + says):
+            resumption.check(environment(extra={"suite": SUITE, FINGERPRINTS: fingerprints(now)}))
+
+
+@pytest.mark.parametrize("run_id", ["nothing", "../etc", "", "."])
+def test_a_run_that_is_not_there(tmp_path: Path, run_id: str):
+    written(tmp_path, ("a", "PASS"))
+    with pytest.raises(ConfigError, match=f"the last runs are {RUN}"):
+        Resumption.find(tmp_path, run_id, SUITE)
+
+
+def test_another_suite_is_not_resumed(tmp_path: Path):
+    written(tmp_path, ("a", "PASS"))
+    with pytest.raises(ConfigError, match="has no suite 'Other'"):
+        Resumption.find(tmp_path, RUN, "Other")
+
+
+@pytest.mark.slow
+def test_a_run_that_was_killed_is_gone_on_with(tmp_path: Path):
+    suite = robot_run.ROOT / "tests" / "netgate6100.robot"
+    process = subprocess.Popen(
+        robot_run.command(tmp_path, suite, "-v", "GOAL:quick"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=robot_run.environment(tmp_path),
+        cwd=tmp_path,
+        start_new_session=True,
+    )
+    end = time.monotonic() + 60
+    while time.monotonic() < end and lines(tmp_path) < 3 and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait(10)
+    decided = lines(tmp_path)
+    assert 3 <= decided < 9
+    (killed,) = (tmp_path / "results").iterdir()
+    resumed = robot_run.run(tmp_path, suite, "-v", "GOAL:quick", "-v", f"RESUME:{killed.name}")
+    messages = [message for _, message in resumed.tests.values()]
+    assert {status for status, _ in resumed.tests.values()} == {"PASS"}
+    assert sum(f"carried over from run {killed.name}" in message for message in messages) == decided
+    (new,) = (path for path in (tmp_path / "results").iterdir() if path != killed)
+    assert len(read_run(new).requirements) == 9
+
+
+def lines(folder: Path) -> int:
+    """Sentences that the one run has decided so far."""
+    return sum(path.read_text().count("\n") for path in folder.glob("results/*/requirements.jsonl"))

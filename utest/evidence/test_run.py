@@ -1,0 +1,248 @@
+"""The run's folder keeps what was measured, whatever happens, and can be read and checked by others."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import linerate
+from linerate.errors import ConfigError, TestbedError
+from linerate.evidence import records
+from linerate.evidence.environment import cpu_times, host_facts, package_versions, steal_percent
+from linerate.evidence.records import EnvironmentRecord
+from linerate.evidence.run import RunFolder, check_manifest, new_run_id, read_run
+from support.evidence_builders import RUN, requirement_record, trial_record
+from support.paths import SUPPORT
+
+ENVIRONMENT = EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 10.0, 1_795_000_000.0)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return RunFolder.create(tmp_path / "results", RUN)
+
+
+def filled(folder):
+    folder.write_environment(ENVIRONMENT)
+    folder.add_trial(trial_record(number=1))
+    folder.add_trial(trial_record(number=2, losses=(7,)))
+    folder.add_requirement(requirement_record())
+    folder.add_telemetry(1, "vppctl show runtime", "Thread 1 vpp_wk_0\n")
+    return folder
+
+
+def test_run_ids_sort_by_time_and_differ():
+    first = datetime(2026, 11, 21, 4, 0, 0, tzinfo=UTC)
+    ids = [new_run_id(first + timedelta(seconds=s)) for s in (0, 1, 59, 3600, 86400, 40 * 86400)]
+    assert ids == sorted(ids)
+    assert new_run_id(first) != new_run_id(first)
+    assert (
+        new_run_id(first)[:16] == new_run_id(first.astimezone(timezone(timedelta(hours=9))))[:16] == "20261121T040000Z"
+    )
+
+
+def test_a_run_id_without_time_zone_is_refused():
+    with pytest.raises(ValueError, match="time zone"):
+        new_run_id(datetime(2026, 11, 21))
+
+
+def test_everything_written_can_be_read(folder):
+    filled(folder).close()
+    run = read_run(folder.path)
+    assert [record.trial.lost for record in run.trials] == [0, 7]
+    assert run.requirements == (requirement_record(),)
+    assert run.environment == ENVIRONMENT
+    assert run.notes == ()
+
+
+def test_a_folder_never_closed_is_readable(folder):
+    filled(folder)
+    run = read_run(folder.path)
+    assert len(run.trials) == 2
+    assert any("not closed" in note for note in run.notes)
+
+
+def test_an_empty_run_is_readable(folder):
+    run = read_run(folder.path)
+    assert (run.trials, run.requirements, run.environment) == ((), (), None)
+
+
+@pytest.mark.parametrize("cut", [1, 10, 200])
+def test_a_torn_last_line_loses_only_itself(folder, cut):
+    filled(folder)
+    path = folder.path / "trials.jsonl"
+    path.write_bytes(path.read_bytes()[:-cut])
+    run = read_run(folder.path)
+    assert len(run.trials) == 1
+    assert any("trials.jsonl: the last line was torn" in note for note in run.notes)
+
+
+def test_a_spoilt_line_is_named(folder):
+    filled(folder)
+    path = folder.path / "trials.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text(lines[0][:40] + "\n" + lines[1])
+    with pytest.raises(ConfigError, match=r"trials\.jsonl:1: is no record"):
+        read_run(folder.path)
+
+
+def test_each_trial_is_in_the_file_when_the_call_returns(folder):
+    for number in range(1, 4):
+        folder.add_trial(trial_record(number=number))
+        assert (folder.path / "trials.jsonl").read_text().count("\n") == number
+
+
+def test_two_runs_do_not_share_a_folder(folder):
+    with pytest.raises(TestbedError, match="exists already"):
+        RunFolder.create(folder.path.parent, RUN)
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
+    (tmp_path / "results").write_text("")
+    with pytest.raises(TestbedError, match="cannot be made: "):
+        RunFolder.create(tmp_path / "results", RUN)
+
+
+def test_a_disk_that_refuses_leaves_whole_lines(folder, monkeypatch):
+    filled(folder)
+    real = __import__("os").write
+    monkeypatch.setattr("linerate.evidence.run.os.write", lambda fd, data: real(fd, data[:20]))
+    with pytest.raises(TestbedError, match="is it full"):
+        folder.add_trial(trial_record(number=3))
+    monkeypatch.undo()
+    folder.add_trial(trial_record(number=3))
+    assert [record.trial.number for record in read_run(folder.path).trials] == [1, 2, 3]
+
+
+def test_closing_twice_gives_the_same_sums(folder):
+    filled(folder).close()
+    first = [(folder.path / name).read_bytes() for name in ("manifest.json", "SHA256SUMS")]
+    folder.close()
+    assert [(folder.path / name).read_bytes() for name in ("manifest.json", "SHA256SUMS")] == first
+
+
+def test_records_after_closing_are_kept_and_summed_by_the_next_close(folder):
+    filled(folder).close()
+    folder.add_trial(trial_record(number=3))
+    assert check_manifest(folder.path) == ("trials.jsonl was changed",)
+    folder.close()
+    assert check_manifest(folder.path) == ()
+
+
+def test_the_manifest_keeps_to_its_schema_and_leaves_out_what_is_derived(folder):
+    (folder.path / "allure").mkdir()
+    (folder.path / "allure" / "x-result.json").write_text("{}")
+    filled(folder).close()
+    data = json.loads((folder.path / "manifest.json").read_text())
+    jsonschema.validate(data, records.schema(records.MANIFEST))
+    assert set(data["files"]) == {
+        "environment.json",
+        "requirements.jsonl",
+        "trials.jsonl",
+        "telemetry/001-vppctl-show-runtime.txt",
+    }
+
+
+def test_changes_are_found(folder):
+    filled(folder).close()
+    (folder.path / "environment.json").unlink()
+    (folder.path / "requirements.jsonl").write_text("")
+    (folder.path / "new.txt").write_text("")
+    assert set(check_manifest(folder.path)) == {
+        "environment.json is missing",
+        "requirements.jsonl was changed",
+        "new.txt was added",
+    }
+
+
+def test_no_manifest_is_an_error(folder):
+    with pytest.raises(ConfigError, match="no manifest"):
+        check_manifest(folder.path)
+
+
+@pytest.mark.skipif(not shutil.which("sha256sum"), reason="no sha256sum here")
+def test_sha256sum_agrees(folder):
+    filled(folder).close()
+    command = ["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"]
+    assert subprocess.run(command, cwd=folder.path, check=False).returncode == 0
+    with (folder.path / "trials.jsonl").open("a") as file:
+        file.write("\n")
+    assert subprocess.run(command, cwd=folder.path, check=False, capture_output=True).returncode == 1
+
+
+def test_telemetry_keeps_every_text_under_a_harmless_name(folder):
+    first = folder.add_telemetry(3, "../../etc/passwd; show int", "a")
+    second = folder.add_telemetry(3, "../../etc/passwd; show int", "ß\n")
+    assert first.parent == second.parent == folder.path / "telemetry"
+    assert first.name == "003-etc-passwd-show-int.txt"
+    assert (first.read_text(), second.read_text()) == ("a", "ß\n")
+
+
+def test_requirements_are_numbered_from_one(folder):
+    assert [folder.next_requirement() for _ in range(3)] == [1, 2, 3]
+
+
+def test_the_environment_is_replaced_whole(folder):
+    folder.write_environment(ENVIRONMENT)
+    folder.write_environment(EnvironmentRecord(**{**_fields(ENVIRONMENT), "ended": 5.0}))
+    run = read_run(folder.path)
+    assert run.environment.ended == 5.0
+    assert not list(folder.path.glob(".*"))
+
+
+def _fields(record):
+    return {name: getattr(record, name) for name in record.__dataclass_fields__}
+
+
+def test_this_machine_can_be_described(folder):
+    record = EnvironmentRecord(**{**_fields(ENVIRONMENT), "host": host_facts(), "packages": package_versions()})
+    folder.write_environment(record)
+    jsonschema.validate(json.loads((folder.path / "environment.json").read_text()), records.schema(records.ENVIRONMENT))
+    assert record.packages["robotframework"]
+    assert record.host["cpus"] >= 1
+
+
+def test_steal_is_a_share_of_all_cpu_time():
+    before = {"user": 10.0, "idle": 80.0, "steal": 0.0, "guest": 5.0}
+    after = {"user": 20.0, "idle": 160.0, "steal": 10.0, "guest": 9.0}
+    assert steal_percent(before, after) == pytest.approx(10)
+    assert steal_percent(before, before) is None
+    assert steal_percent({"user": 1.0}, {"user": 2.0}) is None
+    now = cpu_times()
+    assert steal_percent(now, now) is None
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from support.evidence_builders import RUN, trial_record
+from linerate.evidence.run import RunFolder
+
+folder = RunFolder.create(Path(sys.argv[1]), RUN)
+for number in range(1, 100_000):
+    folder.add_trial(trial_record(number=number))
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_what_was_written_outlives_kill_9(tmp_path):
+    paths = [str(SUPPORT.parent), str(Path(linerate.__file__).parents[1])]
+    child = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+    with child:
+        said = [child.stdout.readline() for _ in range(25)]
+        child.kill()
+        said += child.stdout.readlines()
+    kept = len(read_run(tmp_path / RUN).trials)
+    assert kept - int(said[-1]) in (0, 1)

@@ -1,0 +1,238 @@
+"""Profiles as stream data, against bytes worked out by hand."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.generators.base import Direction
+from linerate.generators.streams import Stream, bursts, frame_bytes, ipv4_checksum, streams
+from linerate.traffic.catalogue import Catalogue
+from linerate.traffic.profiles import AddressRange, Flows, FrameClass, Profile
+from linerate_bench.backend import FieldVariable, StreamTraffic
+from linerate_bench.model.flows import Flow, flow_of, spread
+from support.paths import VARIABLES
+
+CATALOGUE = Catalogue.read(VARIABLES / "profiles")
+AHEAD, BACK = Direction(0, 1), Direction(1, 0, swapped=True)
+
+# 60 bytes without FCS: 16.0.0.1:1025 -> 48.0.0.1:12, UDP without checksum, 18 bytes of 'x'. The header's
+# checksum by hand: 4500 + 002e + 0001 + 0000 + 4011 + 1000 + 0001 + 3000 + 0001 = c542, whose complement is
+# 3abd.
+ONE_FLOW = " ".join(
+    (
+        "000000000000 000000000000 0800",
+        "45 00 002e 0001 0000 40 11 3abd 10000001 30000001",
+        "0401 000c 001a 0000",
+        "78" * 18,
+    )
+)
+
+
+def test_the_smallest_frame_of_one_flow_byte_by_byte() -> None:
+    [stream] = streams(CATALOGUE.profile(["64b", "1-flow"]), AHEAD)
+    assert bytes.fromhex(stream.frame) == bytes.fromhex(ONE_FLOW)
+    assert stream.variables == () and stream.fix_ipv4 is None and stream.share == 1
+
+
+def test_the_way_back_swaps_addresses_but_not_ports() -> None:
+    [stream] = streams(CATALOGUE.profile(["64b", "1-flow"]), BACK)
+    frame = bytes.fromhex(stream.frame)
+    assert frame[26:30].hex() == "30000001" and frame[30:34].hex() == "10000001"
+    assert struct.unpack("!HH", frame[34:38]) == (1025, 12)
+
+
+def test_both_addresses_step_through_their_ranges() -> None:
+    [stream] = streams(CATALOGUE.profile(["64b", "var2"]), BACK)
+    assert [(item.offset, item.minimum, item.maximum, item.size, item.step) for item in stream.variables] == [
+        (26, 0x30000004, 0x300000FE, 4, 1),
+        (30, 0x10000004, 0x100000FE, 4, 1),
+    ]
+    assert stream.fix_ipv4 == 14
+    assert bytes.fromhex(stream.frame)[26:34].hex() == "3000000410000004"
+
+
+def test_an_address_that_does_not_vary_is_no_variable() -> None:
+    [stream] = streams(CATALOGUE.profile(["64b", "var1"]), AHEAD)
+    assert [item.name for item in stream.variables] == ["src"]
+
+
+def test_a_mix_has_a_stream_per_size_whose_shares_make_one() -> None:
+    mixed = streams(CATALOGUE.profile(["imix"]), AHEAD)
+    assert [len(item.frame) // 2 for item in mixed] == [60, 590, 1514]
+    assert [item.share for item in mixed] == pytest.approx([28 / 48, 16 / 48, 4 / 48])
+    assert sum(item.share for item in mixed) == pytest.approx(1)
+    assert [item.gap for item in mixed] == [0, 0.1, 0.2]
+
+
+def test_a_frame_too_small_for_its_headers_is_refused() -> None:
+    with pytest.raises(ValueError, match="45 bytes"):
+        frame_bytes(45, Flows(AddressRange("1.0.0.1", "1.0.0.1"), AddressRange("2.0.0.1", "2.0.0.1")))
+
+
+addresses = st.ip_addresses(v=4).map(str)
+
+
+@given(st.integers(46, 9216), addresses, addresses, st.integers(1, 65535), st.integers(1, 65535))
+def test_every_frame_agrees_with_itself(size: int, source: str, destination: str, sport: int, dport: int) -> None:
+    flows = Flows(AddressRange(source, source), AddressRange(destination, destination), sport, dport)
+    frame = frame_bytes(size, flows)
+    assert len(frame) == size - 4
+    assert ipv4_checksum(frame[14:34]) == 0
+    total, udp = struct.unpack("!H", frame[16:18])[0], struct.unpack("!H", frame[38:40])[0]
+    assert total == len(frame) - 14 and udp == len(frame) - 34
+
+
+@given(st.lists(st.integers(1, 100), min_size=1, max_size=6))
+def test_shares_always_make_one(weights: list[int]) -> None:
+    flows = Flows(AddressRange("1.0.0.1", "1.0.0.1"), AddressRange("2.0.0.1", "2.0.0.1"))
+    frames = tuple(FrameClass(64 + index, weight) for index, weight in enumerate(weights))
+    found = streams(Profile("made up", frames, flows), AHEAD)
+    assert sum(item.share for item in found) == pytest.approx(1)
+
+
+@given(st.sampled_from(["64b", "imix", "imix-csit", "imix-66"]), st.integers(1, 10**9))
+def test_bursts_are_exactly_so_many_frames_in_the_shares_of_the_mix(word: str, frames: int) -> None:
+    profile = CATALOGUE.profile([word])
+    found = bursts(profile, AHEAD, frames)
+    assert sum(item.burst or 0 for item in found) == frames
+    assert all(abs((item.burst or 0) - item.share * frames) <= 1 + 1e-6 * frames for item in found)
+
+
+def test_stream_data_is_plain() -> None:
+    [stream] = streams(CATALOGUE.profile(["64b"]), AHEAD)
+    data = stream.to_json()
+    assert data["variables"][0]["name"] == "src" and isinstance(data["frame"], str)
+
+
+# -- other headers -----------------------------------------------------------------------------------------------------
+
+# IPv6's 66 bytes: no payload. The checksum by hand: 2001 + 0002 + 1000 + 0001 + 2001 + 0002 + 3000 + 0001 of the
+# addresses, 0008 + 0011 of the rest of the pseudo-header, 0401 + 000c + 0008 of UDP = 8436, whose complement is 7bc9.
+IPV6 = (
+    "000000000000 000000000000 86dd 6 00 00000 0008 11 40 2001000200000000 0000000010000001"
+    "2001000200000000 0000000030000001 0401 000c 0008 7bc9"
+)
+# Byte by byte what stands between MAC addresses and IP header.
+WRAPPED = {
+    "64b vlan 1-flow": "8100 0064 0800",
+    "64b qinq 1-flow": "88a8 00c8 8100 0064 0800",
+    "64b mpls 1-flow": "8847 00064 1 40",
+    "64b mpls2 1-flow": "8847 00064 0 40 00065 1 40",
+    "128b vlan mpls 1-flow": "8100 0064 8847 00064 1 40",
+    "128b qinq ipv6 1-flow": "88a8 00c8 8100 0064 86dd",
+}
+
+
+def digits(text: str) -> bytes:
+    return bytes.fromhex(text.replace(" ", ""))
+
+
+def of(words: str, direction: Direction = AHEAD) -> tuple[Stream, ...]:
+    return streams(CATALOGUE.profile(words.split()), direction)
+
+
+def test_the_smallest_ipv6_frame_byte_by_byte() -> None:
+    [stream] = of("66b ipv6 1-flow")
+    assert bytes.fromhex(stream.frame) == digits(IPV6)
+    assert stream.variables == () and stream.fix_ipv4 is None
+
+
+@pytest.mark.parametrize("words", WRAPPED)
+def test_tags_and_labels_byte_by_byte(words: str) -> None:
+    [stream] = of(words)
+    frame, inserted = bytes.fromhex(stream.frame), digits(WRAPPED[words])
+    assert frame[12 : 12 + len(inserted)] == inserted
+    assert len(frame) == int(words.split("b")[0]) - 4
+    plain = bytes.fromhex(of("64b 1-flow")[0].frame)
+    if "ipv6" not in words:
+        # the addresses and ports are where the header says, the payload gave way
+        ip = frame[12 + len(inserted) :]
+        assert ip[12:24] == plain[26:38] and ipv4_checksum(ip[:20]) == 0
+        assert struct.unpack("!H", ip[2:4])[0] == len(ip)
+
+
+def test_tcp_byte_by_byte() -> None:
+    [stream] = of("64b tcp 1-flow")
+    frame = bytes.fromhex(stream.frame)
+    assert frame[23] == 6 and frame[34:38] == digits("0401 000c")
+    pseudo = frame[26:34] + struct.pack("!HH", 6, len(frame) - 34)
+    assert ipv4_checksum(pseudo + frame[34:]) == 0
+    assert frame[46:48] == digits("5010") and frame[54:] == b"x" * 6
+
+
+@pytest.mark.parametrize(
+    ("words", "offsets", "fixed"),
+    [
+        ("64b var2", [26, 30], 14),
+        ("64b vlan var2", [30, 34], 18),
+        ("64b qinq var2", [34, 38], 22),
+        ("64b mpls2 var2", [34, 38], 22),
+        ("128b vlan mpls var2", [34, 38], 22),
+        ("64b tcp var1", [26], 14),
+        # the last four bytes of each address: 14 + 8 + 12, 14 + 24 + 12
+        ("78b ipv6 var2", [34, 50], None),
+        ("78b ipv6 vlan var2", [38, 54], None),
+    ],
+)
+def test_what_varies_moves_with_the_headers(words: str, offsets: list[int], fixed: int | None) -> None:
+    [stream] = of(words)
+    assert [item.offset for item in stream.variables] == offsets and stream.fix_ipv4 == fixed
+    first = bytes.fromhex(stream.frame)
+    for item in stream.variables:
+        assert int.from_bytes(first[item.offset : item.offset + 4], "big") == item.minimum
+
+
+def test_the_way_back_of_labels_and_ipv6() -> None:
+    [ahead], [back] = of("128b mpls2 ipv6 1-flow"), of("128b mpls2 ipv6 1-flow", BACK)
+    there, here = flow_of(bytes.fromhex(ahead.frame)), flow_of(bytes.fromhex(back.frame))
+    assert there and here
+    assert (there.labels, here.labels) == ((100, 101), (200, 201))
+    assert there.hashed[:16] == here.hashed[16:32] and there.hashed[16:32] == here.hashed[:16]
+
+
+def test_the_256_networks_are_whole_steps_of_one_variable() -> None:
+    [ahead], [back] = of("64b 256-networks"), of("64b 256-networks", BACK)
+    [item] = ahead.variables
+    # 48.0.0.1 and 255 times 65536 more, of a range that is 256 times 65536
+    assert (item.name, item.minimum, item.maximum, item.step) == ("dst", 0x30000001, 0x31000000, 65536)
+    assert [(item.name, item.offset) for item in back.variables] == [("src", 26)]
+
+
+def traffic(stream: Stream) -> StreamTraffic:
+    variables = tuple(
+        FieldVariable(item.offset, item.size, item.minimum, item.maximum, item.minimum, item.step)
+        for item in stream.variables
+    )
+    return StreamTraffic(0, bytes.fromhex(stream.frame), 1.0, variables, fix_ipv4_checksum=stream.fix_ipv4)
+
+
+@pytest.mark.parametrize("headers", ["", "vlan", "qinq", "mpls", "mpls2", "ipv6", "tcp", "ipv6 mpls2 tcp"])
+@pytest.mark.parametrize(
+    ("flows", "count"), [("1-flow", 1), ("var2", 251), ("256-networks", 256), ("2000-flows", 2000)]
+)
+def test_as_many_flows_as_the_words_say_come_out_of_the_frames(headers: str, flows: str, count: int) -> None:
+    [stream] = of(f"128b {headers} {flows}")
+    found = spread(traffic(stream))
+    assert len(found) == count and None not in found
+    assert all(share == pytest.approx(1 / count) for share in found.values())
+    version, depth = (6 if "ipv6" in headers else 4), {"mpls": 1, "mpls2": 2}
+    for flow in found:
+        assert isinstance(flow, Flow) and flow.version == version
+        assert len(flow.labels) == sum(depth.get(word, 0) for word in headers.split())
+
+
+def test_captured_frames_are_sent_as_they_are_and_back_with_addresses_swapped() -> None:
+    plain, labelled = (bytes.fromhex(of(words)[0].frame) for words in ("64b 1-flow", "128b mpls ipv6 1-flow"))
+    flows = Flows(AddressRange("16.0.0.1", "16.0.0.1"), AddressRange("48.0.0.1", "48.0.0.1"), captured=2)
+    captured = Profile("ours", (FrameClass(64, 3, plain), FrameClass(128, 1, labelled)), flows)
+    assert [(item.frame, item.share) for item in streams(captured, AHEAD)] == [
+        (plain.hex(), 0.75),
+        (labelled.hex(), 0.25),
+    ]
+    back = [bytes.fromhex(item.frame) for item in streams(captured, BACK)]
+    assert back[0] == plain[:26] + plain[30:34] + plain[26:30] + plain[34:]
+    assert ipv4_checksum(back[0][14:34]) == 0
+    assert back[1][26:42] == labelled[42:58] and back[1][42:58] == labelled[26:42]
+    assert not any(item.variables for item in streams(captured, BACK))

@@ -1,0 +1,74 @@
+"""A server that refuses trex-stl-lib 0.3, as those of TRex v3 do, and a testbed file that names no client."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from linerate.counts.trial import Load
+from linerate.errors import TestbedError
+from linerate.generators.base import Direction
+from linerate.generators.trex import probe
+from linerate.generators.trex.driver import TrexGenerator, TrexSettings
+from linerate.traffic.catalogue import Catalogue
+from linerate_bench.server.loop import TrexServer
+from support.paths import VARIABLES
+from support.server_support import FakeBackend, serving
+
+HOME = os.environ.get("TREX_HOME", "")
+NEEDED = "needs the client that TRex ships: TREX_HOME has to name TRex's scripts folder"
+CATALOGUE = Catalogue.read(VARIABLES / "profiles")
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def newer(monkeypatch: pytest.MonkeyPatch) -> Iterator[TrexServer]:
+    """A server of API 5.1 only."""
+    monkeypatch.setattr("linerate_bench.server.service.CORE", (5, 1))
+    monkeypatch.delenv("TREX_HOME", raising=False)
+    with serving(FakeBackend()) as found:
+        yield found
+
+
+def settings(server: TrexServer, client: str = "") -> TrexSettings:
+    return TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, client=client)
+
+
+def sends(generator: TrexGenerator) -> int:
+    generator.prepare(CATALOGUE.profile(["64b"]), (Direction(0, 1),))
+    return generator.measure(Load(1000), 0.1).directions[0].offered
+
+
+@pytest.mark.parametrize("client", ["", "pypi"])
+def test_without_that_client_one_sentence_says_what_to_write(newer: TrexServer, client: str) -> None:
+    with pytest.raises(TestbedError, match=r"speaks STL API 5\.1 and wants the client it ships.*expected") as caught:
+        TrexGenerator(settings(newer, client))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(not HOME, reason=NEEDED)
+def test_the_installation_of_this_machine_is_used_where_it_is_named(
+    newer: TrexServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TREX_HOME", HOME)
+    with TrexGenerator(settings(newer)) as generator:
+        assert generator.versions["api"] == "5.1" and sends(generator) == 100
+
+
+@pytest.mark.skipif(not HOME, reason=NEEDED)
+def test_else_the_servers_own_is_fetched_and_again_for_each_connection(newer: TrexServer) -> None:
+    asked: list[probe.ServerFacts] = []
+
+    def fetch(server: probe.ServerFacts) -> Path:
+        asked.append(server)
+        return Path(HOME)
+
+    with TrexGenerator(settings(newer), fetch=fetch) as generator:
+        assert sends(generator) == 100
+        generator.reconnect()
+        assert sends(generator) == 100
+    assert [item.api for item in asked] == [(5, 1)] * 2

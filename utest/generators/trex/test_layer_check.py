@@ -1,0 +1,88 @@
+"""TRex's own account of streams, held against the profile's arithmetic."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from linerate.counts.trial import DirectionCount, Load, Outcome
+from linerate.errors import TestbedError
+from linerate.generators.base import Probe
+from linerate.generators.trex.layer_check import check_layers, line_use
+from linerate.traffic.catalogue import Catalogue
+from support.paths import DATA, VARIABLES
+
+CATALOGUE = Catalogue.read(VARIABLES / "profiles")
+RECORDED = DATA / "trex-rpc" / "official-v3.08.jsonl"
+
+
+def said(sizes: dict[int, float], speed: float = 10e9, **other: float) -> dict[str, dict[str, Any]]:
+    """What TRex says of streams of so many frames/s of each size (bytes with FCS)."""
+    rate = {
+        "pps": sum(sizes.values()),
+        "bps_l2": sum(8 * size * pps for size, pps in sizes.items()),
+        "bps_l1": sum(8 * (size + 20) * pps for size, pps in sizes.items()),
+        "speed_bps": speed,
+    }
+    # a real server's line is a little slower than its port
+    return {"0": {**rate, "line_util": 100 * rate["bps_l1"] / (0.9999 * speed) if speed else 0.0, **other}}
+
+
+@pytest.mark.parametrize(
+    ("words", "sizes"),
+    [
+        ("64b", {64: 1.0}),
+        ("imix", {64: 28 / 48, 594: 16 / 48, 1518: 4 / 48}),
+        ("1514b", {1518: 1.0}),
+        ("9216b vlan", {9216: 1.0}),
+    ],
+)
+def test_what_agrees_is_left_alone(words: str, sizes: dict[int, float]):
+    profile = CATALOGUE.profile(words.split())
+    check_layers(profile, said(sizes), None)
+    check_layers(profile, said(sizes, speed=0.0), None)  # a port that tells no speed
+    check_layers(profile, {"0": {}}, None)
+
+
+def test_probe_frames_are_counted_in():
+    check_layers(CATALOGUE.profile(["64b"]), said({64: 1 + 1000.0}), (Probe(1000.0), 64))
+    check_layers(CATALOGUE.profile(["imix"]), said({64: 28 / 48 + 500, 594: 16 / 48, 1518: 4 / 48}), (Probe(500.0), 64))
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        (said({60: 1.0}), "counts 640 bits per frame of '64b' at port 0 on L1, and they are 672"),
+        (said({64: 1.0}, bps_l1=512.0), "counts 512 bits per frame of '64b' at port 0 on L1, and they are 672"),
+        (said({64: 1.0}, bps_l2=480.0), "counts 480 bits per frame of '64b' at port 0 on L2, and they are 512"),
+        (said({64: 1.0}, line_util=100 * 672 / 40e9), "takes 40 Gbit/s for the line of port 0, and says that the port"),
+    ],
+)
+def test_what_does_not_is_said(told: dict[str, dict[str, Any]], says: str):
+    with pytest.raises(TestbedError) as caught:
+        check_layers(CATALOGUE.profile(["64b"]), told, None)
+    assert says in str(caught.value)
+
+
+def test_a_real_servers_answer_has_these_names_and_this_arithmetic():
+    rows = [json.loads(line) for line in RECORDED.read_text().splitlines()]
+    answers = [row["result"] for row in rows if row.get("method") == "validate"]
+    assert answers
+    for answer in answers:
+        for event in answer["graph"]["events"]:
+            assert event["diff_bps_l1"] - event["diff_bps_l2"] == pytest.approx(8 * 20 * event["diff_pps"])
+        rate = answer["rate"]
+        assert rate["max_bps_l1"] - rate["max_bps_l2"] == pytest.approx(160 * rate["max_pps"])
+        assert 100 * rate["max_bps_l1"] / rate["max_line_util"] == pytest.approx(10e9, rel=2e-4)
+
+
+def test_the_use_of_the_line_is_counted():
+    directions = (
+        DirectionCount(0, 1, 1000, 1000, 1000, 64_000, 64_000),
+        DirectionCount(1, 0, 2000, 2000, 2000, 128_000, 128_000),
+    )
+    outcome = Outcome(Load(1000.0), 1.0, 1.0, 0.0, directions)
+    assert line_use(outcome, {0: 1e6, 1: 1e7}) == pytest.approx(67.2)
+    assert line_use(outcome, {0: 0.0}) is None

@@ -1,0 +1,185 @@
+"""Bursts and chains of a user's own profile: loaded, sent in their order and ratio, and judged."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from linerate.counts.trial import Load, Tolerance, judge
+from linerate.errors import TestbedError
+from linerate.generators.base import Direction
+from linerate.generators.streams import bursts, streams
+from linerate.generators.trex.client.stream_objects import in_tempo
+from linerate.generators.trex.driver import TrexGenerator
+from linerate.project import Project
+from linerate.session.plan import Plan
+from linerate.session.session import Session
+from support import real_trex, robot_run
+from support.server_support import FakeBackend
+from support.trex_profile_support import CLIENTS, Own, ours, project_with, sending
+
+pytestmark = pytest.mark.slow
+
+AHEAD, BACK = Direction(0, 1), Direction(1, 0, swapped=True)
+
+CHAIN = """\
+sizes = [(64, 10), (594, 20), (1518, 30)]
+return [
+    stream(size, direction, STLTXSingleBurst(pps=10, total_pkts=frames), name=f"S{place}", next=f"S{(place + 1) % 3}",
+           self_start=not place, isg=10.0 if not place else 0.0)
+    for place, (size, frames) in enumerate(sizes)
+]"""
+ENDS = """\
+return [
+    stream(64, direction, STLTXSingleBurst(pps=1000, total_pkts=10), next="second"),
+    stream(128, direction, STLTXMultiBurst(pps=1000, pkts_per_burst=4, count=5, ibg=20000.0), name="second",
+           self_start=False),
+]"""
+BURSTS = "return stream(64, direction, STLTXMultiBurst(pps=1000, pkts_per_burst=4, count=0, ibg=17000.0))"
+CAPTURE = """\
+from scapy.utils import wrpcap
+head = [Ether() / IP(src=f"16.0.0.{n}", dst="48.0.0.1") / UDP() / (b"x" * (18 + 50 * n)) for n in range(1, 4)]
+wrpcap("mine.pcap", head)
+return STLProfile.load_pcap("mine.pcap", ipg_usec=10.0, loop_count=0)"""
+
+
+LOADS = {CHAIN: (12_000, 6_000), ENDS: (6_000, 3_000), BURSTS: (3000, 2000)}
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Own:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return Own(tmp_path)
+
+
+@pytest.fixture
+def backend() -> FakeBackend:
+    return FakeBackend()
+
+
+@pytest.fixture(params=CLIENTS)
+def sender(request: pytest.FixtureRequest, backend: FakeBackend) -> Iterator[TrexGenerator]:
+    with sending(backend, str(request.param)) as generator:
+        yield generator
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(
+    ("body", "sizes", "ends"),
+    [
+        (CHAIN, {64: 10, 594: 20, 1518: 30}, False),
+        (ENDS, {64: 10, 128: 20}, True),
+        (BURSTS, {64: 1}, False),
+        ("return stream(64, direction, STLTXSingleBurst(pps=1, total_pkts=17))", {64: 1}, True),
+        (CAPTURE, {114: 1, 164: 1, 214: 1}, False),
+    ],
+    ids=["chain", "ends", "bursts", "one burst", "capture"],
+)
+def test_sizes_are_in_the_ratio_of_the_frames(
+    own: Own, client: str, body: str, sizes: dict[int, int], ends: bool
+) -> None:
+    found = own.profile(ours(body), client=client)
+    whole = sum(sizes.values())
+    assert {frame.size: frame.weight for frame in found.frames} == pytest.approx(
+        {size: frames / whole for size, frames in sizes.items()}
+    )
+    assert found.program is not None and not found.program.steady and found.program.ends == ends
+    assert ("begun again" in found.program.to_json()["pattern"]) == ends
+
+
+def test_a_load_changes_rates_and_pauses_alike(own: Own) -> None:
+    rows = [item.to_json() for item in streams(own.profile(ours(ENDS)), AHEAD)]
+    before = [json.loads(item["program"]) for item in rows]
+    after = [json.loads(item["program"]) for item in in_tempo(rows, 3 * rows[0]["tempo"])]
+    for old, new in zip(before, after, strict=True):
+        assert new["mode"]["rate"]["value"] == pytest.approx(3 * old["mode"]["rate"]["value"])
+        assert new["isg"] == pytest.approx(old["isg"] / 3)
+        assert new["mode"].get("ibg", 0) == pytest.approx(old["mode"].get("ibg", 0) / 3)
+        counted = ("total_pkts", "pkts_per_burst", "count")
+        assert [new["mode"].get(key) for key in counted] == [old["mode"].get(key) for key in counted]
+    assert [item["next_stream_id"] for item in after] == [2, 1]
+    assert [item["self_start"] for item in after] == [True, False]
+
+
+@pytest.mark.parametrize("body", [CHAIN, ENDS, BURSTS], ids=["chain", "ends", "bursts"])
+def test_a_trial_is_of_the_load_that_was_asked_for(
+    own: Own, sender: TrexGenerator, backend: FakeBackend, body: str
+) -> None:
+    sender.prepare(own.profile(ours(body)), (AHEAD, BACK))
+    for load in LOADS[body]:
+        trial = judge(1, sender.measure(Load(load), 1.0), Tolerance())
+        assert [row.offered for row in trial.outcome.directions] == pytest.approx([load, load], rel=0.005)
+        assert trial.intended == pytest.approx(2 * load, rel=0.002)
+        assert {problem.fault.name for problem in trial.problems} <= {"STRETCHED"}  # a busy machine's
+
+
+def test_what_is_sent_to_see_what_arrives_has_all_streams_at_once(
+    own: Own, sender: TrexGenerator, backend: FakeBackend
+) -> None:
+    sender.prepare(own.profile(ours(CHAIN)), (AHEAD,))
+    found = sender.reach([600.0], 0.5)
+    assert found.directions[0].offered == 300
+    sent = {len(item.frame) + 4: (item.pps, item.count) for item in backend.starts[-1][0][0]}
+    assert sent == {64: (pytest.approx(100), None), 594: (pytest.approx(200), None), 1518: (pytest.approx(300), None)}
+    sender.measure(Load(6000), 1.0)
+    assert len(backend.starts[-1][0][0]) > 100  # by turns again
+
+
+def test_what_such_traffic_cannot_be_asked_for(own: Own, sender: TrexGenerator) -> None:
+    found = own.profile(ours(BURSTS))
+    sender.prepare(found, (AHEAD,))
+    with pytest.raises(TestbedError, match=r"a trial of 0\.1 s holds 4 frames of the pattern of 'mine' at 10 frames/s"):
+        sender.measure(Load(10), 0.1)
+    with pytest.raises(TestbedError, match=r"sends 5 times its average rate, which at this load is 300 % line rate"):
+        sender.measure(Load(0.6 * 10e9 / 672), 1.0)
+    for ask in (lambda: sender.step_down(Load(9), 1, Load(5), 1, 0.1), sender.live, lambda: sender.burst(9, 100)):
+        with pytest.raises(TestbedError, match="'mine' comes in bursts or by turns"):
+            ask()
+    with pytest.raises(ValueError, match="a burst of so many needs continuous streams"):
+        bursts(found, AHEAD, 10)
+
+
+@pytest.mark.netns
+@pytest.mark.skipif(real_trex.REASON != "", reason=real_trex.REASON)
+@pytest.mark.parametrize("body", [CHAIN, ENDS, BURSTS, CAPTURE], ids=["chain", "ends", "bursts", "capture"])
+def test_a_real_server_sends_what_is_due(own: Own, tmp_path: Path, body: str) -> None:
+    found = own.profile(ours(body), client=os.environ["TREX_HOME"])
+    plan = Plan.read(Project.find(robot_run.ROOT), "linux_router", "linux", "netns-trex", "quick")
+    with contextlib.closing(Session.start(plan, bypass=True)) as session:
+        session.generator.connect(real_trex.generator)
+        session.traffic.put(found, bidirectional=False)
+        for load in (6000.0, 3000.0):
+            trial = judge(1, session.traffic.measure(Load(load), 2.0), plan.testbed.tolerances())
+            (direction,) = trial.outcome.directions
+            assert direction.offered == pytest.approx(2 * load, rel=0.005)
+            assert direction.intended == pytest.approx(2 * load, rel=0.002)
+            # that it took longer is a busy machine's
+            assert direction.lost == 0 and {found.fault.name for found in trial.problems} <= {
+                "STRETCHED",
+                "UNDER_OFFERED",
+            }
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_sentence_of_such_traffic_on_the_simulated_bench(
+    tmp_path: Path, client: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TREX_HOME", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    project_with(tmp_path, client, ours=ours(CHAIN), peaks=ours(BURSTS))
+    suite = robot_run.write_suite(
+        tmp_path,
+        "ours bidirectional loses ≤ 0% at 10 kpps each way",
+        "peaks unidirectional ≥ 700 pps",
+        "peaks unidirectional ≥ 50% line rate",
+    )
+    ran = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{tmp_path}", "-v", "GOAL:quick")
+    records = [json.loads(line) for path in tmp_path.rglob("requirements.jsonl") for line in path.open()]
+    assert [item["verdict"] for item in records] == ["PASS", "PASS", "INCONCLUSIVE"], ran.console
+    assert "sends 5 times its average rate" in records[-1]["message"]
+    assert records[0]["extra"]["traffic_file"]["pattern"].startswith("played faster or slower")

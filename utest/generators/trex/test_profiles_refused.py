@@ -1,0 +1,241 @@
+"""Profiles in TRex's own format that are wrong, and files of data: each is refused in one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from linerate.errors import ConfigError, SentenceError
+from linerate.project import Project
+from linerate.session.plan import Plan
+from linerate.sla.sentence import parse
+from linerate.traffic.catalogue import Catalogue
+from support.trex_profile_support import ARGPARSE, LATENCY, Own, ours, project_with
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Own:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return Own(tmp_path)
+
+
+# -- what is wrong -----------------------------------------------------------------------------------------------------
+
+WRONG: list[tuple[str, str, str]] = [
+    ("return [", "{}", r"mine\.py:11: is not Python: '\[' was never closed"),
+    ("return stream(1/0)", "{}", r"mine\.py:11: fails with ZeroDivisionError: division by zero"),
+    ("return stream(vm=STLScVmRaw([STLVmFixIpv4(offset='IPv6')]))", "{}", r"mine\.py:\d+: fails.*no layer 'IPv6'"),
+    ("while True: pass", "{}", r"mine\.py:11: did not end within 3 s"),
+    ("while True:\n    try: time.sleep(9)\n    except: pass", "{}", "did not end within 3 s, and takes no notice"),
+    ("sys.exit(3)", "{}", r"mine\.py:11: ends itself \(exit 3\)"),
+    ("os._exit(4)", "{}", r"ended the process that loads it \(status 4\)"),
+    ("return []", "{}", "has no streams"),
+    ("return [1]", "{}", "returns, as number 1, a int and no STLStream"),
+    ("return STLStream(packet=STLPktBuilder(pkt=Ether()/ARP()), mode=STLTXCont())", "{}", "stream 1: .* is not IP"),
+    ("return stream(isg=2000.0)", "{}", "stream 1 begins 2 ms late"),
+    ("return stream(mode=STLTXMultiBurst(pps=9, count=0, ibg=1), isg=2000.0)", "{}", "stream 1 begins 2 ms late"),
+    ("return stream(self_start=False)", "{}", "stream 1 is never begun"),
+    ("return stream(mode=STLTXSingleBurst(percentage=1, total_pkts=5))", "{}", "has bursts in per cent of a link"),
+    (
+        "return stream(next='S9', mode=STLTXSingleBurst())",
+        "{}",
+        "begins 'S9', and no stream that is sent",
+    ),
+    (
+        "return [stream(), stream(128, mode=STLTXSingleBurst(), flow_stats=STLFlowLatencyStats(pg_id=1))]",
+        "{}",
+        "stream 2 measures latency in bursts",
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "tunables", "says"), WRONG, ids=[row[2][:40] for row in WRONG])
+def test_a_profile_that_is_wrong_says_so_in_one_sentence(own: Own, body: str, tunables: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says) as caught:
+        own.profile(ours(body), tunables)
+    assert "\n" not in str(caught.value) and "mine.py" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("signature", "tunables", "says"),
+    [
+        ("self, tunables, **kwargs", "{sise: 64}", r"mine\.py:\d+: ends itself \(exit 2\): unrecognized.* --sise 64"),
+        ("self, direction=0, size=64", "{sise: 64}", "has no tunable 'sise'; it has size"),
+        ("self, direction=0, size=64", "[--size, 64]", "has no tunable '--size'; it has size"),
+        ("self, direction, colour, **kwargs", "{}", "missing 1 required positional argument: 'colour'"),
+    ],
+)
+def test_a_tunable_that_it_does_not_have(own: Own, signature: str, tunables: str, says: str) -> None:
+    body = ARGPARSE if "tunables" in signature else "return stream()"
+    with pytest.raises(ConfigError, match=says):
+        own.profile(ours(body, signature), tunables)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("x = 1\n", "has no function 'register()'"),
+        ("def register():\n    return 5\n", "has no 'get_streams'"),
+        ("from trex.stl.api import NewerThanThat\n", "a newer client is used where TREX_HOME names a TRex"),
+        ("from trex.stl.trex_stl_hltapi import STLHltStream\n", "a newer client is used where TREX_HOME names"),
+        ("from trex_stl_lib.trex_stl_hltapi import STLHltStream\n", "a newer client is used where TREX_HOME names"),
+        ("import nothing_of_that_name\n", "mine.py:1: fails with ModuleNotFoundError"),
+    ],
+)
+def test_a_module_that_is_no_profile(own: Own, text: str, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        own.profile(text)
+    assert says in str(caught.value)
+
+
+def test_what_it_prints_and_starts_is_no_answer(own: Own) -> None:
+    body = """\
+print('{"client": "false"}')
+os.system('echo loud; echo {')
+import threading
+threading.Thread(target=time.sleep, args=(60,)).start()
+return stream(64, direction)"""
+    assert own.profile(ours(body)).mean_size == 64
+
+
+def test_a_file_that_is_not_there(own: Own) -> None:
+    catalogue = own.read("")
+    (own.traffic / "mine.py").unlink()
+    with pytest.raises(ConfigError, match=r"mine\.py: cannot be read: No such file"):
+        catalogue.profile(["mine"])
+
+
+@pytest.mark.parametrize("words", ["mine vlan", "mine 2000-flows", "mine 64b"])
+def test_it_brings_its_own_headers_and_addresses(own: Own, words: str) -> None:
+    catalogue = own.read(ours("return stream(64, direction)"))
+    with pytest.raises(SentenceError, match=r"brings its own headers and addresses|both say which frames"):
+        catalogue.profile(words.split())
+
+
+ONE_WAY: list[tuple[str, str]] = [
+    ("return stream()", "its frames are the same in both directions"),
+    ("return [] if direction else stream()", "it has no streams for the second direction"),
+    ("return stream(direction and [])", "fails with TypeError"),
+    ("return stream([64, 128][direction], direction)", "64 bytes on average, and 128 in the second direction"),
+]
+
+
+@pytest.mark.parametrize(("body", "says"), ONE_WAY, ids=["same", "none", "fails", "sizes"])
+def test_a_profile_of_one_direction(own: Own, body: str, says: str) -> None:
+    catalogue = own.read(ours(body))
+    assert not parse("mine unidirectional ≥ 1 Mpps", catalogue).bidirectional
+    with pytest.raises(SentenceError, match="can be sent unidirectional only") as caught:
+        parse("mine bidirectional ≥ 1 Mpps in total", catalogue)
+    assert says in str(caught.value)
+
+
+# -- files of data -----------------------------------------------------------------------------------------------------
+
+FRAME = (
+    bytes(12) + bytes.fromhex("0800 4500 002e 0001 0000 4011 0000 10000001 30000001 0401 000c 001a 0000") + bytes(18)
+)
+
+
+def written(frame: bytes = FRAME) -> str:
+    import base64
+
+    return base64.b64encode(frame).decode()
+
+
+def test_yaml_of_the_console_and_of_the_gui(own: Own) -> None:
+    text = f"""\
+- name: small
+  stream:
+    packet: {{binary: {written()}}}
+    mode: {{type: continuous, pps: 300}}
+    flow_stats: []
+    vm:
+      instructions:
+        - {{type: flow_var, name: a, size: 1, op: inc, init_value: 1, min_value: 1, max_value: 9, step: 1}}
+        - {{type: write_flow_var, name: a, pkt_offset: 29, add_value: 0, is_big_endian: true}}
+      split_by_var: a
+- stream_id: 4
+  stream:
+    action_count: 0
+    enabled: true
+    flags: 0
+    flow_stats: {{enabled: false}}
+    isg: 0.0
+    mode: {{type: continuous, total_pkts: 1, rate: {{type: pps, value: 100}}}}
+    packet: {{binary: {written(FRAME + bytes(40))}, meta: ""}}
+    self_start: true
+    vm: {{instructions: []}}
+"""
+    catalogue = own.read(text, name="mine.yaml")
+    found = catalogue.profile(["mine"])
+    assert found.mean_size == pytest.approx(0.75 * 64 + 0.25 * 104)
+    assert not found.flows.known and found.flows.count == 0 and not found.is_one_flow
+    with pytest.raises(SentenceError, match="a file of streams says nothing of a second direction"):
+        parse("mine bidirectional ≥ 1 Mpps in total", catalogue)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("- {a: [", "mine.yaml:1: not YAML"),
+        ("a: 1\n", "is no list of streams"),
+        ("- {stream: {packet: {}, mode: {pps: 1}}}\n", "expected 'binary' or 'pcap'"),
+        ("- {stream: {packet: {pcap: no.pcap}, mode: {pps: 1}}}\n", "no.pcap: cannot be read"),
+        ("- {stream: {packet: {binary: x}, mode: {pps: 1, percentage: 2}}}\n", "expected one of pps, bps_L1"),
+        ("- {stream: {packet: {binary: x}, mode: {pps: 1}}}\n", "its packet is not base64"),
+    ],
+)
+def test_data_that_is_wrong(own: Own, text: str, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        own.profile(text, name="mine.yaml")
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("file: mine.txt", "file"),
+        ("file: mine.py, tunables: {direction: 1}", "'direction' is told by TRex itself"),
+        ("file: mine.py, tunables: {a: {b: 1}}", "tunables"),
+    ],
+)
+def test_an_entry_that_is_wrong(own: Own, entry: str, says: str) -> None:
+    (own.folder / "own.yaml").write_text(f"entries:\n  - {{kind: trex, name: mine, {entry}, about: ours}}\n")
+    with pytest.raises(ConfigError, match=says):
+        Catalogue.read(own.folder)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "says"),
+    [
+        ("ours unidirectional ≥ 900 pps", "send 1 kpps whatever the load is; expected a load of more than that"),
+        ("ours unidirectional ≥ 20 kpps", "make the mean frame one of 136.7 bytes, and the others have 64"),
+        ("ours unidirectional latency p99 ≤ 1 ms at 5 Mpps", "latency is not measured with the streams of a file"),
+    ],
+)
+def test_latency_streams_that_would_spoil_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sentence: str, says: str
+) -> None:
+    monkeypatch.delenv("TREX_HOME", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    longer = LATENCY.replace("stream(64, direction, STLTXCont(pps=1000)", "stream(1518, direction, STLTXCont(pps=1000)")
+    project_with(tmp_path, ours=ours(longer))
+    plan = Plan.read(Project(tmp_path), "netgate6100", "vpp", "simulated", "quick")
+    assert plan.requirement("ours unidirectional ≥ 5 Mpps").profile.mean_size == 64
+    with pytest.raises(SentenceError) as caught:
+        plan.requirement(sentence)
+    assert says in str(caught.value)
+
+
+def test_the_benchs_passwords_are_not_in_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("ROUTER_PASSWORD", "not for everybody")
+    body = "assert 'ROUTER_PASSWORD' not in os.environ, 'it is there'\nreturn stream(64, direction)"
+    project_with(tmp_path, ours="import os\n" + ours(body))
+    lab = tmp_path / "variables" / "testbeds" / "lab-example.yaml"
+    lab.write_text(lab.read_text().replace("key: ~/.ssh/id_ed25519\n", "password_from: ROUTER_PASSWORD\n", 1))
+    plan = Plan.read(Project(tmp_path), "linux_router", "linux", "lab-example", "quick")
+    assert plan.catalogue.profile(["ours"]).mean_size == 64

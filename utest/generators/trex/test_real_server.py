@@ -1,0 +1,127 @@
+"""A real TRex server in the generator's namespace. TREX_HOME names its installation; without it this is skipped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from linerate.counts.trial import Fault, Load, judge
+from linerate.errors import TestbedError
+from linerate.project import Project
+from linerate.session.judging import Judge
+from linerate.session.plan import Plan
+from linerate.session.session import Session
+from linerate.sla.verdict import Ruling, Verdict
+from support import robot_run
+from support.real_trex import REASON, generator
+
+pytestmark = [pytest.mark.netns, pytest.mark.skipif(REASON != "", reason=REASON)]
+SENTENCE = "64b unidirectional ≥ 5 kpps"
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    plan = Plan.read(Project.find(robot_run.ROOT), "linux_router", "linux", "netns-trex", "quick")
+    found = Session.start(plan, bypass=True)
+    try:
+        found.generator.connect(generator)
+        yield found
+    finally:
+        found.close()
+    assert servers(tmp_path) == []
+
+
+def servers(folder: Path) -> list[psutil.Process]:
+    """The servers that a testbed with this runtime folder has started."""
+    found = []
+    for process in psutil.process_iter(["name"]):
+        try:
+            if "t-rex-64" in process.name() and str(folder) in process.environ().get("LINERATE_BENCH", ""):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def measured(session: Session, seconds: float = 1.0) -> tuple[int, int]:
+    session.traffic.put(session.plan.catalogue.profile(["64b"]), bidirectional=True)
+    outcome = session.traffic.measure(Load(2000.0), seconds)
+    return sum(direction.offered for direction in outcome.directions), sum(
+        direction.forwarded for direction in outcome.directions
+    )
+
+
+def test_killed_in_a_trial_it_comes_back_for_the_next_sentence(session: Session, tmp_path: Path) -> None:
+    offered, came = measured(session)
+    assert offered == came > 0
+    (server,) = servers(tmp_path)
+    killer = threading.Timer(1.0, lambda: os.kill(server.pid, signal.SIGKILL))
+    killer.start()
+    with pytest.raises(
+        TestbedError, match=r"no longer answers|started again meanwhile|the testbed's process 'trex' ended"
+    ):
+        measured(session, 5.0)
+    killer.join()
+    offered, came = measured(session)
+    assert offered == came > 0
+    assert session.traffic.recovery.note.startswith("the generator was connected again before this sentence: ")
+    assert "TRex was ended by signal 9" in session.traffic.recovery.note
+    assert [found.pid for found in servers(tmp_path)] != [server.pid]
+
+
+def test_a_rate_beyond_its_cpu_shows_in_the_trial_and_not_in_the_next_one(session: Session) -> None:
+    session.traffic.put(session.plan.catalogue.profile(["64b"]), bidirectional=False)
+    tolerance = session.plan.testbed.tolerances()
+    for load in (2e6, 6e5):
+        beyond = judge(1, session.traffic.measure(Load(load), 1.0), tolerance)
+        assert {problem.fault for problem in beyond.problems} >= {Fault.CPU_BOUND, Fault.STRETCHED}
+        assert not beyond.blames_router
+    modest = judge(2, session.traffic.measure(Load(2000.0), 1.0), tolerance)
+    assert Fault.CPU_BOUND not in {problem.fault for problem in modest.problems}
+
+
+def test_a_second_client_finds_the_ports_held(session: Session) -> None:
+    with pytest.raises(TestbedError, match="is taken"):
+        generator(session.testbed)
+
+
+def test_the_whole_chain(tmp_path: Path) -> None:
+    suite = robot_run.ROOT / "tests" / "linux_router.robot"
+    tests = ("-t", "Small Frames*", "-t", "Internet Mix*", "-t", "A Rate Beyond*")
+    found = robot_run.run(tmp_path, suite, "-v", "TESTBED:netns-trex", *tests, limit=300)
+    assert found.status == 0, found.console
+    (folder,) = (tmp_path / "results").iterdir()
+    assert "TRex v" in (folder / "telemetry" / "000-trex-log.txt").read_text()
+    versions = json.loads((folder / "environment.json").read_text())["versions"]
+    assert versions["generator.server"].startswith("v")
+    assert robot_run.processes_of(tmp_path) == []
+
+
+def verdict(session: Session) -> Verdict:
+    requirement, judge = session.plan.requirement(SENTENCE), Judge(session)
+    try:
+        session.traffic.put_for(requirement)
+        return judge.judge(requirement)
+    except TestbedError as error:
+        return judge.inconclusive(requirement, str(error))
+
+
+def test_a_sentence_without_its_server_is_inconclusive(session: Session, tmp_path: Path) -> None:
+    for _ in range(2):  # it is started again once
+        measured(session)
+        (server,) = servers(tmp_path)
+        server.kill()
+        with pytest.raises(TestbedError):
+            measured(session, 1.0)
+            measured(session, 1.0)
+    found = verdict(session)
+    assert found.outcome is Ruling.INCONCLUSIVE
+    assert "'trex' ended" in found.reason

@@ -1,0 +1,158 @@
+"""A ramp finds where a router falls behind, and is written as the published visualiser reads it."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linerate.evidence.loadtest_json import loadtest_data, loadtest_json
+from linerate.evidence.rates import NamedTraffic
+from linerate.methods.ramp import RampPhase, RampPlan, ramp
+from linerate.methods.trials import Deadline, Terms
+from support.pure_router import ALWAYS, LINE, PureRouter
+
+PLAN = RampPlan(LINE, steps=50, warm_up=2, hold=3)
+TRAFFIC = NamedTraffic("64b 1-flow", 64.0)
+
+
+def test_the_load_rises_to_the_target_between_warm_up_and_hold():
+    router = PureRouter(LINE)
+    result = ramp(router, PLAN, Terms())
+    loads = [pps for pps, _ in router.asked]
+    assert loads[:2] == [1000, 1000]
+    assert loads[2] == pytest.approx(LINE / 50) and loads[-4:] == pytest.approx([LINE] * 4)
+    assert loads[2:52] == sorted(loads[2:52])
+    assert sum(seconds for _, seconds in router.asked) == PLAN.duration
+    assert result.saturation is None and "no saturation" in str(result)
+    assert result.peak_pps == pytest.approx(LINE, rel=1e-6)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(min_value=LINE / 20, max_value=LINE * 0.97))
+def test_saturation_is_the_first_step_beyond_the_capacity(capacity):
+    result = ramp(PureRouter(capacity), PLAN, Terms())
+    found = result.saturation
+    assert found.load.pps >= capacity and found.load.pps - LINE / 50 <= capacity * 1.0011
+    assert found.forwarded_pps == pytest.approx(capacity, rel=1e-5)
+    assert found.loss_ratio > PLAN.behind
+    assert result.peak_pps == pytest.approx(capacity, rel=0.002)
+
+
+def test_a_loss_that_passes_is_no_saturation():
+    # a buffer that overflowed once, in the tenth of the steps
+    frames_lost = PureRouter(LINE, burst=frozenset({12}))
+    assert ramp(frames_lost, RampPlan(LINE, steps=50, warm_up=2, behind=0.0), Terms()).saturation is None
+
+
+def test_the_worse_direction_counts_unless_both_do_together():
+    worse = ramp(PureRouter(10e6, directions=2, weaker=0.5), PLAN, Terms())
+    assert worse.saturation.load.pps == pytest.approx(5e6, rel=0.07)
+    assert worse.saturation.forwarded_pps == pytest.approx(5e6, rel=1e-5)
+    both = ramp(PureRouter(10e6, directions=2, weaker=0.5), PLAN, Terms(in_total=True))
+    assert both.saturation.offered_pps == pytest.approx(2 * both.saturation.load.pps, rel=1e-6)
+
+
+def test_a_generator_that_sends_less_is_named_and_its_steps_are_kept():
+    result = ramp(PureRouter(LINE, ceiling=0.8 * LINE), PLAN, Terms())
+    assert not result.ended and result.saturation is None
+    assert result.ceiling_pps == pytest.approx(0.8 * LINE, rel=1e-6)
+    assert "the generator offered no more than 11.9 Mpps" in str(result)
+
+
+def test_spoilt_steps_are_repeated_and_a_spoilt_bench_ends_it():
+    result = ramp(PureRouter(5e6, spoils=frozenset({5})), PLAN, Terms())
+    assert len(result.steps) == 55 and not result.ended
+    result = ramp(PureRouter(5e6, spoils=ALWAYS - set(range(12))), PLAN, Terms())
+    assert len(result.steps) == 12 and result.ended.startswith("inconclusive: ")
+    assert ramp(PureRouter(), PLAN, Terms(deadline=Deadline(traffic=20))).ended.startswith("deadline: ")
+
+
+def test_what_is_no_ramp_is_refused():
+    for wrong in ({"steps": 1}, {"step": 0}, {"target": 101}, {"hold": -1}, {"behind": 1}):
+        with pytest.raises(ValueError, match="a ramp"):
+            RampPlan(LINE, **wrong)
+
+
+def test_a_hold_of_odd_length_is_cut_into_equal_trials():
+    seconds = [s for phase, _, s in RampPlan(LINE, hold=2.5).phases() if phase is RampPhase.HOLD]
+    assert seconds == pytest.approx([2.5 / 3] * 3)
+
+
+@pytest.mark.parametrize("directions", [1, 2])
+def test_the_visualiser_finds_all_that_it_reads(directions):
+    result = ramp(PureRouter(5e6, directions=directions), PLAN, Terms())
+    data = json.loads(loadtest_json(result, TRAFFIC, directions == 2))
+    settings_read = ("warmup_mult", "warmup_duration", "rampup_target", "rampup_duration", "hold_duration")
+    assert all(name in data["vars"] for name in settings_read)
+    assert data["vars"]["profile_file"] == "64b 1-flow"
+    assert data["vars"]["unidirectional"] is (directions == 1)
+    assert len(data["stats"]) == PLAN.duration
+    for second in data["stats"].values():
+        for out, back in (("0", "1"), ("1", "0"))[:directions]:
+            sent, received = second[out]["tx_pps"], second[back]["rx_pps"]
+            # it divides what it finds: whole numbers would be divided as such, and by nothing
+            assert isinstance(sent, float) and isinstance(received, float)
+            assert 0 <= (sent - received) / sent < 1
+            assert 0 < second[out]["tx_util"] <= 100.0001 and 0 < second[back]["rx_util"] <= 100.0001
+    top = data["stats"][str(int(PLAN.duration) - 1)]
+    assert top["0"]["tx_util"] == pytest.approx(100)
+    assert top["1"]["rx_pps"] == pytest.approx(5e6)
+    assert top["1"]["rx_util"] == pytest.approx(100 * 5e6 / LINE)
+
+
+def test_ports_of_any_number_are_told_as_the_first_two():
+    class Renumbered(PureRouter):
+        def __call__(self, load, duration):
+            outcome = super().__call__(load, duration)
+            directions = tuple(
+                type(direction)(
+                    direction.tx_port + 6,
+                    direction.rx_port + 6,
+                    direction.intended,
+                    direction.offered,
+                    direction.forwarded,
+                )
+                for direction in outcome.directions
+            )
+            return type(outcome)(load, duration, duration, outcome.started, directions)
+
+    data = loadtest_data(ramp(Renumbered(directions=2), PLAN, Terms()), TRAFFIC, True)
+    assert all({"0", "1"} <= set(second) for second in data["stats"].values())
+
+
+def test_a_long_step_is_as_many_seconds():
+    plan = RampPlan(LINE, steps=4, step=3.0, warm_up=0, hold=0)
+    data = loadtest_data(ramp(PureRouter(), plan, Terms()), TRAFFIC, False)
+    assert len(data["stats"]) == 12
+    assert not any(math.isnan(second["0"]["tx_pps"]) for second in data["stats"].values())
+
+
+def test_short_and_odd_steps_are_resampled_to_seconds():
+    # 10 steps of half a second, then 2.5 s in trials of half a second: a last second that is half as long
+    plan = RampPlan(LINE, steps=10, step=0.5, warm_up=1, hold=2.5)
+    result = ramp(PureRouter(LINE), plan, Terms())
+    stats = loadtest_data(result, TRAFFIC, False)["stats"]
+    assert list(stats) == [str(second) for second in range(9)]
+    assert [stats[key]["phase"] for key in "0156"] == ["warm-up", "rampup", "rampup", "hold"]
+    # the first second of the rise is steps of 10 and 20 %
+    assert stats["1"]["0"]["tx_util"] == pytest.approx(15, rel=1e-5)
+    assert stats["8"]["0"]["tx_util"] == pytest.approx(100, rel=1e-5)
+    longer = ramp(PureRouter(LINE), RampPlan(LINE, steps=4, step=1.5, warm_up=0, hold=0), Terms())
+    told = [second["0"]["tx_util"] for second in loadtest_data(longer, TRAFFIC, False)["stats"].values()]
+    assert told == pytest.approx([25, 37.5, 50, 75, 87.5, 100], rel=1e-5)
+
+
+def test_saturation_is_told_with_the_last_step_that_kept_up():
+    result = ramp(PureRouter(5e6, directions=2), PLAN, Terms())
+    assert result.kept_up.load.pps == pytest.approx(LINE * 16 / 50)
+    assert "between 4.762 Mpps (the last step that kept up) and 5.06 Mpps" in str(result)
+    assert "came back (the worse direction)" in str(result)
+    one_direction = ramp(PureRouter(100.0), PLAN, Terms())
+    assert (
+        one_direction.kept_up is None
+        and "no step kept up" in str(one_direction)
+        and "direction" not in one_direction.found
+    )
+    assert ramp(PureRouter(LINE), PLAN, Terms()).kept_up is None

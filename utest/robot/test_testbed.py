@@ -1,0 +1,82 @@
+"""What a person sees who forgot the set-up, misplaced a sentence, or opens one testbed for a folder of suites."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from linerate.robot.testbed import TestBench
+from support import robot_run
+
+
+@pytest.mark.slow
+def test_a_suite_that_opens_no_testbed(tmp_path: Path):
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps", setup="No Operation")
+    found = robot_run.run(tmp_path, suite)
+    assert found.status == 1, found.console
+    assert found.message.startswith(f"{suite}: no testbed is open; ")
+    assert "Suite Setup    Open Testbed For    <platform>" in found.message
+    assert "FAIL:" not in found.message and "INCONCLUSIVE" not in found.message
+    assert "Traceback" not in found.console
+
+
+@pytest.mark.slow
+def test_sentences_are_checked_where_they_stand(tmp_path: Path):
+    suite = robot_run.write_suite(
+        tmp_path,
+        "Mine",
+        "64b  unidirectional ≥ 1 Mpps",
+        "imix unidirectional 70% line rate",
+        "Run Keyword And Expect Error    *    imxi ≥ 1 Mpps",
+        "64b Of Mine",
+    )
+    with suite.open("a", encoding="utf-8") as file:
+        file.write("*** Keywords ***\nMine\n    64b 1-flow ≥ 1 mpps\n64b Of Mine\n    No Operation\n")
+    found = robot_run.run(tmp_path, suite)
+    assert found.status == 1, found.console
+    assert f"{suite}:9: '64b  unidirectional ≥ 1 Mpps' has two spaces inside" in found.message
+    assert (
+        f"{suite}:10: 'imix unidirectional 70% line rate' looks like a sentence but compares nothing" in found.message
+    )
+    assert f"{suite}:15: '64b 1-flow ≥ 1 mpps': the unit 'mpps' is not known" in found.message
+    assert found.message.count(f"{suite}:") == 3
+
+
+@pytest.mark.slow
+def test_one_bench_for_a_folder_of_suites(tmp_path: Path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    first = robot_run.write_suite(folder, "64b 1-flow ≥ 1 Mpps", "64b 1-flow ≥ 2 Mpps")
+    text = first.read_text(encoding="utf-8")
+    settings = text.partition("*** Test Cases")[0]
+    (folder / "__init__.robot").write_text(settings, encoding="utf-8")
+    without = "".join(line for line in text.splitlines(True) if not line.startswith("Suite "))
+    first.write_text(without, encoding="utf-8")
+    (folder / "second.robot").write_text(without.replace("The Test", "Second Test"), encoding="utf-8")
+    found = robot_run.run(tmp_path, folder, "-v", "GOAL:quick")
+    assert found.status == 0, found.console
+    assert {name: status for name, (status, _) in found.tests.items()} == {"The Test": "PASS", "Second Test": "PASS"}
+    assert robot_run.processes_of(tmp_path) == []
+
+
+class Stuck:
+    """A session whose end may go wrong."""
+
+    def __init__(self, fails: bool) -> None:
+        self.closed, self.fails = False, fails
+
+    def close(self) -> None:
+        self.closed = True
+        if self.fails:
+            raise OSError("stuck")
+
+
+def test_every_session_is_closed_even_where_one_fails():
+    library = TestBench(".")
+    sessions = [Stuck(False), Stuck(True), Stuck(False)]
+    library._open.extend(sessions)
+    with pytest.raises(OSError, match="stuck"):
+        library.close()
+    assert all(session.closed for session in sessions)
+    library.close()

@@ -1,0 +1,270 @@
+"""Reading VPP: recorded outputs of a real one, and what the simulated one prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.counts.telemetry import Telemetry
+from linerate.errors import TestbedError
+from linerate.routers import make
+from linerate.routers.base import Result
+from linerate.routers.efficiency import cycles_per_packet, mean_cost
+from linerate.routers.vpp import Vpp
+from linerate.routers.vpp_text import (
+    parse_addresses,
+    parse_clock,
+    parse_errors,
+    parse_interfaces,
+    parse_neighbours,
+    parse_runtime,
+    parse_version,
+    uncover,
+)
+from linerate_bench.shells import vpp_render
+from linerate_bench.state import NodeState, RouterState, ThreadState
+from support.fake_router import DATA, SIDES, sample, shell_of, simulated
+
+RUNTIMES = sorted(str(path.relative_to(DATA)) for path in (DATA / "vpp").glob("*/show_runtime.txt"))
+
+
+@pytest.mark.parametrize("path", RUNTIMES)
+def test_every_recorded_runtime_is_read_whole(path: str) -> None:
+    text = sample(path)
+    rows = [line for line in text.splitlines() if line.strip() and line.rstrip()[-3:-2] == "."]
+    blocks = parse_runtime(text)
+    table = [row for row in rows if not row.startswith(("Time", "Thread", " "))]
+    assert sum(len(block.nodes) for block in blocks) == len(table)
+    assert [block.thread for block in blocks] == (["vpp_main", "vpp_wk_0"] if "w1" in path else ["vpp_main"])
+
+
+@pytest.mark.parametrize(
+    ("path", "thread", "packets", "rate", "work", "polling"),
+    [
+        ("w1_polling_50k", "vpp_wk_0", 253364, 5.0156e4, 176 + 30.8 + 11200 + 224 + 68.6 + 276, 1.74e4),
+        ("w0_polling_max", "vpp_main", 1370488, 2.7045e5, 68.3 + 19.6 + 4730 + 54.5 + 40.2 + 64.8, 1.66e3),
+        ("w0_interrupt_50k", "vpp_main", 260917, 4.9989e4, 159 + 46.5 + 6280 + 117 + 82.5 + 79.8, 3.91e4),
+    ],
+)
+def test_hand_picked_values(path: str, thread: str, packets: int, rate: float, work: float, polling: float) -> None:
+    blocks = parse_runtime(sample(f"vpp/{path}/show_runtime.txt"))
+    assert blocks[-1].rate_in == blocks[-1].rate_out == rate
+    (cost,) = cycles_per_packet(Telemetry(0.0, {}, {}, tuple(node for block in blocks for node in block.nodes)))
+    assert (cost.thread, cost.packets) == (thread, packets)
+    assert cost.work == pytest.approx(work)
+    assert cost.polling == pytest.approx(polling)
+
+
+def test_names_cut_quoted_states_and_touching_fields() -> None:
+    main = parse_runtime(sample("vpp/w1_polling_50k/show_runtime.txt"))[0]
+    assert {"ip4-full-reassembly-expire-wal"} <= {node.name for node in main.nodes}
+    assert {node.state for node in main.nodes} == {"any wait", "running"}
+    worker = parse_runtime(sample("vpp/w1_polling_50k/show_runtime.txt"))[1]
+    assert worker.nodes[0].vectors_per_call == 0.04
+    verbose = parse_runtime(sample("vpp/show_runtime_verbose_w1.txt"))
+    assert [len(block.nodes) for block in verbose] == [433, 433]
+    assert sum(node.vectors for node in verbose[1].nodes) == 4367776
+    assert ("acl-plugin-fa-worker-cleaner-p", "interrupt wa") in {(n.name, n.state) for n in verbose[0].nodes}
+
+
+def test_a_banner_glued_before_an_answer_is_taken_off() -> None:
+    (block,) = parse_runtime(sample("vpp/ssh/banner_race_show_runtime.txt"))
+    assert (block.time, len(block.nodes)) == (213.2, 11)
+    assert block.nodes[-2].state == "event wait"
+    assert uncover(sample("vpp/ssh/banner_race_show_bogus.txt")) == "show: unknown input `bogus'\n"
+    assert len(parse_runtime(sample("vpp/ssh/show_runtime.tty.txt"))[0].nodes) == 11
+    assert uncover("vpp# Time 1") == uncover("DBGvpp# Time 1") == "Time 1"
+
+
+@pytest.mark.parametrize("name", ["ssh/banner_race_show_bogus.txt", "ssh/show_bogus.notty.txt"])
+@pytest.mark.parametrize(
+    "parse", [parse_runtime, parse_interfaces, parse_errors, parse_clock, parse_addresses, parse_version]
+)
+def test_an_error_said_with_status_0_is_an_error(name: str, parse) -> None:
+    with pytest.raises(TestbedError, match="unknown input `bogus'"):
+        parse(sample(f"vpp/{name}"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["w1_polling_50k/show_runtime_max.txt", "w1_polling_50k/show_runtime_time.txt", "ssh/interactive_tty.raw.txt"],
+)
+def test_another_table_is_refused_and_not_misread(path: str) -> None:
+    with pytest.raises(TestbedError, match=r"columns|pager"):
+        parse_runtime(sample(f"vpp/{path}"))
+
+
+def test_interfaces_errors_and_the_rest() -> None:
+    found = parse_interfaces(sample("vpp/w0_polling_max/show_interface.txt"))
+    assert set(found) == {"host-p1", "host-p2", "local0"}
+    assert (found["host-p1"].rx_packets, found["host-p1"].rx_bytes) == (1570004, 94200240)
+    assert (found["host-p2"].tx_packets, found["host-p2"].tx_bytes, found["host-p2"].rx_packets) == (
+        1570004,
+        94200240,
+        0,
+    )
+    assert set(parse_interfaces(sample("vpp/ssh/show_interface.notty.txt"))) == {"host-p1", "host-p2", "local0"}
+    # information with severity 'error' is no loss
+    assert parse_errors(sample("vpp/w1_polling_max/show_errors.txt")) == {}
+    assert parse_clock(sample("vpp/misc_w1/show_clock.txt")) == 228.448279
+    assert parse_version(sample("vpp/misc_w1/show_version.txt")) == "v26.10-rc0~374-gb575ec2c56d"
+    up, addresses = parse_addresses(sample("vpp/misc_w1/show_interface_address.txt"))
+    assert up["host-p1"] and not up["local0"]
+    assert ("host-p1", "100.65.1.1/24") in addresses
+    neighbours = parse_neighbours(sample("vpp/misc_w1/show_ip_neighbors.txt"))
+    assert ("host-p1", "100.65.1.2", "02:00:00:00:01:02", True) in neighbours
+
+
+def test_errors_of_all_threads_are_added_up() -> None:
+    text = (
+        "   Count                  Node                              Reason               Severity \r\n"
+        "      3334             null-node                     blackholed packets           error  \r\n"
+        "        16             null-node                     blackholed packets           error  \r\n"
+        "      7421             ip4-arp                      ARP requests throttled         info  \r\n"
+        "1454511616             xxv1-tx                        no free tx slots            error  \r\n"
+    )
+    assert parse_errors(text) == {"null-node: blackholed packets": 3350, "xxv1-tx: no free tx slots": 1454511616}
+
+
+NAMES = st.text("abcdefghijklmnop-0123456789/", min_size=1, max_size=40)
+NODES = st.builds(
+    NodeState,
+    name=NAMES,
+    state=st.sampled_from(["polling", "active", "interrupt wa", "any wait", "event wait", "running"]),
+    calls=st.integers(0, 10**15),
+    vectors=st.integers(0, 10**15),
+    suspends=st.integers(0, 10**15),
+    clocks=st.floats(0, 1e18),
+)
+
+
+@given(
+    st.lists(st.lists(NODES, max_size=8), min_size=1, max_size=4),
+    st.sampled_from(["22.02", "v25.10", "v26.02-rc1", "v26.10"]),
+    st.booleans(),
+)
+def test_what_is_rendered_is_read_back(threads: list[list[NodeState]], version: str, carriage: bool) -> None:
+    rows = tuple(
+        ThreadState("vpp_main" if i == 0 else f"vpp_wk_{i - 1}", i, (), tuple(n)) for i, n in enumerate(threads)
+    )
+    state = RouterState("vpp", version, "dut", 1.0, 2.5, 2.2e9, (), rows)
+    text = vpp_render.runtime(state)
+    blocks = parse_runtime(text.replace("\n", "\r\n") if carriage else text)
+    assert [block.thread for block in blocks] == [thread.name for thread in rows]
+    for block, nodes in zip(blocks, threads, strict=True):
+        shown = sorted((n for n in nodes if n.calls or n.vectors or n.suspends), key=lambda n: n.name)
+        assert [(n.name, n.state, n.calls, n.vectors, n.suspends) for n in block.nodes] == [
+            (n.name[:30].strip(), n.state, n.calls, n.vectors, n.suspends) for n in shown
+        ]
+        for read, node in zip(block.nodes, shown, strict=True):
+            assert read.clocks == pytest.approx(node.clocks / (node.vectors or node.calls or node.suspends), rel=0.006)
+
+
+def test_rendered_rows_stand_where_the_real_ones_stand() -> None:
+    node = NodeState("af-packet-input", "polling", 5684421, 253364, 0, 1.74e4 * 253364)
+    process = NodeState("unix-cli-new-session", "event wait", 0, 0, 102, 8.96e3 * 102)
+    state = RouterState("vpp", "v26.10", "d", 1.0, 5.1, 2e9, (), (ThreadState("vpp_main", 0, (), (node, process)),))
+    lines = vpp_render.runtime(state).splitlines()
+    real = sample("vpp/w1_polling_50k/show_runtime.txt").splitlines()
+    assert lines[2] in real
+    assert lines[3] in real
+    assert lines[4] in sample("vpp/ssh/banner_race_show_runtime.txt").splitlines()
+    head = vpp_render.interfaces(state).splitlines()
+    assert head[0] in sample("vpp/w1_polling_50k/show_interface.txt").splitlines()
+    assert head[1].rstrip() in [row.rstrip() for row in sample("vpp/w1_polling_50k/show_interface.txt").splitlines()]
+    assert vpp_render.errors(state).splitlines()[0] in sample("vpp/w1_polling_50k/show_errors.txt").splitlines()
+
+
+def test_two_directions_on_one_thread_are_not_counted_twice() -> None:
+    machine, _ = simulated("vpp")
+    cost = mean_cost(cycles_per_packet(Vpp(shell_of(machine)).read()))
+    assert cost is not None
+    assert cost.packets == 1_000_000
+    assert cost.work == pytest.approx(67.4 + 41.2 + (123.0 + 125.0) / 2, rel=0.01)
+    assert cost.total == pytest.approx(cost.work + 79.5, rel=0.01)
+    assert mean_cost(()) is None
+
+
+def test_read_gives_the_models_counts() -> None:
+    machine, model = simulated("vpp")
+    router = make("vpp", shell_of(machine), ("eth1", "eth2"))
+    telemetry = router.read()
+    assert telemetry.uptime == 1234.5
+    assert telemetry.interfaces["eth1"].rx_packets == 2**40
+    assert telemetry.interfaces["eth1"].rx_drops == 11 + 12
+    assert telemetry.interfaces["eth1"].tx_errors == 13
+    assert telemetry.interfaces["eth2"].tx_bytes == 2**47
+    assert telemetry.drops["null-node: blackholed packets"] == 12
+    router.clear()
+    assert model.clears == 1
+    assert router.identify()["version"] == "v22.02"
+
+
+def test_configure_and_restore() -> None:
+    machine, model = simulated("vpp")
+    before = model.state().configuration
+    router = make("vpp", shell_of(machine), ("eth1", "eth2"))
+    router.configure(SIDES)
+    done = model.state().configuration
+    assert done.up == ("eth1", "eth2")
+    assert done.addresses == (("eth1", "100.65.1.1/24"), ("eth2", "100.65.2.1/24"))
+    assert done.neighbours[0] == ("eth1", "100.65.1.2", "02:00:00:00:01:02")
+    assert done.routes == (("16.0.0.0/8", "100.65.1.2"), ("48.0.0.0/8", "100.65.2.2"))
+    # a second router finds it all there, and leaves it
+    second = make("vpp", shell_of(machine), ("eth1", "eth2"))
+    second.configure(SIDES)
+    second.restore()
+    assert model.state().configuration == done
+    router.restore()
+    router.restore()
+    assert model.state().configuration == before
+
+
+def test_a_refused_command_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+    machine, model = simulated("vpp")
+    machine.run("vppctl set interface ip address eth2 100.65.1.7/24")
+    before = model.state().configuration
+    router = make("vpp", shell_of(machine))
+    with pytest.raises(TestbedError, match="conflicts"):
+        router.configure(SIDES)
+    router.restore()
+    assert model.state().configuration == before
+
+
+def test_unknown_interfaces_are_named() -> None:
+    machine, _ = simulated("vpp")
+    with pytest.raises(TestbedError, match="no interface 'eth9'; it has eth1, eth2, local0"):
+        make("vpp", shell_of(machine), ("eth9",)).read()
+    with pytest.raises(TestbedError, match="not the name of an interface"):
+        make("vpp", shell_of(machine), ("eth1; reboot",))
+
+
+def test_a_shell_with_a_menu_is_named() -> None:
+    with pytest.raises(TestbedError, match="without a menu"):
+        make("vpp", lambda command, limit: Result("Enter an option: ", "", 0, 0.0)).read()
+
+
+def test_a_banner_before_nothing_is_no_complaint() -> None:
+    machine, model = simulated("vpp")
+    whole = shell_of(machine)
+    banner = sample("vpp/ssh/banner_race_show_bogus.txt").split("show:")[0]
+
+    def shell(command: str, limit: float) -> Result:
+        result = whole(command, limit)
+        # one-shot commands and the first of several alike
+        return Result(banner + result.stdout, result.stderr, result.status, 0.0)
+
+    router = make("vpp", shell, ("eth1", "eth2"))
+    router.configure(SIDES)
+    router.clear()
+    assert len(model.state().configuration.routes) == 2
+    assert router.read().uptime == 1234.5
+
+
+def test_a_refusal_of_clear_is_an_error() -> None:
+    answer = Result("clear: unknown input `runtime'\r\n", "", 0, 0.0)
+    with pytest.raises(TestbedError, match="unknown input `runtime'"):
+        make("vpp", lambda command, limit: answer).clear()

@@ -1,0 +1,171 @@
+"""Characterisation of a session: what is put on the ports, what is on record, what becomes of a testbed that fails."""
+
+import json
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import pytest
+
+from linerate.counts.latency import LatencyCount
+from linerate.counts.trial import Load, Outcome, Tolerance
+from linerate.errors import SentenceError, TestbedError
+from linerate.evidence.result_json import plain
+from linerate.generators.base import directions_of
+from linerate.methods.trials import Deadline
+from linerate.session.characterising import Characteriser
+from linerate.session.router_watch import RouterRestarted
+from linerate.sla.goals import Goal
+from linerate.traffic.catalogue import Catalogue
+from support.model_bench import PROJECT
+from support.pure_router import LINE, PureRouter
+
+CATALOGUE = Catalogue.read(PROJECT.profiles)
+GOAL = Goal(goal="test", final_trial_duration=1, duration_sum=2, loss_ratio=0, exceed_ratio=0, about="for these tests")
+
+
+@dataclass
+class Testbed:
+    """What a characteriser asks of a session, around a pure router."""
+
+    router: PureRouter = field(default_factory=PureRouter)
+    restarted: bool = False
+    prepared: list = field(default_factory=list)
+    link_bps: float = 10e9
+
+    def __post_init__(self):
+        self.plan = SimpleNamespace(
+            goal=GOAL,
+            catalogue=CATALOGUE,
+            testbed=SimpleNamespace(tolerances=Tolerance, warm_up=None),
+            check_pairs=lambda traffic: None,
+        )
+        self.testbed = SimpleNamespace(facts=SimpleNamespace(clock_speed=1.0))
+        self.traffic, self.model = self, self.router
+        self.router = SimpleNamespace(watch=SimpleNamespace(read_again=self._read))
+
+    def _read(self):
+        if self.restarted:
+            raise RouterRestarted("the router restarted")
+
+    def directions(self, bidirectional, pairs=1):
+        return directions_of((0, 1), bidirectional, pairs)
+
+    def put(self, profile, bidirectional, probe=None, *, pairs=1):
+        self.prepared.append((profile.name, bidirectional, probe))
+        self.model.directions = 2 if bidirectional else 1
+
+    def maximum_load(self, profile):
+        return Load(profile.line_rate_pps(self.link_bps) * 0.97)
+
+    def measure(self, load, duration):
+        outcome = self.model(load, duration)
+        if not self.prepared[-1][2]:
+            return outcome
+        told = tuple(
+            LatencyCount(direction.tx_port, direction.rx_port, 500, 500, 10.0 + direction.tx_port, 30.0, 1.0)
+            for direction in outcome.directions
+        )
+        return Outcome(load, duration, duration, outcome.started, outcome.directions, latency=told)
+
+
+def characterised(testbed):
+    begun, seen = [], []
+    return Characteriser(testbed, begun.append, lambda traffic, trial: seen.append((traffic, trial))), begun, seen
+
+
+def test_a_search_warms_up_and_stays_below_the_testbeds_maximum():
+    testbed = Testbed()
+    worker, begun, seen = characterised(testbed)
+    result = worker.search("64b 1-flow bidirectional")
+    assert result["NDR"].lower.pps == pytest.approx(5e6, rel=0.006)
+    assert testbed.prepared == [("64b 1-flow", True, None)]
+    assert [traffic.sentence for traffic in begun] == ["64b 1-flow bidirectional"]
+    assert [trial.number for _, trial in seen] == list(range(len(result.trials) + 1))
+    assert max(pps for pps, _ in testbed.model.asked) == pytest.approx(0.97 * LINE, rel=1e-6)
+
+
+def test_a_ramp_ends_at_the_testbeds_maximum_and_has_a_warm_up_of_its_own():
+    testbed = Testbed()
+    worker, _, seen = characterised(testbed)
+    result = worker.ramp("64b unidirectional", steps=10, warm_up=1, hold=1)
+    assert result.plan.target == pytest.approx(97)
+    assert [trial.number for _, trial in seen] == list(range(1, 13))
+    assert testbed.model.asked[0] == (1000, 1)
+
+
+def test_rfc_2544_takes_sizes_in_order_and_latency_follows_at_each_throughput():
+    testbed = Testbed(PureRouter(3e6))
+    worker, begun, seen = characterised(testbed)
+    found = worker.throughput("bidirectional", [64, 512], duration=1, resolution=0.01)
+    assert [item.size for item in found] == [64, 512]
+    assert [item.throughput.pps for item in found] == pytest.approx([3e6, 0.97 * 10e9 / 8 / 532], rel=0.05)
+    testbed.prepared.clear()
+    told = worker.latency("bidirectional", found, repeats=2, duration=1)
+    assert [[direction.mean for direction in item.directions] for item in told] == [[10, 11], [10, 11]]
+    assert [name for name, _, _ in testbed.prepared] == ["64b", "512b"]
+    assert all(probe.pps == 1000 for _, _, probe in testbed.prepared)
+    assert [item.sentence for item in begun] == ["64b bidirectional", "512b bidirectional"] * 2
+    assert [trial.number for traffic, trial in seen[-2:]] == [1, 2]
+
+
+def test_every_word_is_understood_before_any_frame_is_sent():
+    testbed = Testbed()
+    worker, _, _ = characterised(testbed)
+    with pytest.raises(SentenceError):
+        worker.throughput("bidirectional", [64, 20_000])
+    with pytest.raises(SentenceError, match="each once"):
+        worker.throughput("bidirectional", [64, 64])
+    with pytest.raises(SentenceError):
+        worker.scale_flows("64b 1-flow unidirectional", [1, 8])
+    with pytest.raises(SentenceError):
+        worker.search("64b unidirectional ≥ 5 Mpps")
+    assert not testbed.prepared and not testbed.model.asked
+
+
+def test_scaling_keeps_each_points_trials_under_its_own_words():
+    testbed = Testbed()
+    worker, begun, seen = characterised(testbed)
+    result = worker.scale_flows("64b unidirectional", [1, 1000], deadline=Deadline(traffic=500))
+    assert not result.unfinished
+    assert [item.sentence for item in begun] == ["64b unidirectional 1-flow", "64b unidirectional 1000-flows"]
+    for item, point in zip(begun, result.points, strict=True):
+        mine = [trial for traffic, trial in seen if traffic is item]
+        assert [trial.number for trial in mine] == list(range(len(point.result.trials) + 1))
+    values = []
+    worker.scale("queues", [1, 2], lambda value: "64b unidirectional", set_up=values.append)
+    assert values == [1, 2]
+
+
+def test_a_bench_that_fails_while_it_is_set_up_costs_one_point():
+    testbed = Testbed()
+    worker, _, _ = characterised(testbed)
+
+    def refuse(value):
+        if value == 1:
+            raise TestbedError("no such queue")
+
+    result = worker.scale("queues", [1, 2], lambda value: "64b unidirectional", set_up=refuse)
+    assert result.unfinished == (1,) and "no such queue" in result.points[0].reason
+
+
+def test_a_router_that_restarted_is_told():
+    worker, _, _ = characterised(Testbed())
+    assert worker.router_since() == ""
+    worker, _, _ = characterised(Testbed(restarted=True))
+    assert "restarted" in worker.router_since()
+
+
+def test_results_are_plain_data():
+    worker, _, _ = characterised(Testbed())
+    for result in (
+        worker.search("64b unidirectional"),
+        worker.search("64b unidirectional", deadline=Deadline(traffic=0)),
+        worker.ramp("64b unidirectional", steps=4),
+        worker.throughput("unidirectional", [64], duration=1),
+        worker.loss_curve("64b unidirectional", duration=1),
+        worker.scale_sizes("unidirectional", [64, 1518]),
+    ):
+        data = json.loads(json.dumps(plain(result), allow_nan=False))
+        assert data
+    with pytest.raises(TypeError, match="no part of a result"):
+        plain(object())

@@ -1,0 +1,256 @@
+"""Several pairs of ports: what sentences say of them, which addresses each has, and what a run on two comes to."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import struct
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.counts.trial import DirectionCount, Load, Outcome, Tolerance, judge
+from linerate.errors import ConfigError, SentenceError
+from linerate.generators.base import Direction, directions_of
+from linerate.generators.streams import streams
+from linerate.methods.phrases import by_pair, pair_figures
+from linerate.project import Project
+from linerate.session.plan import Plan
+from linerate.sla.requirement import Requirement, Scope
+from linerate.sla.sentence import parse, parse_traffic
+from linerate.testbed import namespaces
+from linerate.testbed.settings import default_side
+from linerate.traffic.catalogue import Catalogue
+from linerate.traffic.profiles import PAIRS
+from support import robot_run
+
+CATALOGUE = Catalogue.read(robot_run.ROOT / "variables" / "profiles")
+TEN_GIG = 10e9
+REASON = namespaces.available()
+
+
+def read(sentence: str) -> Requirement:
+    return parse(sentence, CATALOGUE)
+
+
+# -- sentences
+
+
+@pytest.mark.parametrize(
+    ("sentence", "pairs", "scope", "each_port"),
+    [
+        ("64b unidirectional on 2 pairs ≥ 10 Mpps each way", 2, Scope.EACH_WAY, 10e6),
+        ("64b unidirectional on 2 pairs ≥ 10 Mpps in total", 2, Scope.IN_TOTAL, 5e6),
+        ("64b bidirectional on 2 port pairs ≥ 10 Mpps in total", 2, Scope.IN_TOTAL, 2.5e6),
+        ("on 3 pairs 64b bidirectional ≥ 60% line rate in total", 3, Scope.IN_TOTAL, 1_488_095.2),
+        ("64b bidirectional on 1 pair ≥ 10 Mpps in total", 1, Scope.IN_TOTAL, 5e6),
+        ("1-flow 64b on 4 pairs ≥ 1 Mpps each way", 4, Scope.EACH_WAY, 1e6),
+    ],
+)
+def test_a_sentence_says_on_how_many_pairs(sentence: str, pairs: int, scope: Scope, each_port: float):
+    found = read(sentence)
+    assert (found.pairs, found.scope) == (pairs, scope)
+    assert found.threshold_load(TEN_GIG).pps == pytest.approx(each_port)
+    assert read(f"{found.traffic} ≥ 1 kpps in total").pairs == pairs
+
+
+def test_a_load_in_total_is_shared_by_all_ports():
+    found = read("64b bidirectional on 2 pairs loses ≤ 1% at 8 Mpps in total")
+    assert found.named_load(TEN_GIG).pps == 2e6
+
+
+@pytest.mark.parametrize(
+    ("sentence", "says"),
+    [
+        ("64b unidirectional on 2 pairs ≥ 10 Mpps", "10 Mpps each way' (the worst direction) or '10 Mpps in total'"),
+        ("64b unidirectional ≥ 10 Mpps each way", "fits a bidirectional sentence only, or one on several pairs"),
+        ("64b bidirectional on two pairs ≥ 10 Mpps in total", "'on two pairs': expected 'on 1 pair' to 'on 16"),
+        ("64b bidirectional on 0 pairs ≥ 10 Mpps in total", "'on 0 pairs': expected"),
+        ("64b bidirectional on 17 pairs ≥ 10 Mpps in total", "'on 17 pairs': expected"),
+        ("64b on 2 pairs bidirectional on 2 pairs ≥ 1 Mpps in total", "says twice on how many pairs"),
+        ("64b bidirectional on 2 ≥ 10 Mpps in total", "'on' is not understood"),
+        ("64b unidirectional on 2 pairs loses ≤ 1% at 1 Mpps", "must say how they count"),
+        ("64b unidirectional on 2 pairs loses ≤ 1%", "'at 5 Mpps each way'"),
+    ],
+)
+def test_what_is_not_understood_is_said(sentence: str, says: str):
+    with pytest.raises(SentenceError) as caught:
+        read(sentence)
+    assert says in str(caught.value)
+
+
+def test_the_ports_of_all_pairs_set_the_most_that_may_be_asked():
+    read("64b bidirectional on 2 pairs ≥ 400% line rate in total").check(TEN_GIG)
+    with pytest.raises(SentenceError, match=r"at most 400% line rate in total \(59.52 Mpps\)"):
+        read("64b bidirectional on 2 pairs ≥ 401% line rate in total").check(TEN_GIG)
+    with pytest.raises(SentenceError, match="at most 100% line rate each way"):
+        read("64b unidirectional on 2 pairs ≥ 101% line rate each way").check(TEN_GIG)
+
+
+def test_traffic_without_a_figure_says_it_too():
+    assert parse_traffic("64b bidirectional on 2 pairs", CATALOGUE).pairs == 2
+
+
+# -- addresses
+
+
+def test_ways_go_pair_by_pair():
+    assert directions_of((4, 5, 0, 1), bidirectional=True, pairs=2) == (
+        Direction(4, 5),
+        Direction(5, 4, swapped=True),
+        Direction(0, 1, pair=1),
+        Direction(1, 0, swapped=True, pair=1),
+    )
+    assert directions_of((0, 1, 2, 3), bidirectional=False) == (Direction(0, 1),)
+
+
+@given(
+    st.integers(0, PAIRS - 1),
+    st.booleans(),
+    st.sampled_from(["64b", "64b 1-flow", "64b 256-networks", "imix", "64b 1M-flows"]),
+)
+def test_every_address_is_in_the_networks_of_its_pair(pair: int, swapped: bool, words: str):
+    networks = [ipaddress.IPv4Network(default_side(2 * pair + side).network) for side in (0, 1)]
+    if swapped:
+        networks.reverse()
+    for stream in streams(CATALOGUE.profile(words.split()), Direction(0, 1, swapped, pair)):
+        frame = bytes.fromhex(stream.frame)
+        ends = {26: [struct.unpack_from("!I", frame, 26)[0]], 30: [struct.unpack_from("!I", frame, 30)[0]]}
+        for variable in stream.variables:
+            # the range is a whole number of steps long
+            ends[variable.offset] += [variable.minimum, variable.maximum - variable.step + 1]
+        for offset, network in zip((26, 30), networks, strict=True):
+            assert all(ipaddress.IPv4Address(value) in network for value in ends[offset])
+
+
+def test_labels_and_ipv6_of_a_further_pair_are_its_own():
+    (labelled,) = streams(CATALOGUE.profile(["64b", "mpls", "1-flow"]), Direction(2, 3, pair=1))
+    assert struct.unpack_from("!I", bytes.fromhex(labelled.frame), 14)[0] >> 12 == 1100
+    (back,) = streams(CATALOGUE.profile(["64b", "mpls", "1-flow"]), Direction(3, 2, swapped=True, pair=1))
+    assert struct.unpack_from("!I", bytes.fromhex(back.frame), 14)[0] >> 12 == 1200
+    (six,) = streams(CATALOGUE.profile(["78b", "ipv6", "1-flow"]), Direction(2, 3, pair=1))
+    assert bytes.fromhex(six.frame)[22:38].hex() == "2001000200000000" + "00000000" + "11000001"
+
+
+# -- plans
+
+
+def test_a_sentence_for_more_pairs_than_there_are_is_refused_before_traffic():
+    plan = Plan.read(Project(robot_run.ROOT), "linux_router", "linux", "netns", "quick")
+    with pytest.raises(
+        SentenceError, match=r"testbed 'netns' has 1 pair of ports; more are told by 'pairs' in its file"
+    ):
+        plan.requirement("64b unidirectional on 2 pairs ≥ 1 kpps each way")
+    plan = Plan.read(Project(robot_run.ROOT), "linux_router", "linux", "netns-pairs", "quick")
+    assert plan.requirement("64b unidirectional on 2 pairs ≥ 1 kpps each way").pairs == 2
+
+
+def test_a_platform_with_too_few_interfaces_is_refused(tmp_path: Path):
+    home = robot_run.project(tmp_path)
+    path = home / "variables" / "platforms" / "linux_router.yaml"
+    path.write_text(path.read_text().replace("[lr-r0, lr-r1, lr-r2, lr-r3]", "[lr-r0, lr-r1, lr-r2]"))
+    with pytest.raises(ConfigError, match=r"'linux' has 3 interfaces .*'netns-pairs' is cabled to 4"):
+        Plan.read(Project(home), "linux_router", "linux", "netns-pairs", "quick")
+
+
+# -- figures
+
+
+def trial_of(*counts: tuple[int, int, int, int]) -> object:
+    directions = tuple(DirectionCount(tx, rx, 1000, offered, forwarded) for tx, rx, offered, forwarded in counts)
+    return judge(1, Outcome(Load(1000.0), 1.0, 1.0, 0.0, directions), Tolerance())
+
+
+def test_sums_and_pairs_are_both_told():
+    requirement = read("64b bidirectional on 2 pairs ≥ 4 kpps in total")
+    trial = trial_of((0, 1, 1000, 1000), (1, 0, 1000, 900), (2, 3, 1000, 1000), (3, 2, 1000, 1000))
+    found = pair_figures(requirement, [trial])
+    assert found["pair_1_forwarded_pps"] == 1900 and found["pair_2_forwarded_pps"] == 2000
+    assert found["pair_1_lost_frames"] == 100 and found["pair_2_lost_frames"] == 0
+    assert found["all_pairs_offered_pps"] == 4000 and found["all_pairs_forwarded_pps"] == 3900
+    assert by_pair(requirement, [trial]) == (
+        "; forwarded per pair: ports 0 and 1 1.9 kpps (100 lost), ports 2 and 3 2 kpps (0 lost); by all pairs together"
+        " 3.9 kpps"
+    )
+    assert by_pair(read("64b bidirectional ≥ 4 kpps in total"), [trial_of((0, 1, 1, 1), (1, 0, 1, 1))]) == ""
+
+
+# -- testbeds
+
+FOUR = """\
+*** Settings ***
+Resource          {root}/resources/acceptance.resource
+Suite Setup       Open Testbed For    fourport    goal=quick
+Suite Teardown    Close Testbed
+
+*** Test Cases ***
+One Pair
+    64b unidirectional ≥ 1 Mpps
+
+Two Pairs
+    64b bidirectional on 2 pairs ≥ 4 Mpps in total
+
+Latency On Two Pairs
+    64b unidirectional on 2 pairs latency p99 ≤ 1 ms at 1 Mpps each way
+
+Too Much
+    64b unidirectional on 2 pairs ≥ 80% line rate each way
+"""
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> robot_run.RobotRun:
+    folder = tmp_path_factory.mktemp("pairs")
+    variables = robot_run.project(folder) / "variables"
+    box = yaml.safe_load((variables / "platforms" / "netgate6100.yaml").read_text())
+    box["platform"] = "fourport"
+    box["software"] = {"vpp": {**box["software"]["vpp"], "interfaces": ["a0", "a1", "a2", "a3"]}}
+    (variables / "platforms" / "fourport.yaml").write_text(yaml.safe_dump(box))
+    testbed = variables / "testbeds" / "simulated.yaml"
+    testbed.write_text(testbed.read_text() + "pairs: 2\n")
+    suite = folder / "suite.robot"
+    suite.write_text(FOUR.format(root=robot_run.ROOT), encoding="utf-8")
+    return robot_run.run(folder, suite, "-v", f"PROJECT:{folder / 'project'}")
+
+
+@pytest.mark.slow
+def test_two_pairs_of_the_model(simulated: robot_run.RobotRun):
+    assert simulated.tests["One Pair"][0] == "PASS", simulated.console
+    status, message = simulated.tests["Two Pairs"]
+    assert status == "PASS", message
+    assert "forwarded per pair: ports 0 and 1 2 Mpps (0 lost), ports 2 and 3 2 Mpps (0 lost)" in message
+    assert simulated.tests["Latency On Two Pairs"][0] == "PASS", simulated.tests["Latency On Two Pairs"]
+    status, message = simulated.tests["Too Much"]
+    assert status == "FAIL" and message.startswith("FAIL: ")
+    assert "none unexplained" in message
+
+
+@pytest.mark.slow
+def test_records_hold_every_direction_and_the_sums(simulated: robot_run.RobotRun):
+    (folder,) = (simulated.folder / "results").iterdir()
+    rows = [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
+    both = [row for row in rows if "bidirectional on 2 pairs" in row["sentence"]]
+    assert both
+    for row in both:
+        directions = [(direction["tx_port"], direction["rx_port"]) for direction in row["directions"]]
+        assert directions == [(0, 1), (1, 0), (2, 3), (3, 2)]
+    (record,) = [
+        row
+        for row in map(json.loads, (folder / "requirements.jsonl").read_text().splitlines())
+        if row["test"] == "Two Pairs"
+    ]
+    figures = record["extra"]["figures"]
+    assert figures["all_pairs_forwarded_pps"] == pytest.approx(figures["forwarded_pps"])
+
+
+@pytest.mark.netns
+@pytest.mark.skipif(REASON is not None, reason=str(REASON))
+def test_two_pairs_through_a_real_kernel(tmp_path: Path):
+    suite = robot_run.ROOT / "tests" / "linux_router_pairs.robot"
+    found = robot_run.run(tmp_path, suite, "-t", "Both*", "-t", "IPv6*", *robot_run.short_goal(tmp_path), limit=300)
+    assert found.status == 0, found.console
+    assert "ports 2 and 3" in found.tests["Both Pairs Both Ways"][1]
+    assert robot_run.processes_of(tmp_path) == []

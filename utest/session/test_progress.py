@@ -1,0 +1,136 @@
+"""What a person sees before and while sentences are judged."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.counts.trial import DirectionCount, Load, Measure, Outcome, Trial, judge
+from linerate.methods.budget import Budget, clock, total
+from linerate.methods.sequential import Conditions
+from linerate.methods.verify import verify
+from linerate.session.progress import Progress
+from linerate.sla.goals import Goal, read_goal
+from linerate.sla.sentence import parse
+from linerate.sla.verdict import Ruling, Tally, Verdict
+from linerate.traffic.catalogue import Catalogue
+from support.paths import VARIABLES
+
+GOALS = [read_goal(VARIABLES / "goals", name) for name in ("quick", "standard", "rfc2544")]
+SENTENCE = parse("64b unidirectional ≥ 5 Mpps", Catalogue.read(VARIABLES / "profiles"))
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@dataclass
+class Clock:
+    moment: float = 0.0
+
+    def __call__(self) -> float:
+        return self.moment
+
+
+def outcome(lost: int) -> Measure:
+    def measure(load: Load, duration: float) -> Outcome:
+        frames = round(load.pps * duration)
+        return Outcome(load, duration, duration, 0.0, (DirectionCount(0, 1, frames, frames, frames - lost),))
+
+    return measure
+
+
+def judged(goal: Goal, measure: Measure) -> Verdict:
+    return verify(SENTENCE, Load(5e6), goal, measure, 10e9, Conditions())
+
+
+@pytest.mark.parametrize("goal", GOALS, ids=lambda goal: goal.goal)
+def test_a_budget_is_what_verdicts_take(goal: Goal):
+    budget = Budget.of(goal, 0.0)
+    passed, failed = judged(goal, outcome(0)), judged(goal, outcome(4_000_000))
+    assert (passed.outcome, failed.outcome) == (Ruling.PASS, Ruling.FAIL)
+    assert sum(trial.outcome.duration for trial in passed.trials) == pytest.approx(budget.passing)
+    assert len(passed.trials) == budget.trials
+    assert sum(trial.outcome.duration for trial in failed.trials) == pytest.approx(budget.least)
+
+
+@given(st.lists(st.booleans(), min_size=200, max_size=200), st.sampled_from(GOALS))
+def test_no_verdict_takes_more_than_the_most(good: list[bool], goal: Goal):
+    rows = iter(good)
+    found = judged(goal, lambda load, duration: outcome(0 if next(rows) else 1)(load, duration))
+    assert sum(trial.outcome.duration for trial in found.trials) <= Budget.of(goal, 0.0).most + 1e-9
+
+
+def test_budgets_add_up():
+    one = Budget.of(GOALS[1], 2.0)
+    assert total([one, one, one]).passing == pytest.approx(3 * one.passing)
+    assert one.wall(50.0) < one.wall(1.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.4, "0 s"), (59, "59 s"), (60, "1 min"), (200, "3 min 20 s"), (3600, "1 h"), (7500, "2 h 5 min")],
+)
+def test_a_clock_says_it_as_people_do(seconds: float, said: str):
+    assert clock(seconds) == said
+
+
+def one_trial(lost: int = 0) -> Trial:
+    return judge(1, outcome(lost)(Load(5e6), 1.0), Conditions().tolerance)
+
+
+def test_a_terminal_has_one_line_that_goes_in_the_end():
+    stream = Terminal()
+    progress = Progress(stream)
+    progress.begin("64b unidirectional ≥ 5 Mpps", 5e6, GOALS[1])
+    progress.trial(one_trial(lost=7), Tally(3.0, 1.0, 0))
+    shown = stream.getvalue()
+    assert "13 s left, 3 of 16 s good, 1 s bad, lost 7 of 5000000" in shown
+    assert "\n" not in shown, "a newline would tear Robot's own line apart"
+    progress.end()
+    assert stream.getvalue().endswith("\x1b[K\x1b8")
+
+
+def test_a_log_has_a_plain_line_now_and_then():
+    stream, now = io.StringIO(), Clock()
+    progress = Progress(stream, now=now)
+    progress.begin("64b unidirectional ≥ 5 Mpps", 5e6, GOALS[1])
+    for second in range(65):
+        now.moment = float(second)
+        progress.trial(one_trial(), Tally(min(second, 16.0), 0.0, 0))
+    progress.end()
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 2
+    assert lines[0].endswith(": 64b unidirectional ≥ 5 Mpps at 5 Mpps")
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_a_stream_that_broke_is_let_go():
+    stream = Terminal()
+    progress = Progress(stream)
+    stream.close()
+    progress.begin("64b unidirectional ≥ 5 Mpps", 5e6, GOALS[1])
+    progress.trial(one_trial(), Tally(1.0, 0.0, 0))
+    progress.end()
+
+
+def test_work_without_a_verdict_shows_its_steps():
+    stream = Terminal()
+    progress = Progress(stream)
+    progress.work("search: 64b unidirectional")
+    progress.step("trial 3, lost 7 of 100 at 5 Mpps")
+    assert "trial 3, lost 7 of 100 at 5 Mpps: search: 64b unidirectional" in stream.getvalue()
+    progress.end()
+    assert stream.getvalue().endswith("\x1b[K\x1b8")
+    log, now = io.StringIO(), Clock()
+    progress = Progress(log, now=now)
+    progress.work("ramp: 64b unidirectional")
+    for second in range(65):
+        now.moment = float(second)
+        progress.step(f"trial {second}")
+    assert log.getvalue().splitlines() == [f"trial {at}: ramp: 64b unidirectional" for at in (30, 60)]

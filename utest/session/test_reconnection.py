@@ -1,0 +1,110 @@
+"""Two sentences in a row, the fault in the first: it is INCONCLUSIVE, the second is judged as if nothing had been."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from linerate.errors import TestbedError
+from linerate.generators.trex.driver import TrexGenerator, TrexSettings
+from linerate.project import Project
+from linerate.session.judging import Judge
+from linerate.session.plan import Plan
+from linerate.session.session import Session
+from linerate.simulation.faults import fault_of
+from linerate.sla.verdict import Ruling, Verdict
+from linerate_bench.studies import faults
+from support import robot_run
+
+pytestmark = pytest.mark.slow
+SENTENCE = "64b 1-flow unidirectional ≥ 1 Mpps"
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    plan = Plan.read(Project.find(robot_run.ROOT), faults.PLATFORM, faults.SOFTWARE, faults.TESTBED, faults.GOAL)
+    with faults.opened(plan) as found:
+        yield found
+
+
+def judged(session: Session) -> Verdict:
+    """As the keyword `The Router Owes` does it."""
+    requirement, judge = session.plan.requirement(SENTENCE), Judge(session)
+    try:
+        session.traffic.put(requirement.profile, requirement.bidirectional)
+        session.traffic.warm_up(requirement)
+        return judge.judge(requirement)
+    except TestbedError as error:
+        return judge.inconclusive(requirement, str(error))
+
+
+CASES = [
+    ("ports stolen", {"start": 3, "at": 0.3, "for": 1}, "taken by 'somebody'"),
+    ("lost reply", {"start": 3, "at": 0.3}, "no longer answers"),
+    ("late reply", {"start": 3, "at": 0.3, "hold": 6}, "no longer answers"),
+    ("server restart", {"start": 3, "at": 0.3}, "'server' ended"),
+    ("server restart", {"start": 3, "at": 0.3, "for": 100}, "'server' ended"),
+]
+
+
+@pytest.mark.parametrize(("kind", "details", "cause"), CASES)
+def test_the_sentence_after_the_one_that_was_hit(
+    session: Session, kind: str, details: dict[str, float], cause: str
+) -> None:
+    session.cause_fault(fault_of(kind, **details))
+    first = judged(session)
+    assert first.outcome is Ruling.INCONCLUSIVE and cause in first.reason, first.reason
+    assert session.traffic.recovery.note == ""
+    second = judged(session)
+    assert second.outcome is Ruling.PASS, second.reason
+    assert session.traffic.recovery.note.startswith("the generator was connected again before this sentence: ")
+    assert cause in session.traffic.recovery.note
+    third = judged(session)
+    assert third.outcome is Ruling.PASS and session.traffic.recovery.note == ""
+
+
+def test_a_client_that_was_killed_gives_its_ports_to_the_next(session: Session) -> None:
+    assert judged(session).outcome is Ruling.PASS
+    driver = session.generator.driver
+    assert isinstance(driver, TrexGenerator)
+    os.kill(driver.client_pid or 0, signal.SIGKILL)
+    first = judged(session)
+    assert first.outcome is Ruling.INCONCLUSIVE and "the TRex client's process ended" in first.reason
+    second = judged(session)
+    assert second.outcome is Ruling.PASS, second.reason
+    assert "the TRex client's process ended" in session.traffic.recovery.note
+
+
+def test_ports_that_somebody_holds_stay_his_until_he_gives_them_back(session: Session) -> None:
+    session.cause_fault(fault_of("ports stolen", start=3, at=0.3))
+    for _ in range(3):
+        verdict = judged(session)
+        assert verdict.outcome is Ruling.INCONCLUSIVE and "taken by 'somebody'" in verdict.reason, verdict.reason
+    assert "could not be connected again" in verdict.reason
+    session.cause_fault(fault_of("ports stolen", start=0, **{"for": 0.01}))
+    assert judged(session).outcome is Ruling.PASS
+
+
+def test_a_colleague_of_the_same_name_keeps_what_he_took(session: Session) -> None:
+    access = session.testbed.facts.generator
+    driver = session.generator.driver
+    assert isinstance(driver, TrexGenerator)
+    own = driver.settings
+    other = TrexSettings(access.host, access.sync_port, access.async_port, force=True, username=own.username)
+    with TrexGenerator(other):
+        for words in ("", "owned by another session of"):
+            verdict = judged(session)
+            assert verdict.outcome is Ruling.INCONCLUSIVE and words in verdict.reason, verdict.reason
+    assert judged(session).outcome is Ruling.PASS
+
+
+def test_a_server_that_stays_away_is_told_at_every_sentence(session: Session) -> None:
+    session.cause_fault(fault_of("server end", start=3, at=0.3))
+    for _ in range(2):
+        verdict = judged(session)
+        assert verdict.outcome is Ruling.INCONCLUSIVE and "'server' ended" in verdict.reason, verdict.reason

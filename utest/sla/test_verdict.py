@@ -1,0 +1,416 @@
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, judge
+from linerate.methods.saturate import saturate
+from linerate.methods.sequential import Conditions, most_trials, until_decided
+from linerate.methods.verify import verify
+from linerate.sla.goals import Goal, read_goal
+from linerate.sla.sentence import parse
+from linerate.sla.verdict import Ruling, Verdict, weigh_loss
+from linerate.traffic.catalogue import Catalogue
+from support.paths import ROOT
+
+CATALOGUE = Catalogue.read(ROOT / "variables" / "profiles")
+GOALS = ROOT / "variables" / "goals"
+LINK = 10e9
+
+
+def outcome(
+    load: float = 1000.0, duration: float = 1.0, loss: float = 0.0, sent: float = 1.0, faults: tuple[Fault, ...] = ()
+) -> Outcome:
+    asked = round(load * duration)
+    offered = round(asked * sent)
+    count = DirectionCount(0, 1, asked, offered, offered - round(offered * loss))
+    problems = tuple(Problem(fault, "for a test") for fault in faults)
+    return Outcome(Load(load), duration, duration, 0.0, (count,), problems)
+
+
+@pytest.mark.parametrize("name", ["quick", "standard", "rfc2544"])
+def test_the_goals_are_files(name: str):
+    assert read_goal(GOALS, name).goal == name
+
+
+def test_rfc2544_is_sixty_seconds_without_a_lost_frame():
+    goal = read_goal(GOALS, "rfc2544")
+    assert (goal.final_trial_duration, goal.loss_ratio, goal.exceed_ratio) == (60, 0, 0)
+
+
+def any_goal() -> st.SearchStrategy[Goal]:
+    return st.builds(
+        lambda length, number, loss, exceed, invalid, clear, scout: Goal(
+            goal="any",
+            final_trial_duration=length,
+            duration_sum=length * number,
+            loss_ratio=loss,
+            exceed_ratio=exceed,
+            clear_loss_ratio=clear,
+            scout=0 if clear is None else scout * length,
+            invalid_trials=invalid,
+            about="",
+        ),
+        st.sampled_from([0.7, 1.0, 8.2]),
+        st.integers(1, 20),
+        st.sampled_from([0, 0.001, 0.1]),
+        st.floats(0, 0.9),
+        st.integers(0, 5),
+        st.sampled_from([None, 0.1, 0.4]),
+        st.sampled_from([0, 0.5]),
+    )
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happens to one trial, of whatever duration the method asks for."""
+
+    loss: float = 0.0
+    sent: float = 1.0
+    faults: tuple[Fault, ...] = ()
+
+
+def events(sent: tuple[float, ...] = (0, 0.5, 0.99, 1.0, 1.2)) -> st.SearchStrategy[Event]:
+    return st.builds(
+        lambda loss, sent, faults: Event(loss, sent, tuple(faults)),
+        st.sampled_from([0, 0.0005, 0.01, 0.2, 0.5, 1.0]),
+        # mostly what was asked for: else almost every sequence is inconclusive
+        st.one_of(st.just(1.0), st.sampled_from(sent)),
+        st.one_of(st.just([]), st.lists(st.sampled_from(Fault), max_size=1)),
+    )
+
+
+def play(goal: Goal, seen: list[Event]) -> tuple[Ruling, tuple[Trial, ...]]:
+    """The real method over these events, the last one for ever."""
+    left = list(seen)
+
+    def measure(load: Load, duration: float) -> Outcome:
+        event = left.pop(0) if len(left) > 1 else left[0]
+        return outcome(load.pps, duration, event.loss, event.sent, event.faults)
+
+    weigh = weigh_loss(goal, False)
+    return until_decided(measure, Load(1000), goal, weigh, Conditions(), goal.scout)
+
+
+def sequences(of: st.SearchStrategy[Event] | None = None) -> st.SearchStrategy[list[Event]]:
+    return st.lists(events() if of is None else of, min_size=1, max_size=30)
+
+
+@given(any_goal(), sequences())
+def test_a_pass_has_the_goals_evidence(goal: Goal, seen: list[Event]):
+    ruling, trials = play(goal, seen)
+    if ruling is Ruling.PASS:
+        good = [
+            item.outcome.duration
+            for item in trials
+            if item.valid
+            and item.outcome.duration >= goal.final_trial_duration
+            and item.loss_ratio(False) <= goal.loss_ratio
+            and item.offered >= 0.994 * item.outcome.load.pps * item.outcome.duration
+        ]
+        assert sum(good) >= goal.duration_sum * (1 - goal.exceed_ratio) - 1e-6
+        clear = goal.clear_loss_ratio
+        assert clear is None or not any(item.blames_router and item.loss_ratio(False) > clear for item in trials)
+
+
+@given(any_goal(), sequences())
+def test_a_fail_needs_loss_that_is_the_routers(goal: Goal, seen: list[Event]):
+    ruling, trials = play(goal, seen)
+    if ruling is Ruling.FAIL:
+        assert any(item.blames_router and item.loss_ratio(False) > goal.loss_ratio for item in trials)
+
+
+@given(any_goal(), st.lists(st.floats(0, 0.98), min_size=1, max_size=30))
+def test_unsent_frames_alone_never_fail_and_never_pass(goal: Goal, shares: list[float]):
+    assert play(goal, [Event(sent=share) for share in shares])[0] is Ruling.INCONCLUSIVE
+
+
+ORDER = {Ruling.FAIL: 0, Ruling.INCONCLUSIVE: 1, Ruling.PASS: 2}
+
+
+# without duplicates: a frame lost beside a frame that came twice looks like neither
+@given(any_goal(), sequences(events(sent=(0, 0.5, 0.99, 1.0))), st.data())
+def test_more_loss_never_turns_a_verdict_for_the_better(goal: Goal, seen: list[Event], data: st.DataObject):
+    more = data.draw(st.lists(st.sampled_from([0.0, 0.002, 0.3, 1.0]), min_size=len(seen), max_size=len(seen)))
+    worse = [replace(event, loss=max(event.loss, loss)) for event, loss in zip(seen, more, strict=True)]
+    assert ORDER[play(goal, worse)[0]] <= ORDER[play(goal, seen)[0]]
+
+
+@given(any_goal(), sequences())
+def test_every_sequence_of_outcomes_ends(goal: Goal, seen: list[Event]):
+    assert len(play(goal, seen)[1]) <= most_trials(goal)
+
+
+@given(any_goal(), st.floats(0, 0.95))
+def test_a_clear_fail_stays_beyond_the_loss_that_a_sentence_allows(goal: Goal, ratio: float):
+    allowed = goal.allowing(ratio)
+    assert allowed.loss_ratio == ratio
+    assert (allowed.clear_loss_ratio is None) == (goal.clear_loss_ratio is None)
+    if allowed.clear_loss_ratio is not None:
+        assert ratio <= allowed.clear_loss_ratio <= 1
+
+
+def run(sentence: str, measure, goal: str = "quick") -> Verdict:
+    requirement = parse(sentence, CATALOGUE)
+    chosen = read_goal(GOALS, goal)
+    if requirement.quantity.value == "forwards":
+        load = Load(requirement.profile.line_rate_pps(LINK))
+        return saturate(requirement, load, chosen, measure, LINK, Conditions())
+    return verify(requirement, requirement.threshold_load(LINK), chosen, measure, LINK, Conditions())
+
+
+def router(capacity: float, ceiling: float = 1e9, directions: int = 1):
+    """A router of a known capacity (frames/s, all directions) behind a generator with a ceiling (frames/s a port)."""
+
+    def measure(load: Load, duration: float) -> Outcome:
+        asked = round(load.pps * duration)
+        offered = min(asked, round(ceiling * duration))
+        share = min(1.0, capacity * duration / (offered * directions))
+        counts = [DirectionCount(n, 1 - n, asked, offered, round(offered * share)) for n in range(directions)]
+        return Outcome(load, duration, duration, 0.0, tuple(counts))
+
+    return measure
+
+
+def test_pass_message():
+    verdict = run("64b unidirectional ≥ 5 Mpps", router(6e6))
+    assert verdict.message == (
+        "PASS: 64b unidirectional ≥ 5 Mpps: lost 0 of 35000000 frames at 5 Mpps (3.36 Gbit/s L1, 2.56 Gbit/s L2,"
+        " 33.6 % line rate) offered; goal 'quick': trials of 1 s, duration sum 10 s, loss ratio 0, exceed ratio 0.3,"
+        " clear loss ratio 0.05"
+    )
+
+
+def test_fail_message():
+    verdict = run("64b bidirectional ≥ 95% line rate in total", router(12e6, directions=2))
+    assert verdict.outcome is Ruling.FAIL
+    assert verdict.message == (
+        "FAIL: 64b bidirectional ≥ 95% line rate in total: lost 15.1 % at 14.14 Mpps offered (goal: 0 %); forwarded"
+        " 12 Mpps (8.064 Gbit/s L1, 6.144 Gbit/s L2, 80.64 % line rate in total), -15.1 % against the"
+        " threshold; one trial that loses more than 5 % decides; goal 'quick': trials of 1 s, duration sum 10 s, loss"
+        " ratio 0, exceed ratio 0.3, clear loss ratio 0.05"
+    )
+
+
+def test_a_slow_generator_is_inconclusive():
+    verdict = run("64b unidirectional ≥ 5 Mpps", router(6e6, ceiling=1e6))
+    assert verdict.outcome is Ruling.INCONCLUSIVE
+    assert "1000000 of 5000000 frames (20.00 %)" in verdict.message
+    assert "use a faster generator" in verdict.message
+
+
+def test_loss_at_a_lower_load_fails_all_the_same():
+    verdict = run("64b unidirectional ≥ 5 Mpps", router(0.5e6, ceiling=1e6))
+    assert verdict.outcome is Ruling.FAIL
+    assert "lost 50 % at 1 Mpps offered (less than was asked for, which already proves it)" in verdict.message
+
+
+def test_forwarding_rate():
+    assert run("64b 1-flow forwards ≥ 5 Mpps", router(5.01e6)).outcome is Ruling.PASS
+    assert run("64b 1-flow forwards ≥ 5 Mpps", router(4.99e6)).outcome is Ruling.FAIL
+    slow = run("64b 1-flow forwards ≥ 5 Mpps", router(6e6, ceiling=4e6))
+    assert slow.outcome is Ruling.INCONCLUSIVE
+    assert (
+        "the generator offered 4 Mpps (forwarded: 4 Mpps), less than the 5 Mpps that are to come back" in slow.message
+    )
+
+
+def sequence(*outcomes: Outcome):
+    """Answers trial by trial, the last one for ever."""
+    left = list(outcomes)
+    return lambda load, duration: left.pop(0) if len(left) > 1 else left[0]
+
+
+def test_a_slow_generator_and_a_lost_frame_are_no_fail_of_a_forwarding_rate():
+    found = run("64b 1-flow forwards ≥ 12 Mpps", router(2_999_999, ceiling=3e6))
+    assert found.outcome is Ruling.INCONCLUSIVE
+
+
+def test_half_the_load_in_twice_the_time_is_no_pass():
+    slow = Outcome(Load(1000), 1.0, 2.0, 0.0, (DirectionCount(0, 1, 1000, 1000, 1000),))
+    found = run("64b unidirectional ≥ 1 kpps", sequence(slow))
+    assert found.outcome is Ruling.INCONCLUSIVE
+    assert "2.00 s instead of 1 s" in found.message
+    assert run("64b unidirectional forwards ≥ 800 pps", sequence(slow)).outcome is Ruling.INCONCLUSIVE
+
+
+def test_on_a_simulated_clock_the_wall_says_nothing():
+    slow = Outcome(Load(1000), 1.0, 2.0, 0.0, (DirectionCount(0, 1, 1000, 1000, 1000),))
+    assert judge(1, slow, Tolerance(), clock_speed=50).valid
+    uncertain = Outcome(Load(1000), 1.0, 1.1, 0.0, slow.directions, readings={"elapsed_uncertainty": 0.1})
+    assert judge(1, uncertain, Tolerance()).valid
+
+
+def test_what_the_bench_spoilt_is_in_no_figure_of_the_router():
+    flapped = outcome(load=1e6, loss=1.0, faults=(Fault.LINK_DOWN,))
+    passed = run("64b unidirectional ≥ 1 Mpps", sequence(flapped, outcome(load=1e6)))
+    assert passed.message.startswith("PASS: 64b unidirectional ≥ 1 Mpps: lost 0 of 7000000 frames at 1 Mpps")
+    assert passed.figures["worst_loss_ratio"] == 0
+    failed = run("64b unidirectional ≥ 1 Mpps", sequence(flapped, outcome(load=1e6, loss=0.001)))
+    assert "lost 0.1 % at 1 Mpps offered (goal: 0 %)" in failed.message
+
+
+def test_a_pass_with_loss_says_why_it_is_one():
+    found = run("64b unidirectional ≥ 1 Mpps", sequence(outcome(load=1e6, loss=0.01), outcome(load=1e6)))
+    assert "lost 10000 of 8000000 frames" in found.message
+    assert "in 1 of 8 trials (1 s; the goal allows 3 s), at most 1 %" in found.message
+
+
+def test_a_busy_generator_is_named_in_a_failure():
+    count = DirectionCount(0, 1, 1000, 1000, 900)
+    busy = Outcome(Load(1000), 1, 1, 0, (count,), readings={"cpu_util": 93})
+    found = run("64b unidirectional ≥ 1 kpps", sequence(busy))
+    assert "the generator's CPU was 93 % busy, which may be a cause" in found.message
+
+
+@pytest.mark.parametrize("forwarded", [1000, 900, 0])
+def test_a_trial_of_a_generator_without_time_to_spare_proves_nothing(forwarded):
+    count = DirectionCount(0, 1, 1000, 1000, forwarded)
+    bound = Outcome(Load(1000), 1, 1, 0, (count,), readings={"cpu_util": 98})
+    for sentence in ("64b unidirectional ≥ 1 kpps", "64b unidirectional forwards ≥ 800 pps"):
+        found = run(sentence, sequence(bound))
+        assert found.outcome is Ruling.INCONCLUSIVE
+        assert "the generator's CPU was too busy: 98 % of a second, where 95 % leave it time" in found.message
+        assert "use a faster generator" in found.message
+    assert judge(1, bound, Tolerance(cpu=98)).valid
+
+
+def test_only_the_rfc2544_goal_may_be_called_so():
+    assert run("64b unidirectional ≥ 5 Mpps", router(6e6), "rfc2544").is_rfc2544_throughput
+    assert not run("imix unidirectional ≥ 1 Mpps", router(6e6), "rfc2544").is_rfc2544_throughput
+    assert not run("64b unidirectional ≥ 5 Mpps", router(4e6), "rfc2544").is_rfc2544_throughput
+    assert not run("64b unidirectional ≥ 5 Mpps", router(6e6), "standard").is_rfc2544_throughput
+
+
+def test_the_worse_direction_counts_unless_in_total():
+    lopsided = Outcome(
+        Load(1000), 1, 1, 0, (DirectionCount(0, 1, 1000, 1000, 1000), DirectionCount(1, 0, 1000, 1000, 900))
+    )
+    seen = judge(1, lopsided, Tolerance())
+    assert seen.loss_ratio(in_total=False) == 0.1
+    assert seen.loss_ratio(in_total=True) == 0.05
+
+
+def test_an_early_verdict_costs_few_trials():
+    assert len(run("64b unidirectional ≥ 5 Mpps", router(4.9e6), "standard").trials) == 5
+    assert len(run("64b unidirectional ≥ 5 Mpps", router(1e6), "standard").trials) == 1
+    scouted = run("64b unidirectional ≥ 5 Mpps", router(1e6), "rfc2544")
+    assert [trial.outcome.duration for trial in scouted.trials] == [1]
+    slow = run("64b unidirectional ≥ 5 Mpps", router(4.99e6), "rfc2544")
+    assert [trial.outcome.duration for trial in slow.trials] == [1, 60]
+    assert "0 s did not" in slow.message
+
+
+def test_a_scout_is_no_evidence_for_a_pass():
+    shorter = outcome(load=5e6, duration=1.0, loss=0.001)
+    found = run("64b unidirectional ≥ 5 Mpps", sequence(shorter, outcome(load=5e6, duration=60.0)), "rfc2544")
+    assert found.outcome is Ruling.PASS
+    assert found.reason.startswith("lost 0 of 300000000 frames")
+    assert found.reason.endswith("a scout of 1 s before them lost 5000 frames, which is not weighed")
+    spoilt = outcome(load=5e6, duration=1.0, faults=(Fault.LINK_DOWN,))
+    seen = run("64b unidirectional ≥ 5 Mpps", sequence(spoilt, outcome(load=5e6, duration=60.0)), "rfc2544")
+    assert [trial.outcome.duration for trial in seen.trials] == [1, 60]
+
+
+def test_one_trial_that_loses_clearly_more_is_not_forgiven():
+    burst, stall = outcome(load=1e6, loss=0.04), outcome(load=1e6, loss=0.06)
+    assert run("64b unidirectional ≥ 1 Mpps", sequence(burst, outcome(load=1e6))).outcome is Ruling.PASS
+    failed = run("64b unidirectional ≥ 1 Mpps", sequence(outcome(load=1e6), stall, outcome(load=1e6)))
+    assert failed.outcome is Ruling.FAIL
+    assert len(failed.trials) == 2
+    assert "one trial that loses more than 5 % decides" in failed.message
+    below = run("64b unidirectional ≥ 1 Mpps", sequence(outcome(load=1e6, sent=0.5, loss=0.12)))
+    assert (below.outcome, len(below.trials)) == (Ruling.FAIL, 1)
+
+
+def test_a_burst_is_no_clear_fail_where_the_generator_hardly_sent():
+    burst = outcome(load=1e6, sent=0.005, loss=0.1)
+    found = run("64b unidirectional ≥ 1 Mpps", sequence(burst, outcome(load=1e6)))
+    assert found.outcome is Ruling.PASS
+    assert run("64b unidirectional ≥ 1 Mpps", sequence(outcome(load=1e6, sent=0.005))).outcome is Ruling.INCONCLUSIVE
+
+
+def test_a_soak_lasts_as_long_as_it_says():
+    goal = read_goal(GOALS, "standard").model_copy(update={"duration_sum": 120.0, "whole": True})
+    requirement = parse("64b unidirectional ≥ 1 Mpps", CATALOGUE)
+    rows = sequence(outcome(load=1e6, loss=0.01), outcome(load=1e6))
+    found = verify(requirement, Load(1e6), goal, rows, LINK, Conditions())
+    assert found.outcome is Ruling.PASS
+    assert sum(trial.outcome.duration for trial in found.trials) == 120
+    assert "120 s of trials" in found.reason
+
+
+def test_a_rate_is_not_less_by_both_tolerances_together():
+    late = Outcome(Load(1e6), 1.0, 1.0095, 0.0, (DirectionCount(0, 1, 1_000_000, 995_100, 995_100),))
+    (problem,) = judge(1, late, Tolerance()).problems
+    assert problem.fault is Fault.UNDER_OFFERED and "in 1.010 s" in problem.detail
+    exact = Outcome(Load(1e6), 1.0, 1.005, 0.0, (DirectionCount(0, 1, 1_000_000, 998_000, 998_000),))
+    assert judge(1, exact, Tolerance()).valid
+
+
+def test_too_many_trials_below_the_load_are_no_pass_for_having_lost_frames():
+    below = [outcome(load=1e6, sent=0.9, loss=0.01)] * 2 + [outcome(load=1e6, sent=0.9)] * 2
+    found = run("64b unidirectional ≥ 1 Mpps", sequence(*below, outcome(load=1e6)))
+    assert found.outcome is Ruling.INCONCLUSIVE
+
+
+def buffered(capacity: float, frames: int = 4096):
+    """A router whose buffer takes the first frames beyond its capacity, in each trial anew."""
+
+    def measure(load: Load, duration: float) -> Outcome:
+        asked = round(load.pps * duration)
+        count = DirectionCount(0, 1, asked, asked, min(asked, round(capacity * duration) + frames))
+        return Outcome(load, duration, duration, 0.0, (count,))
+
+    return measure
+
+
+def test_trials_are_long_enough_to_see_past_a_buffer():
+    slow = run("64b unidirectional ≥ 100 kpps", buffered(99e3), "standard")
+    assert slow.outcome is Ruling.FAIL
+    assert slow.goal.final_trial_duration == 5.2
+    assert slow.goal.duration_sum == pytest.approx(20 * 5.2)
+    passed = run("64b unidirectional ≥ 100 kpps", buffered(101e3), "standard")
+    assert passed.outcome is Ruling.PASS
+    assert "a buffer" not in passed.message
+    assert len(passed.trials) == len(run("64b unidirectional ≥ 5 Mpps", buffered(6e6), "standard").trials)
+
+
+def test_a_soak_does_not_grow_with_its_trials():
+    goal = read_goal(GOALS, "standard")
+    soak = goal.model_copy(update={"duration_sum": 1800.0})
+    assert (soak.at(50e3).final_trial_duration, soak.at(50e3).duration_sum) == (10, 1800)
+    assert (goal.at(50e3).final_trial_duration, goal.at(50e3).duration_sum) == (10, 200)
+    assert goal.at(5e6) == goal
+
+
+def test_a_pass_says_what_a_buffer_may_have_hidden():
+    hidden = run("64b unidirectional ≥ 10 kpps", buffered(9.7e3), "standard")
+    assert hidden.outcome is Ruling.PASS
+    assert "a buffer of 4096 frames, if the router has one, hides a shortage of up to 4.1 %" in hidden.message
+    assert "in trials of 10 s at this rate" in hidden.message
+
+
+def test_a_buffer_does_not_make_up_for_a_forwarding_rate():
+    slow = run("64b unidirectional forwards ≥ 100 kpps", buffered(99e3), "standard")
+    assert (slow.outcome, slow.goal.final_trial_duration) == (Ruling.FAIL, 5.2)
+    # a tenth of what is asked for is there when the trial ends
+    hidden = run("64b unidirectional forwards ≥ 40 kpps", buffered(39e3), "quick")
+    assert hidden.outcome is Ruling.PASS
+    assert "hides a shortage of up to 10.2 % in trials of 1 s at this rate" in hidden.message
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"clear_loss_ratio": 0.0}, "clear_loss_ratio must be at least loss_ratio"),
+        ({"scout": 0.5}, "clear_loss_ratio must say what that is"),
+        ({"clear_loss_ratio": 0.1, "scout": 2}, "scout must be shorter"),
+        ({"longest_trial": 0.5}, "longest_trial must be at least"),
+    ],
+)
+def test_a_goal_that_contradicts_itself_is_refused(wrong: dict[str, float], said: str):
+    whole = {"goal": "any", "final_trial_duration": 1, "duration_sum": 10, "loss_ratio": 0.01, "exceed_ratio": 0}
+    with pytest.raises(ValueError, match=said):
+        Goal(**whole, about="", **wrong)

@@ -1,0 +1,184 @@
+import random
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import ttest_ind
+
+from linerate.stats import VITALS_HEAD, Moments, Summary, compare
+from support.paths import DATA
+
+DATA = DATA / "ministat"
+PUBLISHED = yaml.safe_load((DATA / "published.yaml").read_text(encoding="utf-8"))
+DEBIAN = yaml.safe_load((DATA / "debian.yaml").read_text(encoding="utf-8"))
+
+# as rates and latencies are: a spread that arithmetic on floats can see
+measurements = st.integers(-(10**9), 10**9).map(lambda number: number / 1000)
+samples = st.lists(measurements, min_size=2, max_size=30)
+spread = samples.filter(lambda sample: len(set(sample)) > 1)
+confidences = st.sampled_from([0.8, 0.9, 0.95, 0.98, 0.99, 0.995])
+unhurried = settings(max_examples=50, deadline=None)
+methods = st.sampled_from(["welch", "pooled"])
+
+
+def near(value: float, scale: float):
+    return pytest.approx(value, rel=1e-9, abs=1e-9 * scale)
+
+
+# --- ministat's answers
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("kind", [Summary, Moments])
+def test_published_answers_of_ministat_to_the_printed_digit(name: str, kind: type[Moments]):
+    case = PUBLISHED[name]
+    known = ("n", "mean", "stddev") if kind is Moments else tuple(case["x"])
+    reference, candidate = (kind(**{key: case[side][key] for key in known}) for side in "xy")
+    found = compare(reference, candidate, 0.95, "pooled")
+    lines = found.text().splitlines()[3 if kind is Summary else 0 :]
+    if case["answer"]:
+        difference, half_width, percent, percent_half_width, pooled_s = case["answer"]
+        assert lines == [
+            "Difference at 95.0% confidence",
+            f"\t{difference} +/- {half_width}",
+            f"\t{percent}% +/- {percent_half_width}%",
+            f"\t(Student's t, pooled s = {pooled_s})",
+        ]
+    else:
+        assert lines == ["No difference proven at 95.0% confidence"]
+    assert found.significant is bool(case["answer"])
+
+
+@pytest.mark.parametrize("name", DEBIAN)
+def test_answers_of_the_program_to_raw_samples(name: str):
+    case = DEBIAN[name]
+    for confidence, answer in case["answers"].items():
+        found = compare(case["x"], case["y"], confidence, "pooled")
+        printed = [f"{figure:g}" for figure in (found.difference, found.half_width, found.pooled_s)]
+        assert (printed if found.significant else []) == answer
+
+
+@pytest.mark.parametrize("name", DEBIAN)
+def test_vitals_are_ministats(name: str):
+    case = DEBIAN[name]
+    for symbol, side, row in zip("x+", "xy", case["vitals"], strict=True):
+        found = Summary.of(case[side]).vitals(symbol)
+        assert len(found) == len(row) == len(VITALS_HEAD)
+        columns, theirs = found.split(), row.split()
+        if len(case[side]) % 2 == 0:
+            del columns[4], theirs[4]  # the median, in which they differ knowingly
+        assert columns == theirs
+
+
+def test_the_table_says_nothing_of_confidences_that_ministat_mislabels():
+    reference, candidate = Moments(n=5, mean=10, stddev=1), Moments(n=5, mean=20, stddev=1)
+    found = compare(reference, candidate, 0.995, "pooled")
+    assert found.half_width / found.standard_error == pytest.approx(3.833)  # t of 8 degrees, 99.5 % on both sides
+
+
+def test_welch_names_itself_and_its_degrees_of_freedom():
+    reference, candidate = Moments(n=6, mean=100, stddev=1), Moments(n=11, mean=110, stddev=5)
+    lines = compare(reference, candidate).text().splitlines()
+    assert lines[0] == "Difference at 95.0% confidence"
+    assert lines[-1].startswith("\t(Welch's t, standard error = 1.56") and lines[-1].endswith("degrees of freedom)")
+
+
+# --- comparisons
+
+
+@unhurried
+@given(spread, spread, confidences, methods)
+def test_a_comparison_the_other_way_round(one: list[float], two: list[float], confidence: float, method):
+    there, back = compare(one, two, confidence, method), compare(two, one, confidence, method)
+    assert back.difference == -there.difference
+    assert back.half_width == pytest.approx(there.half_width)
+    assert back.significant is there.significant or abs(there.difference) == pytest.approx(there.half_width)
+
+
+@unhurried
+@given(spread, spread, st.integers(-1000, 1000), st.sampled_from([-8.0, 0.001, 0.5, 1000.0]), methods)
+def test_a_comparison_moves_and_scales_with_its_samples(one, two, shift: int, factor: float, method):
+    found = compare(one, two, method=method)
+    moved = compare([factor * v + shift for v in one], [factor * v + shift for v in two], method=method)
+    size = abs(factor) * max(map(abs, one + two)) + abs(shift)
+    assert moved.difference == near(factor * found.difference, size)
+    assert moved.half_width == pytest.approx(abs(factor) * found.half_width, rel=1e-5, abs=1e-9 * size)
+    if not shift and found.relative_percent is not None:
+        assert moved.relative_percent == pytest.approx(found.relative_percent, rel=1e-5, abs=1e-5)
+
+
+@unhurried
+@given(st.integers(2, 51), measurements, measurements, st.floats(1e-3, 1e6), confidences)
+def test_welch_is_pooled_where_number_and_variance_are_equal(n, mean, other, stddev: float, confidence: float):
+    samples = Moments(n=n, mean=mean, stddev=stddev), Moments(n=n, mean=other, stddev=stddev)
+    welch, pooled = (compare(*samples, confidence, method) for method in ("welch", "pooled"))
+    assert welch.degrees_of_freedom == pytest.approx(pooled.degrees_of_freedom)
+    assert welch.standard_error == pytest.approx(pooled.standard_error)
+    assert welch.half_width == pytest.approx(pooled.half_width, rel=5e-4)  # the table has three decimals
+    assert pooled.pooled_s == pytest.approx(stddev) and welch.pooled_s is None
+
+
+@unhurried
+@given(spread, spread, confidences)
+def test_welch_is_scipys(one: list[float], two: list[float], confidence: float):
+    found = compare(one, two, confidence)
+    theirs = ttest_ind(two, one, equal_var=False).confidence_interval(confidence)
+    size = max(map(abs, one + two))
+    assert found.difference - found.half_width == pytest.approx(theirs.low, rel=1e-6, abs=1e-6 * size)
+    assert found.difference + found.half_width == pytest.approx(theirs.high, rel=1e-6, abs=1e-6 * size)
+
+
+@unhurried
+@given(spread, spread, methods)
+def test_samples_and_their_figures_compare_alike(one: list[float], two: list[float], method):
+    assert compare(one, two, method=method) == compare(Summary.of(one), Summary.of(two), method=method)
+
+
+@unhurried
+@given(spread, methods)
+def test_a_sample_does_not_differ_from_itself(sample: list[float], method):
+    found = compare(sample, sample, method=method)
+    assert not found.significant and found.difference == 0
+    assert found.text().endswith("No difference proven at 95.0% confidence")
+
+
+def test_the_relative_error_knows_that_the_reference_is_uncertain():
+    draw = random.Random(11)
+
+    def runs(mean: float) -> list[float]:
+        return [draw.gauss(mean, 50) for _ in range(10)]
+
+    covered = 0
+    for _ in range(300):
+        found = compare(runs(1000), runs(400))
+        covered += abs(found.relative_percent + 60) <= found.relative_half_width_percent
+    assert 0.91 <= covered / 300 <= 0.99
+
+
+def test_a_negative_or_zero_reference():
+    found = compare([-10, -11, -12], [-1, -2, -3])
+    assert found.relative_percent < 0 < found.relative_half_width_percent
+    found = compare([-1, 0, 1], [99, 100, 101])
+    assert found.significant and found.relative_percent is None
+    assert found.text().count("%") == 1  # the confidence's
+
+
+@pytest.mark.parametrize("method", ["welch", "pooled"])
+def test_samples_without_spread_differ_by_exactly_what_they_differ(method):
+    found = compare([5, 5, 5], [6, 6], method=method)
+    assert (found.difference, found.half_width, found.significant) == (1, 0, True)
+    assert found.text().endswith(
+        "All measurements of the reference and of the candidate are equal: no spread was seen."
+    )
+    assert not compare([5, 5, 5], [5, 5], method=method).significant
+    assert "of the candidate are equal" in compare([5, 6, 7], [5, 5], method=method).note
+
+
+def test_comparisons_that_cannot_be():
+    with pytest.raises(ValueError, match=r"candidate has 1 measurement.*\.$"):
+        compare([1, 2], [1])
+    with pytest.raises(ValueError, match=r"reference has 1 measurement.*\.$"):
+        compare(Summary.of([1]), [1, 2])
+    with pytest.raises(ValueError, match=r"'welch' or 'pooled'\.$"):
+        compare([1, 2], [1, 2], method="paired")

@@ -1,0 +1,258 @@
+import math
+import random
+import statistics
+import subprocess
+import sys
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from linerate.stats import (
+    VITALS_HEAD,
+    IntervalMethod,
+    Moments,
+    Summary,
+    bootstrap_interval,
+    compare,
+    interval,
+    mean_interval,
+    normality,
+    proportion_interval,
+)
+
+# as rates and latencies are: a spread that arithmetic on floats can see
+measurements = st.integers(-(10**9), 10**9).map(lambda number: number / 1000)
+samples = st.lists(measurements, min_size=2, max_size=30)
+spread = samples.filter(lambda sample: len(set(sample)) > 1)
+confidences = st.sampled_from([0.8, 0.9, 0.95, 0.98, 0.99, 0.995])
+unhurried = settings(max_examples=50, deadline=None)
+
+
+def near(value: float, scale: float):
+    return pytest.approx(value, rel=1e-9, abs=1e-9 * scale)
+
+
+# --- summaries
+
+
+@unhurried
+@given(st.lists(measurements, min_size=1, max_size=30))
+def test_a_summary_is_ordered_and_right(sample: list[float]):
+    found = Summary.of(sample)
+    assert found.minimum <= found.median <= found.maximum
+    assert found.minimum <= found.mean <= found.maximum
+    assert found.n == len(sample) and found.median == statistics.median(sample)
+    assert (found.stddev is None) is (len(sample) == 1)
+    assert len(found.vitals()) >= len(VITALS_HEAD)
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"n": 0, "mean": 1.0, "stddev": None},
+        {"n": 1, "mean": 1.0, "stddev": 0.5},
+        {"n": 3, "mean": 1.0, "stddev": None},
+        {"n": 3, "mean": 1.0, "stddev": -1.0},
+        {"n": 3, "mean": math.nan, "stddev": 1.0},
+        {"n": 3, "mean": 1.0, "stddev": math.inf},
+    ],
+)
+def test_figures_that_no_sample_has(figures: dict[str, float]):
+    with pytest.raises(ValueError, match=r"sample.*\.$"):
+        Moments(**figures)
+
+
+# --- intervals
+
+
+@unhurried
+@given(spread, confidences)
+def test_a_t_interval_is_symmetrical_about_the_mean(sample: list[float], confidence: float):
+    found = mean_interval(sample, confidence)
+    assert found.contains(statistics.fmean(sample)) and found.method is IntervalMethod.STUDENT_T
+    assert found.high - found.estimate == pytest.approx(found.estimate - found.low, rel=1e-6)
+    assert found.half_width == pytest.approx(found.high - found.estimate, rel=1e-6)
+
+
+@unhurried
+@given(spread, st.integers(-1000, 1000), st.sampled_from([0.001, 0.5, 8, 1000]))
+def test_a_t_interval_moves_and_scales_with_its_sample(sample: list[float], shift: int, factor: float):
+    found = mean_interval(sample)
+    moved = mean_interval([factor * value + shift for value in sample])
+    size = factor * max(map(abs, sample)) + abs(shift)
+    assert moved.low == near(factor * found.low + shift, size)
+    assert moved.high == near(factor * found.high + shift, size)
+
+
+@unhurried
+@given(spread)
+def test_more_confidence_is_a_wider_interval(sample: list[float]):
+    assert mean_interval(sample, 0.8).half_width < mean_interval(sample, 0.99).half_width
+
+
+def test_a_t_interval_of_the_textbook():
+    # t(4 degrees, 95 %) = 2.776; the standard error of 1..5 is sqrt(2.5 / 5)
+    found = mean_interval([1, 2, 3, 4, 5])
+    assert (found.low, found.high) == pytest.approx(
+        (3 - 2.7764 * math.sqrt(0.5), 3 + 2.7764 * math.sqrt(0.5)), abs=1e-4
+    )
+    assert str(found) == "3 (1.03676 to 4.96324, 95 % confidence)"
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(measurements, min_size=4, max_size=30).filter(lambda sample: len(set(sample)) > 3), st.integers(0, 9))
+def test_a_bootstrap_interval_is_inside_the_sample_and_always_the_same(sample: list[float], seed: int):
+    found = bootstrap_interval(sample, seed=seed)
+    assert min(sample) <= found.low <= found.high <= max(sample)
+    assert found == bootstrap_interval(sample, seed=seed)
+    assert f"seed {seed}" in found.words
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.lists(st.integers(-(10**6), 10**6), min_size=6, max_size=20, unique=True))  # exact: BCa counts ties
+def test_a_bootstrap_interval_moves_and_scales_with_its_sample(sample: list[int]):
+    found, moved = bootstrap_interval(sample), bootstrap_interval([4 * value + 64 for value in sample])
+    size = 4 * max(map(abs, sample)) + 64
+    assert moved.low == pytest.approx(4 * found.low + 64, rel=1e-6, abs=1e-6 * size)
+    assert moved.high == pytest.approx(4 * found.high + 64, rel=1e-6, abs=1e-6 * size)
+
+
+def test_any_statistic_can_be_resampled():
+    draw = random.Random(3)
+    sample = [draw.expovariate(1) for _ in range(60)]
+    found = bootstrap_interval(sample, statistics.median)
+    assert found.estimate == statistics.median(sample)
+    assert found.contains(math.log(2)) and found.half_width < 0.5
+
+
+def test_where_bca_is_not_defined_the_plain_bootstrap_stands_in():
+    found = bootstrap_interval([1, 2, 3, 4, 5], max)
+    assert found.low is not None and math.isfinite(found.low)
+    found = bootstrap_interval([1, 1, 1, 1, 9], statistics.median)
+    assert found.method is IntervalMethod.PERCENTILE and "BCa is not defined" in found.words
+
+
+def test_a_statistic_that_not_every_resample_has():
+    with pytest.raises(ValueError, match=r"no finite number for some resamples.*\.$"):
+        bootstrap_interval([1, 2, 3], lambda values: 1.0 if len(set(values)) > 1 else math.nan)
+
+
+# --- which interval
+
+
+def drawn(kind: str, n: int) -> list[float]:
+    draw = random.Random(5)
+    return [draw.gauss(1e7, 1e3) if kind == "normal" else draw.lognormvariate(0, 1.5) for _ in range(n)]
+
+
+def test_a_normal_sample_is_served_by_t_in_words():
+    found = interval(drawn("normal", 40))
+    assert found.method is IntervalMethod.STUDENT_T and "normality is not rejected (Shapiro-Wilk p = " in found.words
+    assert found.contains(1e7)
+
+
+def test_a_skewed_sample_is_served_by_the_bootstrap_in_words():
+    found = interval(drawn("skewed", 40))
+    assert found.method is IntervalMethod.BCA and "normality is rejected" in found.words
+    assert found.high - found.estimate > found.estimate - found.low  # as skewed as the sample
+
+
+def test_few_measurements_are_not_said_to_be_normal():
+    assert "would hardly show otherwise" in interval([1, 2, 3.5]).words
+    assert "normality is presumed" in interval([1, 2]).words
+
+
+@unhurried
+@given(spread)
+def test_normality_knows_no_unit(sample: list[float]):
+    p = normality(sample)
+    assert (p is None) is (len(sample) < 3)
+    if p is not None:
+        assert 0 <= p <= 1
+        assert normality([8 * value for value in sample]) == pytest.approx(p, rel=1e-6, abs=1e-12)
+
+
+def test_normality_survives_a_small_spread_on_a_large_mean():
+    sample = drawn("normal", 30)
+    assert normality([value + 1e12 for value in sample]) == pytest.approx(normality(sample), rel=1e-3)
+
+
+# --- degenerate samples
+
+
+@pytest.mark.parametrize("way", [mean_interval, bootstrap_interval, interval])
+def test_one_measurement_has_no_interval(way):
+    found = way([5.0])
+    assert (found.estimate, found.low, found.high, found.half_width, found.method) == (
+        5,
+        None,
+        None,
+        None,
+        IntervalMethod.NONE,
+    )
+    assert "one measurement" in found.words and str(found) == "5 (no interval)"
+    assert found.contains(1e9)
+
+
+@pytest.mark.parametrize("way", [mean_interval, bootstrap_interval, interval])
+@pytest.mark.parametrize("n", [2, 3, 10])
+def test_equal_measurements_have_an_interval_of_no_width(way, n: int):
+    found = way([0.1] * n)
+    assert (found.low, found.high, found.half_width, found.method) == (0.1, 0.1, 0, IntervalMethod.CONSTANT)
+    assert f"all {n} measurements are equal" in found.words
+    assert normality([0.1] * n) is None
+
+
+@pytest.mark.parametrize("function", [Summary.of, mean_interval, bootstrap_interval, interval, normality])
+@pytest.mark.parametrize(
+    ("sample", "words"),
+    [([], "has no measurement"), ([1, math.nan], "measurement 2"), ([math.inf, 1], "measurement 1")],
+)
+def test_samples_that_are_none(function, sample: list[float], words: str):
+    with pytest.raises(ValueError, match=words + r".*\.$"):
+        function(sample)
+
+
+@pytest.mark.parametrize("confidence", [0, 1, 95, -0.5, math.nan])
+def test_a_confidence_is_a_fraction(confidence: float):
+    for wrong in (mean_interval, bootstrap_interval, interval):
+        with pytest.raises(ValueError, match=r"0\.95 for 95 %"):
+            wrong([1, 2, 3], confidence=confidence)
+    with pytest.raises(ValueError, match=r"0\.95 for 95 %"):
+        compare([1, 2], [1, 2], confidence)
+    with pytest.raises(ValueError, match=r"0\.95 for 95 %"):
+        proportion_interval(1, 2, confidence)
+
+
+# --- probabilities
+
+
+@pytest.mark.parametrize("way", [IntervalMethod.WILSON, IntervalMethod.CLOPPER_PEARSON])
+@unhurried
+@given(st.integers(0, 1000), st.integers(1, 1000), confidences)
+def test_a_proportion_is_within_its_interval(way, k: int, n: int, confidence: float):
+    assume(k <= n)
+    found = proportion_interval(k, n, confidence, way)
+    assert 0 <= found.low <= k / n <= found.high <= 1
+    mirrored = proportion_interval(n - k, n, confidence, way)
+    assert (mirrored.low, mirrored.high) == pytest.approx((1 - found.high, 1 - found.low), abs=1e-9)
+
+
+def test_proportions_of_the_textbook():
+    # none of n: Clopper and Pearson's upper bound is 1 - (alpha / 2) ** (1 / n), Wilson's is z² / (n + z²)
+    exact = proportion_interval(0, 1000, 0.95, IntervalMethod.CLOPPER_PEARSON)
+    assert (exact.low, exact.high) == pytest.approx((0, 1 - 0.025**0.001))
+    wilson = proportion_interval(0, 1000)
+    assert (wilson.low, wilson.high) == pytest.approx((0, 1.959964**2 / (1000 + 1.959964**2)))
+
+
+@pytest.mark.parametrize(("k", "n"), [(0, 0), (-1, 5), (6, 5)])
+def test_proportions_that_cannot_be(k: int, n: int):
+    with pytest.raises(ValueError, match=r"cannot be.*\.$"):
+        proportion_interval(k, n)
+
+
+def test_nobody_pays_for_scipy_before_using_it():
+    program = "import sys, linerate.stats; sys.exit('scipy' in sys.modules or 'numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": ":".join(sys.path)}).returncode == 0

@@ -1,0 +1,237 @@
+"""What a person sees when something is wrong: one paragraph, before any traffic, with file, line and remedy."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from linerate.generators.trex.driver import TrexGenerator, TrexSettings
+from linerate.platforms import read_platform
+from linerate.testbed.files import read_testbed
+from linerate.testbed.opening import OpenTestbed, open_testbed
+from support import robot_run
+
+pytestmark = pytest.mark.slow
+
+VARIABLES = robot_run.ROOT / "variables"
+
+
+def refused(found: robot_run.RobotRun, *says: str) -> None:
+    """The run failed in its set-up with *says*, as one paragraph, without a traceback, and left nothing running."""
+    assert found.status == 1, found.console
+    message = found.message
+    # Robot's own frame around a message of suite setup or teardown
+    paragraphs = [part for part in message.split("\n\n") if part.strip()]
+    assert len(paragraphs) == 1, message
+    assert message.startswith("Parent suite setup failed:\n"), message
+    for part in says:
+        assert part in message, message
+    assert "Traceback" not in found.console and "Traceback" not in message
+    assert not list((found.folder / "results").rglob("trials.jsonl")) or not any(
+        path.read_text() for path in (found.folder / "results").rglob("trials.jsonl")
+    )
+    assert robot_run.processes_of(found.folder) == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "says"),
+    [
+        ("imix unidirectional ≥ 95 mpps", "the unit 'mpps' is not known; did you mean 'Mpps'?"),
+        ("64b bidirectional ≥ 95% line rate", "'95% line rate each way'"),
+        ("64b unidirectional ≥ 101% line rate", "more than the ports can carry"),
+        ("imxi unidirectional ≥ 95% line rate", "did you mean 'imix'?"),
+    ],
+)
+def test_a_sentence_that_cannot_be(tmp_path: Path, sentence: str, says: str):
+    suite = robot_run.write_suite(tmp_path, "No Operation", sentence)
+    refused(robot_run.run(tmp_path, suite), f"{suite}:9: '{sentence}': ", says)
+
+
+def test_an_unknown_platform(tmp_path: Path):
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps", setup="Open Testbed For    netgate6200")
+    refused(robot_run.run(tmp_path, suite), "no platform 'netgate6200' here; did you mean 'netgate6100'?", "variables")
+
+
+@pytest.mark.parametrize("option", ["TESTBED:simulatd", "GOAL:quik"])
+def test_an_unknown_testbed_or_goal(tmp_path: Path, option: str):
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
+    refused(robot_run.run(tmp_path, suite, "-v", option), "did you mean", "known: ")
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "says"),
+    [
+        (
+            "platforms/netgate6100.yaml",
+            "port_speed:",
+            "port_sped:",
+            "unknown key 'port_sped'; did you mean 'port_speed'?",
+        ),
+        (
+            "testbeds/simulated.yaml",
+            "clock_speed:",
+            "clock_sped:",
+            "unknown key 'clock_sped'; did you mean 'clock_speed'?",
+        ),
+        ("goals/standard.yaml", "loss_ratio: 0", "loss_ratio: none", "'loss_ratio'"),
+    ],
+)
+def test_a_file_that_is_wrong(tmp_path: Path, file: str, old: str, new: str, says: str):
+    path = robot_run.project(tmp_path) / "variables" / file
+    text = path.read_text(encoding="utf-8")
+    line = next(n for n, content in enumerate(text.splitlines(), 1) if content.startswith(old))
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
+    refused(robot_run.run(tmp_path, suite, "-v", f"PROJECT:{tmp_path / 'project'}"), f"{file}:{line}: ", says)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[OpenTestbed]:
+    """The simulated testbed, which the tests reach as if it were hardware."""
+    testbed = read_testbed(VARIABLES / "testbeds", "simulated")
+    platform = read_platform(VARIABLES / "platforms", "netgate6100")
+    file = VARIABLES / "platforms" / "netgate6100.yaml"
+    with open_testbed(testbed, platform, "vpp", platform_file=file) as opened:
+        yield opened
+
+
+def as_hardware(folder: Path, lab: OpenTestbed, **changes: object) -> list[str]:
+    """Options for a hardware testbed file that points at *lab*, but for *changes*."""
+    facts = lab.facts
+    values = {
+        "rpc": facts.generator.sync_port,
+        "key": facts.router.key_path,
+        "known_hosts": facts.router.known_hosts_path,
+        **changes,
+    }
+    path = robot_run.project(folder) / "variables" / "testbeds" / "lab.yaml"
+    path.write_text(
+        f"""\
+testbed: lab
+kind: hardware
+generator:
+  type: trex
+  address: 127.0.0.1
+  sync_port: {values["rpc"]}
+  async_port: {facts.generator.async_port}
+router:
+  address: 127.0.0.1
+  port: {facts.router.port}
+  user: {facts.router.user}
+  key: {values["key"]}
+  known_hosts: {values["known_hosts"]}
+""",
+        encoding="utf-8",
+    )
+    return ["-v", f"PROJECT:{folder / 'project'}", "-v", "TESTBED:lab", "-v", "GOAL:quick"]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_no_trex_server(tmp_path: Path, lab: OpenTestbed):
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
+    port = free_port()
+    found = robot_run.run(tmp_path, suite, *as_hardware(tmp_path, lab, rpc=port))
+    refused(found, f"no TRex server answers at 127.0.0.1:{port}")
+
+
+def test_an_unknown_host_key(tmp_path: Path, lab: OpenTestbed):
+    empty = tmp_path / "known_hosts"
+    empty.write_text("")
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
+    found = robot_run.run(tmp_path, suite, *as_hardware(tmp_path, lab, known_hosts=empty))
+    refused(found, f"is not in '{empty}'", "ssh-keyscan")
+
+
+def test_another_host_key(tmp_path: Path, lab: OpenTestbed):
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "other")], check=True)
+    kind, key, *_ = (tmp_path / "other.pub").read_text().split()
+    known = tmp_path / "known_hosts"
+    known.write_text(f"[127.0.0.1]:{lab.facts.router.port} {kind} {key}\n")
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
+    refused(robot_run.run(tmp_path, suite, *as_hardware(tmp_path, lab, known_hosts=known)), "shows another host key")
+
+
+def test_the_wrong_key(tmp_path: Path, lab: OpenTestbed):
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / "wrong")], check=True)
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
+    found = robot_run.run(tmp_path, suite, *as_hardware(tmp_path, lab, key=tmp_path / "wrong"))
+    refused(found, "refuses the login of", "authorized_keys")
+
+
+def test_a_missing_key_file(tmp_path: Path, lab: OpenTestbed):
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
+    found = robot_run.run(tmp_path, suite, *as_hardware(tmp_path, lab, key=tmp_path / "none"))
+    refused(found, "none", "fix 'key'")
+
+
+def test_as_hardware_it_works_when_nothing_is_wrong(tmp_path: Path, lab: OpenTestbed):
+    """Shows that the refusals above come from what each test spoils."""
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
+    found = robot_run.run(tmp_path, suite, *as_hardware(tmp_path, lab))
+    assert found.status == 0, found.console + found.message
+
+
+def test_a_router_that_carries_nothing_is_the_benchs_fault(tmp_path: Path, lab: OpenTestbed):
+    path = robot_run.project(tmp_path) / "variables" / "testbeds" / "simulated.yaml"
+    path.write_text(path.read_text() + "prepare: none\n", encoding="utf-8")
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
+    found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{tmp_path / 'project'}")
+    refused(found, "none of 1000 frames sent from the generator's port 0 came back at port 1", "check the cables")
+
+
+def test_another_user_holds_a_port(tmp_path: Path, lab: OpenTestbed):
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
+    options = as_hardware(tmp_path, lab)
+    facts = lab.facts.generator
+    settings = TrexSettings(facts.host, facts.sync_port, facts.async_port, username="alice", clock_speed=50)
+    with TrexGenerator(settings):
+        found = robot_run.run(tmp_path, suite, *options)
+    refused(found, "is taken", "alice", "'force: true'")
+
+
+def test_a_tcp_port_that_is_taken(tmp_path: Path):
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = str(holder.getsockname()[1])
+        found = subprocess.run(
+            [sys.executable, "-m", "linerate", "serve", "--platform", "netgate6100", "--rpc-port", port],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            env={**robot_run.environment(tmp_path), "PYTHONPATH": str(robot_run.ROOT / "libraries")},
+            cwd=robot_run.ROOT,
+        )
+    assert found.returncode == 2
+    assert f"port {port} on 127.0.0.1 is already taken" in found.stderr
+    assert "Traceback" not in found.stderr
+    assert robot_run.processes_of(tmp_path) == []
+
+
+def test_a_router_that_cannot_be_read_is_inconclusive_and_recorded(tmp_path: Path):
+    """The testbed breaks down in the middle of a sentence: the test says so, and the record is there."""
+    suite = robot_run.write_suite(
+        tmp_path,
+        "64b 1-flow ≥ 1 Mpps",
+        "Evaluate    $BENCH.testbed.close()",
+        "64b 1-flow ≥ 1 Mpps",
+    )
+    found = robot_run.run(tmp_path, suite, "-v", "GOAL:quick")
+    assert found.status == 1
+    assert "INCONCLUSIVE: 64b 1-flow ≥ 1 Mpps: " in found.message
+    (path,) = (tmp_path / "results").glob("*/requirements.jsonl")
+    verdicts = [json.loads(line)["verdict"] for line in path.read_text().splitlines()]
+    assert verdicts == ["PASS", "INCONCLUSIVE"]
+    assert robot_run.processes_of(tmp_path) == []

@@ -1,0 +1,176 @@
+"""The made-up box of the walk-through, and what the documents show of files, sentences and messages, is true."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from robot.api import TestSuite as Suite
+
+from linerate.platforms import read_platform
+from linerate.project import Project
+from linerate.session.plan import Plan
+from linerate.sla.sentence import is_sentence
+from linerate.testbed.settings import HardwareSettings, SimulatedSettings
+from linerate_bench.model.schema import router_model
+from support import robot_run
+
+ROOT = robot_run.ROOT
+WALK = ROOT / "docs" / "adding-a-platform.md"
+PLATFORM, TESTBED, SUITE = (
+    "variables/platforms/examplebox.yaml",
+    "variables/testbeds/examplebox.yaml",
+    "tests/examplebox.robot",
+)
+
+
+@dataclass(frozen=True)
+class Fence:
+    """A fenced block: its language and its text."""
+
+    language: str
+    text: str
+
+
+def fences(document: Path) -> list[Fence]:
+    found = re.findall(r"^```(\w+)\n(.*?)^```$", document.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return [Fence(language, text) for language, text in found]
+
+
+def named_fences(document: Path) -> dict[str, str]:
+    """Those whose first line is a comment with the file's path."""
+    found = ((re.match(r"# (\S+/\S+)\n", fence.text), fence.text) for fence in fences(document))
+    return {name[1]: text for name, text in found if name}
+
+
+def project_with(folder: Path, files: dict[str, str]) -> Path:
+    """A project of a user's own: this one's goals, profiles and keywords, and *files*."""
+    project = folder / "project"
+    for kept in ("variables/goals", "variables/profiles", "resources"):
+        shutil.copytree(ROOT / kept, project / kept)
+    (project / "libraries").symlink_to(ROOT / "libraries")
+    for name, text in files.items():
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return project
+
+
+def sentences(suite: Path) -> list[str]:
+    """The sentences of the tests in *suite*."""
+    steps = [step for test in Suite.from_file_system(suite).all_tests for step in test.body]
+    return [step.name for step in steps if is_sentence(step.name or "")]
+
+
+def walked(folder: Path) -> Path:
+    """A project of the three files that the walk-through shows."""
+    box, testbed = (fence.text for fence in fences(WALK) if fence.language == "yaml")
+    (suite,) = (fence.text for fence in fences(WALK) if fence.language == "robotframework")
+    return project_with(folder, {PLATFORM: box, TESTBED: testbed, SUITE: suite})
+
+
+def test_the_walk_through_shows_the_files_of_the_tree(tmp_path: Path):
+    project = walked(tmp_path)
+    for name in (PLATFORM, TESTBED, SUITE):
+        assert (project / name).read_text(encoding="utf-8") == (ROOT / name).read_text(encoding="utf-8"), name
+
+
+@pytest.mark.parametrize("software", ["linux", "vpp"])
+def test_the_example_box_can_be_simulated_with_each_software(tmp_path: Path, software: str):
+    project = walked(tmp_path)
+    plan = Plan.read(Project.find(project), "examplebox", software, "examplebox", "standard")
+    assert isinstance(plan.testbed, SimulatedSettings)
+    assert "made up" in plan.platform.description
+    model = router_model(plan.platform, software, path=project / PLATFORM)
+    assert model.workers == {"linux": 8, "vpp": 4}[software]
+
+
+def test_the_sentences_of_the_walk_through_are_understood(tmp_path: Path):
+    project = walked(tmp_path)
+    plan = Plan.read(Project.find(project), "examplebox", "vpp", "examplebox", "standard")
+    found = [plan.requirement(sentence).quantity.value for sentence in sentences(project / SUITE)]
+    assert sorted(found) == ["costs", "forwards", "latency", "loses", "throughput"]
+
+
+def test_your_own_router_in_the_readme(tmp_path: Path):
+    files = named_fences(ROOT / "README.md")
+    assert list(files) == ["variables/platforms/mybox.yaml", "variables/testbeds/mylab.yaml", "tests/mybox.robot"]
+    project = project_with(tmp_path, files)
+    plan = Plan.read(Project.find(project), "mybox", "linux", "mylab", "standard")
+    assert isinstance(plan.testbed, HardwareSettings)
+    assert plan.platform == read_platform(project / "variables" / "platforms", "mybox")
+    assert [plan.requirement(sentence).sentence for sentence in sentences(project / "tests" / "mybox.robot")] == [
+        "imix bidirectional ≥ 70% line rate each way"
+    ]
+    dry_run(project / "tests" / "mybox.robot", tmp_path)
+
+
+def dry_run(suite: Path, folder: Path) -> None:
+    """Robot finds every keyword and argument of *suite*, and its resource file."""
+    argv = [sys.executable, "-m", "robot", "--dryrun", "--exitonerror", "--outputdir", str(folder / "out")]
+    argv += ["-v", f"RESULTS:{folder / 'results'}", str(suite)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, cwd=folder, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_sentences_at_the_top_of_the_readme(tmp_path: Path):
+    top = next(fence.text for fence in fences(ROOT / "README.md") if fence.language == "robotframework")
+    (tmp_path / "top.robot").write_text(top, encoding="utf-8")
+    plan = Plan.read(Project.find(ROOT), "netgate6100", "vpp", "simulated", "standard")
+    shown = sentences(tmp_path / "top.robot")
+    assert len(shown) == 3
+    for sentence in shown:
+        plan.requirement(sentence)
+
+
+@pytest.mark.slow
+def test_the_suite_passes_as_the_walk_through_calls_it(tmp_path: Path):
+    calls = [line.split()[1:-1] for line in re.findall(r"^robot .*examplebox\.robot$", WALK.read_text(), re.MULTILINE)]
+    assert [] in calls
+    calls.append(["-v", "TESTBED:examplebox"])
+    testbeds = set()
+    for number, options in enumerate(calls):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        # the suite's own goal is tried by 'robot tests' of tox
+        run = robot_run.run(folder, ROOT / SUITE, *options, "-v", "GOAL:quick")
+        assert run.status == 0, run.console
+        assert [status for status, _ in run.tests.values()] == ["PASS"] * 5
+        (environment,) = (folder / "results").glob("*/environment.json")
+        record = json.loads(environment.read_text(encoding="utf-8"))
+        assert record["simulated"] is True
+        testbeds.add((record["testbed"], record["clock_speed"]))
+        # clock and packet rate of a saturated core: 2500 MHz at 8.18 Mpps
+        cost = re.search(r"([\d.]+) cycles per packet", run.tests["A Packet Is Cheap"][1])
+        assert cost and float(cost[1]) == pytest.approx(230 + 60 + 4000 / 256, rel=0.02)
+    assert testbeds == {("examplebox", 20), ("simulated", 50)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("number", "file", "right", "wrong"),
+    [
+        (0, PLATFORM, "rx_queues: 4", "rx_queue: 4"),
+        (1, SUITE, "imix bidirectional ≥ 95% line rate each way", "imix bidirectional ≥ 95% line rate"),
+    ],
+)
+def test_the_messages_that_the_walk_through_shows(tmp_path: Path, number: int, file: str, right: str, wrong: str):
+    shown = [fence.text.strip() for fence in fences(WALK) if fence.language == "text"]
+    assert len(shown) == 2
+    assert f"`{wrong}`" in WALK.read_text(encoding="utf-8")
+    project = walked(tmp_path)
+    text = (project / file).read_text(encoding="utf-8")
+    assert text.count(right) == 1
+    (project / file).write_text(text.replace(right, wrong), encoding="utf-8")
+    run = robot_run.run(tmp_path, project / SUITE)
+    assert run.status == 5, run.console
+    for status, message in run.tests.values():
+        assert status == "FAIL"
+        assert message == f"Parent suite setup failed:\n{project.resolve()}/{shown[number]}"
+    assert robot_run.processes_of(tmp_path) == []

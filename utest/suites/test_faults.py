@@ -1,0 +1,90 @@
+"""What the acceptance procedure makes of each fault: the cause is named, or the trial repeated.
+
+Every fault is caused under one of the three methods, in turn; ``LINERATE_MATRIX=whole`` (``tox -e matrix``) takes all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from linerate.errors import TestbedError
+from linerate.project import Project
+from linerate.robot.faults import Faults
+from linerate.session.session import Session
+from linerate_bench.studies import faults
+from support import robot_run
+
+ROOT = robot_run.ROOT
+CASES = {case.name: case for case in faults.CASES}
+METHODS = ("verify", "saturate", "latency")
+SLOW = ("an answer never comes", "the server restarts", "SSH freezes for good")
+"""What a limit of many seconds ends, hence under ``LINERATE_MATRIX`` only; test_faults_recovery has the like."""
+
+
+def cells() -> list[tuple[str, str]]:
+    """Method and fault: all of them, or each fault once."""
+    if os.environ.get("LINERATE_MATRIX") == "whole":
+        return [(method, name) for name in CASES for method in METHODS]
+    return [(METHODS[place % 3], name) for place, name in enumerate(CASES) if name not in SLOW]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "name"), cells())
+def test_what_becomes_of_a_fault(method: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    result = faults.run(CASES[name], method, Project.find(ROOT))
+    assert result.as_expected(CASES[name], method), result.text
+
+
+def test_the_documents_show_every_case() -> None:
+    text = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .* \|$", text, re.MULTILINE)
+    assert faults.table(faults.expected_rows()).splitlines() == [row for row in rows if row.count("|") == 7]
+
+
+@pytest.mark.slow
+def test_the_keyword_in_a_suite(tmp_path: Path) -> None:
+    suite = robot_run.write_suite(
+        tmp_path,
+        "Cause Fault    ${BENCH}    link flap    start=2    at=0.5    for=0.2    every=True",
+        "64b 1-flow unidirectional ≥ 1 Mpps",
+    )
+    text = suite.read_text(encoding="utf-8")
+    suite.write_text(text.replace("Suite Setup", "Library    linerate.robot.faults.Faults\nSuite Setup", 1))
+    found = robot_run.run(tmp_path, suite, "-v", "GOAL:quick")
+    assert found.message.startswith("INCONCLUSIVE: "), found.message
+    assert "a link was down: generator port 0" in found.message
+    assert robot_run.processes_of(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_a_suite_goes_on_after_the_sentence_that_was_hit(tmp_path: Path) -> None:
+    sentence = "64b 1-flow unidirectional ≥ 1 Mpps"
+    suite = robot_run.write_suite(
+        tmp_path,
+        "Cause Fault    ${BENCH}    lost reply    start=3    at=0.3",
+        f"Run Keyword And Expect Error    INCONCLUSIVE: *no longer answers*    {sentence}",
+        sentence,
+    )
+    text = suite.read_text(encoding="utf-8")
+    suite.write_text(text.replace("Suite Setup", "Library    linerate.robot.faults.Faults\nSuite Setup", 1))
+    found = robot_run.run(tmp_path, suite, "-v", "GOAL:quick")
+    assert found.status == 0, found.console
+    assert "the generator was connected again before this sentence: " in found.console
+    (records,) = (tmp_path / "results").glob("*/requirements.jsonl")
+    first, second = (json.loads(line) for line in records.read_text(encoding="utf-8").splitlines())
+    assert "recovery" not in first["extra"] and "no longer answers" in second["extra"]["recovery"]
+    assert robot_run.processes_of(tmp_path) == []
+
+
+def test_the_keyword_refuses_a_bench_that_is_not_simulated() -> None:
+    plan = SimpleNamespace(testbed=SimpleNamespace(testbed="lab"))
+    session = Session(plan, SimpleNamespace(facts=SimpleNamespace(control=None)))
+    with pytest.raises(TestbedError, match="'link flap' can be caused on a simulated testbed only, and 'lab' is none"):
+        Faults().cause_fault(session, "link flap", at="0.5")

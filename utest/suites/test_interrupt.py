@@ -1,0 +1,87 @@
+"""Started and interrupted at random moments: after the next start nothing of it is left.
+
+``LINERATE_INTERRUPTS=50 pytest utest/suites/test_interrupt.py`` does it fifty times; the default is a sample.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from linerate.testbed import leases, namespaces
+from support import robot_run
+
+pytestmark = pytest.mark.slow
+
+TIMES = int(os.environ.get("LINERATE_INTERRUPTS", "3"))
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+
+
+def interrupted(folder: Path, suite: Path, signal_: signal.Signals, after: float, *options: str) -> None:
+    """Start the suite, send *signal_* after *after* s, and wait until Robot itself is gone."""
+    with (folder / "console.txt").open("w") as console:
+        process = subprocess.Popen(
+            robot_run.command(folder, suite, *options),
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            env=robot_run.environment(folder),
+            cwd=folder,
+            start_new_session=True,
+        )
+        try:
+            process.wait(after)
+        except subprocess.TimeoutExpired:
+            if signal_ is signal.SIGINT:
+                # as a terminal does it: the whole group hears it
+                os.killpg(process.pid, signal_)
+            else:
+                process.send_signal(signal_)
+        process.wait(60)
+
+
+def gone(folder: Path, limit: float = 15.0) -> list[str]:
+    """What still runs of the test after *limit* s."""
+    end = time.monotonic() + limit
+    left = robot_run.processes_of(folder)
+    while left and time.monotonic() < end:
+        time.sleep(0.1)
+        left = robot_run.processes_of(folder)
+    return left
+
+
+def test_simulated(tmp_path: Path):
+    suite = robot_run.ROOT / "tests" / "netgate6100.robot"
+    chance = random.Random(6100)
+    for number in range(TIMES):
+        signal_ = SIGNALS[number % len(SIGNALS)]
+        after = chance.uniform(0.3, 9.0)
+        interrupted(tmp_path, suite, signal_, after, "-v", "GOAL:quick")
+        assert gone(tmp_path) == [], f"run {number}, {signal_.name} after {after:.2f} s"
+
+
+@pytest.mark.netns
+@pytest.mark.skipif(namespaces.available() is not None, reason=str(namespaces.available()))
+def test_netns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", robot_run.environment(tmp_path)["XDG_RUNTIME_DIR"])
+    suite = robot_run.ROOT / "tests" / "linux_router.robot"
+    chance = random.Random(4500)
+    before = namespace_names()
+    for number in range(TIMES):
+        signal_ = SIGNALS[number % len(SIGNALS)]
+        after = chance.uniform(0.3, 9.0)
+        interrupted(tmp_path, suite, signal_, after)
+        assert gone(tmp_path) == [], f"run {number}, {signal_.name} after {after:.2f} s"
+    leases.clear_stale()
+    assert namespace_names() == before
+
+
+def namespace_names() -> set[str]:
+    """Names of the network namespaces of this machine."""
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
+    return {line.split()[0] for line in listed.splitlines() if line.strip()}

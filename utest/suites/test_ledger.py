@@ -1,0 +1,102 @@
+"""A failure on the simulated testbed: its ledger balances, and says where the frames went; in a session and in Robot."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from linerate.evidence.run import read_run
+from linerate.project import Project
+from linerate.session.judging import Judge
+from linerate.session.plan import Plan
+from linerate.session.session import Session
+from linerate.simulation.faults import fault_of
+from linerate.sla.verdict import Ruling, Verdict
+from linerate_bench.studies import faults
+from support import robot_run
+
+pytestmark = pytest.mark.slow
+
+MUCH = "64b 1-flow unidirectional ≥ 9 Mpps"
+LITTLE = "64b 1-flow bidirectional ≥ 0.1 Mpps each way"
+
+
+def opened_plan(folder: Path, patch: pytest.MonkeyPatch, platform: str, software: str) -> Plan:
+    patch.setenv("XDG_RUNTIME_DIR", str(folder))
+    return Plan.read(Project.find(robot_run.ROOT), platform, software, faults.TESTBED, faults.GOAL)
+
+
+def judged(session: Session, sentence: str) -> Verdict:
+    requirement = session.plan.requirement(sentence)
+    session.traffic.put(requirement.profile, requirement.bidirectional)
+    return Judge(session).judge(requirement)
+
+
+@pytest.mark.parametrize(
+    ("platform", "software", "cause"),
+    [
+        ("netgate6100", "vpp", "rx-miss at TenGigabitEthernet3/0/0"),
+        ("netgate6100", "linux", "rx_missed at "),
+        ("freebsd_apu2", "igb_tuned", "Idrop at igb0"),
+    ],
+)
+def test_every_kind_of_router_accounts_for_an_overload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, software: str, cause: str
+) -> None:
+    with faults.opened(opened_plan(tmp_path, monkeypatch, platform, software)) as session:
+        sentence = MUCH if platform == "netgate6100" else MUCH.replace("9 Mpps", "1.2 Mpps")
+        verdict = judged(session, sentence)
+    assert verdict.outcome is Ruling.FAIL
+    (ledger,) = verdict.ledgers
+    assert ledger.lost == verdict.trials[-1].lost > 0
+    assert (ledger.unexplained, ledger.before, ledger.inside, ledger.behind) == (0, 0, 0, 0)
+    assert f"{cause}" in verdict.message and "the cores are too slow" in verdict.message
+    assert "none unexplained" in verdict.message
+
+
+def test_what_the_cable_loses_is_nobodys_and_what_a_route_lacks_is_the_routers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with faults.opened(opened_plan(tmp_path, monkeypatch, "netgate6100", "vpp")) as session:
+        session.cause_fault(fault_of("one-way loss", share=0.1, of="cable"))
+        verdict = judged(session, LITTLE)
+        assert verdict.outcome is Ruling.FAIL
+        (ledger,) = verdict.ledgers
+        assert ledger.lost == ledger.unexplained == ledger.before == pytest.approx(10_000, abs=2)
+        assert "the router's counters show none of 10 000 lost frames" in verdict.message
+        assert "look at cables and the generator's ports" in verdict.message
+        session.router.driver.restore()
+        for direction in judged(session, LITTLE).ledgers[0].directions:
+            assert direction.forwarded == 0 and direction.lost == direction.offered
+
+
+def test_a_router_that_cannot_be_read_costs_the_ledger_and_not_the_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = opened_plan(tmp_path, monkeypatch, "netgate6100", "vpp")
+    plan = replace(plan, goal=plan.goal.model_copy(update={"clear_loss_ratio": None}))
+    with faults.opened(plan) as session:
+        for _ in range(2):
+            session.cause_fault(fault_of("ssh freeze"))
+        verdict = judged(session, MUCH)
+    assert verdict.outcome is Ruling.FAIL
+    assert len(verdict.ledgers) == 4 and "could not be read after trial 1" in verdict.ledgers[0].missing
+
+
+def test_the_records_the_log_and_the_report_have_the_ledger(tmp_path: Path) -> None:
+    done = robot_run.run(tmp_path, robot_run.write_suite(tmp_path, MUCH), "-v", "TESTBED:simulated")
+    assert done.status == 1 and "rx-miss at TenGigabitEthernet3/0/0" in done.message
+    (folder,) = (tmp_path / "results").iterdir()
+    run = read_run(folder)
+    (record,) = run.requirements
+    for ledger in record.extra["ledger"]:
+        assert ledger["lost"] == ledger["explained"] > 0 == ledger["unexplained"]
+        (drop,) = ledger["directions"][0]["drops"]
+        assert (drop["name"], drop["frames"]) == ("rx-miss", ledger["lost"])
+    assert "Where frames went: 64b" in (tmp_path / "out" / "output.xml").read_text(encoding="utf-8")
+    results = [json.loads(path.read_text()) for path in (folder / "allure").glob("*-result.json")]
+    assert "Where frames went" in json.dumps(results)
+    assert any("show-hardware-interfaces" in path.name for path in (folder / "telemetry").iterdir())

@@ -1,0 +1,52 @@
+"""A real kernel that loses real frames: its counters account for each of them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from linerate.project import Project
+from linerate.session.judging import Judge
+from linerate.session.plan import Plan
+from linerate.session.session import Session
+from linerate.sla.verdict import Ruling, Verdict
+from linerate.testbed import namespaces
+from linerate_bench.studies import faults
+from support import robot_run
+
+REASON = namespaces.available() or (None if shutil.which("tc") else "this machine has no 'tc'")
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.skipif(REASON is not None, reason=str(REASON)),
+]
+
+
+def judged(session: Session, sentence: str) -> Verdict:
+    requirement = session.plan.requirement(sentence)
+    session.traffic.put(requirement.profile, requirement.bidirectional)
+    return Judge(session).judge(requirement)
+
+
+def test_a_kernels_queue_and_its_missing_route_own_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    plan = Plan.read(Project.find(robot_run.ROOT), "linux_router", "linux", "netns", faults.GOAL)
+    with faults.opened(plan) as session:
+        shell, side = session.router.driver, session.testbed.facts.sides[1]
+
+        def run(*argv: str) -> None:
+            shell._remote.run(*argv)
+
+        shaper = ("dev", side.interface, "root")
+        run("tc", "qdisc", "add", *shaper, "tbf", "rate", "4mbit", "burst", "10kb", "limit", "20kb")
+        slow = judged(session, "64b 1-flow unidirectional ≥ 20 kpps")
+        run("tc", "qdisc", "del", *shaper)
+        run("ip", "route", "del", side.network)
+        lost = judged(session, "64b 1-flow unidirectional ≥ 5 kpps")
+    for verdict, cause in ((slow, f"qdisc drops at {side.interface}"), (lost, "ip InNoRoutes (no route)")):
+        assert verdict.outcome is Ruling.FAIL and cause in verdict.message
+        (ledger,) = verdict.ledgers
+        # the kernel may send a frame of its own meanwhile
+        assert ledger.lost > 1000 and abs(ledger.unexplained) <= 5

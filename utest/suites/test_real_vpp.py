@@ -1,0 +1,59 @@
+"""A real VPP as the router: configured, measured, read and restored over SSH. Skipped where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support import robot_run, vpp_rig
+
+REASON = vpp_rig.missing()
+
+pytestmark = [pytest.mark.netns, pytest.mark.skipif(REASON != "", reason=REASON)]
+
+SUITE = f"""\
+*** Settings ***
+Resource          {robot_run.ROOT}/resources/acceptance.resource
+Suite Setup       Open Testbed For    vpp-box    goal=quick
+Suite Teardown    Close Testbed
+
+*** Test Cases ***
+Both Ways
+    64b bidirectional ≥ 5 kpps each way
+
+A Packet Costs Something
+    64b 1-flow unidirectional costs ≤ 10000000 cycles/packet at 5 kpps
+
+But Not Nothing
+    64b 1-flow unidirectional costs ≤ 1 cycles/packet at 5 kpps
+
+Half Of The Networks
+    64b 256-networks unidirectional ≥ 5 kpps
+"""
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[vpp_rig.Rig]:
+    with vpp_rig.rig(tmp_path_factory.mktemp("vpp")) as found:
+        yield found
+
+
+def test_it_is_judged_and_left_as_it_was_twice(rig: vpp_rig.Rig, tmp_path: Path) -> None:
+    before = rig.cli("show", "interface", "address")
+    rig.cli("ip", "route", "add", "48.128.0.0/9", "via", "drop")
+    for attempt in ("first", "second"):  # the first leaves the interfaces down, and the generator without links
+        folder = tmp_path / attempt
+        folder.mkdir()
+        suite = folder / "suite.robot"
+        suite.write_text(SUITE, encoding="utf-8")
+        found = robot_run.run(folder, suite, *rig.options)
+        assert found.tests["Both Ways"][0] == "PASS", found.console
+        assert found.tests["A Packet Costs Something"][0] == "PASS", found.tests
+        assert found.tests["But Not Nothing"][1].startswith("FAIL: "), found.tests
+        message = found.tests["Half Of The Networks"][1]
+        # VPP's own counter says where they went
+        assert message.startswith("FAIL: ") and "drops at host-vr0" in message, message
+        assert rig.cli("show", "interface", "address") == before
+        assert robot_run.processes_of(folder) == []

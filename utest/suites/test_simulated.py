@@ -1,0 +1,90 @@
+"""The main job as a user runs it, and everything it leaves."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from linerate.evidence.records import ENVIRONMENT, REQUIREMENT, TRIAL, schema
+from linerate.evidence.run import check_manifest, read_run
+from support import robot_run
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> robot_run.RobotRun:
+    folder = tmp_path_factory.mktemp("netgate")
+    return robot_run.run(folder, robot_run.ROOT / "tests" / "netgate6100.robot", "-v", "GOAL:quick")
+
+
+@pytest.fixture(scope="module")
+def left(done: robot_run.RobotRun) -> Path:
+    (folder,) = (done.folder / "results").iterdir()
+    return folder
+
+
+def test_it_passes_and_leaves_no_process(done: robot_run.RobotRun):
+    assert done.status == 0, done.console
+    assert len(done.tests) == 9
+    assert all(message.startswith("PASS: ") for _, message in done.tests.values())
+    assert robot_run.processes_of(done.folder) == []
+
+
+def test_it_says_simulated_wherever_a_person_looks(done: robot_run.RobotRun, left: Path):
+    assert "SIMULATED" in done.console
+    suite = ET.parse(done.folder / "out" / "output.xml").getroot().find("suite")
+    assert suite is not None
+    assert "SIMULATED" in (suite.findtext("meta[@name='Testbed']") or "")
+    assert "SIMULATED" in (left / "allure" / "environment.properties").read_text()
+    run = read_run(left)
+    assert run.environment is not None and run.environment.simulated
+    assert all(record.simulated for record in (*run.trials, *run.requirements))
+    assert not any(record.extra["rfc2544_throughput"] for record in run.requirements)
+
+
+def test_the_records_are_as_published_and_unchanged(left: Path):
+    for name, file in ((TRIAL, "trials.jsonl"), (REQUIREMENT, "requirements.jsonl")):
+        for line in (left / file).read_text().splitlines():
+            jsonschema.validate(json.loads(line), schema(name))
+    jsonschema.validate(json.loads((left / "environment.json").read_text()), schema(ENVIRONMENT))
+    assert check_manifest(left) == ()
+
+
+def test_each_sentence_has_its_record_its_warm_up_and_its_trials(left: Path):
+    run = read_run(left)
+    assert len(run.requirements) == 9
+    for record in run.requirements:
+        numbers = [item.trial.number for item in run.trials if item.requirement == record.number]
+        assert numbers == [0, *record.trials]
+        assert len(record.trials) >= 7
+        assert record.measured is not None and record.measured.pps > 0
+    assert run.environment is not None
+    versions = run.environment.versions
+    assert "generator.client" in versions and "router.version" in versions
+
+
+def test_each_test_has_its_table_and_its_plot_in_allure(left: Path):
+    results = [json.loads(path.read_text()) for path in (left / "allure").glob("*-result.json")]
+    assert len(results) == 9
+    for result in results:
+        assert result["status"] == "passed"
+        kinds = {item["type"]: left / "allure" / item["source"] for item in result["attachments"]}
+        assert "offered" in kinds["text/html"].read_text()
+        assert kinds["image/svg+xml"].read_text().count("SIMULATED") >= 1
+
+
+def test_what_trex_offered_is_what_the_router_counted(left: Path):
+    """The first sentence loses nothing, so VPP's own counters rise by exactly what the generator sent."""
+    received = {}
+    for moment in ("before", "after"):
+        (path,) = (left / "telemetry").glob(f"001-{moment}-*show-interface.txt")
+        received[moment] = sum(int(count) for count in re.findall(r"rx packets +(\d+)", path.read_text()))
+    offered = sum(item.trial.offered for item in read_run(left).trials if item.requirement == 1 and item.trial.number)
+    assert offered > 0
+    assert received["after"] - received["before"] == offered

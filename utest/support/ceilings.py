@@ -1,0 +1,75 @@
+"""A generator with a known ceiling, and verdicts beside it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from linerate.ceilings.calibration import Calibration, CalibrationFile, CeilingEntry
+from linerate.ceilings.headroom import Headroom
+from linerate.counts.trial import DirectionCount, Load, Outcome, Tolerance, judge
+from linerate.sla.goals import read_goal
+from linerate.sla.sentence import parse
+from linerate.sla.verdict import Ruling, Verdict
+from linerate.traffic.catalogue import Catalogue
+from support.paths import ROOT
+
+CATALOGUE = Catalogue.read(ROOT / "variables" / "profiles")
+
+GOAL = read_goal(ROOT / "variables" / "goals", "standard")
+
+LINK, LINE = 10e9, 10e9 / (84 * 8)
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+def ceiling(
+    traffic: str = "64b", bidirectional: bool = False, lossless: float = LINE / 2, **other: object
+) -> CeilingEntry:
+    return CeilingEntry.model_validate(
+        {
+            "traffic": traffic,
+            "mean_size": CATALOGUE.profile(traffic.split()).mean_size,
+            "bidirectional": bidirectional,
+            "measured": NOW.isoformat(),
+            "line_pps": LINE,
+            "offered_pps": LINE,
+            "lossless_pps": lossless,
+            "received_pps": lossless,
+            "trials": 5,
+            "trial_duration": 1.0,
+            **other,
+        }
+    )
+
+
+def calibration(*ceilings: CeilingEntry) -> Calibration:
+    return Calibration(content(*ceilings), Path("lab-box.yaml"), "0" * 64)
+
+
+def content(*ceilings: CeilingEntry, server: str = "v3.08", **other: object) -> CalibrationFile:
+    found = CalibrationFile(
+        testbed="lab",
+        platform="box",
+        kind="hardware",
+        link_bps=LINK,
+        linerate="0.1",
+        versions={"server": server},
+        ceilings=ceilings or (ceiling(),),
+    )
+    return found.model_copy(update=other)
+
+
+def beside(*ceilings: CeilingEntry, link_bps: float = LINK) -> Headroom:
+    return Headroom.of(calibration(*ceilings), CATALOGUE, "hardware", link_bps, "v3.08", NOW)
+
+
+def failed(sentence: str, offered: float, ruling: Ruling = Ruling.FAIL, lost: float = 0.1) -> Verdict:
+    requirement = parse(sentence, CATALOGUE)
+    frames = round(offered)
+    count = DirectionCount(0, 1, frames, frames, round(frames * (1 - lost)))
+    trial = judge(1, Outcome(Load(max(offered, 1.0)), 1.0, 1.0, 0.0, (count,)), Tolerance())
+    return Verdict(requirement, GOAL, ruling, "lost 10 %", (trial,), LINK, {})
+
+
+FAILING = "64b unidirectional ≥ 50% line rate"

@@ -1,0 +1,61 @@
+"""Trials and records for the tests of the evidence."""
+
+from linerate.counts.trial import DirectionCount, Load, Outcome, Tolerance, Trial, judge
+from linerate.evidence.records import RequirementRecord, TrialRecord
+
+LINK = 10e9
+RUN = "20261121T040000Z-abc123"
+
+
+def trial(
+    number=1, pps=1_000_000.0, losses=(0,), unsent=0, duration=1.0, elapsed=None, problems=(), readings=None
+) -> Trial:
+    """A trial with one direction for each of *losses* (frames lost)."""
+    asked = int(pps * duration)
+    sent = asked - unsent
+    directions = [(0, 1), (1, 0)]
+    return judge(
+        number,
+        Outcome(
+            Load(pps),
+            duration,
+            duration if elapsed is None else elapsed,
+            1_795_000_000.25 + 2 * number,
+            tuple(
+                DirectionCount(tx, rx, asked, sent, sent - lost, sent * 64, (sent - lost) * 64)
+                for (tx, rx), lost in zip(directions, losses, strict=False)
+            ),
+            tuple(problems),
+            readings or {},
+        ),
+        Tolerance(),
+    )
+
+
+def trial_record(**fields) -> TrialRecord:
+    return TrialRecord(
+        RUN, True, 1, "Netgate6100.Small Frames", "64b unidirectional ≥ 5 Mpps", "64b", 64.0, LINK, trial(**fields)
+    )
+
+
+def requirement_record(**changes) -> RequirementRecord:
+    fields = {
+        "run": RUN,
+        "simulated": True,
+        "number": 1,
+        "test": "Netgate6100.Small Frames",
+        "sentence": "64b unidirectional ≥ 5 Mpps",
+        "verdict": "PASS",
+        "message": "PASS: no loss",
+        "goal": "quick",
+        "goal_terms": {"loss_ratio": 0.0, "duration_sum": 5},
+        "profile": "64b",
+        "mean_size": 64.0,
+        "link_bps": LINK,
+        "threshold": "5 Mpps (3.36 Gbit/s L1, 2.56 Gbit/s L2, 33.60 % of line rate)",
+        "measured": None,
+        "trials": (1, 2),
+        "started": 1_795_000_000.0,
+        "ended": 1_795_000_005.5,
+    }
+    return RequirementRecord(**(fields | changes))

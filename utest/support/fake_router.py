@@ -1,0 +1,125 @@
+"""A forwarding model that counts nothing by itself, and a shell over a simulated machine: helpers of the tests."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import zmq
+
+from linerate.routers.base import Result, Side
+from linerate_bench.shells import freebsd, linux, vpp
+from linerate_bench.shells.machine import Machine, MachineSoftware, Memory
+from linerate_bench.state import (
+    InterfaceState,
+    NodeState,
+    RouterConfiguration,
+    RouterState,
+    ThreadState,
+    configuration_from_json,
+    to_json,
+)
+from support.paths import DATA
+
+SIDES = (
+    Side("eth1", "100.65.1.1/24", "100.65.1.2", "02:00:00:00:01:02", "16.0.0.0/8"),
+    Side("eth2", "100.65.2.1/24", "100.65.2.2", "02:00:00:00:02:02", "48.0.0.0/8"),
+)
+KINDS: Mapping[str, tuple[Callable[[], MachineSoftware], str]] = {
+    "vpp": (vpp.software, "22.02"),
+    "linux": (linux.software, "Ubuntu 20.04.3, kernel 5.13"),
+    "freebsd": (freebsd.software, "21.05 (FreeBSD 12.2)"),
+}
+
+
+def sample(path: str) -> str:
+    """A recorded output, with the line ends it was recorded with."""
+    return (DATA / path).read_bytes().decode()
+
+
+def router_state(software: str = "vpp") -> RouterState:
+    """Two interfaces, a worker that polls both, a few packets, frames beyond 32 bits."""
+    nodes = (
+        NodeState("dpdk-input", "polling", 5_000_000, 1_000_000, 0, 79.5 * 1_000_000),
+        NodeState("ethernet-input", "active", 4000, 1_000_000, 0, 67.4 * 1_000_000),
+        NodeState("ip4-lookup", "active", 4000, 1_000_000, 0, 41.2 * 1_000_000),
+        NodeState("eth1-tx", "active", 2000, 500_000, 0, 123.0 * 500_000),
+        NodeState("eth2-tx", "active", 2000, 500_000, 0, 125.0 * 500_000),
+    )
+    interfaces = (
+        InterfaceState("eth1", "02:00:00:00:01:01", 10e9, True, 2**40, 2**46, 7, 420, 11, 12, 13),
+        InterfaceState("eth2", "02:00:00:00:02:01", 10e9, True, 5, 300, 2**41, 2**47, 0, 0, 0),
+    )
+    threads = (ThreadState("vpp_wk_0", 1, (("eth1", 0), ("eth2", 0)), nodes, 1_000_000, 0.5),)
+    return RouterState(software, KINDS[software][1], "dut", 1234.5, 10.0, 2.2e9, interfaces, threads)
+
+
+class FakeModel:
+    """Remembers what it is told."""
+
+    def __init__(self, state: RouterState) -> None:
+        self._state, self.clears = state, 0
+
+    def state(self) -> RouterState:
+        return self._state
+
+    def configure(self, configuration: RouterConfiguration) -> None:
+        self._state = replace(self._state, configuration=configuration)
+
+    def clear(self) -> None:
+        self.clears += 1
+
+
+def simulated(kind: str) -> tuple[Machine, FakeModel]:
+    """A machine of *kind* over a fake model."""
+    model = FakeModel(router_state(kind))
+    memory = {"linux": linux.first_memory(("eth1", "eth2")), "freebsd": freebsd.first_memory(())}.get(kind, Memory())
+    return Machine(KINDS[kind][0](), model, memory), model
+
+
+def shell_of(machine: Machine) -> Callable[[str, float], Result]:
+    """A router's shell straight into *machine*."""
+
+    def shell(command: str, limit: float) -> Result:
+        output = machine.run(command)
+        return Result(output.stdout, output.stderr, output.status, 0.0)
+
+    return shell
+
+
+class ControlServer:
+    """The control socket in a thread, as the embedded server serves it."""
+
+    def __init__(self, state: RouterState, token: str = "secret") -> None:
+        self.model, self.token = FakeModel(state), token
+        self._context = zmq.Context()
+        self._socket = self._context.socket(zmq.REP)
+        self.port = self._socket.bind_to_random_port("tcp://127.0.0.1")
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def __enter__(self) -> ControlServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join(5)
+        self._context.destroy(linger=0)
+
+    def _serve(self) -> None:
+        while not self._over.is_set():
+            if self._socket.poll(50):
+                self._socket.send_json(self._answer(self._socket.recv_json()))
+
+    def _answer(self, request: dict) -> dict:
+        if request["token"] != self.token:
+            return {"error": "the token is wrong"}
+        if request["op"] == "state":
+            return {"ok": to_json(self.model.state())}
+        if request["op"] == "configure":
+            self.model.configure(configuration_from_json(request["configuration"]))
+            return {"ok": {}}
+        self.model.clear()
+        return {"ok": {}}

@@ -1,0 +1,80 @@
+"""A modelled Netgate 6100, configured for its two networks, on a clock that tests turn by hand."""
+
+from __future__ import annotations
+
+import ipaddress
+from functools import cache
+
+from linerate.generators.base import Direction
+from linerate.generators.streams import streams
+from linerate.platforms import Platform, read_platform
+from linerate.project import Project
+from linerate.simulation.noise import Noise
+from linerate.traffic.catalogue import Catalogue
+from linerate_bench.backend import FieldVariable, StreamTraffic
+from linerate_bench.model.backend import ModelBackend
+from linerate_bench.state import RouterConfiguration
+from support.paths import ROOT
+
+PROJECT = Project(ROOT)
+PLATFORM_FILE = PROJECT.platforms / "netgate6100.yaml"
+LINE = 10e9
+
+
+class HandClock:
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def now(self) -> float:
+        return self.time
+
+
+@cache
+def platform() -> Platform:
+    return read_platform(PROJECT.platforms, "netgate6100")
+
+
+@cache
+def catalogue() -> Catalogue:
+    return Catalogue.read(PROJECT.profiles)
+
+
+def configuration(backend: ModelBackend) -> RouterConfiguration:
+    first, second = (interface.name for interface in backend.state().interfaces)
+    return RouterConfiguration(
+        up=(first, second),
+        addresses=((first, "100.65.1.1/24"), (second, "100.65.2.1/24")),
+        neighbours=(
+            (first, "100.65.1.2", backend.ports[0].mac),
+            (second, "100.65.2.2", backend.ports[1].mac),
+        ),
+        routes=(("16.0.0.0/8", "100.65.1.2"), ("48.0.0.0/8", "100.65.2.2")),
+    )
+
+
+def testbed(
+    software: str = "vpp", rx_queues: int | None = None, noise: Noise | None = None, seed: int = 0
+) -> tuple[ModelBackend, HandClock]:
+    clock = HandClock()
+    backend = ModelBackend(platform(), software, clock, rx_queues, noise, seed)
+    backend.configure(configuration(backend))
+    return backend, clock
+
+
+def traffic(words: str, pps: float, swapped: bool = False) -> tuple[StreamTraffic, ...]:
+    profile = catalogue().profile(words.split())
+    direction = Direction(1, 0, swapped=True) if swapped else Direction(0, 1)
+    return tuple(
+        StreamTraffic(
+            number,
+            bytes.fromhex(stream.frame),
+            pps * stream.share,
+            tuple(FieldVariable(v.offset, v.size, v.minimum, v.maximum, v.minimum, v.step) for v in stream.variables),
+            fix_ipv4_checksum=stream.fix_ipv4,
+        )
+        for number, stream in enumerate(streams(profile, direction))
+    )
+
+
+def address(text: str) -> bytes:
+    return ipaddress.IPv4Address(text).packed

@@ -1,0 +1,53 @@
+"""A router that is a function: so many frames a second, a buffer, and what a testbed may do wrong around it."""
+
+from dataclasses import dataclass, field
+
+from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
+from linerate.errors import TestbedError
+
+LINE = 14_880_952.0
+
+
+@dataclass
+class PureRouter:
+    """``capacity``: frames/s of each direction; ``buffer``: frames that wait and come in the end.
+
+    ``ceiling``: the most the generator sends; ``spoils``: numbers of the trials (from 0) that the testbed spoils;
+    ``breaks``: the number of the trial at which it breaks down; ``burst``: trials that lose a frame at any load.
+    """
+
+    capacity: float = 5e6
+    buffer: int = 0
+    ceiling: float = LINE
+    directions: int = 1
+    weaker: float = 1.0
+    spoils: frozenset[int] = frozenset()
+    breaks: int | None = None
+    burst: frozenset[int] = frozenset()
+    asked: list[tuple[float, float]] = field(default_factory=list)
+
+    def __call__(self, load: Load, duration: float) -> Outcome:
+        number = len(self.asked)
+        self.asked.append((load.pps, duration))
+        if number == self.breaks:
+            raise TestbedError("the generator went away")
+        counts = []
+        for direction in range(self.directions):
+            capacity = self.capacity * (self.weaker if direction else 1.0)
+            intended = int(load.pps * duration)
+            offered = int(min(load.pps, self.ceiling) * duration)
+            forwarded = min(offered, int(capacity * duration) + self.buffer) - (number in self.burst)
+            counts.append(DirectionCount(direction, 1 - direction, intended, offered, forwarded))
+        problems = (Problem(Fault.LINK_DOWN, "port 0"),) if number in self.spoils else ()
+        return Outcome(load, duration, duration, 1_795_000_000.0 + number, tuple(counts), problems)
+
+    def send_burst(self, frames: int) -> Outcome:
+        """*frames* at line rate: what the router forwards meanwhile and what it buffers comes back."""
+        seconds = frames / LINE
+        self.asked.append((LINE, seconds))
+        carried = min(frames, int(self.buffer / (1 - self.capacity / LINE))) if self.capacity < LINE else frames
+        count = DirectionCount(0, 1, frames, frames, carried - (len(self.asked) - 1 in self.burst))
+        return Outcome(Load(LINE), seconds, seconds, 1_795_000_000.0, (count,))
+
+
+ALWAYS = frozenset(range(10_000))

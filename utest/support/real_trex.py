@@ -1,0 +1,26 @@
+"""A real TRex, where TREX_HOME names an installation."""
+
+from __future__ import annotations
+
+from linerate.errors import TestbedError
+from linerate.generators.trex.driver import TrexGenerator, TrexSettings
+from linerate.testbed import namespaces
+from linerate.testbed.netns import home_of_trex
+
+
+def missing() -> str:
+    """Why there can be no real TRex here; "" where there can."""
+    try:
+        home_of_trex()
+    except TestbedError as error:
+        return str(error)
+    return namespaces.available() or ""
+
+
+REASON = missing()
+
+
+def generator(testbed: object) -> TrexGenerator:
+    assert hasattr(testbed, "facts")
+    access = testbed.facts.generator
+    return TrexGenerator(TrexSettings(access.host, access.sync_port, access.async_port, client=access.client))

@@ -1,0 +1,123 @@
+"""Runs a suite as a user would, in a process of its own, and says what a person saw."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+from robot.api import ExecutionResult
+
+from support.paths import ROOT
+
+
+@dataclass(frozen=True)
+class RobotRun:
+    """What a run left: exit status, console text, and each test's (status, message)."""
+
+    status: int
+    console: str
+    tests: dict[str, tuple[str, str]]
+    folder: Path
+
+    @property
+    def message(self) -> str:
+        """The only test's message."""
+        ((_, message),) = self.tests.values()
+        return message
+
+
+def command(folder: Path, suite: Path, *options: str) -> list[str]:
+    """The robot call, with everything it writes under *folder*."""
+    results = ["-v", f"RESULTS:{folder / 'results'}", "--outputdir", str(folder / "out"), "--consolecolors", "off"]
+    # what somebody has calibrated on this machine is no part of a test
+    results += ["-v", f"CALIBRATIONS:{folder / 'calibrations'}"]
+    return [sys.executable, "-m", "robot", "--exitonerror", *results, *options, str(suite)]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """A runtime folder of the test's own, so that leases of other runs do not meet."""
+    runtime = folder / "runtime"
+    runtime.mkdir(mode=0o700, exist_ok=True)
+    return {**os.environ, "XDG_RUNTIME_DIR": str(runtime)}
+
+
+def run(folder: Path, suite: Path, *options: str, limit: float = 120) -> RobotRun:
+    """Run *suite* to its end."""
+    done = subprocess.run(
+        command(folder, suite, *options),
+        capture_output=True,
+        text=True,
+        timeout=limit,
+        env=environment(folder),
+        cwd=folder,
+        check=False,
+    )
+    tests = {}
+    if (folder / "out" / "output.xml").exists():
+        result = ExecutionResult(folder / "out" / "output.xml")
+        for test in result.suite.all_tests:
+            tests[test.name] = (test.status, test.message)
+    return RobotRun(done.returncode, done.stdout + done.stderr, tests, folder)
+
+
+def write_suite(folder: Path, *steps: str, setup: str = "Open Testbed For    netgate6100    software=vpp") -> Path:
+    """A suite of one test; its first step stands on line 8."""
+    path = folder / "suite.robot"
+    body = "\n".join(f"    {step}" for step in steps)
+    path.write_text(
+        textwrap.dedent(
+            f"""\
+            *** Settings ***
+            Resource    {ROOT}/resources/acceptance.resource
+            Suite Setup    {setup}
+            Suite Teardown    Close Testbed
+
+            *** Test Cases ***
+            The Test
+            """
+        )
+        + body
+        + "\n",
+        encoding="utf-8",
+    )
+    return path
+
+
+def project(folder: Path) -> Path:
+    """A copy of ``variables/`` that a test may spoil."""
+    shutil.copytree(ROOT / "variables", folder / "project" / "variables")
+    return folder / "project"
+
+
+def short_goal(folder: Path) -> tuple[str, str]:
+    """Robot's option for a project whose goal ``quick`` needs fewer seconds of trials: what a test has no time for."""
+    home = project(folder)
+    path = home / "variables" / "goals" / "quick.yaml"
+    text = path.read_text(encoding="utf-8")
+    if "duration_sum: 10\n" not in text:
+        raise ValueError(f"{path} no longer says 'duration_sum: 10'")
+    path.write_text(text.replace("duration_sum: 10\n", "duration_sum: 2\n"), encoding="utf-8")
+    return "-v", f"PROJECT:{home}"
+
+
+def processes_of(folder: Path) -> list[str]:
+    """Processes that carry this test's runtime folder in their environment or arguments: what a run left behind."""
+    found = []
+    marker = str(folder).encode()
+    for entry in Path("/proc").iterdir():
+        if not re.fullmatch(r"\d+", entry.name) or int(entry.name) == os.getpid():
+            continue
+        try:
+            if marker in (entry / "environ").read_bytes() or marker in (entry / "cmdline").read_bytes():
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+                if state != "Z":
+                    found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return found

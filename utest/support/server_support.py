@@ -1,0 +1,241 @@
+"""A backend of two crossed ports that only counts, a server on it in a thread, and a plain JSON-RPC client."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import itertools
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import zmq
+
+from linerate_bench.backend import (
+    CapturedFrame,
+    FlowCounters,
+    LatencyCounters,
+    PortCounters,
+    PortDescription,
+    StreamTraffic,
+    Utilisation,
+)
+from linerate_bench.server.loop import TrexServer
+from linerate_bench.server.rpc import is_zipped, unzip_message, zip_message
+
+MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
+PEERS = ("02:00:00:00:01:01", "02:00:00:00:01:02")
+
+
+class FakeBackend:
+    """What one port sends the other receives, but for *lost*. Its clock runs *speed* times the wall's."""
+
+    def __init__(self, speed: float = 1.0, lost: float = 0.0) -> None:
+        self.speed, self.lost = speed, lost
+        self.starts: list[tuple[dict[int, tuple[StreamTraffic, ...]], float | None]] = []
+        self.updates: list[tuple[int, float]] = []
+        self.sent = [0, 0]
+        self.running: dict[int, tuple[float, float, float | None]] = {}
+        self.closed = False
+        self.limits = [0, 0]
+        self.paused: dict[int, tuple[float, float, float | None]] = {}
+        self.groups: dict[int, int] = {}
+        self.fails = False
+
+    def now(self) -> float:
+        return time.monotonic() * self.speed
+
+    @property
+    def ports(self) -> tuple[PortDescription, ...]:
+        return tuple(
+            PortDescription(n, MACS[n], PEERS[n], 10e9, "fake", f"100.65.{n + 1}.2", f"100.65.{n + 1}.1")
+            for n in (0, 1)
+        )
+
+    def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
+        if self.fails:
+            raise OSError("the cable is cut")
+        self.starts.append((dict(traffic), duration))
+        begin = self.now()
+        for port, streams in traffic.items():
+            counts = [stream.count for stream in streams]
+            pps = sum(stream.pps for stream in streams)
+            if counts and all(count is not None for count in counts):
+                # all of it evenly, in the time that the last burst ends
+                burst = max(stream.isg_usec / 1e6 + (stream.count or 0) / stream.pps for stream in streams)
+                pps = sum(stream.count or 0 for stream in streams) / burst
+                duration = burst if duration is None else min(burst, duration)
+            self.running[port] = begin, pps, duration
+
+    def _settle(self, port: int) -> None:
+        if port not in self.running:
+            return
+        begin, pps, duration = self.running.pop(port)
+        elapsed = self.now() - begin
+        if duration is not None and elapsed >= duration:
+            self.sent[port] += round(pps * duration)
+        else:
+            frames = int(pps * elapsed)
+            self.sent[port] += frames
+            self.running[port] = begin + frames / pps, pps, None if duration is None else duration - frames / pps
+
+    def update(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
+        self._settle(port)
+        begin, _, duration = self.running[port]
+        self.updates.append((port, sum(stream.pps for stream in streams)))
+        self.running[port] = begin, sum(stream.pps for stream in streams), duration
+
+    def pause(self, port: int) -> None:
+        self._settle(port)
+        self.paused[port] = self.running.pop(port)
+
+    def resume(self, port: int) -> None:
+        self.running[port] = (self.now(), *self.paused.pop(port)[1:])
+
+    def stop(self, port: int) -> None:
+        self._settle(port)
+        self.running.pop(port, None)
+
+    def sending(self, port: int) -> bool:
+        self._settle(port)
+        return port in self.running
+
+    def counters(self, port: int) -> PortCounters:
+        for each in (0, 1):
+            self._settle(each)
+        received = int(self.sent[1 - port] * (1 - self.lost))
+        return PortCounters(self.sent[port], received, 64 * self.sent[port], 64 * received)
+
+    def link_up(self, port: int) -> bool:
+        return True
+
+    def capture(self, port: int, limit: int) -> None:
+        self.limits[port] = limit
+
+    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
+        return tuple(CapturedFrame(port, bytes([n]) * 60, float(n)) for n in range(min(3, self.limits[port])))
+
+    def flow_counters(self, group: int) -> FlowCounters:
+        """Each question finds ten frames more, sent by port 0 and received by port 1."""
+        self.groups[group] = self.groups.get(group, 0) + 10
+        frames = self.groups[group]
+        return FlowCounters({0: (frames, 64 * frames)}, {1: (frames, 64 * frames)})
+
+    def latency_counters(self, group: int) -> LatencyCounters:
+        frames = self.groups.get(group, 0)
+        return LatencyCounters(20.5, 2.0, 12.0, 90.0, 45.0, {10: frames, 90: frames // 10}, lost=2)
+
+    def forget(self, group: int) -> None:
+        self.groups.pop(group, None)
+
+    def answers(self, port: int, address: str) -> bool | None:
+        return address == self.ports[port].peer_ipv4
+
+    def utilisation(self) -> Utilisation:
+        return Utilisation(12.5, 3.0)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Client:
+    """Calls methods as a TRex client would, and collects what is published."""
+
+    def __init__(self, server: TrexServer) -> None:
+        self.context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self.rpc, self.sub = self.context.socket(zmq.REQ), self.context.socket(zmq.SUB)
+        self.rpc.setsockopt(zmq.RCVTIMEO, 5000)
+        self.rpc.connect(f"tcp://127.0.0.1:{server.rpc_port}")
+        self.sub.setsockopt(zmq.SUBSCRIBE, b"")
+        self.sub.connect(f"tcp://127.0.0.1:{server.pub_port}")
+        self.api_h = server.service.api_h
+        self.handlers: dict[int, str] = {}
+        self._keys = itertools.count(1000)
+
+    def raw(self, data: bytes) -> bytes:
+        self.rpc.send(data)
+        return self.rpc.recv()
+
+    def request(self, method: str, **params: Any) -> dict[str, Any]:
+        return {"jsonrpc": "2.0", "id": "x", "method": method, "params": {"api_h": self.api_h, **params}}
+
+    def call(self, method: str, **params: Any) -> Any:
+        """The result, or the whole error member."""
+        answer = json.loads(self.raw(json.dumps(self.request(method, **params)).encode()))
+        return answer["error"] if "error" in answer else answer["result"]
+
+    def zipped(self, data: Any) -> Any:
+        answer = self.raw(zip_message(json.dumps(data).encode()))
+        assert is_zipped(answer)
+        return json.loads(unzip_message(answer))
+
+    def acquire(self, port: int, user: str = "alice", session: int = 1, force: bool = False) -> Any:
+        found = self.call("acquire", port_id=port, user=user, session_id=session, force=force)
+        if isinstance(found, str):
+            self.handlers[port] = found
+        return found
+
+    def on(self, port: int, method: str, **params: Any) -> Any:
+        """A call on an owned port."""
+        return self.call(method, port_id=port, handler=self.handlers[port], **params)
+
+    def start(self, port: int, value: float = 1000.0, kind: str = "pps", duration: float = 0.1, **more: Any) -> Any:
+        mul = {"type": kind, "value": value, "op": "abs"}
+        return self.on(port, "start_traffic", mul=mul, duration=duration, **more)
+
+    def published(self, limit: float = 0.3, until: str = "") -> list[dict[str, Any]]:
+        """Messages of the next *limit* s, or until one whose JSON holds *until*."""
+        found = []
+        end = time.monotonic() + limit
+        while (left := end - time.monotonic()) > 0:
+            if not self.sub.poll(int(left * 1000) + 1):
+                break
+            data = self.sub.recv()
+            text = unzip_message(data) if is_zipped(data) else data
+            found.append(json.loads(text))
+            if until and until.encode() in text:
+                break
+        return found
+
+    def barrier(self) -> list[dict[str, Any]]:
+        """All that was published before this moment."""
+        key = next(self._keys)
+        assert self.call("publish_now", key=key, baseline=False) == {}
+        return self.published(2, f'"trex-barrier","type":{key}')
+
+    def close(self) -> None:
+        self.context.destroy(linger=0)
+
+
+@contextlib.contextmanager
+def serving(backend: FakeBackend) -> Iterator[TrexServer]:
+    """A server on *backend* in a thread."""
+    server = TrexServer(backend, backend.now)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+        thread.join(3)
+        assert not thread.is_alive()
+        assert backend.closed
+
+
+def stream(pps: float = 1.0, frame: bytes = b"\xaa" * 60, kind: str = "continuous", **more: Any) -> dict[str, Any]:
+    """A stream as the 0.3 client sends it."""
+    return {
+        "flags": 0,
+        "action_count": 0,
+        "enabled": True,
+        "self_start": True,
+        "isg": 0.0,
+        "mode": {"type": kind, "rate": {"type": "pps", "value": pps}},
+        "packet": {"binary": base64.b64encode(frame).decode(), "meta": ""},
+        "vm": {"instructions": [], "split_by_var": ""},
+        "flow_stats": {"enabled": False},
+        "next_stream_id": -1,
+        **more,
+    }

@@ -1,0 +1,121 @@
+"""A process for tests: the embedded TRex server over a cable between its two ports, whose faults are as asked for.
+
+Specification: ``loss`` 0..1 of the frames; ``ierrors`` per trial at the receiving port; ``link_down`` a port;
+``flap`` a port whose link is down in the middle half of what it receives; ``late`` s by which frames come late;
+``stretch`` how many times longer than asked sending takes; ``clock_speed``.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from linerate_bench.backend import CapturedFrame, PortCounters, PortDescription, StreamTraffic, Utilisation
+from linerate_bench.process import on_end, read_specification, ready
+from linerate_bench.server.loop import TrexServer
+
+
+class Cable:
+    """Sends exactly what is asked for; the other port receives it, less the loss."""
+
+    def __init__(self, specification: Mapping[str, Any]) -> None:
+        self.speed = float(specification.get("clock_speed", 1))
+        self.loss = float(specification.get("loss", 0))
+        self.missed = int(specification.get("ierrors", 0))
+        self.down = specification.get("link_down")
+        self.flap = specification.get("flap")
+        self.late = float(specification.get("late", 0))
+        self.stretch = float(specification.get("stretch", 1))
+        self.ports = tuple(
+            PortDescription(index, f"02:00:00:00:0{index}:01", f"02:00:00:00:0{index}:02", 10e9, "cable")
+            for index in (0, 1)
+        )
+        self.jobs: dict[int, list[tuple[float, float | None, tuple[StreamTraffic, ...]]]] = {0: [], 1: []}
+        self.keep = {0: 0, 1: 0}
+
+    def now(self) -> float:
+        return time.monotonic() * self.speed
+
+    def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
+        taken = None if duration is None else duration * self.stretch
+        for port, streams in traffic.items():
+            slowed = tuple(replace(stream, pps=stream.pps / self.stretch) for stream in streams)
+            self.jobs[port].append((self.now(), taken, slowed))
+
+    def update(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
+        begun, duration, _ = self.jobs[port][-1]
+        now = self.now()
+        self.stop(port)
+        left = None if duration is None else max(0.0, begun + duration - now)
+        self.jobs[port].append((now, left, tuple(replace(stream, pps=stream.pps / self.stretch) for stream in streams)))
+
+    def pause(self, port: int) -> None:
+        raise ValueError("not needed here")
+
+    resume = pause
+
+    def stop(self, port: int) -> None:
+        if self.sending(port):
+            begun, _, streams = self.jobs[port][-1]
+            self.jobs[port][-1] = (begun, self.now() - begun, streams)
+
+    def sending(self, port: int) -> bool:
+        if not self.jobs[port]:
+            return False
+        begun, duration, streams = self.jobs[port][-1]
+        if all(stream.count is not None for stream in streams):
+            return any(self.now() < begun + (stream.count or 0) / stream.pps for stream in streams)
+        return duration is None or self.now() < begun + duration
+
+    def sent(self, port: int, ago: float = 0.0) -> tuple[int, int]:
+        now = self.now() - ago
+        frames = octets = 0
+        for begun, duration, streams in self.jobs[port]:
+            passed = max(0.0, now - begun if duration is None else min(now - begun, duration))
+            for stream in streams:
+                count = min(round(stream.pps * passed), stream.count or 10**12)
+                frames, octets = frames + count, octets + count * (len(stream.frame) + 4)
+        return frames, octets
+
+    def counters(self, port: int) -> PortCounters:
+        out, out_bytes = self.sent(port)
+        came, came_bytes = self.sent(1 - port, self.late)
+        return PortCounters(
+            opackets=out,
+            ipackets=round(came * (1 - self.loss)),
+            obytes=out_bytes,
+            ibytes=round(came_bytes * (1 - self.loss)),
+            ierrors=self.missed * len(self.jobs[1 - port]),
+        )
+
+    def link_up(self, port: int) -> bool:
+        if port == self.flap and self.jobs[1 - port]:
+            begun, duration, _ = self.jobs[1 - port][-1]
+            return not 0.25 < (self.now() - begun) / (duration or 1) < 0.75
+        return port != self.down
+
+    def capture(self, port: int, limit: int) -> None:
+        self.keep[port] = limit
+
+    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
+        frames = [stream.frame for *_, streams in self.jobs[1 - port][-1:] for stream in streams]
+        return tuple(CapturedFrame(port, frame, self.now()) for frame in (frames * 10)[: self.keep[port]])
+
+    def utilisation(self) -> Utilisation:
+        return Utilisation(10.0, 1.0)
+
+    def close(self) -> None:
+        for port in (0, 1):
+            self.stop(port)
+
+
+def main() -> None:
+    cable = Cable(read_specification())
+    server = TrexServer(cable, cable.now, "127.0.0.1", 0, 0, None)
+    on_end(server.stop)
+    ready({"rpc_port": server.rpc_port, "pub_port": server.pub_port})
+    server.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""Profiles in TRex's format of our own writing, for the tests of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from linerate.generators.trex.driver import TrexGenerator, TrexSettings
+from linerate.generators.trex.profile_loader import TrexProfileLoader
+from linerate.traffic.catalogue import Catalogue
+from linerate.traffic.profiles import Profile
+from support import robot_run
+from support.paths import VARIABLES
+from support.server_support import FakeBackend, serving
+
+HOME = os.environ.get("TREX_HOME", "")
+NEEDED = "needs the client that TRex ships: TREX_HOME has to name TRex's scripts folder"
+CLIENTS = ["pypi", pytest.param(HOME, id="official", marks=pytest.mark.skipif(not HOME, reason=NEEDED))]
+
+WORDS = VARIABLES / "profiles"
+
+# what the profiles below have in common: UDP frames, the addresses of direction 1 swapped
+HEAD = """\
+from trex_stl_lib.api import *
+
+def stream(size=64, direction=0, mode=None, vm=None, **more):
+    ends = ["16.0.0.1", "48.0.0.1"]
+    head = Ether() / IP(src=ends[direction], dst=ends[1 - direction]) / UDP(sport=1025, dport=12)
+    packet = STLPktBuilder(pkt=head / (b"x" * (size - 4 - len(head))), vm=vm)
+    return STLStream(packet=packet, mode=mode or STLTXCont(pps=1), **more)
+
+"""
+TAIL = """
+def register():
+    return Ours()
+"""
+
+
+class Own:
+    """A project with one profile of its own, ``mine``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.traffic = folder, folder / "traffic"
+        self.traffic.mkdir()
+        for path in WORDS.glob("*.yaml"):
+            (folder / path.name).write_text(path.read_text())
+
+    def read(
+        self, text: str, tunables: str = "{}", client: str = "", name: str = "mine.py", more: str = ""
+    ) -> Catalogue:
+        (self.traffic / name).write_text(text)
+        entry = f"{{kind: trex, name: mine, file: traffic/{name}, tunables: {tunables}, about: ours, {more}}}"
+        (self.folder / "own.yaml").write_text(f"entries:\n  - {entry}\n")
+        environment = {**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache"), "TREX_HOME": ""}
+        return Catalogue.read(self.folder, TrexProfileLoader("" if client == "pypi" else client, 3.0, environment))
+
+    def profile(
+        self, text: str, tunables: str = "{}", client: str = "", name: str = "mine.py", more: str = ""
+    ) -> Profile:
+        return self.read(text, tunables, client, name, more).profile(["mine"])
+
+
+@contextmanager
+def sending(backend: FakeBackend, client: str) -> Iterator[TrexGenerator]:
+    """A generator that drives a server over *backend* by *client*."""
+    with serving(backend) as server:
+        settings = TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, client=client)
+        with TrexGenerator(settings) as generator:
+            yield generator
+
+
+def project_with(folder: Path, client: str = "", **profiles: str) -> None:
+    """This project's variables in *folder*, with *profiles* as words; *client* of the simulated testbed."""
+    shutil.copytree(robot_run.ROOT / "variables", folder / "variables")
+    if client:
+        testbed = folder / "variables" / "testbeds" / "simulated.yaml"
+        testbed.write_text(f"{testbed.read_text(encoding='utf-8')}client: {client}\n", encoding="utf-8")
+    entries = []
+    for name, text in profiles.items():
+        (folder / f"{name}.py").write_text(text)
+        entries.append(f"  - {{kind: trex, name: {name}, file: ../../{name}.py, about: a test}}\n")
+    (folder / "variables" / "profiles" / "own.yaml").write_text(f"entries:\n{''.join(entries)}")
+
+
+def ours(body: str, signature: str = "self, direction=0, **kwargs", head: str = HEAD) -> str:
+    rows = "\n".join(f"        {row}" for row in body.splitlines())
+    return f"{head}class Ours(object):\n    def get_streams({signature}):\n{rows}\n{TAIL}"
+
+
+ARGPARSE = """\
+import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument('--size', type=int, default=64)
+parser.add_argument('--both', action='store_true')
+found = parser.parse_args(tunables)
+size, direction = found.size, kwargs.get('direction', locals().get('direction', 0))
+return [stream(size, direction)]
+"""
+
+LATENCY = """\
+return [stream(64, direction, STLTXCont(pps=4), flow_stats=STLFlowStats(pg_id=5 + direction)),
+        stream(64, direction, STLTXCont(pps=1000), flow_stats=STLFlowLatencyStats(pg_id=7 + direction))]"""

@@ -1,0 +1,158 @@
+"""A real VPP between the embedded server's veth pairs, as a testbed of ``kind: hardware``, which no run starts itself.
+
+VPP is looked for on PATH and in ``VPP_HOME`` (its ``bin``); Debian has no package of it, FD.io has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from linerate.testbed import namespaces, sshd
+from support import robot_run
+
+INTERFACES = ("vr0", "vr1")
+STARTUP = """\
+unix {{ nodaemon nosyslog cli-listen {folder}/cli.sock runtime-dir {folder} log {folder}/vpp.log }}
+api-segment {{ prefix {tag} }}
+socksvr {{ socket-name {folder}/api.sock }}
+statseg {{ socket-name {folder}/stats.sock size 32m page-size 4k }}
+memory {{ main-heap-size 256m main-heap-page-size 4k }}
+buffers {{ buffers-per-numa 8192 page-size 4k }}
+plugins {{ plugin default {{ disable }} plugin af_packet_plugin.so {{ enable }} }}
+"""
+TESTBED = """\
+testbed: vpp-lab
+kind: hardware
+generator: {{address: 127.0.0.1, sync_port: {rpc}, async_port: {pub}, client: pypi}}
+router: {{address: 127.0.0.1, port: {port}, user: {user}, key: {key}, known_hosts: {known_hosts}}}
+tolerance: {{under: 0.01, over: 0.01, late: 0.25}}
+"""
+PLATFORM = """\
+platform: vpp-box
+description: a real VPP with af_packet interfaces
+port_speed: 10 Gbps
+software:
+  vpp: {{shell: vpp, version: as found, interfaces: [{interfaces}]}}
+"""
+
+
+def program(name: str) -> str | None:
+    """Where VPP's program *name* is."""
+    home = os.environ.get("VPP_HOME", "")
+    return shutil.which(name, path=str(Path(home) / "bin")) if home else shutil.which(name)
+
+
+def missing() -> str:
+    """Why there can be no VPP here; "" where there can."""
+    if program("vpp") is None or program("vppctl") is None:
+        return "needs VPP: vpp and vppctl on PATH, or VPP_HOME has to name its installation"
+    return namespaces.available() or ""
+
+
+@dataclass(frozen=True)
+class Rig:
+    """A running testbed. ``options``: Robot's, for suites of platform ``vpp-box``."""
+
+    folder: Path
+    options: tuple[str, ...]
+
+    def cli(self, *words: str) -> str:
+        """What VPP answers."""
+        command = [str(self.folder / "bin" / "vppctl"), *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout
+
+
+@contextlib.contextmanager
+def rig(folder: Path) -> Iterator[Rig]:
+    """Everything is ended and removed afterwards."""
+    tag = f"v{uuid.uuid4().hex[:6]}"
+    topology = namespaces.plan(tag, INTERFACES)
+    with contextlib.ExitStack() as stack:
+        for command in topology.teardown:
+            stack.callback(subprocess.run, command, check=False, capture_output=True, timeout=10)
+        for command in topology.setup:
+            subprocess.run(command, check=True, capture_output=True, timeout=10)
+        _vpp(stack, folder, tag, topology)
+        ssh = sshd.prepare(folder / "ssh", topology.router)
+        session = folder / "ssh" / "session"
+        session.write_text(session.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\nPATH={folder}/bin:$PATH\n", 1))
+        for command in ssh.setup:
+            subprocess.run(command, check=True, timeout=10)
+        _process(stack, *ssh.argv)
+        ports = _server(stack, topology)
+        testbeds = robot_run.project(folder) / "variables" / "testbeds"
+        login = {"port": ssh.port, "user": ssh.user, "key": ssh.client_key, "known_hosts": ssh.known_hosts}
+        (testbeds / "vpp-lab.yaml").write_text(TESTBED.format(rpc=ports["rpc_port"], pub=ports["pub_port"], **login))
+        names = ", ".join(f"host-{name}" for name in INTERFACES)
+        (testbeds.parent / "platforms" / "vpp-box.yaml").write_text(PLATFORM.format(interfaces=names))
+        yield Rig(folder, ("-v", f"PROJECT:{folder / 'project'}", "-v", "TESTBED:vpp-lab"))
+
+
+def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespaces.Topology) -> None:
+    (folder / "startup.conf").write_text(STARTUP.format(folder=folder, tag=tag))
+    (folder / "bin").mkdir()
+    wrapper = folder / "bin" / "vppctl"
+    wrapper.write_text(f'#!/bin/sh\nexec {program("vppctl")} -s {folder}/cli.sock "$@"\n')
+    wrapper.chmod(0o755)
+    _process(stack, "ip", "netns", "exec", topology.router, str(program("vpp")), "-c", str(folder / "startup.conf"))
+    limit = time.monotonic() + 20
+    while subprocess.run([wrapper, "show", "version"], capture_output=True, check=False, timeout=10).returncode:
+        assert time.monotonic() < limit, (folder / "vpp.log").read_text()
+        time.sleep(0.1)
+    for cable in topology.cables:
+        made = ("create", "host-interface", "name", cable.router_interface, "hw-addr", cable.router_mac)
+        subprocess.run([wrapper, *made], check=True, capture_output=True, timeout=10)
+
+
+def _server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> dict[str, int]:
+    ports = [
+        {
+            "index": cable.index,
+            "interface": cable.port,
+            "netns": topology.generator,
+            "mac": cable.port_mac,
+            "peer_mac": cable.router_mac,
+            "ipv4": cable.port_ipv4,
+            "peer_ipv4": cable.router_ipv4,
+            "speed_bps": 10e9,
+        }
+        for cable in topology.cables
+    ]
+    told = {"backend": "wire", "ports": ports, "clock_speed": 1.0, "host": "127.0.0.1", "rpc_port": 0, "pub_port": 0}
+    server = _process(stack, sys.executable, "-P", "-m", "linerate_bench.server")
+    assert server.stdin and server.stdout
+    server.stdin.write(json.dumps(told).encode() + b"\n")
+    server.stdin.flush()
+    facts: dict[str, int] = json.loads(server.stdout.readline())
+    return facts
+
+
+def _process(stack: contextlib.ExitStack, *command: str) -> subprocess.Popen[bytes]:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    started = subprocess.Popen(command, start_new_session=True, **pipes)
+    found: subprocess.Popen[bytes] = started
+
+    def end() -> None:
+        if found.stdin:
+            found.stdin.close()
+        found.terminate()
+        try:
+            found.wait(5)
+        except subprocess.TimeoutExpired:
+            found.kill()
+            found.wait()
+        if found.stdout:
+            found.stdout.close()
+
+    stack.callback(end)
+    return found

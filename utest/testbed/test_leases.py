@@ -1,0 +1,194 @@
+"""Leases: what a killed testbed left is cleared, and nothing else is touched whatever a lease file says."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from linerate.errors import TestbedError
+from linerate.system.identity import Identity
+from linerate.testbed import leases
+from linerate.testbed.leases import Lease
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Path:
+    folder = tmp_path / "runtime"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+@pytest.fixture
+def gone() -> Identity:
+    """A process that has ended."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    identity = leases.identify(child.pid)
+    child.communicate(b"\n")
+    return identity
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """What would have been run."""
+    seen: list[tuple[str, ...]] = []
+    monkeypatch.setattr(leases, "run_command", lambda argv, *_: seen.append(argv) or "")
+    monkeypatch.setattr(leases, "_empty", lambda netns: [])
+    return seen
+
+
+def abandoned(runtime: Path, holder: Identity, **more: object) -> Lease:
+    lease = replace(leases.reserve(runtime), holder=holder, **more)
+    lease.write()
+    return lease
+
+
+def test_a_process_is_known_by_more_than_its_id(gone: Identity) -> None:
+    me = leases.identify(os.getpid())
+    assert me.alive
+    assert not replace(me, start="1").alive
+    assert not replace(me, where="another boot").alive
+    assert not gone.alive
+
+
+def test_a_process_of_another_pid_namespace_is_left_alone() -> None:
+    me = leases.identify(os.getpid())
+    assert replace(me, start="1", where=me.where.split()[0] + " pid:[1]").alive
+
+
+def test_a_reserved_bench_is_private_and_kept(runtime: Path) -> None:
+    lease = leases.reserve(runtime)
+    assert stat.S_IMODE(lease.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(lease.folder.stat().st_mode) == 0o700
+    assert Lease.read(lease.path) == lease
+    assert leases.clear_stale(runtime) == []
+    assert lease.path.exists()
+    assert leases.release(lease.path)
+    assert leases.release(lease.path) == []
+    assert [path.name for path in runtime.iterdir()] == ["lock"]
+
+
+def test_what_a_killed_bench_left_is_cleared(runtime: Path, gone: Identity, commands: list[tuple[str, ...]]) -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        names = (("ip", "netns", "del", "lr-1a2b3c-router"), ("/usr/sbin/ip", "link", "delete", "lr1a2b3cg0"))
+        lease = abandoned(runtime, gone, processes=(leases.identify(child.pid),), teardown=names)
+        done = leases.clear_stale(runtime)
+        assert len(done) == 4
+        assert not lease.processes[0].alive
+        assert tuple(commands) == names
+        assert not lease.folder.exists()
+        assert not lease.path.exists()
+        assert leases.clear_stale(runtime) == []
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_a_process_id_used_again_is_not_killed(runtime: Path, gone: Identity) -> None:
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        abandoned(runtime, gone, processes=(replace(leases.identify(child.pid), start="1"),))
+        leases.clear_stale(runtime)
+        assert child.poll() is None
+    finally:
+        child.kill()
+        child.wait()
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("rm", "-rf", "/"),
+        ("ip", "netns", "del", "customer"),
+        ("ip", "netns", "del", "lr-x", "&&", "reboot"),
+        ("ip", "netns", "exec", "lr-x", "reboot"),
+        ("ip", "link", "del", "eth0"),
+        ("ip netns del lr-x",),
+        ("ip", "netns", "del", "lr-x\n"),
+        ("/tmp/evil/ip", "netns", "del", "lr-x"),
+        (),
+    ],
+)
+def test_no_other_command_of_a_lease_is_run(
+    runtime: Path, gone: Identity, commands: list[tuple[str, ...]], argv: tuple[str, ...]
+) -> None:
+    abandoned(runtime, gone, teardown=(argv,))
+    assert any("did not run" in line for line in leases.clear_stale(runtime))
+    assert commands == []
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
+@given(argv=st.lists(st.text(max_size=12), max_size=6))
+def test_no_made_up_command_is_run(argv: list[str]) -> None:
+    assert not leases.permitted(tuple(argv)) or argv[0].endswith("ip")
+
+
+def test_only_folders_of_the_runtime_folder_are_removed(runtime: Path, gone: Identity, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "file").touch()
+    link = runtime / "link"
+    link.symlink_to(precious)
+    folders = (str(precious), str(runtime / ".." / "precious"), str(link), str(runtime), str(runtime / "."), "/")
+    abandoned(runtime, gone, folders=folders)
+    leases.clear_stale(runtime)
+    assert (precious / "file").exists()
+    assert runtime.is_dir()
+    assert not link.is_symlink()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"holder": {}}', json.dumps({"holder": 1, "processes": []})])
+def test_a_lease_that_cannot_be_read_is_removed(runtime: Path, text: str) -> None:
+    (runtime / "abc.lease").write_text(text)
+    (runtime / "abc").mkdir()
+    assert len(leases.clear_stale(runtime)) == 1
+    assert [path.name for path in runtime.iterdir()] == ["lock"]
+
+
+def test_two_starters_take_turns(runtime: Path, gone: Identity) -> None:
+    for _ in range(5):
+        abandoned(runtime, gone)
+    done: list[str] = []
+    threads = [threading.Thread(target=lambda: done.extend(leases.clear_stale(runtime))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert len(done) == len(set(done)) == 5
+
+
+class TestRuntimeFolder:
+    def test_made_private(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+        folder = leases.runtime_folder()
+        assert folder == tmp_path / "linerate"
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        folder.chmod(0o755)
+        assert stat.S_IMODE(leases.runtime_folder().stat().st_mode) == 0o700
+
+    def test_a_link_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "linerate").symlink_to(tmp_path / "elsewhere")
+        with pytest.raises(TestbedError, match="must be a folder"):
+            leases.runtime_folder()
+
+    @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+    def test_a_strangers_folder_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+        (tmp_path / "linerate").mkdir()
+        os.chown(tmp_path / "linerate", 12345, -1)
+        with pytest.raises(TestbedError, match="belongs to user 12345"):
+            leases.runtime_folder()
+
+    def test_without_the_variable_it_is_below_tmp(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+        assert leases.runtime_folder() == Path(f"/tmp/linerate-{os.getuid()}")

@@ -1,0 +1,143 @@
+"""The netns testbed: namespaces, server and sshd come up together and go together."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from linerate.errors import ConfigError, TestbedError
+from linerate.platforms import Platform, Software
+from linerate.testbed import leases, namespaces
+from linerate.testbed.keeper_client import environment
+from linerate.testbed.netns import NetnsBlueprint
+from linerate.testbed.opening import open_testbed
+from linerate.testbed.settings import NetnsSettings
+from support.paths import SUPPORT, VARIABLES
+
+PLATFORMS = VARIABLES / "platforms"
+FILE = PLATFORMS / "netgate6100.yaml"
+PLATFORM = Platform(
+    platform="box",
+    description="a box",
+    port_speed="1 Gbps",
+    software={
+        "linux": Software(shell="linux", version="any", interfaces=("left", "right")),
+        "vpp": Software(shell="vpp", version="any", interfaces=("left", "right")),
+    },
+)
+SETTINGS = NetnsSettings(testbed="netns", kind="netns")
+
+REASON = namespaces.available()
+needs_namespaces = pytest.mark.skipif(REASON is not None, reason=REASON or "")
+
+
+@pytest.fixture
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return leases.runtime_folder()
+
+
+def clean(runtime: Path, tag: str) -> bool:
+    return [path.name for path in runtime.iterdir()] == ["lock"] and namespaces.existing(tag) == ()
+
+
+def test_only_linux_can_be_the_router(runtime: Path) -> None:
+    with pytest.raises(ConfigError, match="take a software with 'shell: linux'"):
+        open_testbed(SETTINGS, PLATFORM, "vpp", platform_file=FILE)
+    assert [path.name for path in runtime.iterdir()] == ["lock"]
+
+
+def test_without_namespaces_the_reason_is_told(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(namespaces, "available", lambda: "making network namespaces needs root; run it with sudo")
+    with pytest.raises(TestbedError, match=r"testbed 'netns' cannot be set up: .* run it with sudo"):
+        open_testbed(SETTINGS, PLATFORM, "linux", platform_file=FILE)
+    assert [path.name for path in runtime.iterdir()] == ["lock"]
+
+
+@pytest.mark.slow
+@needs_namespaces
+class TestNetnsBench:
+    def test_the_next_start_may_run_the_teardown(self, runtime: Path) -> None:
+        lease = leases.reserve(runtime)
+        plan = NetnsBlueprint(SETTINGS, PLATFORM, "linux", lease).plan()
+        assert plan.teardown
+        assert all(leases.permitted(argv) for argv in plan.teardown)
+        assert [process.name for process in plan.processes] == ["server", "sshd"]
+
+    def test_opens_serves_and_closes(self, runtime: Path) -> None:
+        with open_testbed(SETTINGS, PLATFORM, "linux", platform_file=FILE) as testbed:
+            facts = testbed.facts
+            assert facts.runtime
+            tag = facts.runtime.name
+            assert len(namespaces.existing(tag)) == 2
+            assert not facts.simulated
+            assert facts.link_bps == 1e9
+            found = subprocess.run(ssh(testbed, "ip -o link"), capture_output=True, text=True, timeout=10, check=False)
+            assert " left@" in found.stdout, found.stderr
+            assert " right@" in found.stdout
+            sleeper = subprocess.Popen(ssh(testbed, "sleep 60"), stdin=subprocess.DEVNULL)
+            processes = [child for child in psutil.Process().children(recursive=True) if child.pid != sleeper.pid]
+            assert testbed.problems() == ()
+        assert testbed.failures == ()
+        assert sleeper.wait(5) != 0
+        assert psutil.wait_procs(processes, 5)[1] == []
+        assert clean(runtime, tag)
+
+    def test_what_a_killed_keeper_left_is_cleared(self, runtime: Path) -> None:
+        testbed = open_testbed(SETTINGS, PLATFORM, "linux", platform_file=FILE)
+        assert testbed.facts.runtime
+        tag = testbed.facts.runtime.name
+        # its session outlives sshd: only the namespace knows of it
+        sleeper = subprocess.Popen(ssh(testbed, "sleep 60"), stdin=subprocess.DEVNULL)
+        processes = [child for child in psutil.Process().children(recursive=True) if child.pid != sleeper.pid]
+        keeper = leases.Lease.read(next(runtime.glob("*.lease"))).holder
+        psutil.Process(keeper.pid).kill()
+        until = time.monotonic() + 5
+        while keeper.alive and time.monotonic() < until:
+            time.sleep(0.02)
+        assert leases.clear_stale(runtime)
+        assert psutil.wait_procs(processes, 5)[1] == []
+        assert sleeper.wait(5) != 0
+        assert clean(runtime, tag)
+        testbed.close()
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+    def test_a_killed_owner_leaves_no_namespace(self, runtime: Path, number: int) -> None:
+        code = (
+            "import sys, time\n"
+            "sys.path.insert(0, sys.argv[1])\n"
+            "import testbed.test_netns as t\n"
+            "testbed = t.open_testbed(t.SETTINGS, t.PLATFORM, 'linux', platform_file=t.FILE)\n"
+            "print(testbed.facts.runtime.name, flush=True)\n"
+            "time.sleep(60)\n"
+        )
+        owner = subprocess.Popen(
+            [sys.executable, "-c", code, str(SUPPORT.parent)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment(),
+        )
+        assert owner.stdout
+        with owner.stdout:
+            tag = owner.stdout.readline().strip()
+        assert len(namespaces.existing(tag)) == 2
+        owner.send_signal(number)
+        owner.wait(10)
+        until = time.monotonic() + 10
+        while not clean(runtime, tag) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert clean(runtime, tag)
+
+
+def ssh(testbed, command: str) -> list[str]:
+    router = testbed.facts.router
+    return [
+        *("ssh", "-F", "none", "-i", str(router.key_path), "-o", f"UserKnownHostsFile={router.known_hosts_path}"),
+        *("-o", "IdentitiesOnly=yes", "-o", "StrictHostKeyChecking=yes", "-o", "BatchMode=yes"),
+        *("-p", str(router.port), f"{router.user}@{router.host}", command),
+    ]

@@ -1,0 +1,126 @@
+"""Testbed files: read into typed objects, or refused with file, line and remedy."""
+
+from pathlib import Path
+
+import pytest
+
+from linerate.counts.trial import Tolerance
+from linerate.errors import ConfigError
+from linerate.testbed.files import read_testbed
+from linerate.testbed.settings import HardwareSettings, NetnsSettings, SimulatedSettings
+from support.paths import VARIABLES
+
+TESTBEDS = VARIABLES / "testbeds"
+
+HARDWARE = """\
+testbed: lab
+kind: hardware
+generator:
+  address: 192.0.2.10
+router:
+  address: 192.0.2.20
+  user: admin
+  key: keys/id
+"""
+
+
+def lab(folder: Path, text: str) -> HardwareSettings:
+    (folder / "lab.yaml").write_text(text)
+    found = read_testbed(folder, "lab")
+    assert isinstance(found, HardwareSettings)
+    return found
+
+
+def test_the_projects_own_files_are_sound() -> None:
+    kinds = {path.stem: type(read_testbed(TESTBEDS, path.stem)) for path in TESTBEDS.glob("*.yaml")}
+    assert kinds["simulated"] is SimulatedSettings
+    assert kinds["netns"] is NetnsSettings
+    assert kinds["lab-example"] is HardwareSettings
+
+
+def test_hardware_defaults_and_paths(tmp_path: Path) -> None:
+    found = lab(tmp_path, HARDWARE)
+    assert (found.generator.sync_port, found.generator.async_port, found.generator.ports) == (4501, 4500, (0, 1))
+    assert found.router.key == tmp_path.resolve() / "keys" / "id"
+    assert found.router.known_hosts == Path.home() / ".ssh" / "known_hosts"
+    assert found.cabled_sides[0].network == "16.0.0.0/8"
+    assert found.tolerances() == Tolerance()
+
+
+def test_tolerances_named_replace_the_default(tmp_path: Path) -> None:
+    assert lab(tmp_path, HARDWARE + "tolerance: {under: 0.02}\n").tolerances() == Tolerance(under=0.02)
+    assert lab(tmp_path, HARDWARE + "tolerance: {cpu: 85}\n").tolerances().cpu == 85
+
+
+@pytest.mark.parametrize(
+    ("said", "behind"),
+    [("{late: 0.25}", 0.02), ("{late: 0.015}", 0.015), ("{under: 0.05, late: 0.25}", 0.05), ("{under: 0.002}", 0.01)],
+)
+def test_a_trex_that_falls_behind_does_not_pass_for_the_load_asked_for(tmp_path: Path, said: str, behind: float):
+    assert lab(tmp_path, HARDWARE + f"tolerance: {said}\n").tolerances().behind == behind
+
+
+def test_the_embedded_server_ends_in_time_so_only_the_news_of_it_is_late() -> None:
+    assert read_testbed(TESTBEDS, "netns").tolerances().behind == 0.25
+    assert read_testbed(TESTBEDS, "netns-trex").tolerances().behind == 0.02
+
+
+def sides(address: str, peer: str, network: str) -> str:
+    first = "{address: 10.0.1.1/24, peer: 10.0.1.2, network: 16.0.0.0/8}"
+    second = f"{{address: {address}, peer: {peer}, network: {network}}}"
+    return f"kind: hardware\nsides:\n  - {first}\n  - {second}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "says"),
+    [
+        ("kind: hardware", "kind: hardwear", 2, "'hardwear'; expected one of simulated, netns, hardware"),
+        ("kind: hardware\n", "", 1, "'kind' is missing"),
+        ("testbed: lab", "testbed: other", 1, "expected 'lab'"),
+        ("  user: admin", "  usr: admin", 7, "did you mean 'user'?"),
+        ("  key: keys/id\n", "", 5, "either 'key'"),
+        ("  key: keys/id", "  password_from: s3cret!", 8, "name of an environment variable"),
+        ("address: 192.0.2.10", "address: -oProxyCommand=x", 4, "is not a name or address"),
+        ("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [1, 1]", 5, "pairs of different ports"),
+        ("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [0, 1, 2]", 5, "pairs of different ports"),
+        ("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [0, 1, 2, 3, 3, 4]", 5, "pairs of different ports"),
+        ("address: 192.0.2.10", "address: 192.0.2.10\n  sync_port: 70000", 5, "65535"),
+        ("kind: hardware", "kind: hardware\nsides: []", 3, "sides"),
+        ("generator:\n  address: 192.0.2.10", "generator:\n  - address: 192.0.2.10", 3, "several TRex servers are not"),
+        ("kind: hardware", "kind: hardware\nprepare: perhaps", 3, "'configure' or 'none'"),
+        ("kind: hardware", sides("10.0.2.1", "10.0.2.2", "48.0.0.0/8"), 5, "prefix length"),
+        ("kind: hardware", sides("10.0.2.1/24", "10.0.3.2", "48.0.0.0/8"), 5, "must be another address of 10.0.2.0/24"),
+        ("kind: hardware", sides("10.0.2.1/24", "10.0.2.2", "16.1.0.0/16"), 3, "networks overlap"),
+    ],
+)
+def test_a_mistake_names_file_line_and_remedy(tmp_path: Path, old: str, new: str, line: int, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        lab(tmp_path, HARDWARE.replace(old, new))
+    assert str(caught.value).startswith(f"{tmp_path / 'lab.yaml'}:{line}: ")
+    assert says in str(caught.value)
+
+
+def test_each_further_pair_of_ports_has_networks_of_its_own(tmp_path: Path) -> None:
+    found = lab(tmp_path, HARDWARE.replace("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [4, 5, 0, 1]"))
+    assert found.pair_count == 2
+    assert [(side.address, side.peer, side.network) for side in found.cabled_sides] == [
+        ("100.65.1.1/24", "100.65.1.2", "16.0.0.0/8"),
+        ("100.65.2.1/24", "100.65.2.2", "48.0.0.0/8"),
+        ("100.65.3.1/24", "100.65.3.2", "17.0.0.0/8"),
+        ("100.65.4.1/24", "100.65.4.2", "49.0.0.0/8"),
+    ]
+
+
+def test_sides_are_as_many_as_ports(tmp_path: Path) -> None:
+    two = sides("10.0.2.1/24", "10.0.2.2", "48.0.0.0/8")
+    four = HARDWARE.replace("kind: hardware", two).replace(
+        "address: 192.0.2.10", "address: 192.0.2.10\n  ports: [0,1,2,3]"
+    )
+    with pytest.raises(ConfigError) as caught:
+        lab(tmp_path, four)
+    assert str(caught.value).startswith(f"{tmp_path / 'lab.yaml'}:3: 'sides' are 2, and the generator's ports are 4")
+
+
+def test_an_unknown_testbed_lists_those_there_are() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'simulated'"):
+        read_testbed(TESTBEDS, "simulatd")

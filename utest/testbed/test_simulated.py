@@ -1,0 +1,171 @@
+"""The simulated testbed: two processes that know of each other, reached by TRex's ports and over SSH."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import paramiko
+import psutil
+import pytest
+
+from linerate.errors import ConfigError, TestbedError
+from linerate.platforms import read_platform
+from linerate.testbed import leases
+from linerate.testbed.files import read_testbed
+from linerate.testbed.keeper_client import environment
+from linerate.testbed.opening import hardware_facts, open_testbed
+from linerate.testbed.settings import HardwareSettings, SimulatedSettings
+from linerate.testbed.simulated import SimulatedBlueprint
+from linerate_bench import serve
+from support.paths import ROOT
+
+PLATFORMS = ROOT / "variables" / "platforms"
+FILE = PLATFORMS / "netgate6100.yaml"
+PLATFORM = read_platform(PLATFORMS, "netgate6100")
+SETTINGS = SimulatedSettings(testbed="simulated", kind="simulated", clock_speed=5.0)
+
+
+@pytest.fixture
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return leases.runtime_folder()
+
+
+def test_plan_and_facts_fit_together(runtime: Path) -> None:
+    lease = leases.reserve(runtime)
+    blueprint = SimulatedBlueprint(SETTINGS, PLATFORM, "vpp", FILE, lease)
+    plan = blueprint.plan()
+    assert [process.name for process in plan.processes] == ["server", "shells"]
+    assert plan.folders == (str(lease.folder),)
+    ports = [{"mac": "02:00:00:00:00:01"}, {"mac": "02:00:00:00:00:02"}]
+    facts = blueprint.facts(
+        {
+            "server": {"rpc_port": 1, "pub_port": 2, "ports": ports},
+            "shells": {"port": 3, "host_key": "ssh-ed25519 AAAA comment"},
+        }
+    )
+    assert (facts.generator.sync_port, facts.generator.async_port, facts.router.port) == (1, 2, 3)
+    assert [side.interface for side in facts.sides] == list(PLATFORM.software["vpp"].interfaces)
+    assert [side.peer_mac for side in facts.sides] == [port["mac"] for port in ports]
+    assert facts.simulated
+    assert facts.link_bps == 10e9
+    assert facts.router.known_hosts_path.read_text() == "[127.0.0.1]:3 ssh-ed25519 AAAA\n"
+    assert facts.router.key_path is not None
+    assert facts.router.key_path.stat().st_mode & 0o777 == 0o600
+    assert paramiko.Ed25519Key.from_private_key_file(str(facts.router.key_path)).get_name() == "ssh-ed25519"
+
+
+def test_an_unknown_software_lists_those_there_are() -> None:
+    with pytest.raises(ConfigError, match="no software 'vp' here; known: vpp, linux, pfsense"):
+        open_testbed(SETTINGS, PLATFORM, "vp", platform_file=FILE)
+
+
+def test_hardware_starts_nothing(runtime: Path) -> None:
+    testbed = read_testbed(ROOT / "variables" / "testbeds", "lab-example")
+    assert isinstance(testbed, HardwareSettings)
+    with open_testbed(testbed, PLATFORM, "vpp", platform_file=FILE) as opened:
+        assert opened.facts == hardware_facts(testbed, PLATFORM, "vpp")
+        assert opened.facts.generator.host == "192.0.2.10"
+        assert opened.facts.sides[0].peer_mac == ""
+        assert not opened.facts.simulated
+        assert opened.problems() == ()
+    assert [path.name for path in runtime.iterdir()] == ["lock"]
+
+
+@pytest.mark.slow
+class TestSimulatedBench:
+    def test_opens_serves_and_closes(self, runtime: Path) -> None:
+        with open_testbed(SETTINGS, PLATFORM, "vpp", platform_file=FILE) as testbed:
+            router = testbed.facts.router
+            with paramiko.SSHClient() as client:
+                client.load_host_keys(str(router.known_hosts_path))
+                client.set_missing_host_key_policy(paramiko.RejectPolicy())
+                client.connect(
+                    router.host,
+                    router.port,
+                    router.user,
+                    key_filename=str(router.key_path),
+                    timeout=5,
+                    allow_agent=False,
+                    look_for_keys=False,
+                )
+                _, out, _ = client.exec_command("vppctl show interface", timeout=5)
+                assert testbed.facts.sides[0].interface in out.read().decode()
+            assert testbed.problems() == ()
+            processes = psutil.Process().children(recursive=True)
+            assert len(processes) >= 3
+            testbed.close()
+        assert testbed.failures == ()
+        assert psutil.wait_procs(processes, 5)[1] == []
+        assert [path.name for path in runtime.iterdir()] == ["lock"]
+
+    def test_a_taken_port_is_one_sentence_and_nothing_is_left(self, runtime: Path) -> None:
+        with open_testbed(SETTINGS, PLATFORM, "vpp", platform_file=FILE) as testbed:
+            port = testbed.facts.generator.sync_port
+            with pytest.raises(TestbedError, match=str(port)):
+                open_testbed(SETTINGS, PLATFORM, "vpp", platform_file=FILE, rpc_port=port)
+            assert len(list(runtime.glob("*.lease"))) == 1
+
+    def test_what_died_is_told(self, runtime: Path) -> None:
+        with open_testbed(SETTINGS, PLATFORM, "linux", platform_file=FILE) as testbed:
+            lease = leases.Lease.read(next(runtime.glob("*.lease")))
+            psutil.Process(lease.processes[0].pid).kill()
+            until = time.monotonic() + 5
+            while not testbed.problems() and time.monotonic() < until:
+                time.sleep(0.02)
+            assert "'server' ended with signal 9" in testbed.problems()[0]
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+    def test_serve_ends_without_a_trace(self, runtime: Path, number: int) -> None:
+        argv = ["serve", "--platform", "netgate6100", "--rpc-port", "0", "--pub-port", "0"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "linerate", *argv],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+            cwd=ROOT,
+        )
+        assert process.stdout
+        said = []
+        for line in process.stdout:
+            said.append(line)
+            if line.startswith("Ctrl-C"):
+                break
+        text = "".join(said)
+        assert "SIMULATED" in text
+        assert "sync port" in text
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=15)
+        assert process.returncode == (-9 if number == signal.SIGKILL else 0)
+        assert errors == ""
+        until = time.monotonic() + 10
+        while list(runtime.glob("*.lease")) and time.monotonic() < until:
+            time.sleep(0.02)
+        assert [path.name for path in runtime.iterdir()] == ["lock"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--platform", "netgate6100", "--testbed", "lab-example"], "is hardware and serves by itself"),
+        (["--platform", "netgate61000"], "did you mean 'netgate6100'"),
+        (["--platform", "netgate6100", "--software", "bird"], "no software 'bird' here; known: vpp"),
+    ],
+)
+def test_serve_refuses_with_a_sentence(
+    runtime: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str], says: str
+) -> None:
+    monkeypatch.chdir(ROOT)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(ConfigError, match=says):
+        serve.main(argv)
+    assert signal.getsignal(signal.SIGINT) == before
+
+
+def test_serve_knows_no_impossible_speed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        serve.main(["--platform", "netgate6100", "--clock-speed", "0.1"])
+    assert "0.1 is not between 1 and 1000" in capsys.readouterr().err

@@ -1,0 +1,362 @@
+"""A TRex server started for the testbed: here and over SSH, it serves, dies, comes back, and never stays."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+import psutil
+import pytest
+
+from linerate.errors import TestbedError
+from linerate.generators.trex.probe import ask
+from linerate.platforms import Platform, Software
+from linerate.testbed import leases, sshd
+from linerate.testbed.files import read_testbed
+from linerate.testbed.keeper_client import environment
+from linerate.testbed.namespaces import find
+from linerate.testbed.opening import OpenTestbed, open_testbed
+from linerate.testbed.settings import HardwareSettings
+from linerate.testbed.sshd import free_port
+from support import fake_trex
+from support.paths import SUPPORT
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="TRex runs on Linux only"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="TRex must run as root"),
+]
+
+PLATFORM = Platform(
+    platform="box",
+    description="a box",
+    port_speed="10 Gbps",
+    software={"vpp": Software(shell="vpp", version="any", interfaces=("left", "right"))},
+)
+TESTBED = """\
+testbed: lab
+kind: hardware
+generator:
+  address: 127.0.0.1
+  sync_port: {sync}
+  async_port: {pub}
+  trex_home: {home}
+  client: pypi
+  {more}
+  start: {{{start}interfaces: ['03:00.0', '03:00.1'], limit: {limit}, stop: 2}}
+router: {{address: 192.0.2.20, user: admin, key: key}}
+"""
+
+Lab = Callable[..., HardwareSettings]
+
+
+@pytest.fixture(autouse=True)
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    folder = tmp_path / "rt"
+    folder.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    yield leases.runtime_folder()
+    assert sorted(path.name for path in (folder / "linerate").iterdir()) == ["lock"]
+    assert within(10, lambda: left(tmp_path) == []), left(tmp_path)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    def read(kind: str = "good", limit: float = 30, start: str = "host: local, ", more: str = "force: false") -> Any:
+        home = tmp_path / kind
+        if not home.exists() and kind != "missing":
+            fake_trex.install(tmp_path, kind)
+        text = TESTBED.format(sync=free_port(), pub=free_port(), home=home, limit=limit, start=start, more=more)
+        (tmp_path / "lab.yaml").write_text(text)
+        return read_testbed(tmp_path, "lab")
+
+    return read
+
+
+def opened(settings: HardwareSettings, folder: Path) -> OpenTestbed:
+    return open_testbed(settings, PLATFORM, "vpp", platform_file=folder / "box.yaml")
+
+
+def seen(home: str | Path | None) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((Path(str(home)) / "seen.json").read_text())
+    return found
+
+
+def left(folder: Path) -> list[str]:
+    """Processes and files of servers that ran in *folder*."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and Path(process.cwd()).is_relative_to(folder):
+                found.append(" ".join(process.cmdline())[-200:])
+        except (psutil.Error, OSError):
+            continue
+    for home in folder.iterdir():
+        if (home / "seen.json").exists() and Path(seen(home)["cfg"]).parent.exists():
+            found.append(str(Path(seen(home)["cfg"]).parent))
+    return found
+
+
+def within(seconds: float, true: Callable[[], bool]) -> bool:
+    until = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def reachable(port: int) -> bool:
+    with contextlib.suppress(OSError):
+        socket.create_connection(("127.0.0.1", port), 1).close()
+        return True
+    return False
+
+
+class TestHere:
+    def test_it_serves_and_ends(self, lab: Lab, tmp_path: Path) -> None:
+        settings = lab()
+        with opened(settings, tmp_path) as testbed:
+            found = seen(settings.generator.trex_home)
+            assert ask("127.0.0.1", settings.generator.sync_port).takes_pypi
+            assert testbed.problems() == ()
+            assert found["config"]["interfaces"] == ["03:00.0", "03:00.1"]
+            assert found["config"]["zmq_rpc_port"] == settings.generator.sync_port
+        assert testbed.failures == ()
+        assert "TRex v2.87" in testbed.generator_log
+        assert not psutil.pid_exists(found["pid"])
+
+    def test_one_that_would_not_end_is_killed(self, lab: Lab, tmp_path: Path) -> None:
+        settings = lab("deaf")
+        with opened(settings, tmp_path):
+            pid = seen(settings.generator.trex_home)["pid"]
+        assert within(5, lambda: not psutil.pid_exists(pid))
+
+    @pytest.mark.parametrize(
+        ("kind", "limit", "says"),
+        [
+            ("dies", 20, r"ended with status 255 .*Could not find Linux interface nix0\."),
+            ("mute", 2, r"its API did not answer at 127\.0\.0\.1:\d+ within 2 s"),
+            ("missing", 20, r"status 90 .*there is no folder '.*missing' here"),
+        ],
+    )
+    def test_one_that_does_not_come(self, lab: Lab, tmp_path: Path, kind: str, limit: float, says: str) -> None:
+        began = time.monotonic()
+        with pytest.raises(TestbedError, match=says) as error:
+            opened(lab(kind, limit), tmp_path)
+        assert "\n" not in str(error.value) and "\x1b" not in str(error.value)
+        assert time.monotonic() - began < 60
+
+    def test_a_folder_without_trex(self, lab: Lab, tmp_path: Path) -> None:
+        settings = lab()
+        (tmp_path / "good" / "t-rex-64").unlink()
+        with pytest.raises(TestbedError, match="the program t-rex-64 is missing"):
+            opened(settings, tmp_path)
+
+    @pytest.mark.parametrize("lets", [True, False])
+    def test_sudo(self, lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lets: bool) -> None:
+        sudo = tmp_path / "bin" / "sudo"
+        sudo.parent.mkdir()
+        does = 'exec "$@"' if lets else 'echo "sudo: a password is required" >&2; exit 1'
+        sudo.write_text(f'#!/bin/sh\n[ "$1 $2" = "-n --" ] || exit 9\nshift 2\n{does}\n')
+        sudo.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{sudo.parent}:{os.environ['PATH']}")
+        settings = lab(start="host: local, sudo: true, ")
+        if lets:
+            with opened(settings, tmp_path) as testbed:
+                assert testbed.problems() == ()
+            return
+        with pytest.raises(TestbedError, match=r"ended with status 1 .*sudo: a password is required"):
+            opened(settings, tmp_path)
+
+    def test_a_server_that_runs_already_is_not_taken_for_ours(self, lab: Lab, tmp_path: Path) -> None:
+        settings = lab()
+        with opened(settings, tmp_path), pytest.raises(TestbedError, match="something answers already"):
+            opened(settings, tmp_path)
+
+    def test_one_that_dies_comes_back_once(self, lab: Lab, tmp_path: Path) -> None:
+        settings = lab()
+        port = settings.generator.sync_port
+        with opened(settings, tmp_path) as testbed:
+            for back in (True, False):
+                first = seen(settings.generator.trex_home)["pid"]
+                # the program before its children: without them it would end by itself
+                children = psutil.Process(first).children()
+                os.kill(first, signal.SIGKILL)
+                for child in children:
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        child.kill()
+                assert within(10, lambda: testbed.problems() != ())
+                (problem,) = testbed.problems()
+                assert problem.startswith("the testbed's process 'trex' ended with status 137")
+                assert "TRex was ended by signal 9" in problem
+                testbed.forgive(30)
+                assert (testbed.problems() == ()) is back
+                if back:
+                    assert ask("127.0.0.1", port).takes_pypi
+                    assert seen(settings.generator.trex_home)["pid"] != first
+
+    @pytest.mark.parametrize("victim", ["owner", "keeper", "holder"])
+    def test_whoever_is_killed_it_ends(self, lab: Lab, tmp_path: Path, victim: str) -> None:
+        settings = lab()
+        program = (
+            "import sys, time; from pathlib import Path; sys.path.insert(0, sys.argv[2]); import testbed.trex.test_server as t"
+            "; from linerate.testbed.settings import read_testbed; folder = Path(sys.argv[1]);"
+            " testbed = t.opened(read_testbed(folder, 'lab'), folder); print('open', flush=True); time.sleep(60)"
+        )
+        argv = [sys.executable, "-c", program, str(tmp_path), str(SUPPORT.parent)]
+        owner = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=environment(), cwd="/")
+        try:
+            assert owner.stdout is not None and owner.stdout.readline() == "open\n"
+            pid = seen(settings.generator.trex_home)["pid"]
+            (keeper,) = psutil.Process(owner.pid).children()
+            (holder,) = keeper.children()
+            {"owner": owner, "keeper": keeper, "holder": holder}[victim].kill()
+            if victim == "owner":
+                assert within(20, lambda: not keeper.is_running())
+            assert within(20, lambda: not psutil.pid_exists(pid))
+        finally:
+            owner.kill()
+            owner.wait(10)
+            if owner.stdout is not None:
+                owner.stdout.close()
+        within(20, lambda: not keeper.is_running())
+        leases.clear_stale()
+
+
+async def _pass_on(source: Any, target: Any) -> None:
+    with contextlib.suppress(OSError, asyncssh.Error):
+        while said := await source.read(4096):
+            target.write(said)
+    if isinstance(target, asyncio.StreamWriter):
+        target.close()
+
+
+class Host:
+    """A machine with an SSH server that runs what it is told; a command's input ends with its connection."""
+
+    def __init__(self, folder: Path) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        host, user = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
+        user.write_private_key(str(folder / "id"))
+        (folder / "id").chmod(0o600)
+        (folder / "authorized").write_bytes(user.export_public_key())
+        self._server = self._run(self._serve(host, folder))
+        self.port = self._server.sockets[0].getsockname()[1]
+        line = host.export_public_key().decode()
+        (folder / "known").write_text(f"[127.0.0.1]:{self.port} {line}")
+        self._open: list[Any] = []
+
+    def _run(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    async def _serve(self, host: asyncssh.SSHKey, folder: Path) -> Any:
+        async def run(process: Any) -> None:
+            self._open.append(process)
+            pipe = asyncio.subprocess.PIPE
+            child = await asyncio.create_subprocess_shell(
+                process.command, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.STDOUT, start_new_session=True
+            )
+            assert child.stdin is not None and child.stdout is not None
+            heard = asyncio.create_task(_pass_on(process.stdin, child.stdin))
+            await _pass_on(child.stdout, process.stdout)
+            process.exit(await child.wait())
+            heard.cancel()
+
+        return await asyncssh.listen(
+            "127.0.0.1",
+            0,
+            server_host_keys=[host],
+            authorized_client_keys=str(folder / "authorized"),
+            process_factory=run,
+            encoding=None,
+        )
+
+    def cut(self) -> None:
+        """Every connection is lost."""
+        for process in self._open:
+            self._loop.call_soon_threadsafe(process.channel.get_connection().abort)
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._server.close)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    found = Host(tmp_path)
+    yield found
+    found.close()
+
+
+class TestThere:
+    def settings(self, lab: Lab, host: Host, kind: str = "good", limit: float = 30) -> HardwareSettings:
+        login = f"ssh: {{user: u, key: id, known_hosts: known, port: {host.port}}}"
+        return lab(kind, limit, start="", more=login)
+
+    def test_it_serves_and_ends(self, lab: Lab, host: Host, tmp_path: Path) -> None:
+        settings = self.settings(lab, host)
+        with opened(settings, tmp_path) as testbed:
+            pid = seen(settings.generator.trex_home)["pid"]
+            assert ask("127.0.0.1", settings.generator.sync_port).takes_pypi
+        assert testbed.failures == ()
+        assert "TRex v2.87" in testbed.generator_log
+        assert within(5, lambda: not psutil.pid_exists(pid))
+
+    def test_why_it_did_not_come(self, lab: Lab, host: Host, tmp_path: Path) -> None:
+        with pytest.raises(TestbedError, match=rf"at 127\.0\.0\.1:{host.port} ended with status 255 .*nix0"):
+            opened(self.settings(lab, host, "dies"), tmp_path)
+
+    def test_a_link_that_is_cut_ends_it_and_it_comes_back(self, lab: Lab, host: Host, tmp_path: Path) -> None:
+        settings = self.settings(lab, host)
+        with opened(settings, tmp_path) as testbed:
+            first = seen(settings.generator.trex_home)["pid"]
+            host.cut()
+            assert within(10, lambda: testbed.problems() != ())
+            assert "lost with the SSH connection" in testbed.problems()[0]
+            assert within(10, lambda: not psutil.pid_exists(first))
+            testbed.forgive(30)
+            assert testbed.problems() == ()
+
+    @pytest.mark.skipif(find("sshd") is None, reason="openssh-server is not installed")
+    @pytest.mark.parametrize("whose", ["ours", "theirs"])
+    def test_openssh_ends_it_with_the_link(self, lab: Lab, tmp_path: Path, whose: str) -> None:
+        server = sshd.prepare(tmp_path / "ssh", "none")
+        (tmp_path / "ssh" / "session").write_text('#!/bin/sh\nexec /bin/sh -c "$SSH_ORIGINAL_COMMAND"\n')
+        Path(sshd.PRIVILEGE_SEPARATION).mkdir(mode=0o755, exist_ok=True)
+        listening = subprocess.Popen(server.argv, stderr=subprocess.DEVNULL, cwd="/")
+        try:
+            assert within(10, lambda: reachable(server.port))
+            login = f"user: {server.user}, key: {server.client_key}, known_hosts: {server.known_hosts}"
+            settings = lab("good", start="", more=f"ssh: {{{login}, port: {server.port}}}")
+            with opened(settings, tmp_path) as testbed:
+                pid = seen(settings.generator.trex_home)["pid"]
+                if whose == "theirs":
+                    for session in psutil.Process(listening.pid).children():
+                        session.kill()
+                    assert within(10, lambda: testbed.problems() != ())
+                    assert within(10, lambda: not psutil.pid_exists(pid))
+            assert within(10, lambda: not psutil.pid_exists(seen(settings.generator.trex_home)["pid"]))
+        finally:
+            listening.kill()
+            listening.wait(10)
+
+    def test_an_unknown_host_gets_no_command(self, lab: Lab, host: Host, tmp_path: Path) -> None:
+        settings = self.settings(lab, host)
+        (tmp_path / "known").write_text("")
+        with pytest.raises(TestbedError, match=r"host key of the TRex server's host at .* is not in"):
+            opened(settings, tmp_path)
+        assert not (tmp_path / "good" / "seen.json").exists()

@@ -1,0 +1,314 @@
+"""Traffic words as profiles, against figures worked out by hand."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import dpkt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.errors import ConfigError, SentenceError
+from linerate.sla.sentence import parse
+from linerate.traffic.catalogue import Catalogue
+from linerate.traffic.profiles import Profile
+from linerate.units import Layer
+from support.paths import VARIABLES
+
+FOLDER = VARIABLES / "profiles"
+CATALOGUE = Catalogue.read(FOLDER)
+TEN_GIG = 10e9
+
+
+def profile(words: str) -> Profile:
+    return CATALOGUE.profile(words.split())
+
+
+# Mean size, then frames/s that fill 10 Gbit/s: 1e10 / (8 * (mean + 20)), and L2 Gbit/s at that rate, by hand:
+# imix-csit (28*64 + 16*570 + 4*1518) / 48 = 16984/48; imix-66 (28*66 + 16*594 + 4*1518) / 48 = 17424/48;
+# aaaaddg (4*64 + 2*512 + 1518) / 7 = 2798/7.
+FIGURES = [
+    ("64b", 64, 14_880_952.381, 7.619048),
+    ("78b ipv6", 78, 12_755_102.041, 7.959184),
+    ("128b", 128, 8_445_945.946, 8.648649),
+    ("256b vlan", 256, 4_528_985.507, 9.275362),
+    ("512b qinq", 512, 2_349_624.060, 9.624060),
+    ("1024b mpls", 1024, 1_197_318.008, 9.808429),
+    ("1280b tcp", 1280, 961_538.462, 9.846154),
+    ("1514b", 1518, 812_743.823, 9.869961),
+    ("9000b", 9000, 138_580.931, 9.977827),
+    ("9216b mpls2", 9216, 135_339.974, 9.978346),
+    ("imix", 361.833333, 3_273_679.616, 9.476211),
+    ("imix-simple", 361.833333, 3_273_679.616, 9.476211),
+    ("imix-csit", 353.833333, 3_343_736.068, 9.465002),
+    ("imix-66 ipv6", 363, 3_263_707.572, 9.477807),
+    ("genome:aaaaddg", 399.714286, 2_978_216.473, 9.523485),
+    ("genome:z 1-flow", 1518, 812_743.823, 9.869961),
+]
+
+
+@pytest.mark.parametrize(("words", "mean", "pps", "gbps_l2"), FIGURES, ids=lambda value: str(value))
+def test_mean_size_and_rates_at_line_rate(words: str, mean: float, pps: float, gbps_l2: float) -> None:
+    found = profile(words)
+    assert found.name == words
+    assert found.mean_size == pytest.approx(mean, rel=1e-8)
+    rate = found.line_rate_pps(TEN_GIG)
+    assert rate == pytest.approx(pps, abs=1e-3)
+    assert rate * found.bits(Layer.L2) / 1e9 == pytest.approx(gbps_l2, abs=1e-6)
+    assert rate * found.bits(Layer.L1) == pytest.approx(TEN_GIG)
+
+
+def test_the_mixes_in_their_ratio() -> None:
+    def frames(words: str) -> list[tuple[int, int]]:
+        return [(item.size, item.weight) for item in profile(words).frames]
+
+    assert frames("imix") == [(64, 28), (594, 16), (1518, 4)]
+    # 40, 576 and 1500 bytes of IP and 18 of Ethernet; 58 is padded to 64
+    assert frames("imix-simple") == [(64, 7), (594, 4), (1518, 1)]
+    assert frames("imix-csit") == [(64, 28), (570, 16), (1518, 4)]
+    assert frames("genome:aaaaddg") == [(64, 4), (512, 2), (1518, 1)]
+    # each letter's size, RFC 6985
+    sizes = [64, 128, 256, 512, 1024, 1280, 1518, 2112, 9000]
+    assert frames("genome:abcdefghi") == [(size, 1) for size in sizes]
+
+
+@given(st.text("abcdefghiz", min_size=1, max_size=60))
+def test_any_genome_has_the_mean_of_its_letters(letters: str) -> None:
+    sizes = dict(zip("abcdefghiz", (64, 128, 256, 512, 1024, 1280, 1518, 2112, 9000, 1518), strict=True))
+    found = profile("genome:" + letters)
+    assert found.mean_size == pytest.approx(sum(sizes[letter] for letter in letters) / len(letters))
+    assert sum(item.weight for item in found.frames) == len(letters)
+
+
+@pytest.mark.parametrize(
+    ("word", "count"),
+    [
+        ("1-flow", 1),
+        ("var1", 251),
+        ("var2", 251),
+        ("256-networks", 256),
+        ("2-flows", 2),
+        ("2000-flows", 2000),
+        ("10k-flows", 10_000),
+        ("1M-flows", 1_000_000),
+        ("16777216-flows", 1 << 24),
+    ],
+)
+def test_the_number_of_flows_is_exact(word: str, count: int) -> None:
+    flows = profile(f"64b {word}").flows
+    assert flows.count == flows.reversed().count == count
+    if count <= 10_000:
+        pairs = [(flows.source.at(number), flows.destination.at(number)) for number in range(2 * count)]
+        assert len(set(pairs)) == count and pairs[:count] == pairs[count:]
+    for addresses, network in ((flows.source, 16), (flows.destination, 48)):
+        assert {addresses.at(0) >> 24, addresses.at(addresses.count - 1) >> 24} == {network}
+
+
+def test_the_256_networks_are_all_different() -> None:
+    flows = profile("64b 256-networks").flows
+    assert {flows.destination.at(number) >> 16 for number in range(256)} == set(range(0x3000, 0x3100))
+    assert flows.source.count == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "least"),
+    [
+        ("64b", 46),
+        ("64b tcp", 58),
+        ("64b vlan", 50),
+        ("64b qinq", 54),
+        ("64b mpls", 50),
+        ("64b mpls2", 54),
+        ("64b vlan tcp", 62),
+        ("66b ipv6", 66),
+        ("78b ipv6 tcp", 78),
+        ("70b ipv6 mpls", 70),
+        ("74b ipv6 qinq", 74),
+        ("128b qinq mpls2 ipv6 tcp", 94),
+    ],
+)
+def test_headers_and_their_least_frame(words: str, least: int) -> None:
+    assert profile(words).headers.size + 4 == least
+
+
+def test_the_name_begins_with_the_size() -> None:
+    assert profile("1-flow vlan 64b").name == "64b 1-flow vlan"
+    assert profile("2000-flows genome:ag ").name == "genome:ag 2000-flows"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("64b ipv6", "Ethernet, IPv6 and UDP and the FCS, 66 bytes; expected '66b ipv6' or more"),
+        ("64b qinq tcp", "2 VLAN tags, IPv4 and TCP and the FCS, 66 bytes"),
+        ("65b ipv6", "a frame of 65 bytes cannot hold"),
+        ("imix ipv6", "the 64-byte frames of 'imix' cannot hold"),
+        ("64b vlan qinq", "'vlan' and 'qinq' both say which VLAN tags"),
+        ("64b mpls mpls2", "both say which MPLS labels"),
+        ("64b tcp tcp", "both say which transport"),
+        ("64b 2000-flows var1", "'2000-flows' and 'var1' both say which flows"),
+        ("64b genome:ab", "both say which frames"),
+        ("64b 0-flows", "expected '1-flow', or 2 to 16777216 flows"),
+        ("64b 17M-flows", "2 to 16777216 flows"),
+        ("genome:", "1 to 256 letters"),
+        ("genome:" + "a" * 257, "1 to 256 letters"),
+        ("genome:aj", "'j' means 16000 bytes, more than the 9216"),
+        ("genome:ak", "'k' is no letter of the genome; expected a=64, b=128"),
+        ("genome:aB", "capital letters are sizes of one's own"),
+        ("64b ipv7", "'ipv7' is not a traffic word"),
+        ("vlan", "no frame size"),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_remedy(words: str, says: str) -> None:
+    with pytest.raises(SentenceError) as caught:
+        profile(words)
+    assert says in str(caught.value)
+
+
+def test_the_words_stand_in_sentences() -> None:
+    found = parse("128b ipv6 vlan 10k-flows bidirectional ≥ 50% line rate each way", CATALOGUE)
+    assert found.profile.name == "128b ipv6 vlan 10k-flows" and found.profile.flows.count == 10_000
+    assert parse("genome:aaaaddg unidirectional ≥ 1 Mpps", CATALOGUE).profile.mean_size == pytest.approx(2798 / 7)
+    assert not parse("64b mpls 1-flow ≥ 1 Mpps", CATALOGUE).bidirectional
+
+
+@given(st.lists(st.sampled_from([*CATALOGUE.words(), "genome:abz", "5k-flows", "900b"]), max_size=5))
+def test_any_words_are_a_profile_or_refused_in_words(words: list[str]) -> None:
+    try:
+        found = CATALOGUE.profile(words)
+    except SentenceError as error:
+        assert str(error)
+    else:
+        assert found.headers.size + 4 <= min(item.size for item in found.frames)
+
+
+# -- a project's own files ---------------------------------------------------------------------------------------------
+
+Project = Callable[[str], Catalogue]
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Project:
+    for path in FOLDER.glob("*.yaml"):
+        (tmp_path / path.name).write_text(path.read_text())
+
+    def read(entry: str) -> Catalogue:
+        (tmp_path / "own.yaml").write_text(f"entries:\n  - {{about: ours, {entry}}}\n")
+        return Catalogue.read(tmp_path)
+
+    return read
+
+
+def test_a_genome_with_sizes_of_its_own(own: Project) -> None:
+    mine = own("kind: mix, name: ours, genome: aaAB, custom: {A: 1020, B: 9216}").profile(["ours"])
+    assert mine.mean_size == (2 * 64 + 1020 + 9216) / 4
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ("kind: mix, name: ours, genome: aK", "the mix 'ours': 'K' is no letter of the genome"),
+        ("kind: mix, name: ours, genome: aj", "16000 bytes"),
+        ("kind: mix, name: ours", "expected either 'frames' or 'genome'"),
+        ("kind: mix, name: imix, genome: a", "'imix' is defined twice"),
+        ("kind: genome, letters: {a: 64}, longest: 9", "a second 'kind: genome'"),
+        ("kind: headers, name: ours", "changes nothing"),
+        ("kind: headers, name: ours, labels: [16]", "as many 'labels_back' as 'labels'"),
+        ("kind: headers, name: ours, labels: [3], labels_back: [16]", "greater than or equal to 16"),
+        ("kind: headers, name: ours, tags: [{protocol: 802.1Q, vlan: 4095}]", "less than or equal to 4094"),
+        ("kind: headers, name: ours, prefix: '2001:db8::1'", "expected zeros there"),
+        ("kind: headers, name: 'two words', transport: tcp", "pattern"),
+        (
+            "kind: flows, name: ours, source: {first: 1.0.0.1, last: 1.0.0.4, step: 2},"
+            " destination: {first: 1.0.0.1, last: 1.0.0.1}",
+            "1.0.0.4 is not a whole number of steps of 2 after 1.0.0.1",
+        ),
+        ("kind: pcap, name: ours", "file"),
+    ],
+)
+def test_a_wrong_file_says_what_would_be_right(own: Project, entry: str, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        own(entry)
+    assert says in str(caught.value) and "own.yaml" in str(caught.value)
+
+
+# -- captures ----------------------------------------------------------------------------------------------------------
+
+
+def packet(source: str, sport: int, payload: int, ttl: int = 64) -> bytes:
+    udp = dpkt.udp.UDP(sport=sport, dport=53, data=b"y" * payload)
+    udp.ulen = len(udp)
+    addresses = {"src": socket.inet_aton(source), "dst": socket.inet_aton("48.0.0.9")}
+    ip = dpkt.ip.IP(**addresses, p=17, ttl=ttl, data=udp)
+    ip.len = len(ip)
+    return bytes(dpkt.ethernet.Ethernet(src=b"\2" * 6, dst=b"\4" * 6, data=ip))
+
+
+def write(path: Path, frames: list[bytes], nano: bool = False, link: int = 1, ng: bool = False) -> None:
+    with path.open("wb") as stream:
+        writer = dpkt.pcapng.Writer(stream) if ng else dpkt.pcap.Writer(stream, linktype=link, nano=nano)
+        for number, frame in enumerate(frames):
+            writer.writepkt(frame, ts=number)
+
+
+@pytest.mark.parametrize("kind", [{}, {"nano": True}, {"ng": True}], ids=["pcap", "nanoseconds", "pcapng"])
+def test_a_capture_keeps_its_frames_in_their_ratio(own: Project, tmp_path: Path, kind: dict[str, bool]) -> None:
+    small, large = packet("16.0.0.7", 1000, 4), packet("16.0.0.3", 1000, 958)
+    write(tmp_path / "ours.pcap", [small, large, small, small], **kind)
+    found = own("kind: pcap, name: ours, file: ours.pcap").profile(["ours"])
+    # 46 bytes are padded to 60; 14 + 20 + 8 + 958 = 1000; both without FCS
+    assert [(item.size, item.weight) for item in found.frames] == [(64, 3), (1004, 1)]
+    assert found.mean_size == (3 * 64 + 1004) / 4
+    assert found.flows.count == 2 and not found.is_one_flow
+    assert (found.flows.source.first, found.flows.source.last) == ("16.0.0.3", "16.0.0.7")
+    assert found.frames[1].data == bytes(12) + large[12:]
+
+
+def test_one_flow_of_a_capture_needs_no_direction(own: Project, tmp_path: Path) -> None:
+    write(tmp_path / "ours.pcap", [packet("16.0.0.7", 1000, size) for size in (4, 400)])
+    assert not parse("ours ≥ 1 Mpps", own("kind: pcap, name: ours, file: ours.pcap")).bidirectional
+
+
+@pytest.mark.parametrize("words", ["ours vlan", "ours 2000-flows"])
+def test_a_capture_takes_no_other_headers_or_flows(own: Project, tmp_path: Path, words: str) -> None:
+    write(tmp_path / "ours.pcap", [packet("16.0.0.7", 1000, 4)])
+    with pytest.raises(SentenceError, match="brings its own headers and addresses"):
+        own("kind: pcap, name: ours, file: ours.pcap").profile(words.split())
+
+
+@pytest.mark.parametrize(
+    ("frames", "link", "says"),
+    [
+        ([], 1, "has no frames"),
+        ([bytes(12) + b"\x08\x06" + bytes(46)], 1, "frame 1 is not IP"),
+        ([packet("16.0.0.1", 1, 4), packet("16.0.0.1", 1, 900)[:500]], 1, "frame 2 was cut: 500 of 942 bytes"),
+        ([packet("16.0.0.1", 1, 4, ttl=1)], 1, "no time to live left"),
+        ([packet("16.0.0.1", 1, 9200)], 1, "frame 1 has 9242 bytes"),
+        ([packet("16.0.0.1", sport, 4) for sport in range(1, 258)], 1, "more than 256 different frames"),
+        ([packet("16.0.0.1", 1, 4)], 113, "link type 113"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_capture_that_cannot_be_sent(own: Project, tmp_path: Path, frames: list[bytes], link: int, says: str) -> None:
+    write(tmp_path / "ours.pcap", frames, link=link)
+    with pytest.raises(ConfigError) as caught:
+        own("kind: pcap, name: ours, file: ours.pcap").profile(["ours"])
+    assert says in str(caught.value) and "ours.pcap" in str(caught.value)
+
+
+@given(st.binary(max_size=200))
+def test_a_file_that_is_no_capture_is_refused_in_words(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    from linerate.traffic.captures import read_capture
+
+    path = tmp_path_factory.mktemp("capture") / "x.pcap"
+    path.write_bytes(data)
+    with pytest.raises(ConfigError, match=r"x\.pcap"):
+        read_capture(path)
+
+
+def test_a_capture_that_is_not_there(own: Project) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        own("kind: pcap, name: ours, file: none.pcap").profile(["ours"])

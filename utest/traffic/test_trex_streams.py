@@ -1,0 +1,210 @@
+"""What can be judged of streams in TRex's format, as data: modes, rates, sizes, flows. No process, no library."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linerate.errors import ConfigError
+from linerate.traffic.stream_flows import flow_count
+from linerate.traffic.trex_profile import ProfileSource, TrexProfile
+from linerate.traffic.trex_streams import read_program
+
+SOURCE = ProfileSource(Path("mine.py"), "0" * 64, "", "")
+Data = dict[str, Any]
+
+
+def frame(size: int = 64, source: str = "10000001", sport: int = 1025, ttl: int = 64) -> bytes:
+    head = bytes(12) + bytes.fromhex("08004500002e00010000") + bytes([ttl]) + bytes.fromhex("110000")
+    return (head + bytes.fromhex(source + "30000001") + sport.to_bytes(2, "big") + bytes(6)).ljust(size - 4, b"\0")
+
+
+def stream(data: bytes | None = None, instructions: tuple[Data, ...] = (), **more: Any) -> Data:
+    return {
+        "flags": 0,
+        "enabled": True,
+        "self_start": True,
+        "isg": 0.0,
+        "mode": {"type": "continuous", "rate": {"type": "pps", "value": 1.0}},
+        "packet": {"binary": base64.b64encode(data or frame()).decode(), "meta": ""},
+        "vm": {"instructions": list(instructions)},
+        "flow_stats": {"enabled": False},
+        **more,
+    }
+
+
+def rate(kind: str, value: float) -> Data:
+    return {"type": "continuous", "rate": {"type": kind, "value": value}}
+
+
+def program(*streams: Data, back: tuple[Data, ...] = ()) -> TrexProfile:
+    return read_program({"directions": [{"streams": list(streams)}, {"streams": list(back)}]}, SOURCE)
+
+
+def latency(pps: float, size: int = 64) -> Data:
+    counted = {"enabled": True, "stream_id": 7, "rule_type": "latency"}
+    return stream(frame(size), mode=rate("pps", pps), flow_stats=counted)
+
+
+@pytest.mark.parametrize(
+    ("rates", "shares"),
+    [
+        ([("pps", 3, 64), ("pps", 1, 1518)], [0.75, 0.25]),
+        # 672 and 12304 bits on the wire; 512 and 12144 without gap and preamble
+        ([("percentage", 10, 64), ("percentage", 30, 1518)], [1 / (1 + 3 * 672 / 12304), 1 / (1 + 12304 / 672 / 3)]),
+        ([("bps_L1", 672e3, 64), ("pps", 3e3, 1518)], [0.25, 0.75]),
+        ([("bps_L2", 512e3, 64), ("bps_L2", 12144e3, 1518)], [0.5, 0.5]),
+    ],
+)
+def test_rates_of_any_unit_are_a_ratio(rates: list[tuple[str, float, int]], shares: list[float]) -> None:
+    found = program(*(stream(frame(size), mode=rate(kind, value)) for kind, value, size in rates))
+    assert [item.share for item in found.directions[0]] == pytest.approx(shares)
+    assert dict(found.sizes()) == pytest.approx({64: shares[0], 1518: shares[1]})
+
+
+def test_latency_streams_are_counted_apart() -> None:
+    found = program(stream(mode=rate("pps", 5)), latency(1000, 1518))
+    assert [(item.share, item.pps) for item in found.directions[0]] == [(1.0, 0.0), (0.0, 1000.0)]
+    assert found.fixed_pps == 1000 and dict(found.sizes()) == {64: 1.0}
+    assert found.mean_size(10_000) == pytest.approx(0.9 * 64 + 0.1 * 1518)
+
+
+def test_streams_that_are_disabled_are_left_out() -> None:
+    assert len(program(stream(), stream(enabled=False)).directions[0]) == 1
+
+
+BURST = {"rate": {"type": "pps", "value": 1}, "type": "single_burst", "total_pkts": 1}
+MULTI = {"rate": {"type": "pps", "value": 1}, "type": "multi_burst", "pkts_per_burst": 3, "ibg": 5.0, "count": 0}
+
+
+@pytest.mark.parametrize(
+    ("item", "says"),
+    [
+        (stream(mode=BURST, name="S0", next="S1"), "stream 1 ('S0') begins 'S1', and no stream that is sent has that"),
+        (stream(mode={**BURST, "total_pkts": 0}), "no stream that TRex would take (a burst of no frames)"),
+        (stream(mode={"rate": BURST["rate"], "type": "single_burst"}), "would take ('total_pkts' is missing)"),
+        (stream(mode={**MULTI, "ibg": "x"}), "no stream that TRex would take"),
+        (stream(mode={**MULTI, "ibg": float("nan")}), "a time or a count that is negative or no number"),
+        (stream(mode={**MULTI, "count": -1}), "a time or a count that is negative or no number"),
+        (stream(mode={key: value for key, value in MULTI.items() if key != "count"}), "'count' is missing"),
+        (stream(self_start=False), "is never begun, by itself or by another"),
+        (stream(mode={**MULTI}, isg=5000.0), "begins 5 ms late (isg)"),
+        (stream(start_paused=True), "does not begin by itself"),
+        (stream(flags=8), "is a dummy"),
+        (stream(isg=5000.0), "begins 5 ms late (isg)"),
+        (stream(mode=rate("pps", 0)), "has a rate of 0 pps"),
+        (stream(mode=rate("frames", 1)), "has a rate of 1 frames"),
+        (stream(mode={"type": "continuous"}), "'rate' is missing"),
+        (stream(bytes(60)), "its frame is not IP"),
+        (stream(frame(ttl=1)), "has no time to live left"),
+        (stream(bytes(9300)), "its frame has 9300 bytes"),
+        (latency(5), "has latency streams only"),
+    ],
+)
+def test_what_no_load_can_be_made_of(item: Data, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        program(item)
+    assert says in str(caught.value) and str(caught.value).startswith("mine.py: ")
+
+
+def test_rates_that_only_a_link_would_tell() -> None:
+    with pytest.raises(ConfigError, match="their ratio depends on the link"):
+        program(stream(), stream(mode=rate("percentage", 5)))
+    with pytest.raises(ConfigError, match="measures latency at a rate in per cent"):
+        program(stream(), stream(mode=rate("percentage", 5), flow_stats=latency(1)["flow_stats"]))
+
+
+def counter(low: int, high: int, op: str = "inc", size: int = 4, name: str = "a", **more: Any) -> Data:
+    ends = {"init_value": low, "min_value": low, "max_value": high, "step": 1}
+    return {"type": "flow_var", "name": name, "size": size, "op": op, **ends, **more}
+
+
+def write(at: int, name: str = "a", **more: Any) -> Data:
+    return {"type": "write_flow_var", "name": name, "pkt_offset": at, "add_value": 0, "is_big_endian": True, **more}
+
+
+SRC, DST, SPORT, PAYLOAD = 26, 30, 34, 50
+PORTS = counter(1, 10, size=2, name="b")
+TUPLE = {"type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": 20, "port_min": 1, "port_max": 5}
+
+
+@pytest.mark.parametrize(
+    ("instructions", "count"),
+    [
+        ((), 1),
+        ((counter(1, 250), write(SRC)), 250),
+        ((counter(1, 250, step=4), write(SRC)), 63),
+        ((counter(1, 250), write(PAYLOAD)), 1),
+        ((counter(1, 250), write(SRC), write(DST)), 250),
+        ((counter(1, 15), PORTS, write(SRC), write(SPORT, "b")), 30),
+        ((counter(1, 15, next_var="b"), PORTS, write(SRC), write(SPORT, "b")), 150),
+        ((TUPLE, write(SRC, "t.ip"), write(SPORT, "t.port")), 100),
+        ((counter(1, 250, value_list=[1, 5, 9]), write(SRC)), 3),
+        # not to be told
+        ((counter(1, 250, op="random"), write(SRC)), 0),
+        ((counter(1, 250), write(SRC, type="write_mask_flow_var", pkt_cast_size=4, mask=255)), 0),
+        (({**TUPLE, "limit_flows": 30}, write(SRC, "t.ip")), 0),
+        ((write(SRC, "nowhere"),), 0),
+    ],
+)
+def test_flows_are_counted_or_not_known(instructions: tuple[Data, ...], count: int) -> None:
+    assert flow_count([(frame(), instructions)]) == count
+
+
+def test_flows_of_several_streams() -> None:
+    varied = (counter(0x10000001, 0x100000FA), write(SRC))
+    assert flow_count([(frame(), varied), (frame(594), varied), (frame(1518), varied)]) == 250
+    assert flow_count([(frame(sport=port), varied) for port in (1, 2, 3)]) == 750
+    assert flow_count([(frame(source="10000001"), ()), (frame(source="10000002"), ())]) == 2
+    # one of them stands where the other one passes by
+    assert flow_count([(frame(), varied), (frame(source="10000002"), ())]) == 0
+
+
+@pytest.mark.parametrize(
+    ("instructions", "first", "last"),
+    [
+        ((), 0x10000001, 0x10000001),
+        ((counter(0x10000001, 0x100000FA), write(SRC)), 0x10000001, 0x100000FA),
+        ((counter(0, 255, op="random", size=1), write(SRC + 3)), 0x10000000, 0x100000FF),
+        ((counter(0, 9, size=1), write(SRC + 3, add_value=5)), 0x10000005, 0x1000000E),
+        ((counter(0, 9, size=1), write(SRC)), 0, 0xFFFFFFFF),
+    ],
+)
+def test_the_range_of_the_addresses(instructions: tuple[Data, ...], first: int, last: int) -> None:
+    found = program(stream(instructions=instructions))
+    assert found.addresses == ((first, last), (0x30000001, 0x30000001))
+
+
+TRIM = {"type": "trim_pkt_size", "name": "a"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "mean"),
+    [
+        (counter(60, 160, op="random", size=2), 114),
+        (counter(60, 160, step=50, size=2), 114),
+        # those below 60 bytes are padded
+        (counter(40, 80, step=20, size=2), (64 + 64 + 84) / 3),
+        (counter(0, 0, size=2, value_list=[60, 60, 120]), (64 + 64 + 124) / 3),
+    ],
+)
+def test_sizes_that_vary(variable: Data, mean: float) -> None:
+    found = program(stream(frame(204), (variable, TRIM)))
+    assert sum(size * part for size, part in found.sizes()) == pytest.approx(mean)
+
+
+@pytest.mark.parametrize(
+    ("variable", "says"),
+    [
+        (counter(60, 161, size=2), "are cut to 60 to 161 bytes; expected 14 to the 160 of its packet"),
+        (counter(60, 100, size=2, next_var="b"), "the sizes of its frames cannot be told"),
+        ({**TUPLE, "name": "b"}, "the sizes of its frames cannot be told"),
+    ],
+)
+def test_sizes_that_cannot_be(variable: Data, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        program(stream(frame(164), (variable, TRIM)))
+    assert says in str(caught.value)
