@@ -1,7 +1,7 @@
 *** Settings ***
 Documentation       How much a Netgate 6100 with VPP carries: a search, a ramp, tests of RFC 2544, and scaling.
-...                 A short tour of the characterising keywords, with shortened trials; what was shortened is declared
-...                 in each result. For a measurement: longer trials and ``-v GOAL:standard`` or ``-v GOAL:rfc2544``.
+...                 Shows the characterising keywords with shortened trials, which each result declares as deviations.
+...                 For a measurement: longer trials and ``-v GOAL:standard`` or ``-v GOAL:rfc2544``.
 Resource            ../resources/characterisation.resource
 Suite Setup         Open Testbed For    netgate6100    software=vpp    goal=${GOAL}
 Suite Teardown      Close Testbed
@@ -31,5 +31,5 @@ Loss Beyond The Capacity
     Frame Loss Rate Of    64b 1-flow unidirectional    duration=1
 
 More Flows Take More Queues
-    [Documentation]    One flow is one queue is one core.
+    [Documentation]    One flow uses one queue and one core.
     Scale Over Flows    64b unidirectional    1    64    relative_width=0.03

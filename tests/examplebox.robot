@@ -17,12 +17,12 @@ Internet Mix Fills The Line Both Ways
     imix bidirectional ≥ 95% line rate each way
 
 One Core Forwards Eight Million Packets
-    [Documentation]    One flow is one core: the worst that traffic can do to it.
+    [Documentation]    One flow uses one core: the worst case.
     [Tags]    64b    1-flow    unidirectional    saturation
     64b 1-flow unidirectional forwards ≥ 8 Mpps
 
 Nothing Is Lost At Half Load
-    [Documentation]    Smallest frames at half of line rate leave the box all its reserve.
+    [Documentation]    Smallest frames at half of line rate are well within the box's capacity.
     [Tags]    64b    bidirectional    loss
     64b bidirectional loses ≤ 0% at 50% line rate each way
 
@@ -32,6 +32,6 @@ A Packet Is Cheap
     64b 1-flow unidirectional costs ≤ 320 cycles/packet
 
 Nobody Waits Long At Half Load
-    [Documentation]    99 of 100 frames come through within 100 µs while the line is half full.
+    [Documentation]    99 of 100 frames are forwarded within 100 µs at half of line rate.
     [Tags]    64b    unidirectional    latency
     64b unidirectional latency p99 ≤ 100 µs at 50% line rate

@@ -21,12 +21,12 @@ Internet Mix Fills The Line
     imix unidirectional ≥ 95% line rate
 
 Smallest Frames Fill The Line
-    [Documentation]    Published: 96 %. Two points of reserve: this is where three workers come to their end.
+    [Documentation]    Published: 96 %. The threshold is two points lower: here three workers reach their limit.
     [Tags]    64b    unidirectional
     64b unidirectional ≥ 94% line rate
 
 One Flow Takes A Third Of The Line
-    [Documentation]    Published: 33 % without loss; 5.01 Mpps at saturation. One flow is one queue is one core.
+    [Documentation]    Published: 33 % without loss; 5.01 Mpps at saturation. One flow uses one queue and one core.
     [Tags]    64b    1-flow    unidirectional
     64b 1-flow unidirectional ≥ 32% line rate
 
@@ -46,7 +46,7 @@ Smallest Frames Both Ways
     64b bidirectional ≥ 78% line rate in total
 
 One Flow Each Way
-    [Documentation]    Published: 33 % of 200 %: with three queues both flows come to the same worker.
+    [Documentation]    Published: 33 % of 200 %: with three queues the same worker gets both flows.
     [Tags]    64b    1-flow    bidirectional
     64b 1-flow bidirectional ≥ 29% line rate in total
 

@@ -25,7 +25,7 @@ Smallest Frames
     64b unidirectional ≥ 14% line rate
 
 One Flow
-    [Documentation]    Published: 4.7 % without loss, 4.32 % at saturation; the lower one is the promise.
+    [Documentation]    Published: 4.7 % without loss, 4.32 % at saturation; the threshold is below the lower one.
     [Tags]    64b    1-flow    unidirectional
     64b 1-flow ≥ 4.1% line rate
 

@@ -26,7 +26,7 @@ Smallest Frames
     64b unidirectional ≥ 13% line rate
 
 One Flow
-    [Documentation]    Published: 4.4 % without loss, 4.19 % at saturation; the lower one is the promise.
+    [Documentation]    Published: 4.4 % without loss, 4.19 % at saturation; the threshold is below the lower one.
     [Tags]    64b    1-flow    unidirectional
     64b 1-flow ≥ 4% line rate
 

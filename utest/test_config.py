@@ -5,12 +5,12 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
-from linerate.config import Config, load, read
+from linerate.config import Config, load_config, read_yaml
 from linerate.errors import ConfigError
 from linerate.platforms import Platform, read_platform
 from linerate.sla.goals import Goal, read_goal
 from linerate.traffic.catalogue import Catalogue
-from linerate.traffic.profiles import ProfileFile
+from linerate.traffic.profile_schema import ProfileFile
 from support.paths import ROOT
 
 
@@ -38,32 +38,32 @@ def write(tmp_path: Path, text: str) -> Path:
         ("inner: {speed: 3}\n", 1, "the key 'name' is missing"),
         ("name: a\ninner:\n  speed: 0\n", 3, "'inner.speed': Input should be greater than or equal to 1 (got 0)"),
         ("name: a\ninner: {speed: 3}\nmany:\n  x: {spede: 1, speed: 1}\n", 4, "did you mean 'speed'?"),
-        ("name: a\nname: b\n", 2, "'name' stands twice, first on line 1"),
+        ("name: a\nname: b\n", 2, "duplicate key 'name', first on line 1"),
         ("name: [a\n", 2, "not YAML"),
         ("- 1\n", 1, "must be a mapping"),
     ],
 )
-def test_an_error_names_file_line_and_remedy(tmp_path: Path, text: str, line: int, says: str):
+def test_an_error_names_file_line_and_fix(tmp_path: Path, text: str, line: int, says: str):
     path = write(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
-        load(path, Outer)
+        load_config(path, Outer)
     assert str(caught.value).startswith(f"{path}:{line}: ")
     assert says in str(caught.value)
 
 
-def test_yaml_1_1_surprises_are_out(tmp_path: Path):
-    data, _ = read(write(tmp_path, "a: on\nb: 12:30:45\nc: 0x10\nd: 2026-11-21\ne: yes\nf: 1e3\ng: 010\n"))
+def test_words_times_and_octal_numbers_stay_text(tmp_path: Path):
+    data, _ = read_yaml(write(tmp_path, "a: on\nb: 12:30:45\nc: 0x10\nd: 2026-11-21\ne: yes\nf: 1e3\ng: 010\n"))
     assert data == {"a": "on", "b": "12:30:45", "c": "0x10", "d": "2026-11-21", "e": "yes", "f": 1000.0, "g": "010"}
 
 
-def test_missing_and_empty_files(tmp_path: Path):
+def test_missing_and_empty_files_are_refused(tmp_path: Path):
     with pytest.raises(ConfigError, match="cannot be read"):
-        load(tmp_path / "none.yaml", Outer)
+        load_config(tmp_path / "none.yaml", Outer)
     with pytest.raises(ConfigError, match="is empty"):
-        load(write(tmp_path, ""), Outer)
+        load_config(write(tmp_path, ""), Outer)
 
 
-def test_an_unknown_name_lists_what_there_is():
+def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(
         ConfigError, match=r"no goal 'standrad' here; did you mean 'standard'\? known: quick, rfc2544, standard"
     ):
@@ -71,11 +71,11 @@ def test_an_unknown_name_lists_what_there_is():
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "variables" / "platforms").glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_projects_platforms_are_right(path: Path):
+def test_every_platform_file_is_valid(path: Path):
     assert read_platform(path.parent, path.stem).platform == path.stem
 
 
-def test_the_schemas_are_frozen():
+def test_configuration_objects_are_frozen_and_refuse_unknown_keys():
     goal = read_goal(ROOT / "variables" / "goals", "quick")
     with pytest.raises(ValueError, match="frozen"):
         goal.goal = "other"
@@ -83,9 +83,9 @@ def test_the_schemas_are_frozen():
         assert model.model_config["frozen"] and model.model_config["extra"] == "forbid"
 
 
-def test_the_imix_of_the_bench():
+def test_imix_has_the_mean_size_of_trex_bench_profile():
     imix = Catalogue.read(ROOT / "variables" / "profiles").profile(["imix"])
-    # (28*64 + 16*594 + 4*1518) / 48 by hand
+    # by hand: (28*64 + 16*594 + 4*1518) / 48
     assert imix.mean_size == pytest.approx(361.8333333)
     assert imix.line_rate_pps(10e9) == pytest.approx(3_273_679.6, abs=0.1)
     assert imix.flows.count == 251

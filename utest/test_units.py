@@ -9,11 +9,11 @@ from linerate.units import Layer, Rate, bits, l1_bits, l2_bits, line_rate_pps, p
     ("link", "size", "pps"),
     [(10e9, 64, 14_880_952.38), (1e9, 64, 1_488_095.24), (10e9, 1518, 812_743.82), (25e9, 64, 37_202_380.95)],
 )
-def test_line_rates_of_the_textbook(link: float, size: float, pps: float):
+def test_line_rates_match_the_published_ones(link: float, size: float, pps: float):
     assert line_rate_pps(link, size) == pytest.approx(pps, abs=0.01)
 
 
-def test_a_rate_in_every_unit():
+def test_a_rate_is_printed_in_every_unit():
     assert str(Rate(5.01e6, 64, 10e9)) == "5.01 Mpps (3.367 Gbit/s L1, 2.565 Gbit/s L2, 33.67 % of line rate)"
 
 
@@ -28,19 +28,19 @@ def test_a_rate_in_every_unit():
         (0, "0 pps"),
     ],
 )
-def test_si(value: float, text: str):
+def test_si_prefixes_and_digits(value: float, text: str):
     assert si(value, "pps") == text
 
 
 @given(st.floats(1, 1e11))
-def test_si_is_right_to_four_digits(value: float):
+def test_si_keeps_four_digits(value: float):
     number, unit = si(value, "x").split()
     factor = {"x": 1, "kx": 1e3, "Mx": 1e6, "Gx": 1e9}[unit]
     assert float(number) * factor == pytest.approx(value, rel=1e-3)
 
 
 @given(st.floats(64, 9216), st.floats(1e6, 4e11))
-def test_line_rate_fills_the_line(size: float, link: float):
+def test_line_rate_is_100_per_cent_and_20_bytes_more_on_l1(size: float, link: float):
     rate = Rate(line_rate_pps(link, size), size, link)
     assert rate.percent == pytest.approx(100)
     assert rate.l2_bps < rate.l1_bps == pytest.approx(link)
@@ -52,11 +52,11 @@ def test_line_rate_fills_the_line(size: float, link: float):
 
 
 @pytest.mark.parametrize(("text", "bps"), [("10 Gbps", 1e10), ("2.5 Gbit/s", 2.5e9), ("100Mbps", 1e8)])
-def test_link_speed(text: str, bps: float):
+def test_link_speeds_are_parsed(text: str, bps: float):
     assert parse_link_speed(text) == bps
 
 
 @pytest.mark.parametrize("text", ["10", "10 GB", "-1 Gbps", "0 Gbps", "fast"])
-def test_link_speed_refused(text: str):
+def test_wrong_link_speeds_are_refused(text: str):
     with pytest.raises(ValueError, match="expected"):
         parse_link_speed(text)

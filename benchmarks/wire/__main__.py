@@ -2,7 +2,7 @@
 
 Over one veth pair between two namespaces made for it, 64-byte frames (60 without FCS) are sent in turns by ``trafgen``
 of netsniff-ng, by ``iperf3 -u`` and by the embedded server's wire backend, flat out, each with all CPUs it takes and on
-one CPU; then by the backend at half of trafgen's rate; then both ways at once. Every count is the kernel's own.
+one CPU; then by the backend at half of trafgen's rate; then in both directions at once. All counts are the kernel's.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from linerate.errors import LinerateError, TestbedError
-from linerate.system.cpu_steal import Ticks
-from linerate.testbed.leases import clear_stale, release, reserve
-from linerate.testbed.namespaces import Topology, available, find, plan
+from linerate.system.cpu_steal import cpu_times, steal_percent, steal_text
+from linerate.testbed.leases import clear_leftovers, create_lease, release
+from linerate.testbed.namespaces import Topology, find_program, plan_topology, reason_against
 from linerate_bench.backend import PortCounters, StreamTraffic
 from linerate_bench.wire import WireBackend, WirePort
 
-from .figures import FRAME, CpuTime, Sample, best, cpu_ratio, crowded, rate_ratio, table
+from .figures import FRAME, CpuTime, Sample, cpu_ratio, cpu_shared, fastest_sender, rate_ratio, table
 from .rivals import LIMIT, Iperf3, Trafgen, run
 
-SHARE = 0.8
+LEAST_OF_BEST = 0.8
 """The least part of the best rival's rate that the backend has to reach."""
 
-ALONE = 1.0
-"""The same of senders held to one CPU."""
+LEAST_ON_ONE_CPU = 1.0
+"""The same for senders on one CPU."""
 
-ERROR = 0.01
+MOST_RATE_ERROR = 0.01
 """The most that a rate asked for may be missed by."""
 
 FLAT_OUT = 100e6
@@ -45,10 +45,10 @@ FLAT_OUT = 100e6
 SETTLE = 0.3
 """Seconds that a sender runs before it is measured."""
 
-OURS = "embedded server"
+EMBEDDED = "embedded server"
 
-ONE = ", one CPU"
-"""What the names of senders held to one CPU end with."""
+ONE_CPU = ", one CPU"
+"""Suffix of the names of senders on one CPU."""
 
 _ETHERNET_UDP = "0800 4500002e0000000040110abe1000000130000001 04010009001a0000"
 """IPv4 (RFC 791) from 16.0.0.1 to 48.0.0.1 with its checksum, UDP from 1025 to 9."""
@@ -66,10 +66,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if not 1 <= arguments.rounds <= 100 or not 0.2 <= arguments.seconds <= 60:
         parser.error("expected 1 to 100 rounds of 0.2 to 60 s")
-    if reason := available():
+    if reason := reason_against():
         print(f"linerate: the wire study cannot run: {reason}")
         return 2
-    trafgen = find("trafgen")
+    trafgen = find_program("trafgen")
     if trafgen is None:
         print("linerate: the wire study cannot run: 'trafgen' is missing; install the package netsniff-ng")
         return 2
@@ -84,9 +84,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 @contextlib.contextmanager
 def _testbed() -> Iterator[tuple[Topology, Path]]:
     """The namespaces, on a lease: a study that was killed is cleared up by the next start of any bench."""
-    clear_stale()
-    lease = reserve()
-    topology = plan(lease.path.stem)
+    clear_leftovers()
+    lease = create_lease()
+    topology = plan_topology(lease.path.stem)
     lease = replace(lease, teardown=topology.teardown)
     lease.write()
     before = signal.signal(signal.SIGTERM, _interrupt)
@@ -131,7 +131,7 @@ def _single(topology: Topology) -> WireBackend:
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """One interface as ``ip -s link`` tells it."""
+    """One interface as ``ip -s link`` reports it."""
 
     rx: int
     tx: int
@@ -161,7 +161,7 @@ class _Study:
 
     def run(self) -> int:
         """All of it, printed; the exit status."""
-        before, load = Ticks.read(), os.getloadavg()[0]
+        before, load = cpu_times(), os.getloadavg()[0]
         senders = self._senders()
         samples: dict[str, list[Sample]] = {name: [] for name in senders}
         for turn in range(self._rounds):
@@ -175,46 +175,47 @@ class _Study:
         fastest = max(statistics.median(sample.rate for sample in samples[name]) for name in rivals)
         kept += self._holds(fastest / 2)
         kept += self._counts()
-        steal = Ticks.read().steal_since(before)
-        print(f"\nCPU time stolen by the hypervisor meanwhile: {steal:.1f} %; load average when it began: {load:.2f}")
+        steal = steal_text(steal_percent(before, cpu_times()))
+        print(f"\nCPU time stolen by the hypervisor meanwhile: {steal}; load average when it began: {load:.2f}")
         return 0 if all(kept) else 1
 
     def _senders(self) -> dict[str, _Sending]:
-        """What is compared; each held to one CPU as well."""
+        """What is compared; each on one CPU as well."""
         bound, one = SETTLE + self._seconds, _one_cpu()
         found: dict[str, _Sending] = {}
         trafgen = Trafgen(self._topology, self._cable, self._trafgen, self._frame(0), self._folder)
         found["trafgen"] = lambda: trafgen.sending(bound, None)
-        found["trafgen" + ONE] = lambda: trafgen.sending(bound, one)
-        if program := find("iperf3"):
+        found["trafgen" + ONE_CPU] = lambda: trafgen.sending(bound, one)
+        if program := find_program("iperf3"):
             iperf3 = Iperf3(self._topology, self._cable, program)
             # its receiver is not what is measured: it gets a CPU of its own where there is one
             other = max(os.sched_getaffinity(0))
             found["iperf3 -u"] = lambda: iperf3.sending(bound, None, None)
-            found["iperf3 -u" + ONE] = lambda: iperf3.sending(bound, one, other)
+            found["iperf3 -u" + ONE_CPU] = lambda: iperf3.sending(bound, one, other)
         else:
             print("left out: iperf3, which is not installed (Debian's package iperf3)\n")
-        found[OURS] = lambda: self._flat_out(self._backend)
-        found[OURS + ONE] = lambda: self._flat_out(self._single)
+        found[EMBEDDED] = lambda: self._flat_out(self._backend)
+        found[EMBEDDED + ONE_CPU] = lambda: self._flat_out(self._single)
         return found
 
     def _compared(self, samples: dict[str, list[Sample]]) -> list[bool]:
         """The backend beside each rival: all CPUs with all CPUs, one with one. Bounds are for the fastest rival."""
         kept = []
-        for end in ("", ONE):
-            rivals = {name: found for name, found in samples.items() if name.endswith(ONE) == bool(end)}
-            ours = rivals.pop(OURS + end)
-            fastest = best(rivals)
+        for end in ("", ONE_CPU):
+            rivals = {name: found for name, found in samples.items() if name.endswith(ONE_CPU) == bool(end)}
+            ours = rivals.pop(EMBEDDED + end)
+            fastest = fastest_sender(rivals)
             for name, theirs in rivals.items():
                 wall, each = rate_ratio(ours, theirs), cpu_ratio(ours, theirs)
-                text = f"'{OURS}{end}' to '{name}': {wall:.2f} of its frames/s, {each:.2f} of its frames per CPU second"
-                share = ALONE if end else SHARE
+                names = f"'{EMBEDDED}{end}' to '{name}'"
+                text = f"{names}: {wall:.2f} of its frames/s, {each:.2f} of its frames per CPU second"
+                share = LEAST_ON_ONE_CPU if end else LEAST_OF_BEST
                 if name == fastest:
                     kept.append(_line(text, f"at least {share:g} of its frames/s", wall >= share))
                 else:
                     print(f"      {text}")
         # iperf3 is not asked: it waits now and then by itself
-        if crowded(samples[name + ONE] for name in ("trafgen", OURS)):
+        if cpu_shared(samples[name + ONE_CPU] for name in ("trafgen", EMBEDDED)):
             print("\n  other processes took a part of the CPU that each had to itself: repeat it on a quiet machine")
         return kept
 
@@ -222,7 +223,7 @@ class _Study:
         """What leaves port 0 from SETTLE s after the start, for the seconds asked for."""
         with sending() as root:
             time.sleep(SETTLE)
-            # over netlink: starting 'ip' takes milliseconds, at a moment that nobody knows
+            # over netlink: starting 'ip' takes milliseconds, at an unknown moment
             begin, first, used = time.monotonic(), self._backend.reading(0), CpuTime.read((root,))
             time.sleep(self._seconds)
             end, last, total = time.monotonic(), self._backend.reading(0), CpuTime.read((root,))
@@ -272,18 +273,26 @@ class _Study:
         print(f"\nasked for half of trafgen's rate, {pps / 1e6:.3f} Mpps, {wanted} frames in {duration:g} s\n")
         missed, short = statistics.median(misses), statistics.median(abs(frames / wanted - 1) for frames in sent)
         return [
-            _line(f"rate missed by {100 * missed:.3f} % in mid-trial", f"at most {100 * ERROR:g} %", missed <= ERROR),
-            _line(f"frames missed by {100 * short:.3f} %", f"at most {100 * ERROR:g} %", short <= ERROR),
+            _line(
+                f"rate missed by {100 * missed:.3f} % in mid-trial",
+                f"at most {100 * MOST_RATE_ERROR:g} %",
+                missed <= MOST_RATE_ERROR,
+            ),
+            _line(
+                f"frames missed by {100 * short:.3f} %",
+                f"at most {100 * MOST_RATE_ERROR:g} %",
+                short <= MOST_RATE_ERROR,
+            ),
         ]
 
     def _counts(self) -> list[bool]:
-        """Both ways at once; the backend's counts beside the kernel's."""
+        """Both directions at once; the backend's counts beside the kernel's."""
         duration, pps = 1.0, 50_000.0
         claimed, kernel = self._readings()
         self._backend.start({port: self._streams(port, pps) for port in (0, 1)}, duration)
         self._wait(duration)
         claimed_after, kernel_after = self._readings()
-        print("\ncounts of a second both ways at 50 000 frames/s each\n")
+        print("\ncounts of a second in both directions at 50 000 frames/s each\n")
         kept = []
         for port in (0, 1):
             pairs = {

@@ -1,9 +1,9 @@
-"""What the wire study counts and what it makes of it: frames, the CPU time they cost, ratios of one run.
+"""Figures of the wire study: frames, their CPU time, ratios of one run.
 
-CPU time is that of the sender's processes, user and system, as ``/proc/PID/stat`` tells it (proc(5), 10 ms ticks). A
-frame's way over a veth pair up to where the other side drops or keeps it is a soft interrupt on the CPU that sent it;
-the kernel books it to the process it interrupts, the sender, and what it puts off to the ``ksoftirqd`` threads is
-added. What a receiving program uses is not. On a busy CPU some of it is booked to whatever else runs there, so that
+CPU time is that of the sender's processes, user and system, as ``/proc/PID/stat`` has it (proc(5), 10 ms ticks). A
+frame's path over a veth pair until the other side drops or keeps it is a soft interrupt on the CPU that sent it. The
+kernel charges it to the interrupted process, the sender; the time of the ``ksoftirqd`` threads for postponed ones is
+added. What a receiving program uses is not. On a busy CPU some of it is charged to other processes, so that
 frames per CPU second are then too many.
 """
 
@@ -20,14 +20,13 @@ from linerate.errors import TestbedError
 FRAME = 60
 """Bytes of the frames compared, without FCS: 64 on a cable."""
 
-
-ALL = 0.9
+BUSY = 0.9
 """The least part of a CPU that a sender flat out takes when nothing else runs there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process as ``/proc/PID/stat`` tells it; ``ticks`` of user and system time, all its threads together."""
+    """A process as in ``/proc/PID/stat``; ``ticks`` of user and system time, all its threads together."""
 
     pid: int
     name: str
@@ -36,7 +35,7 @@ class Process:
 
     @classmethod
     def parse(cls, text: str) -> Process:
-        """From the file's *text*. Raises TestbedError when it is none."""
+        """From the file's *text*. Raises TestbedError for an invalid line."""
         head, bracket, tail = text.rpartition(")")  # a name may hold brackets and blanks
         pid, _, name = head.partition(" (")
         words = tail.split()
@@ -86,7 +85,7 @@ class CpuTime:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One measurement: what the kernel's interface counters gained in *seconds*, and the CPU time meanwhile."""
+    """One measurement: what the kernel's interface counters gained in *seconds*, and the CPU time used."""
 
     frames: int
     octets: int
@@ -146,11 +145,11 @@ def cpu_ratio(ours: Sequence[Sample], theirs: Sequence[Sample]) -> float:
     return statistics.median(ratios) if ratios else 0.0
 
 
-def best(samples: Mapping[str, Sequence[Sample]]) -> str:
+def fastest_sender(samples: Mapping[str, Sequence[Sample]]) -> str:
     """The sender with the highest median rate."""
     return max(samples, key=lambda name: statistics.median(sample.rate for sample in samples[name]))
 
 
-def crowded(single: Iterable[Sequence[Sample]]) -> bool:
-    """Whether other processes had a part of the CPU that each of *single* was held to."""
-    return any(statistics.median(sample.busy for sample in samples) < ALL for samples in single)
+def cpu_shared(single: Iterable[Sequence[Sample]]) -> bool:
+    """Whether other processes used the one CPU of the senders *single*."""
+    return any(statistics.median(sample.busy for sample in samples) < BUSY for samples in single)

@@ -53,19 +53,19 @@ def _process(
     place = ("ip", "netns", "exec", netns, "nice", "-n", str(nice))
     pinned = ("taskset", "-c", str(cpu)) if cpu is not None else ()
     bound = ("timeout", "-s", "KILL", f"{seconds:g}")
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
             (*place, *pinned, *bound, *command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=said,
+            stderr=errors,
             start_new_session=True,
         )
         try:
             yield process.pid
             if lasting and process.poll() is not None:
-                said.seek(0)
-                words = said.read(400).decode(errors="replace").strip() or "no reason given"
+                errors.seek(0)
+                words = errors.read(400).decode(errors="replace").strip() or "no reason given"
                 raise TestbedError(f"'{' '.join(command)}' ended before it was measured: {words}")
         finally:
             for number in (signal.SIGINT, signal.SIGKILL):
@@ -143,7 +143,7 @@ def _until_listening(pid: int) -> None:
     until = time.monotonic() + LIMIT
     while True:
         with contextlib.suppress(OSError):
-            # before it has entered its namespace, this process's own: nothing is concluded from that but too early
+            # before it has entered its namespace it has this process's own: too early
             if Path(f"/proc/{pid}/ns/net").stat().st_ino != Path("/proc/self/ns/net").stat().st_ino and listens(
                 Path(f"/proc/{pid}/net/tcp").read_text(encoding="ascii"), PORT
             ):

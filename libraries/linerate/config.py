@@ -1,7 +1,7 @@
-"""YAML files read once, at the edge, into frozen typed objects.
+"""YAML files as frozen typed objects.
 
-An error names the file, the line, the key and what would be right. Two traps of YAML 1.1 are taken out of the loader:
-``on``/``off``/``yes``/``no`` stay words, and ``12:30:45`` stays text. A key written twice is an error.
+An error names the file, the line, the key and what is expected. Unlike YAML 1.1, ``on``/``off``/``yes``/``no`` stay
+words and ``12:30:45`` stays text. A duplicate key is an error.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Location = tuple[int | str, ...]
 
 
 class Config(BaseModel):
-    """Base of every configuration object: frozen, no unknown keys."""
+    """Base of every configuration object: frozen, unknown keys refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader without YAML 1.1's surprises."""
+    """SafeLoader without YAML 1.1's implicit types, and with duplicate keys refused."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: dict[Any, int] = {}
@@ -38,7 +38,7 @@ class _Loader(yaml.SafeLoader):
             if not isinstance(name, str | int | float | bool):
                 raise ConfigError("a key must be a word or a number", self.name, line)
             if name in seen:
-                raise ConfigError(f"'{name}' stands twice, first on line {seen[name]}; keep one", self.name, line)
+                raise ConfigError(f"duplicate key '{name}', first on line {seen[name]}; keep one", self.name, line)
             seen[name] = line
         return super().construct_mapping(node, deep)
 
@@ -56,17 +56,14 @@ _Loader.add_implicit_resolver(
 )
 
 
-def load(path: Path, model: type[M]) -> M:
-    """Read the YAML file *path* as a *model*.
-
-    Raises ConfigError naming file, line, key and remedy.
-    """
-    data, lines = read(path)
-    return validate(data, model, path, lines)
+def load_config(path: Path, model: type[M]) -> M:
+    """The YAML file *path* as a *model*. Raises ConfigError."""
+    data, lines = read_yaml(path)
+    return validate_config(data, model, path, lines)
 
 
-def read(path: Path) -> tuple[Any, dict[Location, int]]:
-    """The plain data of a YAML file, and the line on which each key stands."""
+def read_yaml(path: Path) -> tuple[Any, dict[Location, int]]:
+    """The plain data of a YAML file, and the line of each key. Raises ConfigError."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -79,7 +76,7 @@ def read(path: Path) -> tuple[Any, dict[Location, int]]:
         node = loader.get_single_node()
         if node is None:
             raise ConfigError("is empty", path)
-        return loader.construct_document(node), _lines(node)
+        return loader.construct_document(node), _line_numbers(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise ConfigError(f"not YAML: {error.problem}", path, mark.line + 1 if mark else None) from None
@@ -87,67 +84,67 @@ def read(path: Path) -> tuple[Any, dict[Location, int]]:
         raise ConfigError(f"not YAML: {error}", path) from None
 
 
-def validate(data: Any, model: type[M], path: Path, lines: dict[Location, int]) -> M:
-    """*data* as a *model*; *lines* as from :func:`read`."""
+def validate_config(data: Any, model: type[M], path: Path, lines: dict[Location, int]) -> M:
+    """*data* as a *model*; *lines* as from :func:`read_yaml`."""
     if not isinstance(data, dict):
         raise ConfigError(f"must be a mapping with the keys {', '.join(model.model_fields)}", path, 1)
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        # a misspelt required key is both unknown and missing: the unknown one is the one to fix
+        # a misspelt required key is both unknown and missing: report it as unknown
         first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
         location = first["loc"]
         line = next((lines[location[:n]] for n in range(len(location), 0, -1) if location[:n] in lines), 1)
         more = f" ({error.error_count() - 1} more after this one)" if error.error_count() > 1 else ""
-        raise ConfigError(_say(first, location, model) + more, path, line) from None
+        raise ConfigError(_explain_error(first, location, model) + more, path, line) from None
 
 
-def _lines(node: yaml.Node, at: Location = ()) -> dict[Location, int]:
+def _line_numbers(node: yaml.Node, parent: Location = ()) -> dict[Location, int]:
     found: dict[Location, int] = {}
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            where = (*at, key.value)
-            found[where] = key.start_mark.line + 1
-            found |= _lines(value, where)
+            location = (*parent, key.value)
+            found[location] = key.start_mark.line + 1
+            found |= _line_numbers(value, location)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
-            found[(*at, index)] = value.start_mark.line + 1
-            found |= _lines(value, (*at, index))
+            found[(*parent, index)] = value.start_mark.line + 1
+            found |= _line_numbers(value, (*parent, index))
     return found
 
 
-def _say(error: Any, location: Location, model: type[BaseModel]) -> str:
+def _explain_error(error: Any, location: Location, model: type[BaseModel]) -> str:
     key = ".".join(str(part) for part in location)
     if error["type"] == "extra_forbidden":
-        known = _known(model, location[:-1])
+        known = _known_keys(model, location[:-1])
         near = difflib.get_close_matches(str(location[-1]), known, 1)
-        right = f"did you mean '{near[0]}'?" if near else f"known here: {', '.join(known)}" if known else ""
-        return f"unknown key '{key}'; {right}".rstrip("; ")
+        hint = f"did you mean '{near[0]}'?" if near else f"known here: {', '.join(known)}" if known else ""
+        return f"unknown key '{key}'; {hint}".rstrip("; ")
     if error["type"] == "missing":
         return f"the key '{key}' is missing"
     message = error["msg"].removeprefix("Value error, ")
     return f"'{key}': {message} (got {error['input']!r})" if key else message
 
 
-def _known(model: type[BaseModel], location: Location) -> list[str]:
-    """The keys that the model at *location* knows; empty where the way there is not by plain models."""
+def _known_keys(model: type[BaseModel], location: Location) -> list[str]:
+    """The keys of the model at *location*; empty where the path to it is not through plain models."""
     current: Any = model
     for part in location:
         if not (isinstance(current, type) and issubclass(current, BaseModel)):
             return []
         field = current.model_fields.get(str(part))
         if field is None:
-            # a part that is no field is a mapping's key, a list's index or a union's tag: stay
+            # not a field but a mapping's key, a list's index or a union's tag: stay at this model
             continue
-        current = _inner(field.annotation)
+        current = _model_in(field.annotation)
     return list(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
 
 
-def _inner(annotation: Any) -> Any:
+def _model_in(annotation: Any) -> Any:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     for argument in getattr(annotation, "__args__", ()):
-        found = _inner(argument)
+        found = _model_in(argument)
         if found is not None:
             return found
     return None

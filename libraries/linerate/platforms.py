@@ -1,4 +1,4 @@
-"""Platforms: a box and the software it may run. ``variables/platforms/*.yaml``."""
+"""Platforms: router hardware and the software it may run. ``variables/platforms/*.yaml``."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from .config import Config, load
+from .config import Config, load_config
 from .errors import ConfigError
 from .units import parse_link_speed
 
 
 class Software(Config):
-    """One software of a platform. ``shell``: which commands it understands; ``interfaces`` in the order of cabling."""
+    """One software of a platform. ``shell``: its commands; ``interfaces``: in the order of the generator's ports."""
 
     shell: Literal["vpp", "linux", "freebsd"]
     version: str
@@ -26,7 +26,7 @@ class Software(Config):
 
 
 class Platform(Config):
-    """A box. ``port_speed``: of the ports under test. ``model``: physical parameters of the simulation."""
+    """Router hardware. ``port_speed``: of the ports under test. ``model``: physical parameters of the simulation."""
 
     platform: str
     description: str
@@ -37,7 +37,7 @@ class Platform(Config):
 
     @field_validator("port_speed")
     @classmethod
-    def _speed(cls, value: str) -> str:
+    def _check_speed(cls, value: str) -> str:
         parse_link_speed(value)
         return value
 
@@ -48,16 +48,16 @@ class Platform(Config):
 
 
 def read_platform(folder: Path, name: str) -> Platform:
-    """The platform *name* of *folder*. Raises ConfigError listing those that exist."""
+    """The platform *name* of *folder*. Raises ConfigError."""
     path = named_file(folder, name, "platform")
-    found = load(path, Platform)
+    found = load_config(path, Platform)
     if found.platform != name:
         raise ConfigError(f"says 'platform: {found.platform}'; in a file of this name expected '{name}'", path)
     return found
 
 
 def named_file(folder: Path, name: str, kind: str) -> Path:
-    """``folder/name.yaml``, or a ConfigError that lists what *kind*s exist."""
+    """``folder/name.yaml``. Raises ConfigError that lists the *kind*s there."""
     known = sorted(path.stem for path in folder.glob("*.yaml"))
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)

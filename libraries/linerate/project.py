@@ -10,13 +10,13 @@ from .errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project's folder, the one that holds ``variables/``."""
+    """A project's folder, which contains ``variables/``."""
 
     root: Path
 
     @classmethod
     def find(cls, start: Path | None = None) -> Project:
-        """The project that *start* (default: the current folder) lies in, else the one this package stands in."""
+        """The project around *start* (default: current folder), else around this package. Raises ConfigError."""
         here = (start or Path.cwd()).resolve()
         for folder in (here, *here.parents, Path(__file__).resolve().parents[2]):
             if (folder / "variables" / "platforms").is_dir():

@@ -1,6 +1,6 @@
 """Rates, frame sizes and line-rate arithmetic.
 
-Conventions, once and for all:
+Conventions:
 
 * A *frame size* is in bytes and includes the 4-byte FCS (RFC 1242 3.5, RFC 2544 9).
 * *L2* bits of a frame are ``8 * size``; *L1* bits are ``8 * (size + 20)``: preamble 7, start delimiter 1 and the
@@ -19,7 +19,7 @@ FCS = 4
 """Bytes of the frame check sequence, included in every frame size here."""
 
 OVERHEAD = 20
-"""Bytes a frame occupies on the wire besides itself: preamble 7 + start delimiter 1 + inter-frame gap 12."""
+"""Bytes on the wire in addition to a frame: preamble 7 + start delimiter 1 + inter-frame gap 12."""
 
 PREFIX = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9}
 
@@ -54,7 +54,7 @@ def line_rate_pps(link_bps: float, size: float) -> float:
 
 
 def parse_link_speed(text: str) -> float:
-    """``"10 Gbps"`` or ``"2.5 Gbit/s"`` as bit/s. Raises ValueError with what would be right."""
+    """``"10 Gbps"`` or ``"2.5 Gbit/s"`` as bit/s. Raises ValueError."""
     found = _SPEED.match(text)
     if not found or float(found["number"]) <= 0:
         raise ValueError(f"'{text}' is not a link speed; expected for example '10 Gbps' or '2.5 Gbit/s'")
@@ -64,20 +64,20 @@ def parse_link_speed(text: str) -> float:
 def si(value: float, unit: str, digits: int = 4) -> str:
     """*value* with an SI prefix and *digits* significant digits: ``si(14880952, "pps") == "14.88 Mpps"``."""
     for factor, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        # rounding may carry into the next prefix: 999 999 pps reads 1 Mpps, not 1000 kpps
+        # rounding may reach the next prefix: 999 999 pps is 1 Mpps, not 1000 kpps
         if abs(float(f"{value:.{digits}g}")) >= factor:
-            return f"{_digits(value / factor, digits)} {prefix}{unit}"
-    return f"{_digits(value, digits)} {unit}"
+            return f"{_plain_digits(value / factor, digits)} {prefix}{unit}"
+    return f"{_plain_digits(value, digits)} {unit}"
 
 
-def _digits(value: float, digits: int) -> str:
+def _plain_digits(value: float, digits: int) -> str:
     text = f"{value:.{digits}g}"
     return f"{float(text):.0f}" if "e" in text else text
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A frame rate of one direction of one link, readable in every unit.
+    """A frame rate of one direction of one link, in every unit.
 
     ``pps`` frames/s; ``size`` mean frame bytes with FCS; ``link_bps`` link speed in bit/s (L1).
     """

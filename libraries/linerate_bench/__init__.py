@@ -1,1 +1,1 @@
-"""A bench without hardware: a TRex-compatible server (two backends) and router shells. Only ``testbed`` starts it."""
+"""Bench without hardware: a TRex-compatible server (two backends) and router shells. The product starts them."""

@@ -1,4 +1,4 @@
-"""``python -m linerate_bench serve …`` and ``… study NAME …``, which people call by ``python -m linerate``."""
+"""The commands ``python -m linerate serve …`` and ``python -m linerate study NAME …``."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from linerate.errors import LinerateError
 STUDIES = {
     "characteristic": "how often each decision rule passes a router, by its true capacity (no traffic)",
     "cost": "traffic that each decision rule needs for a verdict, and how often it is wrong (no traffic)",
-    "fidelity": "published rows against what the forwarding model says (no traffic)",
-    "faults": "what the acceptance procedure makes of each fault of the simulated bench",
-    "overhead": "wall time of a trial less its duration, in real time, against the embedded server",
+    "fidelity": "published figures against those of the forwarding model (no traffic)",
+    "faults": "the verdicts of the acceptance procedure at each fault of the simulated bench",
+    "overhead": "wall time of a trial less its duration, with the embedded server",
 }
 
 USAGE = "\n".join(
@@ -24,7 +24,7 @@ USAGE = "\n".join(
 
 
 def main(argv: list[str]) -> int:
-    """Run one command; returns the exit status: 0 good, 1 a figure is outside its bound, 2 it could not run."""
+    """Run one command; returns the exit status: 0 good, 1 a figure outside its bound, 2 it could not run."""
     match argv:
         case ["serve", *rest]:
             module = "serve"
@@ -37,7 +37,7 @@ def main(argv: list[str]) -> int:
             print(f"linerate: '{' '.join(argv)}' is not a command of the bench\n\n{USAGE}", file=sys.stderr)
             return 2
     try:
-        # imported when asked for: a study may need what the others do not (root, matplotlib, the TRex client)
+        # imported on demand: a study may need root, matplotlib or the TRex client
         result: int = importlib.import_module(f".{module}", __package__).main(rest)
         return result
     except LinerateError as error:

@@ -1,4 +1,4 @@
-"""What the embedded TRex server asks of the thing that carries its frames: a forwarding model or real interfaces.
+"""The contract between the embedded TRex server and what carries its frames: a forwarding model or real interfaces.
 
 The server owns the protocol, the ports' owners, the streams and the clock's events; a backend owns frames and counts.
 """
@@ -9,7 +9,27 @@ import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, overload, runtime_checkable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SPLITMIX_STEP = 0x9E3779B97F4A7C15
+"""SplitMix64's increment of its state: the golden ratio's fraction times 2^64."""
+
+_64_BITS = (1 << 64) - 1
+
+
+@overload
+def splitmix(state: int) -> int: ...
+@overload
+def splitmix(state: NDArray[np.uint64]) -> NDArray[np.uint64]: ...
+def splitmix(state: Any) -> Any:
+    """The output function of SplitMix64 (Steele, Lea, Flood 2014) for *state*, or for each state of an array."""
+    state = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & _64_BITS
+    state = (state ^ state >> 27) * 0x94D049BB133111EB & _64_BITS
+    return state ^ state >> 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +51,7 @@ class FieldVariable:
     """One variable of a stream's field engine and where it is written: plain data, already resolved.
 
     Frame *n* of the stream holds ``initial + k * step`` (wrapping within ``minimum``…``maximum``), big-endian in
-    ``size`` bytes at ``offset`` of the frame, where k is :meth:`turn` of *n*.
+    ``size`` bytes at ``offset`` of the frame, where k is :meth:`steps_before` *n*.
     """
 
     offset: int
@@ -45,33 +65,33 @@ class FieldVariable:
     every: int = 1
     """Frames that hold the same value before the next one comes."""
     limit: int = 0
-    """Frames after which it begins anew; 0: never."""
+    """Frames after which it begins again; 0: never."""
     mask: int = 0
-    """The bits that are written, the others stay as they are in the frame; 0: all."""
+    """The bits that are written; the frame keeps the others. 0: all bits."""
     shift: int = 0
     """Bits to shift left (negative: right) before writing."""
     values: tuple[int, ...] = ()
-    """What is written in place of the numbers ``minimum`` = 0 … ``maximum`` = len(values) - 1; empty: the number."""
+    """Written in place of the numbers ``minimum`` = 0 … ``maximum`` = len(values) - 1; empty: the number itself."""
 
-    def turn(self, number: int) -> int:
+    def steps_before(self, number: int) -> int:
         """How often the variable has moved on before frame *number*."""
         return (number % self.limit if self.limit else number) // self.every
 
     def period(self, random: int) -> int:
-        """Frames after which it repeats; *random* is taken for the turns of a random one."""
+        """Frames after which it repeats; a random one after *random* steps."""
         span = self.maximum - self.minimum + 1
-        turns = (random if span > 1 else 1) if self.operation == "random" else span // math.gcd(span, self.step)
-        found = turns * self.every
+        steps = (random if span > 1 else 1) if self.operation == "random" else span // math.gcd(span, self.step)
+        found = steps * self.every
         return self.limit if self.limit and self.limit % found else found
 
     def bits(self, value: int, before: int) -> int:
-        """What is in the frame once *value* was written over *before*, both of ``size`` bytes."""
+        """The bytes in the frame, as a number, after *value* was written over *before*."""
         if self.values:
             value = self.values[value]
         value = value << self.shift if self.shift >= 0 else value >> -self.shift
-        everything = (1 << 8 * self.size) - 1
-        mask = self.mask or everything
-        return before & ~mask & everything | value & mask
+        all_bits = (1 << 8 * self.size) - 1
+        mask = self.mask or all_bits
+        return before & ~mask & all_bits | value & mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +99,7 @@ class StreamTraffic:
     """One stream being sent: ``frame`` is the first frame's bytes without FCS, ``pps`` its final rate in frames/s.
 
     ``count`` is None for a continuous stream, else how many frames it sends in all. ``fix_ipv4_checksum``: offset of
-    the IPv4 header whose checksum is to be right after the variables were written, or None. ``isg_usec``: how long
+    the IPv4 header whose checksum is fixed after the variables were written, or None. ``isg_usec``: how long
     after the start it begins, in µs. ``flow_stats``: {"stream_id": packet group, "rule_type": "stats" or "latency"}.
 
     Several of one port may have the same ``stream_id``: bursts of one stream, or its frames of different lengths.
@@ -94,7 +114,7 @@ class StreamTraffic:
     flow_stats: Mapping[str, Any] | None = None
     isg_usec: float = 0.0
     phase: float = 0.0
-    """Part of a frame (-0.5 … 0.5) that it is ahead of its rate: so that parts of a stream add up to whole frames."""
+    """Part of a frame (-0.5 … 0.5) that it is ahead of its rate, so that parts of a stream add up to whole frames."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +178,7 @@ class LatencyCounters:
 
 @runtime_checkable
 class StreamCounters(Protocol):
-    """What a backend has that counts the frames of packet groups, where they arrive and how late."""
+    """A backend that counts the frames of packet groups, where they arrive and how late."""
 
     def flow_counters(self, group: int) -> FlowCounters:
         """Counts up to this moment; all zero for a group that was never sent."""
@@ -169,25 +189,25 @@ class StreamCounters(Protocol):
         ...
 
     def forget(self, group: int) -> None:
-        """Begin to count this group anew."""
+        """Set the counts of this group to zero."""
         ...
 
 
 @runtime_checkable
 class Neighbour(Protocol):
-    """What a backend has that sends no real frames: who would answer an ARP request."""
+    """A backend without real frames: it says who would answer an ARP request."""
 
     def answers(self, port: int, address: str) -> bool | None:
-        """Whether the device that *port* is cabled to has this IPv4 address; None: it has none at all yet."""
+        """Whether the device cabled to *port* has this IPv4 address; None: it has no address yet."""
         ...
 
 
 @runtime_checkable
-class AtOnce(Protocol):
-    """What a backend has whose clock may run fast: else the counts of two ports would be ms apart."""
+class Freezable(Protocol):
+    """A backend whose clock may run fast: without freezing it the counts of two ports would be ms apart."""
 
-    def at_once(self) -> AbstractContextManager[None]:
-        """What is read in here is of one moment."""
+    def frozen(self) -> AbstractContextManager[None]:
+        """Stop the bench's clock while the context is open."""
         ...
 
 
@@ -247,5 +267,5 @@ class Backend(Protocol):
         ...
 
     def close(self) -> None:
-        """Stop everything and give back what is held."""
+        """Stop everything and release all resources."""
         ...

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 
-class Now(Protocol):
-    """What tells the time."""
+class ClockReader(Protocol):
+    """A clock as its users see it."""
 
     def now(self) -> float:
         """Seconds, never going back."""
@@ -16,7 +16,7 @@ class Now(Protocol):
 
 
 class Clock:
-    """Runs *speed* times as fast as *source* (s, monotonic), beginning at 0. Raises ValueError for a speed ≤ 0."""
+    """Runs *speed* times as fast as *source* (s, monotonic), from 0. Raises ValueError for a speed ≤ 0."""
 
     def __init__(self, speed: float = 1.0, source: Callable[[], float] = time.monotonic) -> None:
         if not speed > 0:

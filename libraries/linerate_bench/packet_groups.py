@@ -1,4 +1,4 @@
-"""What a model counts of packet groups: frames sent, where they arrived, and how late."""
+"""Counts of packet groups in a model: frames sent, where they arrived, and their latency."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from .backend import FlowCounters, LatencyCounters, StreamTraffic
 
 WINDOW = 0.5
-"""Seconds of the bench's clock that ``last_max`` looks back at, about."""
+"""Seconds of the bench's clock that ``last_max`` covers, about."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """How late frames are, in µs: ``least`` for each, and a wait with an exponential distribution of mean ``wait``.
+    """Latency in µs: ``least`` for each frame, and a wait with an exponential distribution of mean ``wait``.
 
-    No frame is later than ``most``: a full queue.
+    ``most``: the latency behind a full queue, which no frame exceeds.
     """
 
     least: float
@@ -35,7 +35,7 @@ def bucket_of(usec: float) -> int:
     return int(usec / unit + 1e-9) * unit
 
 
-def edges(least: float, most: float) -> list[float]:
+def bucket_bounds(least: float, most: float) -> list[float]:
     """The bounds of TRex's buckets within *least* … *most*, in µs, without the two themselves."""
     found: list[float] = []
     unit = 10
@@ -62,13 +62,13 @@ class _Group:
     lost: int = 0
 
 
-class Groups:
+class PacketGroups:
     """Counts by group number. Latency is kept of groups whose streams have the rule ``latency``."""
 
     def __init__(self) -> None:
         self._groups: dict[int, _Group] = {}
 
-    def book(
+    def record(
         self,
         now: float,
         port: int,
@@ -81,21 +81,21 @@ class Groups:
     ) -> None:
         """*sent* frames of *size* bytes with FCS left by *port*, and *exits* came back, {port: frames}.
 
-        *lost*: what of them will never come; None: all that did not come back.
+        *lost*: frames that will never come; None: all that did not come back.
         """
         rule, arrived = traffic.flow_stats, sum(exits.values())
         if rule is None or not (sent or arrived):
             return
         group = self._groups.setdefault(int(rule["stream_id"]), _Group())
-        _add(group.sent[port], sent, size)
+        _add_frames(group.sent[port], sent, size)
         for direction, frames in exits.items():
-            _add(group.received[direction], frames, size)
+            _add_frames(group.received[direction], frames, size)
         if rule["rule_type"] == "latency":
             group.missing += sent - arrived if lost is None else lost
             if arrived:
                 # a gap in the sequence is seen when the next frame arrives
                 group.lost, group.missing = group.lost + group.missing, 0
-                _measure(group, now, arrived, delay)
+                _add_latencies(group, now, arrived, delay)
 
     def flow_counters(self, group: int) -> FlowCounters:
         """Frames and bytes of *group*."""
@@ -120,22 +120,22 @@ class Groups:
         )
 
     def forget(self, group: int) -> None:
-        """Begin to count *group* anew."""
+        """Set the counts of *group* to zero."""
         self._groups.pop(group, None)
 
 
-def _add(row: list[int], frames: int, size: int) -> None:
+def _add_frames(row: list[int], frames: int, size: int) -> None:
     row[0] += frames
     row[1] += frames * size
 
 
-def _measure(group: _Group, now: float, frames: int, delay: Delay) -> None:
+def _add_latencies(group: _Group, now: float, frames: int, delay: Delay) -> None:
     wait = max(delay.wait, 1e-3)
     # the expected largest of so many draws
     highest = min(delay.most, delay.least + wait * math.log(1 + group.frames + frames))
-    here = min(delay.most, delay.least + wait * math.log(1 + frames))
+    largest = min(delay.most, delay.least + wait * math.log(1 + frames))
     left = frames
-    bounds = [delay.least, *edges(delay.least, highest), highest]
+    bounds = [delay.least, *bucket_bounds(delay.least, highest), highest]
     shares = [math.exp(-(bound - delay.least) / wait) for bound in bounds]
     for low, above, below in zip(bounds, shares, shares[1:], strict=False):
         key = bucket_of(low)
@@ -144,15 +144,15 @@ def _measure(group: _Group, now: float, frames: int, delay: Delay) -> None:
         group.carries[key] = exact - taken
         group.histogram[key] += taken
         left -= taken
-    # what whole numbers leave over belongs to the bucket that most frames are in
+    # the remainder of rounding down goes to the bucket with most frames
     group.histogram[max(group.histogram, key=lambda key: group.histogram[key], default=bucket_of(delay.least))] += left
     mean = min(delay.least + wait, highest)
     group.total += frames * mean
     group.frames += frames
     group.wait = wait
     group.least = delay.least if not group.least else min(group.least, delay.least)
-    group.most = max(group.most, here, highest if group.wait == wait else 0.0)
+    group.most = max(group.most, largest, highest if group.wait == wait else 0.0)
     began, present, before = group.recent
     if now - began > WINDOW:
-        began, present, before = now, here, present if now - began < 2 * WINDOW else 0.0
-    group.recent = began, max(present, here), before
+        began, present, before = now, largest, present if now - began < 2 * WINDOW else 0.0
+    group.recent = began, max(present, largest), before

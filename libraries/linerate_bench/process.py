@@ -1,8 +1,8 @@
 """How every process of the embedded bench begins and ends.
 
-It is told its specification as one JSON line on standard input, answers with one JSON line on standard output
-(``{"ready": true, …}`` or ``{"error": "sentence"}``), and ends when standard input ends: so a parent that was killed
-leaves no child. SIGTERM ends it too; SIGINT is left to the parent, which stops its children in order.
+It gets its specification as one JSON line on standard input, answers with one JSON line on standard output
+(``{"ready": true, …}`` or ``{"error": "sentence"}``), and ends when standard input ends: so a killed parent leaves
+no child. SIGTERM ends it too; SIGINT is left to the parent, which stops its children in order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-GRACE = 3.0
+END_LIMIT = 3.0
 """Seconds that an orderly end may take before the process ends itself regardless."""
 
 
@@ -30,17 +30,17 @@ def read_specification() -> dict[str, Any]:
 
 
 def ready(facts: Mapping[str, Any]) -> None:
-    """Tell the parent that service has begun."""
-    _say({"ready": True, "pid": os.getpid(), **facts})
+    """Report to the parent that service has ending."""
+    _send({"ready": True, "pid": os.getpid(), **facts})
 
 
 def refuse(sentence: str) -> None:
-    """Tell the parent why it cannot begin, then end with status 1."""
-    _say({"error": sentence})
+    """Report to the parent why it cannot begin, then end with status 1."""
+    _send({"error": sentence})
     raise SystemExit(1)
 
 
-def _say(data: Mapping[str, Any]) -> None:
+def _send(data: Mapping[str, Any]) -> None:
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.write(json.dumps(data) + "\n")
         sys.stdout.flush()
@@ -48,13 +48,13 @@ def _say(data: Mapping[str, Any]) -> None:
 
 def on_end(stop: Callable[[], None]) -> None:
     """Call *stop* once, from another thread, when the parent has gone or SIGTERM arrives; end by force after GRACE."""
-    begun = threading.Event()
+    ending = threading.Event()
 
     def end() -> None:
-        if begun.is_set():
+        if ending.is_set():
             return
-        begun.set()
-        watchdog = threading.Timer(GRACE, os._exit, (1,))
+        ending.set()
+        watchdog = threading.Timer(END_LIMIT, os._exit, (1,))
         watchdog.daemon = True
         watchdog.start()
         stop()

@@ -1,4 +1,4 @@
-"""``python -m linerate serve``: the embedded bench by itself, for other TRex clients and for a look at the router."""
+"""``python -m linerate serve``: the bench by itself, for other TRex clients and for a look at the router."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from types import FrameType
 from linerate.errors import ConfigError, TestbedError
 from linerate.platforms import read_platform
 from linerate.project import Project
-from linerate.routers import RouterKind, make
+from linerate.routers import RouterKind, make_router
 from linerate.routers.ssh_shell import SshShell
-from linerate.session.reconnection import RETURN_LIMIT
+from linerate.session.reconnection import RESTART_LIMIT
 from linerate.testbed.facts import TestbedFacts
 from linerate.testbed.files import read_testbed
 from linerate.testbed.opening import OpenTestbed, open_testbed
 from linerate.testbed.settings import HardwareSettings, SimulatedSettings
 
-LOOK = 0.5
+WATCH_INTERVAL = 0.5
 """Seconds between looks at the bench's processes."""
 
 
@@ -35,9 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(argv)
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.getsignal(number) for number in signals}
-    # from here on a signal is an orderly end wherever it strikes, also while the bench is being started
+    # from here on a signal ends the bench in order, even while it starts
     for number in signals:
-        signal.signal(number, _end)
+        signal.signal(number, _interrupt)
     try:
         _serve(arguments)
     except KeyboardInterrupt:
@@ -67,7 +67,7 @@ def _serve(arguments: argparse.Namespace) -> None:
                 configure(bench.facts, platform.software[software].shell)
             print(describe(bench.facts, configured=not arguments.bare), flush=True)
         problem = _watch(bench)
-        # what a second Ctrl-C would interrupt is the taking down: that needs seconds only, and is done in any case
+        # a second Ctrl-C must not interrupt the teardown, which takes seconds
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
     for failure in bench.failures:
@@ -77,14 +77,14 @@ def _serve(arguments: argparse.Namespace) -> None:
 
 
 def _watch(bench: OpenTestbed) -> str:
-    """Wait for a signal ("") or for a process of the bench to end (a sentence)."""
+    """Wait for a signal (returns "") or for a process of the bench to end (returns a sentence)."""
     try:
         while True:
-            # one that restarts because a fault asked for it is no reason to end
-            bench.forgive(RETURN_LIMIT)
+            # a restart because of a fault is no reason to end
+            bench.forget_restarted(RESTART_LIMIT)
             if problems := bench.problems():
                 return "; ".join(problems)
-            time.sleep(LOOK)
+            time.sleep(WATCH_INTERVAL)
     except KeyboardInterrupt:
         return ""
 
@@ -93,7 +93,7 @@ def configure(facts: TestbedFacts, system: RouterKind) -> None:
     """Give the router addresses, neighbours and routes of its sides, as a suite does. Raises TestbedError."""
     interfaces = tuple(side.interface for side in facts.sides)
     with closing(SshShell(facts.router)) as shell:
-        make(system, shell, interfaces, sudo=facts.router.sudo).configure(facts.sides)
+        make_router(system, shell, interfaces, sudo=facts.router.sudo).configure(facts.sides)
 
 
 def describe_cable(facts: TestbedFacts) -> str:
@@ -101,9 +101,9 @@ def describe_cable(facts: TestbedFacts) -> str:
     return "\n".join(
         [
             f"{facts.label}: a cable in the router's place",
-            _server(facts),
+            _server_line(facts),
             "what one port sends the other receives",
-            *_ending(facts),
+            *_last_lines(facts),
         ]
     )
 
@@ -119,7 +119,7 @@ def describe(facts: TestbedFacts, configured: bool) -> str:
     ]
     lines = [
         facts.label,
-        _server(facts),
+        _server_line(facts),
         f"router:      {shlex.join(ssh)}",
         *(
             f"port {port}:      cabled to {side.interface} ({side.address}; {side.network} is behind {side.peer})"
@@ -129,17 +129,17 @@ def describe(facts: TestbedFacts, configured: bool) -> str:
     lines.append(
         "The router is configured: frames to these networks are forwarded."
         if configured
-        else "The router is bare: nothing is forwarded until its shell was told addresses, neighbours and routes."
+        else "The router is bare: it forwards nothing until its shell has configured addresses, neighbours and routes."
     )
-    return "\n".join([*lines, *_ending(facts)])
+    return "\n".join([*lines, *_last_lines(facts)])
 
 
-def _server(facts: TestbedFacts) -> str:
+def _server_line(facts: TestbedFacts) -> str:
     generator = facts.generator
     return f"TRex server: {generator.host}, sync port {generator.sync_port}, async port {generator.async_port}"
 
 
-def _ending(facts: TestbedFacts) -> list[str]:
+def _last_lines(facts: TestbedFacts) -> list[str]:
     lines = [f"Ctrl-C ends it (process {os.getpid()})."]
     if facts.simulated:
         lines.insert(
@@ -148,7 +148,7 @@ def _ending(facts: TestbedFacts) -> list[str]:
     return lines
 
 
-def _end(number: int, frame: FrameType | None) -> None:
+def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 

@@ -1,20 +1,20 @@
-"""The simulated router as its shell sees it, and what the shell may change: the contract of the control socket.
+"""The simulated router as its shell sees and configures it: the contract of the control socket.
 
 The forwarding model lives in the server's process; the SSH shells live in another. They meet on a ZeroMQ REQ/REP
-socket on loopback: one JSON object each way, ``{"token": …, "op": "state" | "configure" | "clear", …}``. Answers are
-``{"ok": …}`` or ``{"error": "sentence"}``.
+socket on loopback. A request is one JSON object, ``{"token": …, "op": "state" | "configure" | "clear", …}``; the answer
+is ``{"ok": …}`` or ``{"error": "sentence"}``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
 class InterfaceState:
-    """Counts since boot. ``rx_packets`` were taken in by the router; ``rx_missed`` never left the NIC's ring."""
+    """Counts since boot. ``rx_packets`` were received by the router; ``rx_missed`` never left the NIC's ring."""
 
     name: str
     mac: str
@@ -31,7 +31,7 @@ class InterfaceState:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """A VPP graph node since ``clear runtime``. ``clocks`` is the sum of cycles, not yet per anything."""
+    """A VPP graph node since ``clear runtime``. ``clocks``: sum of cycles."""
 
     name: str
     state: str
@@ -69,7 +69,7 @@ class RouterConfiguration:
 
 @dataclass(frozen=True, slots=True)
 class RouterState:
-    """All of it. ``uptime`` and ``since_clear`` in s of the bench's clock."""
+    """The whole router. ``uptime`` and ``since_clear`` in s of the bench's clock."""
 
     software: str
     version: str
@@ -80,6 +80,22 @@ class RouterState:
     interfaces: tuple[InterfaceState, ...]
     threads: tuple[ThreadState, ...]
     configuration: RouterConfiguration = field(default_factory=RouterConfiguration)
+
+
+class ModelledRouter(Protocol):
+    """A router that exists as a model, for its shell."""
+
+    def state(self) -> RouterState:
+        """The router now."""
+        ...
+
+    def configure(self, configuration: RouterConfiguration) -> None:
+        """Replace the whole configuration. Raises ValueError or TestbedError with a sentence."""
+        ...
+
+    def clear(self) -> None:
+        """``clear runtime``."""
+        ...
 
 
 def to_json(state: RouterState | RouterConfiguration) -> dict[str, Any]:

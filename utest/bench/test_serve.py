@@ -24,11 +24,11 @@ def test_frames_come_back_from_a_configured_router(tmp_path: Path, software: str
     assert forwarded(tmp_path, "--software", software) == 1000
 
 
-def test_nothing_comes_back_from_a_bare_one(tmp_path: Path):
+def test_nothing_comes_back_from_a_bare_router(tmp_path: Path):
     assert forwarded(tmp_path, "--bare") == 0
 
 
-def test_a_cable_brings_everything_back(tmp_path: Path):
+def test_every_frame_comes_back_over_a_cable(tmp_path: Path):
     assert forwarded(tmp_path, "--cable") == 1000
 
 

@@ -18,15 +18,14 @@ from benchmarks.wire.figures import (
     CpuTime,
     Process,
     Sample,
-    best,
     cpu_ratio,
-    crowded,
+    cpu_shared,
+    fastest_sender,
     processes,
     rate_ratio,
     table,
 )
 from linerate.errors import TestbedError
-from linerate.testbed.namespaces import available
 from support.paths import ROOT
 
 _TCP = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -55,7 +54,7 @@ def test_a_process_with_any_name(pid: int, name: str, parent: int, user: int, sy
 
 
 @given(st.text(max_size=60))
-def test_what_is_no_process(text: str) -> None:
+def test_an_invalid_line_is_refused(text: str) -> None:
     with pytest.raises(TestbedError, match="proc"):
         Process.parse(text)
 
@@ -84,7 +83,7 @@ def test_processes_of_this_machine() -> None:
     assert own.parent == os.getppid()
 
 
-def test_files_that_are_no_processes_are_passed_over(tmp_path: Path) -> None:
+def test_files_that_are_not_processes_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "self").mkdir()
     (tmp_path / "7").mkdir()  # ended between the listing and the reading
     (tmp_path / "8").mkdir()
@@ -106,7 +105,7 @@ def test_a_sender_of_other_frames_is_refused() -> None:
         Sample(0, 0, 2.0, 0.0).checked("it")
 
 
-def test_a_few_longer_frames_are_let_pass() -> None:
+def test_a_few_longer_frames_are_accepted() -> None:
     assert Sample(100_000, 60 * 99_990 + 10 * 600, 1.0, 1.0).checked("it")
 
 
@@ -120,7 +119,7 @@ def test_ratios_are_of_the_same_round() -> None:
     assert cpu_ratio(ours[:1], [_sample(1.0, 0.0)]) == 0.0
 
 
-def test_the_table_and_the_best_of_it() -> None:
+def test_the_table_and_the_fastest_sender() -> None:
     samples = {
         "slow": [_sample(1.0, 1.0), _sample(1.2, 1.0), _sample(9.0, 1.0)],
         "fast": [_sample(2.0, 2.0), _sample(2.5, 2.0), _sample(3.0, 2.0)],
@@ -129,13 +128,13 @@ def test_the_table_and_the_best_of_it() -> None:
     assert head.split() == ["sender", "median", "least", "most", "CPUs", "per", "CPU", "s"]
     assert slow.split() == ["slow", "1.200", "1.000", "9.000", "1.00", "1.200"]
     assert fast.split() == ["fast", "2.500", "2.000", "3.000", "2.00", "1.250"]
-    assert best(samples) == "fast"
+    assert fastest_sender(samples) == "fast"
 
 
 def test_a_cpu_that_others_used_too() -> None:
     alone, shared = [_sample(1.0, 0.99)] * 3, [_sample(1.0, 0.5), _sample(1.0, 0.5), _sample(1.0, 1.0)]
-    assert not crowded([alone, alone])
-    assert crowded([alone, shared])
+    assert not cpu_shared([alone, alone])
+    assert cpu_shared([alone, shared])
 
 
 def test_a_socket_that_listens() -> None:
@@ -145,8 +144,7 @@ def test_a_socket_that_listens() -> None:
     assert not wire_rivals.listens(_TCP.splitlines()[0], 5201)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(available() is not None, reason=f"no namespaces here: {available()}")
+@pytest.mark.netns
 @pytest.mark.skipif(shutil.which("trafgen") is None, reason="trafgen (netsniff-ng) is not installed")
 def test_one_run(tmp_path: Path) -> None:
     root = ROOT
@@ -161,7 +159,7 @@ def test_one_run(tmp_path: Path) -> None:
     )
     # which bounds a busy machine keeps is not this test's matter
     assert done.returncode in (0, 1), done.stdout + done.stderr
-    for sender in ("trafgen", wire.OURS):
+    for sender in ("trafgen", wire.EMBEDDED):
         assert done.stdout.count(f"\n  {sender}") == 2, done.stdout
     iperf3 = done.stdout.count("\n  iperf3 -u")
     assert iperf3 == (2 if shutil.which("iperf3") else 0), done.stdout

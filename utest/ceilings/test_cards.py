@@ -1,4 +1,4 @@
-"""What is known of the generator's card: the files, which of them is the card's, and what it makes of a verdict."""
+"""Files of generator cards: how they are read, which card is chosen, and the effect of its limits on a verdict."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.ceilings.cards import Card, CardFile, Choice, Servers, choose, places, read_cards
-from linerate.ceilings.headroom import SHARE, applied
+from linerate.ceilings.cards import Card, CardChoice, CardFile, TrexVersions, card_of_each_port, choose_card, read_cards
+from linerate.ceilings.headroom import USABLE_SHARE, apply_ceilings
 from linerate.ceilings.published_limits import PublishedLimits
 from linerate.errors import ConfigError, TestbedError
 from linerate.generators.base import GeneratorPort
@@ -19,7 +19,7 @@ from linerate.project import Project
 from linerate.routers.link_state import LinkState, parse_hardware, parse_ifconfig, parse_ip_link
 from linerate.session.plan import Plan
 from linerate.sla.verdict import Ruling
-from support.ceilings import CATALOGUE, FAILING, LINE, LINK, beside, ceiling, failed
+from support.ceilings import CATALOGUE, FAILING, LINE, LINK, ceiling, failed, measured_limits
 from support.paths import ROOT
 
 FILES = read_cards(ROOT / "variables" / "generators")
@@ -51,7 +51,7 @@ def ports(
 # -- files
 
 
-def test_the_projects_files_are_sound_and_name_a_source_each():
+def test_every_fact_of_the_projects_cards_has_a_source():
     names = {file.card.card for file in FILES}
     assert {"intel_x710", "intel_xl710", "intel_82599", "intel_e810_100g", "linux_af_packet", "linerate_model"} <= names
     for file in FILES:
@@ -74,18 +74,18 @@ def test_the_projects_files_are_sound_and_name_a_source_each():
         ("name: Box", "name: Box\nspeeds: [fast]", r"box\.yaml:3: .*'fast' is not a link speed"),
     ],
 )
-def test_a_wrong_file_says_where(tmp_path: Path, old: str, new: str, words: str):
+def test_wrong_file_is_refused_with_its_line(tmp_path: Path, old: str, new: str, words: str):
     assert old in CARD
     (tmp_path / "box.yaml").write_text(CARD.replace(old, new))
     with pytest.raises(ConfigError, match=words):
         read_cards(tmp_path)
 
 
-def test_no_folder_no_cards(tmp_path: Path):
+def test_missing_folder_has_no_cards(tmp_path: Path):
     assert read_cards(tmp_path / "none") == ()
 
 
-def test_a_card_that_a_testbed_names_must_be_there(tmp_path: Path):
+def test_card_named_by_a_testbed_must_exist(tmp_path: Path):
     shutil.copytree(ROOT / "variables", tmp_path / "variables")
     path = tmp_path / "variables" / "testbeds" / "lab-example.yaml"
     text = path.read_text()
@@ -112,8 +112,8 @@ def test_a_card_that_a_testbed_names_must_be_there(tmp_path: Path):
         ({"since": "v2.88", "before": "v2.89"}, "v2.87", False),
     ],
 )
-def test_a_fact_holds_under_some_versions(bounds: dict[str, str], server: str | None, holds: bool):
-    assert Servers(**bounds).hold(server) is holds
+def test_fact_applies_to_its_trex_versions(bounds: dict[str, str], server: str | None, holds: bool):
+    assert TrexVersions(**bounds).include(server) is holds
 
 
 # -- which card
@@ -137,8 +137,8 @@ def test_a_fact_holds_under_some_versions(bounds: dict[str, str], server: str | 
         (ports("linerate_wire", 10), "linerate_wire"),
     ],
 )
-def test_a_card_is_found(found: tuple[GeneratorPort, ...], card: str):
-    choice = choose(FILES, found)
+def test_card_is_chosen_by_driver_description_and_speed(found: tuple[GeneratorPort, ...], card: str):
+    choice = choose_card(FILES, found)
     assert choice.file is not None, choice.why
     assert choice.file.card.card == card
 
@@ -153,27 +153,27 @@ def test_a_card_is_found(found: tuple[GeneratorPort, ...], card: str):
         ),
         (ports("net_i40e", 1), None, "net_i40e may be intel_x710 or .*'card: intel_x710'"),
         (ports("net_new", 10), None, "no file in variables/generators knows net_new"),
-        (ports(""), None, "does not tell its ports' driver"),
+        (ports(""), None, "does not report its ports' driver"),
         (ports("net_ixgbe"), "intel_x710", "which TRex drives by net_i40e, but the driver here is net_ixgbe; fix"),
     ],
 )
-def test_what_is_not_known_is_said(found: tuple[GeneratorPort, ...], named: str | None, words: str):
-    choice = choose(FILES, found, named)
+def test_unknown_card_has_a_reason(found: tuple[GeneratorPort, ...], named: str | None, words: str):
+    choice = choose_card(FILES, found, named)
     assert choice.file is None
     with pytest.raises(AssertionError, match=words):
         raise AssertionError(choice.why)
 
 
-def test_a_named_card_is_taken_at_its_word():
-    choice = choose(FILES, ports("net_i40e", 10), "intel_xl710")
+def test_card_named_by_the_testbed_is_chosen():
+    choice = choose_card(FILES, ports("net_i40e", 10), "intel_xl710")
     assert choice.file is not None
     assert (choice.file.card.card, choice.why) == ("intel_xl710", "named in the testbed file")
 
 
-def test_ports_of_one_card_share_its_bus_and_device():
-    assert places(ports("a", pci=("0000:03:00.0", "0000:03:00.1"))) == ("0000:03:00", "0000:03:00")
-    assert places(ports("a", pci=("0000:03:00.0", "0000:82:00.0"))) == ("0000:03:00", "0000:82:00")
-    assert len(set(places(ports("a")))) == 1
+def test_ports_of_one_card_share_bus_and_device():
+    assert card_of_each_port(ports("a", pci=("0000:03:00.0", "0000:03:00.1"))) == ("0000:03:00", "0000:03:00")
+    assert card_of_each_port(ports("a", pci=("0000:03:00.0", "0000:82:00.0"))) == ("0000:03:00", "0000:82:00")
+    assert len(set(card_of_each_port(ports("a")))) == 1
 
 
 @pytest.mark.parametrize(
@@ -191,18 +191,18 @@ def test_ports_of_one_card_share_its_bus_and_device():
         ("aaab", True, 2, 3),
     ],
 )
-def test_a_cards_limit_is_shared_by_its_ports_that_send_at_once(cards, bidirectional, pairs, sending):
-    unknown = Choice(None, "not told")
-    assert PublishedLimits(unknown, LINK, None, tuple(cards)).sending(bidirectional, pairs) == sending
+def test_limit_of_a_card_is_shared_by_its_sending_ports(cards, bidirectional, pairs, sending):
+    unknown = CardChoice(None, "not known")
+    assert PublishedLimits(unknown, LINK, None, tuple(cards)).most_senders_on_one_card(bidirectional, pairs) == sending
 
 
 # -- the rule
 
 
-def known(server: str | None = None, one_card: bool = True, **card: object) -> PublishedLimits:
+def published_limits(server: str | None = None, one_card: bool = True, **card: object) -> PublishedLimits:
     content = Card.model_validate({"card": "box", "name": "Box", "drivers": ["net_box"], **card})
     return PublishedLimits(
-        Choice(CardFile(content, Path("box.yaml"), "0" * 64), "by its driver"),
+        CardChoice(CardFile(content, Path("box.yaml"), "0" * 64), "by its driver"),
         LINK,
         server,
         ("", "") if one_card else ("a", "b"),
@@ -213,15 +213,15 @@ def limit(**values: object) -> dict[str, object]:
     return {**values, "source": SOURCE}
 
 
-def test_a_fail_beyond_a_published_ceiling_is_inconclusive_and_says_why():
-    card = known(limits=[limit(pps_per_card=12e6)])
-    found = applied(failed("64b bidirectional ≥ 50% line rate each way", LINE / 2), card)
+def test_fail_above_a_published_ceiling_is_inconclusive():
+    card = published_limits(limits=[limit(pps_per_card=12e6)])
+    found = apply_ceilings(failed("64b bidirectional ≥ 50% line rate each way", LINE / 2), card)
     assert found.outcome is Ruling.INCONCLUSIVE
     assert found.reason == (
         "the generator's card is not known to carry this load: 7.44 Mpps were offered by each port, and this card (Box)"
         " is known to stop at 12 Mpps per card, 2 ports of it send: 6 Mpps from each port (source: a page,"
-        " https://example.org/, seen 2026-11-21; beyond 98% of that no FAIL is given); calibrate the generator, for"
-        " what is measured comes before what is published, or use a faster one; what was measured: lost 10 %"
+        " https://example.org/, seen 2026-11-21; beyond 98% of that no FAIL is given); calibrate the generator,"
+        " because a measured ceiling replaces a published one, or use a faster one; what was measured: lost 10 %"
     )
     assert found.ceiling is not None
     assert (found.ceiling["card"], found.ceiling["file"], found.ceiling["ceiling_pps"]) == ("box", "box.yaml", 6e6)
@@ -230,31 +230,35 @@ def test_a_fail_beyond_a_published_ceiling_is_inconclusive_and_says_why():
 @pytest.mark.parametrize(
     ("card", "sentence", "stays"),
     [
-        (known(limits=[limit(pps_per_card=12e6)]), FAILING, True),
-        (known(limits=[limit(pps_per_card=7e6)]), FAILING, False),
-        (known(limits=[limit(pps_per_port=7e6)]), "64b bidirectional ≥ 50% line rate each way", False),
+        (published_limits(limits=[limit(pps_per_card=12e6)]), FAILING, True),
+        (published_limits(limits=[limit(pps_per_card=7e6)]), FAILING, False),
+        (published_limits(limits=[limit(pps_per_port=7e6)]), "64b bidirectional ≥ 50% line rate each way", False),
         # two cards, a port each
-        (known(one_card=False, limits=[limit(pps_per_card=12e6)]), "64b bidirectional ≥ 50% line rate each way", True),
-        (known(limits=[limit(pps_per_port=7e6, servers={"before": "v3.07"})]), FAILING, True),
-        (known("v3.06", limits=[limit(pps_per_port=7e6, servers={"before": "v3.07"})]), FAILING, False),
-        (known(limits=[limit(bps_per_card=3e9)]), FAILING, False),
-        (known(limits=[limit(bps_per_card=5e9)]), FAILING, True),
-        (known(limits=[limit(pps_per_port=7e6, frames_below=64)]), FAILING, True),
-        (known(limits=[limit(pps_per_port=15e6)]), "64b unidirectional ≥ 100% line rate", True),
-        (known(), FAILING, True),
+        (
+            published_limits(one_card=False, limits=[limit(pps_per_card=12e6)]),
+            "64b bidirectional ≥ 50% line rate each way",
+            True,
+        ),
+        (published_limits(limits=[limit(pps_per_port=7e6, servers={"before": "v3.07"})]), FAILING, True),
+        (published_limits("v3.06", limits=[limit(pps_per_port=7e6, servers={"before": "v3.07"})]), FAILING, False),
+        (published_limits(limits=[limit(bps_per_card=3e9)]), FAILING, False),
+        (published_limits(limits=[limit(bps_per_card=5e9)]), FAILING, True),
+        (published_limits(limits=[limit(pps_per_port=7e6, frames_below=64)]), FAILING, True),
+        (published_limits(limits=[limit(pps_per_port=15e6)]), "64b unidirectional ≥ 100% line rate", True),
+        (published_limits(), FAILING, True),
     ],
 )
-def test_which_limits_count(card: PublishedLimits, sentence: str, stays: bool):
+def test_limit_applies_to_its_ports_versions_and_frames(card: PublishedLimits, sentence: str, stays: bool):
     verdict = failed(sentence, LINE if "100%" in sentence else LINE / 2)
-    assert (applied(verdict, card) is verdict) is stays
+    assert (apply_ceilings(verdict, card) is verdict) is stays
 
 
-def test_what_was_measured_comes_first():
-    slow, verdict = known(limits=[limit(pps_per_port=1e6)]), failed(FAILING, LINE / 2)
-    assert applied(verdict, beside(ceiling(lossless=LINE)), slow) is verdict
-    assert "router bypassed" in applied(verdict, beside(ceiling(lossless=LINE / 2)), slow).reason
+def test_measured_ceiling_comes_before_a_published_one():
+    slow, verdict = published_limits(limits=[limit(pps_per_port=1e6)]), failed(FAILING, LINE / 2)
+    assert apply_ceilings(verdict, measured_limits(ceiling(lossless=LINE)), slow) is verdict
+    assert "router bypassed" in apply_ceilings(verdict, measured_limits(ceiling(lossless=LINE / 2)), slow).reason
     # another profile was measured, this one not
-    assert "this card" in applied(verdict, beside(ceiling("imix")), slow).reason
+    assert "this card" in apply_ceilings(verdict, measured_limits(ceiling("imix")), slow).reason
 
 
 @given(
@@ -267,11 +271,11 @@ def test_what_was_measured_comes_first():
     st.sampled_from(["pps_per_port", "pps_per_card"]),
     st.booleans(),
 )
-def test_it_only_ever_takes_a_fail_away(
+def test_ceiling_only_changes_fail_to_inconclusive(
     sentence: str, ruling: Ruling, offered: float, share: float, kind: str, one_card: bool
 ):
     verdict = failed(sentence, offered * LINE, ruling)
-    found = applied(verdict, known(one_card=one_card, limits=[limit(**{kind: share * LINE})]))
+    found = apply_ceilings(verdict, published_limits(one_card=one_card, limits=[limit(**{kind: share * LINE})]))
     if found is verdict:
         assert found.outcome is ruling
     else:
@@ -280,47 +284,47 @@ def test_it_only_ever_takes_a_fail_away(
     ports_of_card = 2 if "bidirectional" in sentence and one_card and kind == "pps_per_card" else 1
     own = share * LINE / ports_of_card
     if ruling is Ruling.FAIL and "forwards" not in sentence and own < 0.98 * LINE:
-        assert (found is not verdict) == (round(offered * LINE) > SHARE * own)
+        assert (found is not verdict) == (round(offered * LINE) > USABLE_SHARE * own)
 
 
 # -- what is refused before traffic
 
 
-def test_latency_that_a_card_does_not_tell_is_refused_with_a_remedy():
-    choice = choose(FILES, ports("net_ice", 100))
+def test_latency_that_a_card_cannot_measure_is_refused():
+    choice = choose_card(FILES, ports("net_ice", 100))
     card = PublishedLimits.of(choice, ports("net_ice", 100), 100e9, "v3.03")
     profile = CATALOGUE.profile(["64b"])
     with pytest.raises(
-        TestbedError, match=r"'64b' was not sent: .*Intel E810 .*not to tell the latency under v3\.03 .*--sof"
+        TestbedError, match=r"'64b' was not sent: .*Intel E810 .*not to measure the latency under v3\.03 .*--sof"
     ):
-        card.refuse(profile, probes=True)
-    card.refuse(profile, probes=False)
-    replace(card, server="v3.08").refuse(profile, probes=True)
-    software = choose(FILES, ports("net_ice", 100), "intel_e810_software")
-    PublishedLimits.of(software, ports("net_ice", 100), 100e9, "v3.03").refuse(profile, probes=True)
+        card.check_sendable(profile, probes=True)
+    card.check_sendable(profile, probes=False)
+    replace(card, server="v3.08").check_sendable(profile, probes=True)
+    software = choose_card(FILES, ports("net_ice", 100), "intel_e810_software")
+    PublishedLimits.of(software, ports("net_ice", 100), 100e9, "v3.03").check_sendable(profile, probes=True)
 
 
-def test_latency_of_some_frames_only():
-    card = PublishedLimits.of(choose(FILES, ports("net_ixgbe")), ports("net_ixgbe"), LINK, None)
-    card.refuse(CATALOGUE.profile(["128b"]), probes=True)
+def test_latency_of_frames_that_a_card_cannot_measure_is_refused():
+    card = PublishedLimits.of(choose_card(FILES, ports("net_ixgbe")), ports("net_ixgbe"), LINK, None)
+    card.check_sendable(CATALOGUE.profile(["128b"]), probes=True)
     with pytest.raises(TestbedError, match="the latency of ipv6 frames"):
-        card.refuse(CATALOGUE.profile(["128b", "ipv6"]), probes=True)
+        card.check_sendable(CATALOGUE.profile(["128b", "ipv6"]), probes=True)
 
 
-def test_frames_that_a_card_does_not_send():
-    card = known(frame_sizes=[{"largest": 512, "source": SOURCE}])
-    card.refuse(CATALOGUE.profile(["512b"]), probes=False)
+def test_frames_that_a_card_cannot_send_are_refused():
+    card = published_limits(frame_sizes=[{"largest": 512, "source": SOURCE}])
+    card.check_sendable(CATALOGUE.profile(["512b"]), probes=False)
     with pytest.raises(TestbedError, match="known not to send frames of 1518 bytes"):
-        card.refuse(CATALOGUE.profile(["1514b"]), probes=False)
+        card.check_sendable(CATALOGUE.profile(["1514b"]), probes=False)
 
 
-def test_the_record_names_file_and_reason():
-    card = known(limits=[limit(pps_per_port=7e6)])
+def test_record_has_file_and_reason():
+    card = published_limits(limits=[limit(pps_per_port=7e6)])
     assert (card.record()["card"], card.record()["file"], card.record()["one_card"]) == ("box", "box.yaml", True)
     assert str(card) == "Box (by its driver): 7 Mpps per port (box.yaml)"
-    unknown = PublishedLimits(choose(FILES, ports("net_new")), LINK)
+    unknown = PublishedLimits(choose_card(FILES, ports("net_new")), LINK)
     assert unknown.record() == {"card": None, "why": "no file in variables/generators knows net_new"}
-    assert unknown.bound(CATALOGUE.profile(["64b"]), True) is None
+    assert unknown.known_ceiling(CATALOGUE.profile(["64b"]), True) is None
 
 
 # -- the router's interfaces

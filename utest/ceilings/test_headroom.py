@@ -1,4 +1,4 @@
-"""The generator's own ceilings: how they are found, and what they make of a verdict."""
+"""The generator's own ceilings: how they are measured and kept, and their effect on a verdict."""
 
 from __future__ import annotations
 
@@ -13,24 +13,36 @@ from hypothesis import strategies as st
 
 from linerate.ceilings.calibration import (
     OwnLatencyEntry,
-    entry,
+    ceiling_entry,
     read_calibration,
     write_calibration,
 )
-from linerate.ceilings.headroom import SHARE, Headroom, applied
+from linerate.ceilings.headroom import USABLE_SHARE, MeasuredLimits, apply_ceilings
 from linerate.counts.latency import LatencyCount
-from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, judge
+from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, assess_trial
 from linerate.errors import ConfigError, TestbedError
 from linerate.generators.base import Direction, GeneratorPort
-from linerate.generators.streams import streams
-from linerate.methods.ceiling import LEAST, MOST, WIDTH, headroom, own_latency
-from linerate.methods.trials import Terms
-from linerate.session.bypass import check_bypassed
+from linerate.generators.streams import profile_streams
+from linerate.methods.ceiling import LOWEST_SHARE, MOST_SEARCH_TRIALS, SEARCH_WIDTH, find_ceiling, own_latency
+from linerate.methods.trials import CharacterisationTerms
+from linerate.session.bypass import check_router_bypassed
 from linerate.sla.sentence import parse
 from linerate.sla.verdict import Ruling, Verdict
-from support.ceilings import CATALOGUE, FAILING, GOAL, LINE, LINK, NOW, beside, calibration, ceiling, content, failed
+from support.ceilings import (
+    CATALOGUE,
+    FAILING,
+    GOAL,
+    LINE,
+    LINK,
+    NOW,
+    calibration,
+    ceiling,
+    content,
+    failed,
+    measured_limits,
+)
 
-WAYS = (Direction(0, 1), Direction(1, 0, swapped=True))
+DIRECTIONS = (Direction(0, 1), Direction(1, 0, swapped=True))
 
 
 class Loop:
@@ -55,9 +67,9 @@ class Loop:
         return Outcome(load, duration, duration, 0.0, directions, self.faults)
 
 
-def test_a_generator_without_limits_is_asked_twice():
+def test_generator_at_line_rate_needs_two_trials():
     loop = Loop(2 * LINE, 2 * LINE)
-    found = headroom(loop, LINE, Terms())
+    found = find_ceiling(loop, LINE, CharacterisationTerms())
     assert (found.offered, found.lossless) == (LINE, pytest.approx(LINE))
     assert loop.asked == [LINE, LINE]
 
@@ -67,36 +79,36 @@ def test_a_generator_without_limits_is_asked_twice():
     st.floats(0.002, 1.2).map(lambda share: share * LINE),
     st.sampled_from([1, 2]),
 )
-def test_both_ceilings_are_found_within_the_width_and_never_promised_beyond(
-    sends: float, receives: float, directions: int
-):
+def test_both_ceilings_are_found_within_the_width(sends: float, receives: float, directions: int):
     loop = Loop(sends, receives, directions)
-    found = headroom(loop, LINE, Terms())
+    found = find_ceiling(loop, LINE, CharacterisationTerms())
     most = min(sends, LINE)
     # what the trials' tolerance lets pass counts as offered
-    assert most * (1 - 2 * WIDTH) <= found.offered <= min(LINE, most * (1 + WIDTH))
+    assert most * (1 - 2 * SEARCH_WIDTH) <= found.offered <= min(LINE, most * (1 + SEARCH_WIDTH))
     carried = min(most, receives)
-    assert carried * (1 - 2 * WIDTH) - 1 <= found.lossless <= carried + 1
+    assert carried * (1 - 2 * SEARCH_WIDTH) - 1 <= found.lossless <= carried + 1
     assert found.received == pytest.approx(carried, abs=1)
-    assert len(loop.asked) <= 2 + 3 * MOST
+    assert len(loop.asked) <= 2 + 3 * MOST_SEARCH_TRIALS
 
 
-def test_one_lucky_trial_is_not_believed():
+def test_one_trial_without_loss_is_not_enough():
     class Lucky(Loop):
         def __call__(self, load: Load, duration: float) -> Outcome:
             self.receives = LINE if not self.asked else LINE / 2
             return super().__call__(load, duration)
 
-    assert headroom(Lucky(LINE, LINE), LINE, Terms()).lossless <= LINE / 2 + 1
+    assert find_ceiling(Lucky(LINE, LINE), LINE, CharacterisationTerms()).lossless <= LINE / 2 + 1
 
 
-def test_what_the_generator_says_it_missed_is_a_ceiling_and_no_spoilt_trial():
+def test_frames_that_the_generator_missed_are_a_ceiling():
     missed = (Problem(Fault.GENERATOR, "frames missed"),)
 
     def measure(load: Load, duration: float) -> Outcome:
         return Loop(LINE, LINE / 2, faults=missed if load.pps > LINE / 2 else ())(load, duration)
 
-    assert headroom(measure, LINE, Terms()).lossless == pytest.approx(LINE / 2, rel=2 * WIDTH)
+    assert find_ceiling(measure, LINE, CharacterisationTerms()).lossless == pytest.approx(
+        LINE / 2, rel=2 * SEARCH_WIDTH
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,17 +119,17 @@ def test_what_the_generator_says_it_missed_is_a_ceiling_and_no_spoilt_trial():
         (Loop(LINE, LINE, faults=(Problem(Fault.LINK_DOWN, "port 0"),)), "could not be calibrated: .*link was down"),
     ],
 )
-def test_a_broken_bench_is_not_calibrated(loop: Loop, words: str):
+def test_broken_testbed_is_not_calibrated(loop: Loop, words: str):
     with pytest.raises(TestbedError, match=words):
-        headroom(loop, LINE, Terms())
+        find_ceiling(loop, LINE, CharacterisationTerms())
 
 
-def test_nothing_is_looked_for_far_below_the_line():
+def test_ceiling_far_below_line_rate_is_refused():
     with pytest.raises(TestbedError):
-        headroom(Loop(LINE, LEAST * LINE / 3), LINE, Terms())
+        find_ceiling(Loop(LINE, LOWEST_SHARE * LINE / 3), LINE, CharacterisationTerms())
 
 
-def test_the_latency_is_of_the_worse_direction():
+def test_own_latency_is_of_the_worse_direction():
     slow = LatencyCount(1, 0, 100, 100, 7.0, 30.0, 1.0, 2.0, {0: 98, 20: 2})
     quick = replace(slow, tx_port=0, rx_port=1, mean=4.0)
     found = own_latency(Outcome(Load(1e6), 1.0, 1.0, 0.0, (), latency=(quick, slow)))
@@ -129,7 +141,7 @@ def test_the_latency_is_of_the_worse_direction():
 # -- the file
 
 
-def test_a_file_is_read_as_it_was_written(tmp_path: Path):
+def test_calibration_is_read_as_written(tmp_path: Path):
     latency = OwnLatencyEntry(load_pps=1e6, frames=9, mean_us=4.2, p99_low_us=0, p99_high_us=10)
     written = content(ceiling(latency=latency))
     path = write_calibration(tmp_path / "new", written)
@@ -141,11 +153,11 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path):
     assert [entry.name for entry in path.parent.iterdir()] == ["lab-box.yaml"]
 
 
-def test_there_may_be_none(tmp_path: Path):
+def test_missing_calibration_is_none(tmp_path: Path):
     assert read_calibration(tmp_path, "lab", "box") is None
 
 
-def test_ceilings_of_the_same_generator_stay_beside_new_ones(tmp_path: Path):
+def test_other_ceilings_of_the_same_generator_are_kept(tmp_path: Path):
     write_calibration(tmp_path, content(ceiling("64b"), ceiling("imix")))
     write_calibration(tmp_path, content(ceiling("64b", lossless=1e6)))
     found = read_calibration(tmp_path, "lab", "box")
@@ -166,7 +178,7 @@ def test_ceilings_of_the_same_generator_stay_beside_new_ones(tmp_path: Path):
         ("lossless_pps: 7440476.19", "lossless_pps: 74404760.19", "no rate is more than line_pps"),
     ],
 )
-def test_a_wrong_file_says_where(tmp_path: Path, old: str, new: str, words: str):
+def test_wrong_file_is_refused_with_its_line(tmp_path: Path, old: str, new: str, words: str):
     path = write_calibration(tmp_path, content())
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))
@@ -174,38 +186,43 @@ def test_a_wrong_file_says_where(tmp_path: Path, old: str, new: str, words: str)
         read_calibration(tmp_path, "lab", "box")
 
 
-def test_a_result_becomes_an_entry():
-    found = headroom(Loop(LINE, LINE / 2), LINE, Terms())
-    kept = entry(CATALOGUE.profile(["64b"]), True, found, None, 1.0, 0.4, NOW)
+def test_entry_has_the_figures_of_the_ceiling():
+    found = find_ceiling(Loop(LINE, LINE / 2), LINE, CharacterisationTerms())
+    kept = ceiling_entry(CATALOGUE.profile(["64b"]), True, found, None, 1.0, 0.4, NOW)
     assert kept.lossless_pps == pytest.approx(found.lossless)
-    assert (kept.traffic, kept.direction, kept.trials, kept.when) == ("64b", "bidirectional", len(found.trials), NOW)
+    assert (kept.traffic, kept.direction, kept.trials, kept.measured_at) == (
+        "64b",
+        "bidirectional",
+        len(found.trials),
+        NOW,
+    )
 
 
-def test_a_profile_is_known_by_what_it_is():
+def test_profiles_are_compared_by_content():
     known = calibration(ceiling("64b var2"))
     assert known.ceiling(CATALOGUE.profile(["64b"]), False, CATALOGUE) is not None
     assert known.ceiling(CATALOGUE.profile(["64b"]), True, CATALOGUE) is None
     assert known.ceiling(CATALOGUE.profile(["64b", "1-flow"]), False, CATALOGUE) is None
 
 
-def test_age_and_version_make_it_stale_and_another_bench_unfit():
+def test_calibration_is_stale_by_age_or_version_and_unfit_for_another_testbed():
     known = calibration()
-    assert known.stale("v3.08", NOW + timedelta(days=89)) == ""
-    assert "91 days old" in known.stale("v3.08", NOW + timedelta(days=91))
-    assert "was v3.08, and is v3.09 now" in known.stale("v3.09", NOW)
-    assert known.stale(None, NOW) == ""
-    assert known.unfit("hardware", LINK) == ""
-    assert "at 10 Gbit/s, and the ports run at 25" in known.unfit("hardware", 25e9)
-    assert "is 'netns' now" in known.unfit("netns", LINK)
+    assert known.why_stale("v3.08", NOW + timedelta(days=89)) == ""
+    assert "91 days old" in known.why_stale("v3.08", NOW + timedelta(days=91))
+    assert "was v3.08, and is v3.09 now" in known.why_stale("v3.09", NOW)
+    assert known.why_stale(None, NOW) == ""
+    assert known.why_unfit("hardware", LINK) == ""
+    assert "at 10 Gbit/s, and the ports run at 25" in known.why_unfit("hardware", 25e9)
+    assert "is 'netns' now" in known.why_unfit("netns", LINK)
 
 
 # -- what it makes of a verdict
 
 
-def test_a_fail_near_or_above_the_ceiling_is_inconclusive_and_says_why():
-    found = applied(failed(FAILING, 0.99 * LINE / 2), beside())
+def test_fail_near_or_above_the_ceiling_is_inconclusive():
+    found = apply_ceilings(failed(FAILING, 0.99 * LINE / 2), measured_limits())
     assert found.outcome is Ruling.INCONCLUSIVE
-    assert "so near the generator's own ceiling" in found.message
+    assert "this close to the generator's own ceiling" in found.message
     assert "7.44 Mpps of 64b unidirectional without loss (calibrated on 2026-11-21" in found.message
     assert "lost 10 %" in found.message
     assert found.ceiling is not None
@@ -213,49 +230,49 @@ def test_a_fail_near_or_above_the_ceiling_is_inconclusive_and_says_why():
 
 
 @pytest.mark.parametrize("lost_at_full_load", [0, 1])
-def test_trials_below_the_ceiling_fail_whatever_one_at_full_load_lost(lost_at_full_load: int):
+def test_lossy_trials_below_the_ceiling_stay_a_fail(lost_at_full_load: int):
     def trial(number: int, offered: float, lost: int) -> Trial:
         frames = round(offered)
         count = DirectionCount(0, 1, round(LINE / 2), frames, frames - lost)
-        return judge(number, Outcome(Load(LINE / 2), 1.0, 1.0, 0.0, (count,)), Tolerance())
+        return assess_trial(number, Outcome(Load(LINE / 2), 1.0, 1.0, 0.0, (count,)), Tolerance())
 
     trials = (trial(1, LINE / 2, lost_at_full_load), *(trial(place, LINE / 4, 150_000) for place in range(2, 7)))
     verdict = Verdict(parse(FAILING, CATALOGUE), GOAL, Ruling.FAIL, "lost 4 %", trials, LINK, {})
-    assert applied(verdict, beside()).outcome is Ruling.FAIL
+    assert apply_ceilings(verdict, measured_limits()).outcome is Ruling.FAIL
 
 
 @pytest.mark.parametrize(
     ("change", "offered"),
     [
-        (lambda: beside(), 0.97 * LINE / 2),
-        (lambda: beside(ceiling("imix")), 0.99 * LINE / 2),
-        (lambda: beside(ceiling(bidirectional=True)), 0.99 * LINE / 2),
-        (lambda: beside(link_bps=25e9), 0.99 * LINE / 2),
-        (lambda: beside(ceiling(lossless=LINE)), LINE),
+        (lambda: measured_limits(), 0.97 * LINE / 2),
+        (lambda: measured_limits(ceiling("imix")), 0.99 * LINE / 2),
+        (lambda: measured_limits(ceiling(bidirectional=True)), 0.99 * LINE / 2),
+        (lambda: measured_limits(link_bps=25e9), 0.99 * LINE / 2),
+        (lambda: measured_limits(ceiling(lossless=LINE)), LINE),
     ],
     ids=["below", "another profile", "another direction", "other ports", "no ceiling below the line"],
 )
-def test_a_fail_stays(change: Callable[[], Headroom], offered: float):
+def test_fail_stays_without_a_near_ceiling(change: Callable[[], MeasuredLimits], offered: float):
     verdict = failed(FAILING, offered)
-    assert applied(verdict, change()) is verdict
+    assert apply_ceilings(verdict, change()) is verdict
 
 
-def test_less_offered_than_asked_is_what_counts():
+def test_offered_load_is_compared_with_the_ceiling():
     verdict = failed("64b unidirectional ≥ 100% line rate", 0.4 * LINE)
-    assert applied(verdict, beside()) is verdict
+    assert apply_ceilings(verdict, measured_limits()) is verdict
 
 
-def test_a_forwarding_rate_is_held_against_what_must_come_back():
+def test_threshold_of_a_forwarding_rate_is_compared_with_the_ceiling():
     below, above = (failed(f"64b unidirectional forwards ≥ {n}% line rate", LINE) for n in (45, 55))
-    assert applied(below, beside()) is below
-    assert applied(above, beside()).outcome is Ruling.INCONCLUSIVE
+    assert apply_ceilings(below, measured_limits()) is below
+    assert apply_ceilings(above, measured_limits()).outcome is Ruling.INCONCLUSIVE
     # a generator that receives less while it sends all it can
-    assert applied(below, beside(ceiling(received_pps=LINE / 3))).outcome is Ruling.INCONCLUSIVE
+    assert apply_ceilings(below, measured_limits(ceiling(received_pps=LINE / 3))).outcome is Ruling.INCONCLUSIVE
 
 
-def test_cycles_are_the_routers_own_count():
+def test_fail_of_a_cost_stays():
     verdict = failed("64b unidirectional costs ≤ 100 cycles/packet at 60% line rate", 0.6 * LINE)
-    assert applied(verdict, beside()) is verdict
+    assert apply_ceilings(verdict, measured_limits()) is verdict
 
 
 SENTENCES = (
@@ -275,42 +292,42 @@ SENTENCES = (
     st.floats(0, 1.0),
     st.integers(0, 200),
 )
-def test_it_only_ever_takes_a_fail_away(
+def test_ceiling_only_changes_fail_to_inconclusive(
     sentence: str, ruling: Ruling, offered: float, lossless: float, lost: float, days: int
 ):
     verdict = failed(sentence, offered * LINE, ruling, lost)
-    known = Headroom.of(
+    known = MeasuredLimits.of(
         calibration(ceiling(lossless=lossless * LINE)), CATALOGUE, "hardware", LINK, None, NOW + timedelta(days=days)
     )
-    found = applied(verdict, known)
+    found = apply_ceilings(verdict, known)
     if found is not verdict:
         assert (verdict.outcome, found.outcome) == (Ruling.FAIL, Ruling.INCONCLUSIVE)
         assert replace(found, outcome=verdict.outcome, reason=verdict.reason, ceiling=None) == verdict
     else:
         assert found.outcome is ruling
     if ruling is Ruling.FAIL and sentence == FAILING and lost > 0.01 and lossless < 0.99:
-        near = round(offered * LINE) > SHARE * lossless * LINE
+        near = round(offered * LINE) > USABLE_SHARE * lossless * LINE
         assert (found.outcome is Ruling.INCONCLUSIVE) == near
 
 
-def test_the_words_say_what_is_used_and_what_is_stale():
-    assert str(beside()) == "calibration lab-box.yaml of 2026-11-21 (1 ceilings)"
-    old = Headroom.of(calibration(), CATALOGUE, "hardware", LINK, "v3.09", NOW + timedelta(days=100))
+def test_text_of_a_calibration_says_whether_it_is_stale_or_unfit():
+    assert str(measured_limits()) == "calibration lab-box.yaml of 2026-11-21 (1 ceilings)"
+    old = MeasuredLimits.of(calibration(), CATALOGUE, "hardware", LINK, "v3.09", NOW + timedelta(days=100))
     assert "STALE: it is 100 days old and the generator was v3.08" in str(old)
-    assert "is not used: it was measured at 10 Gbit/s" in str(beside(link_bps=25e9))
-    assert "STALE" in applied(failed(FAILING, LINE / 2), old).message
+    assert "is not used: it was measured at 10 Gbit/s" in str(measured_limits(link_bps=25e9))
+    assert "STALE" in apply_ceilings(failed(FAILING, LINE / 2), old).message
     assert old.record()["stale"]
 
 
-def test_the_clock_is_told_in_the_words_of_latency():
+def test_clock_text_has_the_own_latency():
     latency = OwnLatencyEntry(load_pps=1e6, frames=900, mean_us=4.2, p99_low_us=0, p99_high_us=10, minimum_us=2)
-    known = beside(ceiling(latency=latency))
-    words = known.clock(CATALOGUE.profile(["64b"]), False)
+    known = measured_limits(ceiling(latency=latency))
+    words = known.clock_text(CATALOGUE.profile(["64b"]), False)
     assert words.startswith(
-        "with the router bypassed it tells at least 2 µs, 4.2 µs on average, p99 0 to 10 µs at 1 Mpps"
+        "with the router bypassed it measures at least 2 µs, 4.2 µs on average, p99 0 to 10 µs at 1 Mpps"
     )
-    assert known.clock(CATALOGUE.profile(["64b"]), True) == ""
-    assert beside().clock(CATALOGUE.profile(["64b"]), False) == ""
+    assert known.clock_text(CATALOGUE.profile(["64b"]), True) == ""
+    assert measured_limits().clock_text(CATALOGUE.profile(["64b"]), False) == ""
 
 
 # -- is the router really bypassed?
@@ -320,10 +337,10 @@ ONE_FLOW = CATALOGUE.profile(["64b", "1-flow"])
 PORTS = tuple(GeneratorPort(n, f"02:00:00:00:00:0{n}", LINK, True, "test") for n in range(2))
 
 
-def came_back(change: Callable[[bytearray], None] = lambda frame: None) -> dict[int, list[bytes]]:
+def received_frames(change: Callable[[bytearray], None] = lambda frame: None) -> dict[int, list[bytes]]:
     found = {}
-    for direction in WAYS:
-        frame = bytearray.fromhex(streams(ONE_FLOW, direction)[0].frame)
+    for direction in DIRECTIONS:
+        frame = bytearray.fromhex(profile_streams(ONE_FLOW, direction)[0].frame)
         frame[6:12] = bytes.fromhex(PORTS[direction.tx_port].mac.replace(":", ""))
         change(frame)
         found[direction.rx_port] = [b"\xff" * 60, bytes(frame)]
@@ -338,18 +355,18 @@ def bridged(frame: bytearray) -> None:
     frame[6:12] = bytes(6)
 
 
-def test_frames_as_they_were_sent_are_let_pass():
-    check_bypassed(came_back(), ONE_FLOW, WAYS, PORTS)
+def test_unchanged_frames_pass_the_bypass_check():
+    check_router_bypassed(received_frames(), ONE_FLOW, DIRECTIONS, PORTS)
 
 
 @pytest.mark.parametrize(
     ("frames", "words"),
     [
-        (came_back(routed), "a router is still between .* time to live 63, sent with 64; connect"),
-        (came_back(bridged), "something is still between .* came from 00:00:00:00:00:00"),
-        ({0: came_back()[0]}, "no frame came from the generator's port 0 to its port 1; connect"),
+        (received_frames(routed), "a router is still between .* time to live 63, sent with 64; connect"),
+        (received_frames(bridged), "something is still between .* came from 00:00:00:00:00:00"),
+        ({0: received_frames()[0]}, "no frame came from the generator's port 0 to its port 1; connect"),
     ],
 )
-def test_a_router_in_between_is_refused(frames: dict[int, list[bytes]], words: str):
+def test_device_between_the_ports_is_refused(frames: dict[int, list[bytes]], words: str):
     with pytest.raises(TestbedError, match=words):
-        check_bypassed(frames, ONE_FLOW, WAYS, PORTS)
+        check_router_bypassed(frames, ONE_FLOW, DIRECTIONS, PORTS)

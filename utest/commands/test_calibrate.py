@@ -1,4 +1,4 @@
-"""From 'linerate calibrate' to verdicts that know the generator's ceiling, as a person would do it."""
+"""From 'linerate calibrate' to verdicts that use the generator's ceiling."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from support import robot_run
 
 pytestmark = pytest.mark.slow
 
-REASON = namespaces.available()
 LIBRARIES = robot_run.ROOT / "libraries"
 
 SUITE = f"""\
@@ -69,13 +68,15 @@ def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Pa
     suite = tmp_path / "suite.robot"
     suite.write_text(SUITE, encoding="utf-8")
     found = robot_run.run(tmp_path, suite, "-v", f"CALIBRATIONS:{folder}")
-    said = {name: message for name, (_, message) in found.tests.items()}
-    assert said["Above"].startswith("INCONCLUSIVE: 64b bidirectional ≥ 96.5% line rate each way: so near the")
-    assert "calibrated on 20" in said["Above"]
-    assert said["Below"].startswith("FAIL: ")
-    assert said["Not Calibrated"].startswith("FAIL: ")
-    assert "calibrated" not in said["Below"] + said["Not Calibrated"]
-    assert said["Forwards"].startswith("INCONCLUSIVE: ")
+    messages = {name: message for name, (_, message) in found.tests.items()}
+    assert messages["Above"].startswith(
+        "INCONCLUSIVE: 64b bidirectional ≥ 96.5% line rate each way: loss this close to the"
+    )
+    assert "calibrated on 20" in messages["Above"]
+    assert messages["Below"].startswith("FAIL: ")
+    assert messages["Not Calibrated"].startswith("FAIL: ")
+    assert "calibrated" not in messages["Below"] + messages["Not Calibrated"]
+    assert messages["Forwards"].startswith("INCONCLUSIVE: ")
     assert found.tests["Kept"][0] == "PASS"
 
     (run,) = (tmp_path / "results").iterdir()
@@ -96,16 +97,16 @@ def test_a_router_that_is_not_bypassed_is_refused(tmp_path: Path, monkeypatch: p
     try:
         session.generator.connect()
         with pytest.raises(TestbedError, match="connect the generator's two ports to each other"):
-            calibrate._look(session)
+            calibrate._check_bypassed(session)
         session.router.connect()
         session.router.configure()
         with pytest.raises(TestbedError, match=r"a router is still between the generator's ports: .* time to live 63"):
-            calibrate._look(session)
+            calibrate._check_bypassed(session)
     finally:
         session.close()
 
 
-def test_an_end_in_the_middle_keeps_what_was_measured(tmp_path: Path):
+def test_an_interrupt_keeps_what_was_measured(tmp_path: Path):
     words = ("calibrate", "simulated", "--platform", "netgate6100", "--duration", "30")
     with subprocess.Popen(
         [sys.executable, "-m", "linerate", *words, "--calibrations", str(tmp_path / "calibrations")],
@@ -135,14 +136,14 @@ def test_an_end_in_the_middle_keeps_what_was_measured(tmp_path: Path):
         (("simulated", "--platform", "netgate6100", "--traffic", "64x"), "'64x' is not a traffic word"),
     ],
 )
-def test_what_is_wrong_is_said_before_anything_starts(tmp_path: Path, words: tuple[str, ...], message: str):
+def test_mistakes_are_reported_before_anything_starts(tmp_path: Path, words: tuple[str, ...], message: str):
     done = linerate(tmp_path, *words, "--calibrations", str(tmp_path))
     assert done.returncode == 2
     assert message in done.stderr
     assert not list(tmp_path.glob("*.yaml"))
 
 
-def test_a_broken_file_ends_the_suite_before_any_traffic(tmp_path: Path):
+def test_a_damaged_file_ends_the_suite_before_any_traffic(tmp_path: Path):
     (tmp_path / "simulated-netgate6100.yaml").write_text("testbed: simulated\nplatfrom: netgate6100\n")
     suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1% line rate")
     found = robot_run.run(tmp_path, suite, "-v", f"CALIBRATIONS:{tmp_path}")
@@ -150,8 +151,7 @@ def test_a_broken_file_ends_the_suite_before_any_traffic(tmp_path: Path):
 
 
 @pytest.mark.netns
-@pytest.mark.skipif(REASON is not None, reason=str(REASON))
-def test_two_ends_of_one_cable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_ports_cabled_to_each_other_are_calibrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     runtime = leases.runtime_folder()
     plan = Plan.read(Project(robot_run.ROOT), "linux_router", "linux", "netns", "quick")
@@ -159,9 +159,9 @@ def test_two_ends_of_one_cable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     try:
         assert session.testbed.facts.runtime is not None
         tag = session.testbed.facts.runtime.name
-        assert namespaces.existing(tag) == (f"{namespaces.PREFIX}{tag}-gen",)
+        assert namespaces.existing_namespaces(tag) == (f"{namespaces.PREFIX}{tag}-gen",)
         session.generator.connect()
-        calibrate._look(session)
+        calibrate._check_bypassed(session)
         profile = plan.catalogue.profile(["64b"])
         session.traffic.put(profile, bidirectional=True)
         outcome = session.traffic.measure(Load(2000.0), 0.5)
@@ -171,5 +171,5 @@ def test_two_ends_of_one_cable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         assert latency.frames > 50
     finally:
         session.close()
-    assert namespaces.existing(tag) == ()
+    assert namespaces.existing_namespaces(tag) == ()
     assert [path.name for path in runtime.iterdir()] == ["lock"]

@@ -1,4 +1,4 @@
-"""Two runs of a suite compared: what is proven worse, what only looks so."""
+"""Two runs of a suite compared: what is proven worse, and what is not."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOAD = "64b unidirectional ≥ 5 Mpps"
 def run(
     folder: Path, name: str, rates: dict[str, list[float]], verdict: str = "PASS", vpp: str = "24.10", **more: object
 ) -> Path:
-    """A run whose trials forwarded *rates* (frames/s), or told such figures of what the sentence asks for."""
+    """A run whose trials forwarded *rates* (frames/s), with the readings that the sentence needs."""
     written = RunFolder.create(folder, name)
     written.write_environment(
         EnvironmentRecord(name, False, "lab", "box", "vpp", 1.0, 0.0, versions={"router.vpp": vpp})
@@ -36,7 +36,7 @@ def run(
         for place, figure in enumerate(figures, 1):
             # what an overload loses, say, must not be compared instead
             frames = round(figure) if sentence in (FORWARDS, LOAD) else 10_000_000 - place
-            told = {
+            readings = {
                 RECOVERS: {"recovery_low_s": 0.9 * figure, "recovery_high_s": figure},
                 COSTS: {"cycles_per_packet": figure},
             }.get(sentence, {})
@@ -44,7 +44,7 @@ def run(
             mean, jitter = (figure, 1.0) if sentence == LATENCY else (20.0, figure)
             late = sentence in (LATENCY, JITTER)
             probe = (LatencyCount(0, 1, 1000, 1000, mean, 2 * mean, jitter),) if late else ()
-            outcome = Outcome(Load(1e7), 1.0, 1.0, 0.0, counts, readings=told, latency=probe)
+            outcome = Outcome(Load(1e7), 1.0, 1.0, 0.0, counts, readings=readings, latency=probe)
             record = replace(trial_record(), run=name, requirement=number, sentence=sentence, test="T")
             written.add_trial(replace(record, trial=Trial(place, outcome, ())))
         written.add_requirement(
@@ -62,15 +62,15 @@ def test_slower_is_worse_and_the_exit_status_says_so(tmp_path: Path, capsys: pyt
     old = run(tmp_path, "old", {FORWARDS: around(5e6, 1)})
     new = run(tmp_path, "new", {FORWARDS: around(4.9e6, 2)}, vpp="25.02")
     assert main([str(old), str(new)]) == 1
-    said = capsys.readouterr().out
-    assert f"WORSE   {FORWARDS}: 5" in said
-    assert "router.vpp: 24.10 → 25.02" in said
-    assert "1 of 1 sentences proven worse" in said
+    output = capsys.readouterr().out
+    assert f"WORSE   {FORWARDS}: 5" in output
+    assert "router.vpp: 24.10 → 25.02" in output
+    assert "1 of 1 sentences proven worse" in output
     assert main([str(new), str(old)]) == 0
     assert f"better  {FORWARDS}" in capsys.readouterr().out
 
 
-def test_later_is_worse(tmp_path: Path):
+def test_more_latency_is_worse(tmp_path: Path):
     old = run(tmp_path, "old", {LATENCY: around(20, 1)})
     new = run(tmp_path, "new", {LATENCY: around(25, 2)})
     assert (main([str(old), str(new)]), main([str(new), str(old)])) == (1, 0)
@@ -95,7 +95,7 @@ def test_a_pass_that_fails_now_is_worse_whatever_the_figures(tmp_path: Path, cap
     assert "PASS → FAIL" in capsys.readouterr().out
 
 
-def test_equal_runs_are_said_to_be_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_equal_runs_are_reported_as_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     old, new = run(tmp_path, "old", {LOAD: [1e7] * 5}), run(tmp_path, "new", {LOAD: [1e7] * 5})
     assert main([str(old), str(new)]) == 0
     assert "0 loss ratio in both; no spread in either run, so no test" in capsys.readouterr().out
@@ -136,7 +136,7 @@ def test_without_any_spread_only_a_relevant_difference_counts(tmp_path: Path, ca
     assert main([str(old), str(less)]) == 1
 
 
-def test_scouts_are_no_observations(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_short_trials_are_no_observations(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     terms = {"final_trial_duration": 60.0}
     old, new = (run(tmp_path, name, {FORWARDS: [5e6] * 5}, goal_terms=terms) for name in ("old", "new"))
     assert main([str(old), str(new)]) == 0
@@ -157,7 +157,7 @@ def test_scouts_are_no_observations(tmp_path: Path, capsys: pytest.CaptureFixtur
         ("PASS", "FAIL", 1, "WORSE   64b"),
     ],
 )
-def test_a_verdict_that_changed_is_said(
+def test_a_changed_verdict_is_shown(
     before: str, after: str, status: int, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     old, new = run(tmp_path, "old", {LOAD: [1e7]}, before), run(tmp_path, "new", {LOAD: [1e7]}, after)

@@ -1,4 +1,4 @@
-"""The ledger's sums, whatever the counters say, and the words and tables made of it."""
+"""The ledger's sums for any counters, and its phrases and tables."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linerate.counts.causes import Cause, Role, Stage
-from linerate.counts.ledger import Ledger, account, lost_at_router, without_router
-from linerate.counts.ledger_words import where_lost
+from linerate.counts.ledger import DirectionAccount, Ledger, ledger_without_router, lost_at_router, make_ledger
+from linerate.counts.ledger_phrases import where_lost
 from linerate.counts.telemetry import InterfaceCounters, Telemetry
 from linerate.counts.trial import DirectionCount, Load, Outcome, Trial
 from linerate.errors import TestbedError
-from linerate.evidence.ledger_table import ledger_text, ledgers_fragment, ledgers_table
-from linerate.session.bookkeeping import MOST, Bookkeeper
+from linerate.evidence.ledger_table import ledgers_fragment, ledgers_table
+from linerate.session.bookkeeping import MAX_LEDGERS, Bookkeeper
 from linerate.sla.goals import read_goal
 from linerate.sla.sentence import parse
 from linerate.sla.verdict import Ruling, Tally, Verdict
@@ -38,6 +38,10 @@ def trial(*directions: tuple[int, int], number: int = 1) -> Trial:
 def reading(rx: Sequence[int] = (0, 0), tx: Sequence[int] = (0, 0), *causes: Cause) -> Telemetry:
     rows = zip(INTERFACES.values(), rx, tx, strict=True)
     return Telemetry(1.0, {name: InterfaceCounters(rx_packets=r, tx_packets=t) for name, r, t in rows}, causes=causes)
+
+
+def unexplained(found: Ledger | DirectionAccount) -> tuple[int | None, ...]:
+    return found.unexplained_before_rx, found.unexplained_rx_to_tx, found.unexplained_after_tx
 
 
 def missed(count: int, interface: str = "eth1") -> Cause:
@@ -67,73 +71,71 @@ CAUSES = st.lists(
 def test_the_sums_balance_whatever_was_counted(
     directions: list[tuple[int, int]], rx: tuple[int, int], tx: tuple[int, int], causes: list[Cause]
 ) -> None:
-    found = account([trial(*directions)], reading(), reading(rx, tx, *causes), INTERFACES)
+    found = make_ledger([trial(*directions)], reading(), reading(rx, tx, *causes), INTERFACES)
     assert found.lost == sum(offered - forwarded for offered, forwarded in directions)
     assert found.lost == found.explained + found.unexplained
-    assert found.before is not None and found.inside is not None and found.behind is not None
-    assert found.unexplained == found.before + found.inside + found.behind
-    for direction in found.directions:
-        assert direction.unexplained == (direction.before or 0) + (direction.inside or 0) + (direction.behind or 0)
-    counted = {cause.place for cause in causes if cause.role is not Role.REASON and cause.interface != "eth9"}
-    assert {drop.place for drop in found.drops} <= counted
+    assert found.unexplained == sum(unexplained(found))
+    assert all(direction.unexplained == sum(unexplained(direction)) for direction in found.directions)
+    counted = {cause.label for cause in causes if cause.role is not Role.REASON and cause.interface != "eth9"}
+    assert {drop.label for drop in found.drops} <= counted
     assert json.loads(json.dumps(found.to_json()))["lost"] == found.lost
-    assert where_lost(found) and ledger_text(found)
+    assert where_lost(found) and ledgers_fragment([found])
 
 
 def test_an_overload_is_explained_by_the_card_that_missed_the_frames() -> None:
-    found = account(
+    found = make_ledger(
         [trial((1000, 600))], reading((5, 0), (0, 5), missed(50)), reading((605, 0), (0, 605), missed(443)), INTERFACES
     )
     (direction,) = found.directions
     assert (direction.lost, direction.explained, direction.unexplained) == (400, 393, 7)
-    assert (direction.before, direction.inside, direction.behind) == (7, 0, 0)
+    assert unexplained(direction) == (7, 0, 0)
     assert where_lost(found) == f"of 400 lost frames the router counts 393 rx-miss at eth1 ({FULL}); 7 unexplained"
 
 
 def test_loss_that_no_counter_shows_points_at_the_cables() -> None:
-    behind = account([trial((1000, 900))], reading(), reading((1000, 0), (0, 1000)), INTERFACES)
+    behind = make_ledger([trial((1000, 900))], reading(), reading((1000, 0), (0, 1000)), INTERFACES)
     assert where_lost(behind) == (
         "the router's counters show none of 100 lost frames: it counts them as sent; look at cables and the"
         " generator's ports"
     )
-    before = account([trial((1000, 900))], reading(), reading((900, 0), (0, 900)), INTERFACES)
+    before = make_ledger([trial((1000, 900))], reading(), reading((900, 0), (0, 900)), INTERFACES)
     assert "never counted them as received" in where_lost(before)
-    inside = account([trial((1000, 900))], reading(), reading((1000, 0), (0, 900)), INTERFACES)
+    inside = make_ledger([trial((1000, 900))], reading(), reading((1000, 0), (0, 900)), INTERFACES)
     assert "received them and did not send them; look at its filters" in where_lost(inside)
-    mostly = account([trial((1000, 900))], reading(), reading((990, 0), (0, 990), missed(10)), INTERFACES)
+    mostly = make_ledger([trial((1000, 900))], reading(), reading((990, 0), (0, 990), missed(10)), INTERFACES)
     assert where_lost(mostly).endswith(
         "90 unexplained: it counts them as sent; look at cables and the generator's ports"
     )
 
 
-def test_each_way_has_its_own_interfaces_and_none_takes_what_may_be_the_others() -> None:
+def test_a_drop_belongs_to_the_direction_of_its_interface_or_is_shared() -> None:
     unrouted = Cause(Stage.PASSING, "no route", "", 30)
     full = Cause(Stage.LEAVING, "tx-error", "eth1", 20, Role.LOSS, "full")
-    found = account(
+    found = make_ledger(
         [trial((1000, 960), (1000, 980))],
         reading(),
         reading((990, 1000), (980, 960), missed(10), unrouted, full),
         INTERFACES,
     )
     forth, back = found.directions
-    assert [drop.place for drop in forth.drops] == ["rx-miss at eth1"]
-    assert [drop.place for drop in back.drops] == ["tx-error at eth1"]
+    assert [drop.label for drop in forth.drops] == ["rx-miss at eth1"]
+    assert [drop.label for drop in back.drops] == ["tx-error at eth1"]
     assert (forth.unexplained, back.unexplained, found.unexplained) == (30, 0, 0)
-    assert [drop.place for drop in found.shared] == ["no route"]
-    alone = account([trial((1000, 960))], reading(), reading((990, 0), (0, 960), missed(10), unrouted), INTERFACES)
+    assert [drop.label for drop in found.shared] == ["no route"]
+    alone = make_ledger([trial((1000, 960))], reading(), reading((990, 0), (0, 960), missed(10), unrouted), INTERFACES)
     assert not alone.shared and alone.directions[0].unexplained == 0
 
 
-def test_a_frame_that_two_counters_count_is_taken_off_once() -> None:
+def test_a_frame_that_two_counters_count_is_subtracted_once() -> None:
     causes = (
         Cause(Stage.LEAVING, "tx-error", "eth2", 40, Role.LOSS),
-        Cause(Stage.LEAVING, "eth2-tx: no slots", "eth2", 45, Role.BEYOND),
+        Cause(Stage.LEAVING, "eth2-tx: no slots", "eth2", 45, Role.OVERLAPPING),
         Cause(Stage.PASSING, "drops", "eth1", 60, Role.LOSS),
         Cause(Stage.PASSING, "null-node: blackholed packets", "", 55, Role.REASON),
         Cause(Stage.PASSING, "acl: denied", "", 5, Role.REASON),
     )
-    found = account([trial((1000, 895))], reading(), reading((1000, 0), (0, 895), *causes), INTERFACES)
-    assert {drop.place: drop.frames for drop in found.drops} == {
+    found = make_ledger([trial((1000, 895))], reading(), reading((1000, 0), (0, 895), *causes), INTERFACES)
+    assert {drop.label: drop.frames for drop in found.drops} == {
         "drops at eth1": 60,
         "tx-error at eth2": 40,
         "eth2-tx: no slots at eth2": 5,
@@ -143,37 +145,37 @@ def test_a_frame_that_two_counters_count_is_taken_off_once() -> None:
     assert lost_at_router(reading(), reading((0, 0), (0, 0), *causes), ["eth1"]) == {"drops at eth1": 60}
 
 
-def test_more_drops_than_losses_are_said_to_be_that() -> None:
-    found = account([trial((1000, 990))], reading(), reading((1000, 0), (0, 1000), missed(25)), INTERFACES)
+def test_more_drops_than_losses_are_reported_as_such() -> None:
+    found = make_ledger([trial((1000, 990))], reading(), reading((1000, 0), (0, 1000), missed(25)), INTERFACES)
     assert found.unexplained == -15
     assert "15 more than were lost, of other traffic or counted twice" in where_lost(found)
 
 
-def test_counters_that_were_reset_account_for_nothing() -> None:
-    found = account([trial((1000, 990))], reading((500, 0)), reading((400, 0)), INTERFACES)
+def test_counters_that_were_reset_explain_nothing() -> None:
+    found = make_ledger([trial((1000, 990))], reading((500, 0)), reading((400, 0)), INTERFACES)
     assert "went backwards" in found.missing and "not known" in where_lost(found)
-    assert found.lost == 10 and found.directions[0].before is None and found.inside is None
+    assert found.lost == 10 and found.directions[0].unexplained_before_rx is None and found.unexplained_rx_to_tx is None
 
 
 def test_a_router_without_these_interfaces_leaves_all_unexplained() -> None:
-    found = account([trial((10, 5))], Telemetry(1.0, {}), Telemetry(2.0, {}), INTERFACES)
-    assert (found.unexplained, found.before, found.behind) == (5, None, None)
-    assert "received by the router" in ledger_text(found)
+    found = make_ledger([trial((10, 5))], Telemetry(1.0, {}), Telemetry(2.0, {}), INTERFACES)
+    assert (found.unexplained, found.unexplained_before_rx, found.unexplained_after_tx) == (5, None, None)
+    assert "received by the router" in ledgers_fragment([found])
 
 
-def test_tables_tell_the_same_and_escape_every_word() -> None:
+def test_the_page_shows_every_count_and_is_escaped() -> None:
     bad = Cause(Stage.PASSING, "<drops>", "eth1", 4, Role.LOSS)
-    found = account([trial((10, 5))], reading(), reading((10, 0), (0, 5), bad), INTERFACES)
-    silent = without_router([trial((10, 5), number=7)], INTERFACES, "no answer & no news")
+    found = make_ledger([trial((10, 5))], reading(), reading((10, 0), (0, 5), bad), INTERFACES)
+    silent = ledger_without_router([trial((10, 5), number=7)], INTERFACES, "no answer & no news")
     page = ledgers_table([found, silent], "FAIL: <64b>", simulated=True)
     assert "<drops>" not in page and "&lt;drops&gt; at eth1" in page and "no answer &amp; no news" in page
     assert "SIMULATED" in page and "<script" not in page and "SIMULATED" not in ledgers_fragment([found])
     for words in ("sent by the generator", "received by the router", "sent by the router", "back at the generator"):
-        assert words in page and words in ledger_text(found)
-    assert "received by the router" not in ledger_text(silent)
+        assert words in page
+    assert "received by the router" not in ledgers_fragment([silent])
 
 
-class Clerk:
+class CountingRouter:
     """A router whose missed frames rise by *rise* between readings; *fails*: numbers of the readings that fail."""
 
     def __init__(self, rise: int = 10, fails: frozenset[int] = frozenset()) -> None:
@@ -186,56 +188,56 @@ class Clerk:
         return reading((90 * self.readings, 0), (0, 90 * self.readings), missed(self._rise * self.readings))
 
 
-def keep(clerk: Clerk, outcomes: str, book: Bookkeeper) -> tuple[Ledger, ...]:
+def keep(router: CountingRouter, outcomes: str, book: Bookkeeper) -> tuple[Ledger, ...]:
     """Trials that lose 10 of 100 frames (``b``) or none (``g``), between which the book may read."""
     good = bad = 0.0
-    measure = book.measuring(lambda load, duration: trial((100, 100)).outcome)
+    measure = book.reading_after_bad_trials(lambda load, duration: trial((100, 100)).outcome)
     for number, kind in enumerate(outcomes, 1):
         measure(Load(1e6), 1.0)
         good, bad = good + (kind == "g"), bad + (kind == "b")
-        book.saw(trial((100, 90 if kind == "b" else 100), number=number), Tally(good, bad, 0))
-    book.close(clerk())
+        book.add_trial(trial((100, 90 if kind == "b" else 100), number=number), Tally(good, bad, 0))
+    book.close(router())
     return tuple(book.ledgers)
 
 
-def test_the_router_is_read_after_bad_trials_only_and_the_last_by_the_reading_that_comes_anyway() -> None:
-    clerk = Clerk()
-    found = keep(clerk, "gbggb", Bookkeeper(clerk, reading(), INTERFACES))
-    assert [(ledger.first, ledger.trial) for ledger in found] == [(1, 2), (3, 5)]
-    assert clerk.readings == 2
-    clerk = Clerk()
-    assert len(keep(clerk, "b" * 40, Bookkeeper(clerk, reading(), INTERFACES))) == MOST
-    assert clerk.readings == MOST + 1
-    clerk = Clerk()
-    assert keep(clerk, "ggg", Bookkeeper(clerk, reading(), INTERFACES)) == () and clerk.readings == 1
+def test_the_router_is_read_only_after_bad_trials_and_once_at_the_end() -> None:
+    router = CountingRouter()
+    found = keep(router, "gbggb", Bookkeeper(router, reading(), INTERFACES))
+    assert [(ledger.first_trial, ledger.last_trial) for ledger in found] == [(1, 2), (3, 5)]
+    assert router.readings == 2
+    router = CountingRouter()
+    assert len(keep(router, "b" * 40, Bookkeeper(router, reading(), INTERFACES))) == MAX_LEDGERS
+    assert router.readings == MAX_LEDGERS + 1
+    router = CountingRouter()
+    assert keep(router, "ggg", Bookkeeper(router, reading(), INTERFACES)) == () and router.readings == 1
 
 
-def test_a_reading_that_fails_leaves_its_reason_and_is_not_tried_again() -> None:
-    clerk = Clerk(fails=frozenset({2}))
-    found = keep(clerk, "bbbb", Bookkeeper(clerk, reading(), INTERFACES))
+def test_a_failed_reading_leaves_its_reason_and_is_not_repeated() -> None:
+    router = CountingRouter(fails=frozenset({2}))
+    found = keep(router, "bbbb", Bookkeeper(router, reading(), INTERFACES))
     assert [bool(ledger.missing) for ledger in found] == [False, True, True, True]
     assert "could not be read after trial 2: no answer" in found[1].missing
-    assert clerk.readings == 3
+    assert router.readings == 3
 
 
 @pytest.mark.parametrize(("rise", "readings", "waits"), [(10, 1, 0), (200, 2, 1)])
-def test_counters_that_lag_are_waited_for_once(rise: int, readings: int, waits: int) -> None:
-    clerk, waited = Clerk(rise), []
-    book = Bookkeeper(clerk, reading(), INTERFACES, lambda: waited.append(1))
-    keep(clerk, "b", book)
-    assert (clerk.readings, len(waited)) == (readings, waits)
+def test_counters_that_lag_are_read_again_once(rise: int, readings: int, waits: int) -> None:
+    router, waited = CountingRouter(rise), []
+    book = Bookkeeper(router, reading(), INTERFACES, lambda: waited.append(1))
+    keep(router, "b", book)
+    assert (router.readings, len(waited)) == (readings, waits)
 
 
-def test_a_fail_names_the_account_of_its_worst_trial_and_all_that_it_spans() -> None:
-    clerk = Clerk()
-    ledgers = keep(clerk, "ggggbb", Bookkeeper(clerk, reading(), INTERFACES))
-    assert [(ledger.first, ledger.trial) for ledger in ledgers] == [(1, 5), (6, 6)]
+def test_a_fail_quotes_the_ledger_of_its_worst_trial_and_the_trials_it_covers() -> None:
+    router = CountingRouter()
+    ledgers = keep(router, "ggggbb", Bookkeeper(router, reading(), INTERFACES))
+    assert [(ledger.first_trial, ledger.last_trial) for ledger in ledgers] == [(1, 5), (6, 6)]
     requirement = parse("64b unidirectional ≥ 5 Mpps", Catalogue.read(PROJECT.profiles))
 
-    def told(fifth: int, sixth: int) -> str:
+    def message(fifth: int, sixth: int) -> str:
         trials = (trial((100, 100 - fifth), number=5), trial((100, 100 - sixth), number=6))
         goal = read_goal(PROJECT.goals, "quick")
         return Verdict(requirement, goal, Ruling.FAIL, "lost", trials, 10e9, {}, ledgers=ledgers).message
 
-    assert "; in trials 1 to 5 together, " in told(10, 9)
-    assert "; in trial 6, " in told(10, 11)
+    assert "; in trials 1 to 5 together, " in message(10, 9)
+    assert "; in trial 6, " in message(10, 11)

@@ -1,4 +1,4 @@
-"""What a little slow traffic shows before anything is judged: cables crossed, ways that are none."""
+"""What a little slow traffic shows before any trial: crossed cables, directions that carry nothing."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.reachability import APART, check_own_addresses, check_reached
+from linerate.counts.reachability import DIRECTION_STEP, check_own_addresses, check_reachability
 from linerate.counts.trial import DirectionCount, Load, Outcome
 from linerate.errors import TestbedError
 from support import robot_run
 
 SENT = [1000, 1250, 1500, 1750]
-WAYS = [(0, 1), (1, 0), (2, 3), (3, 2)]
+DIRECTIONS = [(0, 1), (1, 0), (2, 3), (3, 2)]
 
 
 def outcome(received: list[int], sent: list[int] | None = None) -> Outcome:
-    told = zip(WAYS, sent or SENT, received, strict=True)
-    directions = tuple(DirectionCount(tx, rx, offered, offered, came) for (tx, rx), offered, came in told)
+    counts = zip(DIRECTIONS, sent or SENT, received, strict=True)
+    directions = tuple(DirectionCount(tx, rx, offered, offered, forwarded) for (tx, rx), offered, forwarded in counts)
     return Outcome(Load(1000.0), 1.0, 1.0, 0.0, directions)
 
 
-def test_frames_that_arrive_where_they_should_are_well():
-    check_reached(outcome(SENT))
-    check_reached(outcome([980, 1200, 1400, 1000]))  # a slow router is no matter here
-    check_reached(outcome([1010, 1250, 1500, 1750]))  # a few of the switch's own
+def test_frames_that_arrive_at_the_expected_port_pass():
+    check_reachability(outcome(SENT))
+    check_reachability(outcome([980, 1200, 1400, 1000]))  # a slow router passes too
+    check_reachability(outcome([1010, 1250, 1500, 1750]))  # a few frames of a switch
 
 
 @given(st.permutations(range(4)))
-def test_whatever_cables_are_crossed_it_shows(order: list[int]):
+def test_any_crossed_cables_are_found(order: list[int]):
     received = [SENT[item] for item in order]
     if order == [0, 1, 2, 3]:
-        check_reached(outcome(received))
+        check_reachability(outcome(received))
         return
     with pytest.raises(TestbedError, match=r"received \d+ frames, and \d+ were to arrive there"):
-        check_reached(outcome(received))
-    assert [round(1000 * (1 + APART * index)) for index in range(4)] == SENT
+        check_reachability(outcome(received))
+    assert [round(1000 * (1 + DIRECTION_STEP * index)) for index in range(4)] == SENT
 
 
-def test_a_way_that_carries_nothing_is_named():
+def test_a_direction_that_carries_nothing_is_named():
     with pytest.raises(TestbedError, match="none of 1500 frames sent from the generator's port 2 came back at port 3"):
-        check_reached(outcome([1000, 1250, 0, 1750]))
+        check_reachability(outcome([1000, 1250, 0, 1750]))
     with pytest.raises(TestbedError, match="port 0 sends nothing"):
-        check_reached(outcome([0, 1250, 1500, 1750], [0, 1250, 1500, 1750]))
+        check_reachability(outcome([0, 1250, 1500, 1750], [0, 1250, 1500, 1750]))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_way_that_carries_nothing_is_named():
         ([2000, 1250, 1500, 1750], "of the frames of 'mine' 2000 arrived at port 1, and 1000 were sent there"),
     ],
 )
-def test_traffic_with_addresses_of_its_own_must_have_a_way(received: list[int], says: str):
+def test_traffic_with_its_own_addresses_must_be_forwarded(received: list[int], says: str):
     check_own_addresses("mine", outcome(SENT))
     with pytest.raises(TestbedError, match=says):
         check_own_addresses("mine", outcome(received))
@@ -83,7 +83,7 @@ def test_crossed_cables_end_the_suite_before_any_sentence(tmp_path: Path, networ
 
 
 @pytest.mark.slow
-def test_traffic_that_no_router_here_forwards_is_inconclusive(tmp_path: Path):
+def test_traffic_that_the_router_does_not_forward_is_inconclusive(tmp_path: Path):
     variables = robot_run.project(tmp_path) / "variables"
     profile = "from trex_stl_lib.api import *\n\nclass Ours:\n    def get_streams(self, direction=0, **kwargs):\n"
     packet = "Ether() / IP(src='16.0.0.1', dst='10.0.0.2') / UDP() / ('x' * 18)"

@@ -1,4 +1,4 @@
-"""Allure results come out right from a library's listener, without a flag. Robot itself is run here."""
+"""A library's listener writes correct Allure results, without a flag. These tests run Robot itself."""
 
 import json
 import re
@@ -121,7 +121,7 @@ def test_only_the_routers_fault_is_a_failure(left, name, status, message):
 
 
 @pytest.mark.slow
-def test_suites_are_whole_although_their_folders_do_not_import_the_library(left):
+def test_suites_are_complete_although_their_folders_do_not_import_the_library(left):
     paths = {tuple(test["titlePath"]) for test in left}
     assert paths == {("Tests", "One"), ("Tests", "Inner", "V1.1")}
     labels = [(label["value"] for label in test["labels"] if "uite" in label["name"]) for test in left]
@@ -129,7 +129,7 @@ def test_suites_are_whole_although_their_folders_do_not_import_the_library(left)
 
 
 @pytest.mark.slow
-def test_attachments_are_the_tests_and_steps_are_nested(left):
+def test_attachments_belong_to_tests_and_steps_are_nested(left):
     for test in left:
         assert {item["name"] for item in test["attachments"]} == {"Plot", "Trials"}
         assert "data:image/svg+xml;base64," in test["descriptionHtml"]
@@ -185,7 +185,7 @@ def decode(line: str) -> tuple[str, str]:
     st.dictionaries(st.text(min_size=1).filter(lambda key: key != "testbed"), st.text(), max_size=4),
     st.sampled_from([None, True, False]),
 )
-def test_the_environment_survives_any_words(tmp_path_factory, facts, simulated):
+def test_any_words_can_be_read_back_from_the_environment(tmp_path_factory, facts, simulated):
     folder = tmp_path_factory.mktemp("environment")
     write_environment(folder, facts, simulated)
     lines = (folder / "environment.properties").read_bytes().decode("ascii").split("\n")[:-1]
@@ -194,7 +194,7 @@ def test_the_environment_survives_any_words(tmp_path_factory, facts, simulated):
     assert found == facts
 
 
-def test_categories_tell_the_three_apart(tmp_path):
+def test_categories_separate_the_three_kinds_of_failure(tmp_path):
     write_categories(tmp_path, "Netgate 6100", True)
     assert json.loads((tmp_path / "categories.json").read_text()) == [dict(item) for item in CATEGORIES]
     settings = json.loads((tmp_path / "allurerc.json").read_text())

@@ -1,4 +1,4 @@
-"""Tables and plots show the counts, escape what they are given, and say when nothing was measured."""
+"""Tables and plots show the counts, escape all text, and say when nothing was measured."""
 
 import re
 import xml.etree.ElementTree as ElementTree
@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linerate.counts.trial import Fault, Problem
-from linerate.evidence.plots import Demand, trials_plot
-from linerate.evidence.rates import NamedTraffic, percent, rows
-from linerate.evidence.tables import trials_fragment, trials_table, trials_text
+from linerate.evidence.plots import ThresholdLine, trials_plot
+from linerate.evidence.rates import direction_rows, percent
+from linerate.evidence.tables import trials_fragment, trials_table
 from linerate.traffic.profiles import AddressRange, Flows, FrameClass, Profile
-from support.evidence_builders import LINK, trial
+from support.evidence_builders import LINK, NamedTraffic, trial
 
 SMALL = NamedTraffic("64b", 64.0)
 PROFILE = Profile(
@@ -55,10 +55,9 @@ def test_the_table_shows_every_count_of_every_direction():
     assert lines[2][9:11] == ["0.5759", "5.76"]
 
 
-def test_the_table_says_what_is_wrong_with_a_trial():
-    spoilt = trial(problems=(Problem(Fault.LINK_DOWN, "port 1"),))
-    assert "a link was down: port 1" in trials_table([spoilt], SMALL, LINK)
-    assert "a link was down: port 1" in trials_text([spoilt], SMALL, LINK)
+def test_the_table_shows_a_trials_problems():
+    invalid = trial(problems=(Problem(Fault.LINK_DOWN, "port 1"),))
+    assert "a link was down: port 1" in trials_table([invalid], SMALL, LINK)
 
 
 def test_the_table_is_escaped_and_has_no_script():
@@ -68,7 +67,7 @@ def test_the_table_is_escaped_and_has_no_script():
     assert "SIMULATED" not in trials_table([], SMALL, LINK)
 
 
-def test_inside_another_page_the_table_keeps_its_style_to_itself():
+def test_the_tables_style_does_not_apply_to_the_page_around_it():
     text = trials_fragment([trial()], SMALL, LINK)
     style = re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1]
     selectors = [one.strip() for rule in re.findall(r"([^{}]+)\{", style) for one in rule.split(",")]
@@ -76,37 +75,28 @@ def test_inside_another_page_the_table_keeps_its_style_to_itself():
     assert not Cells(text).tags & {"html", "body", "head"}
 
 
-def test_a_stretched_trial_is_counted_over_the_time_it_took():
-    (row,) = rows([trial(pps=1e6, duration=1.0, elapsed=4.0)], SMALL, LINK)
+def test_rates_of_a_late_trial_are_over_the_elapsed_time():
+    (row,) = direction_rows([trial(pps=1e6, duration=1.0, elapsed=4.0)], SMALL, LINK)
     assert row.offered.pps == pytest.approx(250_000)
     assert row.intended.pps == pytest.approx(1e6)
 
 
-def test_plain_text_is_aligned():
-    text = trials_text([trial(number=0), trial(number=10, losses=(3,))], SMALL, LINK, "64b", True)
-    lines = text.splitlines()
-    assert lines[0] == "SIMULATED – not a measurement"
-    assert lines[-2].split()[0] == "warm-up"
-    columns = [match.end() for match in re.finditer(r"-+", lines[-3])][:-1]
-    assert all(line[end - 1] != " " and line[end : end + 2] == "  " for line in lines[-2:] for end in columns)
-
-
 @pytest.mark.parametrize(
-    ("ratio", "said"), [(0, "0 %"), (0.142, "14.20 %"), (1, "100.00 %"), (1e-5, "0.001 %"), (1e-9, "1.0e-07 %")]
+    ("ratio", "words"), [(0, "0 %"), (0.142, "14.20 %"), (1, "100.00 %"), (1e-5, "0.001 %"), (1e-9, "1.0e-07 %")]
 )
-def test_small_losses_keep_their_figures(ratio, said):
-    assert percent(ratio) == said
+def test_small_losses_keep_their_digits(ratio, words):
+    assert percent(ratio) == words
 
 
-def test_the_plot_is_the_same_for_the_same_trials():
+def test_the_same_trials_give_the_same_plot():
     trials = [trial(number=n, losses=(n, 0)) for n in range(4)]
-    first, second = (trials_plot(trials, SMALL, LINK, "64b", True, Demand(1e6)) for _ in range(2))
+    first, second = (trials_plot(trials, SMALL, LINK, "64b", True, ThresholdLine(1e6)) for _ in range(2))
     assert first == second
 
 
-def test_the_plot_says_what_it_shows():
+def test_the_plot_labels_what_it_shows():
     trials = [trial(losses=(50_000, 0)), trial(number=2, unsent=300_000, losses=(0, 0))]
-    said = words(trials_plot(trials, PROFILE, LINK, "64b bidirectional", True, Demand(9e5, "≥ 0.9 Mpps"), True))
+    shown = words(trials_plot(trials, PROFILE, LINK, "64b bidirectional", True, ThresholdLine(9e5, "≥ 0.9 Mpps"), True))
     for expected in (
         "64b bidirectional",
         "SIMULATED – not a measurement",
@@ -120,7 +110,7 @@ def test_the_plot_says_what_it_shows():
         "rate [Mpps]",
         "% of one direction's line rate",
     ):
-        assert expected in said
+        assert expected in shown
     assert "SIMULATED" not in words(trials_plot(trials, PROFILE, LINK, "64b"))
 
 
@@ -130,8 +120,8 @@ def test_the_plot_takes_any_title_literally():
     assert "<script" not in svg
 
 
-def test_a_plot_of_nothing_says_so():
-    assert "no trial was run" in words(trials_plot([], SMALL, LINK, "64b", False, Demand(1e6)))
+def test_a_plot_without_trials_says_so():
+    assert "no trial was run" in words(trials_plot([], SMALL, LINK, "64b", False, ThresholdLine(1e6)))
 
 
 @settings(max_examples=8, deadline=None)
@@ -144,5 +134,5 @@ def test_any_trials_can_be_drawn_and_listed(figures, in_total):
         trial(number=number, pps=pps, losses=(min(lost, int(pps)),) * 2, duration=1.0, elapsed=elapsed)
         for number, (pps, lost, elapsed) in enumerate(figures)
     ]
-    ElementTree.fromstring(trials_plot(trials, SMALL, LINK, "t", False, Demand(1.0), in_total))
+    ElementTree.fromstring(trials_plot(trials, SMALL, LINK, "t", False, ThresholdLine(1.0), in_total))
     assert len(Cells(trials_table(trials, SMALL, LINK)).lines) == 1 + 2 * len(trials)

@@ -1,10 +1,10 @@
-"""Intervals that go with the rates of a verdict into its record."""
+"""Intervals of a verdict's rates in its record."""
 
 from __future__ import annotations
 
 from linerate.counts.trial import DirectionCount, Load, Outcome
 from linerate.evidence.rate_intervals import rate_intervals
-from linerate.methods.sequential import Conditions
+from linerate.methods.sequential import TrialConditions
 from linerate.methods.verify import verify
 from linerate.sla.goals import read_goal
 from linerate.sla.sentence import parse
@@ -23,17 +23,17 @@ def judged(*lost: int) -> Verdict:
         count = DirectionCount(0, 1, 1_000_000, 1_000_000, 1_000_000 - next(rows))
         return Outcome(load, duration, duration, 0.0, (count,))
 
-    return verify(requirement, Load(1e6), QUICK, measure, 10e9, Conditions())
+    return verify(requirement, Load(1e6), QUICK, measure, 10e9, TrialConditions())
 
 
-def test_the_interval_holds_the_mean():
+def test_the_interval_contains_the_mean():
     verdict = judged(500, 700)
     found = rate_intervals(verdict)
     assert found["forwarded_pps_low"] < verdict.figures["forwarded_pps"] < found["forwarded_pps_high"]
     assert found["offered_pps_low"] == found["offered_pps_high"] == 1e6
 
 
-def test_one_trial_has_none():
+def test_one_trial_has_no_interval():
     verdict = judged(200_000)
     assert len(verdict.trials) == 1
     assert rate_intervals(verdict) == {}

@@ -1,4 +1,4 @@
-"""Records hold what they are given, keep to their published schemas, and say what is wrong with bad data."""
+"""Records can be read back, fit their published schemas, and report what is wrong with bad data."""
 
 import json
 import math
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from linerate.evidence import records
-from linerate.evidence.records import EnvironmentRecord, Figures, RequirementRecord, TrialRecord
+from linerate.evidence.records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord
 from linerate.units import Rate
 from support.evidence_builders import requirement_record, trial_record
 
@@ -67,7 +67,7 @@ REQUIREMENTS = st.builds(
     mean_size=POSITIVE,
     link_bps=POSITIVE,
     threshold=TEXT,
-    measured=st.none() | st.builds(Figures, FLOAT, FLOAT, FLOAT, FLOAT),
+    measured=st.none() | st.builds(RateFigures, FLOAT, FLOAT, FLOAT, FLOAT),
     trials=st.lists(st.integers(0, 999), max_size=4).map(tuple),
     started=FLOAT,
     ended=FLOAT,
@@ -93,7 +93,7 @@ ENVIRONMENTS = st.builds(
 
 @settings(max_examples=40, deadline=None)
 @given(TRIALS)
-def test_a_trial_comes_back_and_keeps_to_its_schema(record):
+def test_a_trial_can_be_read_back_and_fits_its_schema(record):
     data = json.loads(records.dumps(record.to_json()))
     jsonschema.validate(data, records.schema(records.TRIAL))
     assert TrialRecord.from_json(data) == record
@@ -101,7 +101,7 @@ def test_a_trial_comes_back_and_keeps_to_its_schema(record):
 
 @settings(max_examples=40, deadline=None)
 @given(REQUIREMENTS)
-def test_a_requirement_comes_back_and_keeps_to_its_schema(record):
+def test_a_requirement_can_be_read_back_and_fits_its_schema(record):
     data = json.loads(records.dumps(record.to_json()))
     jsonschema.validate(data, records.schema(records.REQUIREMENT))
     assert RequirementRecord.from_json(data) == record
@@ -109,14 +109,14 @@ def test_a_requirement_comes_back_and_keeps_to_its_schema(record):
 
 @settings(max_examples=40, deadline=None)
 @given(ENVIRONMENTS)
-def test_an_environment_comes_back_and_keeps_to_its_schema(record):
+def test_an_environment_can_be_read_back_and_fits_its_schema(record):
     data = json.loads(records.dumps(record.to_json()))
     jsonschema.validate(data, records.schema(records.ENVIRONMENT))
     assert EnvironmentRecord.from_json(data) == record
 
 
 @pytest.mark.parametrize("name", [records.TRIAL, records.REQUIREMENT, records.ENVIRONMENT, records.MANIFEST])
-def test_each_schema_is_a_schema_of_draft_2020_12_and_names_its_version(name):
+def test_each_schema_is_valid_and_has_its_version(name):
     schema = records.schema(name)
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["$schema"].endswith("2020-12/schema")
@@ -128,7 +128,7 @@ def test_the_schema_knows_every_fault():
     assert set(listed) == set(Fault.__members__)
 
 
-def test_a_figure_that_is_not_finite_is_null_in_the_file():
+def test_a_number_that_is_not_finite_is_written_as_null():
     record = trial_record(readings={"cpu": math.nan, "queue_full": 3})
     data = json.loads(records.dumps(record.to_json()))
     jsonschema.validate(data, records.schema(records.TRIAL))
@@ -137,7 +137,7 @@ def test_a_figure_that_is_not_finite_is_null_in_the_file():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "words"),
     [
         (
             {"schema": "linerate.trial/2"},
@@ -151,9 +151,9 @@ def test_a_figure_that_is_not_finite_is_null_in_the_file():
         ({"problems": [{"fault": "GREMLINS", "detail": ""}]}, "'fault' is 'GREMLINS'; known: UNDER_OFFERED"),
     ],
 )
-def test_a_bad_trial_is_refused_with_what_would_be_right(change, said):
+def test_a_bad_trial_is_refused_with_what_is_expected(change, words):
     data = trial_record().to_json() | change
-    with pytest.raises(ValueError, match="^.*" + said.replace("(", r"\(")):
+    with pytest.raises(ValueError, match="^.*" + words.replace("(", r"\(")):
         TrialRecord.from_json(data)
 
 
@@ -169,15 +169,15 @@ def test_an_unknown_verdict_is_refused():
         RequirementRecord.from_json(requirement_record().to_json() | {"verdict": "PROBABLY"})
 
 
-def test_what_is_no_json_is_refused_by_name():
+def test_data_that_is_not_json_is_refused_by_name():
     with pytest.raises(ValueError, match=r"linerate\.requirement/1"):
         records.dumps(requirement_record(extra={"x": object()}).to_json())
     with pytest.raises(ValueError, match=r"linerate\.requirement/1"):
         records.dumps(requirement_record(extra={"x": math.inf}).to_json())
 
 
-def test_figures_of_a_rate():
-    figures = Figures.of(Rate(14880952.38, 64, 10e9))
+def test_a_rate_in_every_unit():
+    figures = RateFigures.of(Rate(14880952.38, 64, 10e9))
     assert figures.percent == pytest.approx(100)
     assert figures.l1_bps == pytest.approx(10e9)
     assert figures.l2_bps == pytest.approx(10e9 * 64 / 84)

@@ -1,4 +1,4 @@
-"""Going on with an interrupted run: what it decided is carried over, unless something has changed."""
+"""Resuming an interrupted run: its verdicts are carried over, unless something has changed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def written(results: Path, *verdicts: tuple[str, str], torn: bool = False) -> Pa
     return folder.path
 
 
-def test_what_was_decided_is_given_out_once_and_in_order(tmp_path: Path):
+def test_each_verdict_is_carried_over_once_and_in_order(tmp_path: Path):
     written(tmp_path, ("a", "PASS"), ("b", "INCONCLUSIVE"), ("a", "FAIL"), torn=True)
     resumption = Resumption.find(tmp_path, RUN, SUITE)
     assert resumption.decided == 2
@@ -60,20 +60,20 @@ def test_what_was_decided_is_given_out_once_and_in_order(tmp_path: Path):
     assert resumption.take("another test", "a") is None
 
 
-def test_a_carried_verdict_stands_in_the_new_run_and_names_the_old_one(tmp_path: Path):
+def test_a_carried_verdict_is_copied_and_names_the_old_run(tmp_path: Path):
     written(tmp_path, ("a", "PASS"))
     carried = Resumption.find(tmp_path, RUN, SUITE).take("T", "a")
     assert carried is not None
     new = RunFolder.create(tmp_path, "20260202T000000Z-abcdef")
     new.write_environment(environment(run=new.run_id))
-    mine = carried.into(new.run_id, 1)
+    mine = carried.copy_to(new.run_id, 1)
     for trial in mine.trials:
         new.add_trial(trial)
     new.add_requirement(mine.record)
     again = Resumption.find(tmp_path, new.run_id, SUITE).take("T", "a")
     assert again is not None
     assert {trial.run for trial in read_run(new.path).trials} == {new.run_id}
-    assert again.into("20260303T000000Z-abcdef", 1).record.extra["carried_from"] == RUN
+    assert again.copy_to("20260303T000000Z-abcdef", 1).record.extra["carried_from"] == RUN
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_carried_verdict_stands_in_the_new_run_and_names_the_old_one(tmp_path:
         ({"extra": {"suite": SUITE, FINGERPRINTS: {**FILES, "testbed file": "cc"}}}, "the testbed file has changed"),
     ],
 )
-def test_what_has_changed_is_named_and_nothing_is_carried(tmp_path: Path, changes: dict[str, object], says: str):
+def test_changes_are_named_and_nothing_is_carried_over(tmp_path: Path, changes: dict[str, object], says: str):
     written(tmp_path, ("a", "PASS"))
     resumption = Resumption.find(tmp_path, RUN, SUITE)
     resumption.check(environment())
@@ -94,7 +94,7 @@ def test_what_has_changed_is_named_and_nothing_is_carried(tmp_path: Path, change
     assert says in str(caught.value)
 
 
-def test_what_the_generator_can_do_is_part_of_what_is_compared(tmp_path: Path):
+def test_calibration_and_card_files_are_compared(tmp_path: Path):
     plan = Plan.read(Project.find(robot_run.ROOT), "netgate6100", None, "simulated", "quick")
     calibration = Calibration(SimpleNamespace(), tmp_path / "some.yaml", "aa")
     written(tmp_path, ("a", "FAIL"))
@@ -112,7 +112,7 @@ def test_what_the_generator_can_do_is_part_of_what_is_compared(tmp_path: Path):
 
 
 @pytest.mark.parametrize("run_id", ["nothing", "../etc", "", "."])
-def test_a_run_that_is_not_there(tmp_path: Path, run_id: str):
+def test_a_missing_run_is_reported(tmp_path: Path, run_id: str):
     written(tmp_path, ("a", "PASS"))
     with pytest.raises(ConfigError, match=f"the last runs are {RUN}"):
         Resumption.find(tmp_path, run_id, SUITE)
@@ -125,7 +125,7 @@ def test_another_suite_is_not_resumed(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_a_run_that_was_killed_is_gone_on_with(tmp_path: Path):
+def test_a_killed_run_is_resumed(tmp_path: Path):
     suite = robot_run.ROOT / "tests" / "netgate6100.robot"
     process = subprocess.Popen(
         robot_run.command(tmp_path, suite, "-v", "GOAL:quick"),

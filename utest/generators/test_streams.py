@@ -1,4 +1,4 @@
-"""Profiles as stream data, against bytes worked out by hand."""
+"""Profiles as stream data, compared with bytes calculated by hand."""
 
 import struct
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linerate.generators.base import Direction
-from linerate.generators.streams import Stream, bursts, frame_bytes, ipv4_checksum, streams
+from linerate.generators.streams import Stream, burst_streams, frame_bytes, ipv4_checksum, profile_streams
 from linerate.traffic.catalogue import Catalogue
 from linerate.traffic.profiles import AddressRange, Flows, FrameClass, Profile
 from linerate_bench.backend import FieldVariable, StreamTraffic
@@ -30,21 +30,21 @@ ONE_FLOW = " ".join(
 )
 
 
-def test_the_smallest_frame_of_one_flow_byte_by_byte() -> None:
-    [stream] = streams(CATALOGUE.profile(["64b", "1-flow"]), AHEAD)
+def test_bytes_of_the_smallest_frame_of_one_flow() -> None:
+    [stream] = profile_streams(CATALOGUE.profile(["64b", "1-flow"]), AHEAD)
     assert bytes.fromhex(stream.frame) == bytes.fromhex(ONE_FLOW)
     assert stream.variables == () and stream.fix_ipv4 is None and stream.share == 1
 
 
-def test_the_way_back_swaps_addresses_but_not_ports() -> None:
-    [stream] = streams(CATALOGUE.profile(["64b", "1-flow"]), BACK)
+def test_the_second_direction_swaps_addresses_but_not_ports() -> None:
+    [stream] = profile_streams(CATALOGUE.profile(["64b", "1-flow"]), BACK)
     frame = bytes.fromhex(stream.frame)
     assert frame[26:30].hex() == "30000001" and frame[30:34].hex() == "10000001"
     assert struct.unpack("!HH", frame[34:38]) == (1025, 12)
 
 
 def test_both_addresses_step_through_their_ranges() -> None:
-    [stream] = streams(CATALOGUE.profile(["64b", "var2"]), BACK)
+    [stream] = profile_streams(CATALOGUE.profile(["64b", "var2"]), BACK)
     assert [(item.offset, item.minimum, item.maximum, item.size, item.step) for item in stream.variables] == [
         (26, 0x30000004, 0x300000FE, 4, 1),
         (30, 0x10000004, 0x100000FE, 4, 1),
@@ -53,13 +53,13 @@ def test_both_addresses_step_through_their_ranges() -> None:
     assert bytes.fromhex(stream.frame)[26:34].hex() == "3000000410000004"
 
 
-def test_an_address_that_does_not_vary_is_no_variable() -> None:
-    [stream] = streams(CATALOGUE.profile(["64b", "var1"]), AHEAD)
+def test_a_constant_address_is_no_variable() -> None:
+    [stream] = profile_streams(CATALOGUE.profile(["64b", "var1"]), AHEAD)
     assert [item.name for item in stream.variables] == ["src"]
 
 
-def test_a_mix_has_a_stream_per_size_whose_shares_make_one() -> None:
-    mixed = streams(CATALOGUE.profile(["imix"]), AHEAD)
+def test_a_mix_has_one_stream_per_size_and_shares_sum_to_1() -> None:
+    mixed = profile_streams(CATALOGUE.profile(["imix"]), AHEAD)
     assert [len(item.frame) // 2 for item in mixed] == [60, 590, 1514]
     assert [item.share for item in mixed] == pytest.approx([28 / 48, 16 / 48, 4 / 48])
     assert sum(item.share for item in mixed) == pytest.approx(1)
@@ -75,7 +75,9 @@ addresses = st.ip_addresses(v=4).map(str)
 
 
 @given(st.integers(46, 9216), addresses, addresses, st.integers(1, 65535), st.integers(1, 65535))
-def test_every_frame_agrees_with_itself(size: int, source: str, destination: str, sport: int, dport: int) -> None:
+def test_lengths_and_checksum_of_every_frame_are_consistent(
+    size: int, source: str, destination: str, sport: int, dport: int
+) -> None:
     flows = Flows(AddressRange(source, source), AddressRange(destination, destination), sport, dport)
     frame = frame_bytes(size, flows)
     assert len(frame) == size - 4
@@ -85,23 +87,23 @@ def test_every_frame_agrees_with_itself(size: int, source: str, destination: str
 
 
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=6))
-def test_shares_always_make_one(weights: list[int]) -> None:
+def test_shares_of_any_weights_sum_to_1(weights: list[int]) -> None:
     flows = Flows(AddressRange("1.0.0.1", "1.0.0.1"), AddressRange("2.0.0.1", "2.0.0.1"))
     frames = tuple(FrameClass(64 + index, weight) for index, weight in enumerate(weights))
-    found = streams(Profile("made up", frames, flows), AHEAD)
+    found = profile_streams(Profile("made up", frames, flows), AHEAD)
     assert sum(item.share for item in found) == pytest.approx(1)
 
 
 @given(st.sampled_from(["64b", "imix", "imix-csit", "imix-66"]), st.integers(1, 10**9))
-def test_bursts_are_exactly_so_many_frames_in_the_shares_of_the_mix(word: str, frames: int) -> None:
+def test_a_burst_has_the_exact_number_of_frames_in_the_shares_of_the_mix(word: str, frames: int) -> None:
     profile = CATALOGUE.profile([word])
-    found = bursts(profile, AHEAD, frames)
+    found = burst_streams(profile, AHEAD, frames)
     assert sum(item.burst or 0 for item in found) == frames
     assert all(abs((item.burst or 0) - item.share * frames) <= 1 + 1e-6 * frames for item in found)
 
 
-def test_stream_data_is_plain() -> None:
-    [stream] = streams(CATALOGUE.profile(["64b"]), AHEAD)
+def test_stream_data_is_plain_data() -> None:
+    [stream] = profile_streams(CATALOGUE.profile(["64b"]), AHEAD)
     data = stream.to_json()
     assert data["variables"][0]["name"] == "src" and isinstance(data["frame"], str)
 
@@ -114,7 +116,7 @@ IPV6 = (
     "000000000000 000000000000 86dd 6 00 00000 0008 11 40 2001000200000000 0000000010000001"
     "2001000200000000 0000000030000001 0401 000c 0008 7bc9"
 )
-# Byte by byte what stands between MAC addresses and IP header.
+# The bytes between MAC addresses and IP header.
 WRAPPED = {
     "64b vlan 1-flow": "8100 0064 0800",
     "64b qinq 1-flow": "88a8 00c8 8100 0064 0800",
@@ -130,30 +132,30 @@ def digits(text: str) -> bytes:
 
 
 def of(words: str, direction: Direction = AHEAD) -> tuple[Stream, ...]:
-    return streams(CATALOGUE.profile(words.split()), direction)
+    return profile_streams(CATALOGUE.profile(words.split()), direction)
 
 
-def test_the_smallest_ipv6_frame_byte_by_byte() -> None:
+def test_bytes_of_the_smallest_ipv6_frame() -> None:
     [stream] = of("66b ipv6 1-flow")
     assert bytes.fromhex(stream.frame) == digits(IPV6)
     assert stream.variables == () and stream.fix_ipv4 is None
 
 
 @pytest.mark.parametrize("words", WRAPPED)
-def test_tags_and_labels_byte_by_byte(words: str) -> None:
+def test_bytes_of_tags_and_labels(words: str) -> None:
     [stream] = of(words)
     frame, inserted = bytes.fromhex(stream.frame), digits(WRAPPED[words])
     assert frame[12 : 12 + len(inserted)] == inserted
     assert len(frame) == int(words.split("b")[0]) - 4
     plain = bytes.fromhex(of("64b 1-flow")[0].frame)
     if "ipv6" not in words:
-        # the addresses and ports are where the header says, the payload gave way
+        # the addresses and ports follow the header, the payload is shorter
         ip = frame[12 + len(inserted) :]
         assert ip[12:24] == plain[26:38] and ipv4_checksum(ip[:20]) == 0
         assert struct.unpack("!H", ip[2:4])[0] == len(ip)
 
 
-def test_tcp_byte_by_byte() -> None:
+def test_bytes_and_checksum_of_a_tcp_frame() -> None:
     [stream] = of("64b tcp 1-flow")
     frame = bytes.fromhex(stream.frame)
     assert frame[23] == 6 and frame[34:38] == digits("0401 000c")
@@ -176,7 +178,7 @@ def test_tcp_byte_by_byte() -> None:
         ("78b ipv6 vlan var2", [38, 54], None),
     ],
 )
-def test_what_varies_moves_with_the_headers(words: str, offsets: list[int], fixed: int | None) -> None:
+def test_offsets_of_variables_follow_the_headers(words: str, offsets: list[int], fixed: int | None) -> None:
     [stream] = of(words)
     assert [item.offset for item in stream.variables] == offsets and stream.fix_ipv4 == fixed
     first = bytes.fromhex(stream.frame)
@@ -184,15 +186,15 @@ def test_what_varies_moves_with_the_headers(words: str, offsets: list[int], fixe
         assert int.from_bytes(first[item.offset : item.offset + 4], "big") == item.minimum
 
 
-def test_the_way_back_of_labels_and_ipv6() -> None:
+def test_the_second_direction_of_labels_and_ipv6() -> None:
     [ahead], [back] = of("128b mpls2 ipv6 1-flow"), of("128b mpls2 ipv6 1-flow", BACK)
-    there, here = flow_of(bytes.fromhex(ahead.frame)), flow_of(bytes.fromhex(back.frame))
-    assert there and here
-    assert (there.labels, here.labels) == ((100, 101), (200, 201))
-    assert there.hashed[:16] == here.hashed[16:32] and there.hashed[16:32] == here.hashed[:16]
+    first, second = flow_of(bytes.fromhex(ahead.frame)), flow_of(bytes.fromhex(back.frame))
+    assert first and second
+    assert (first.labels, second.labels) == ((100, 101), (200, 201))
+    assert first.hashed[:16] == second.hashed[16:32] and first.hashed[16:32] == second.hashed[:16]
 
 
-def test_the_256_networks_are_whole_steps_of_one_variable() -> None:
+def test_256_networks_are_one_variable_with_a_step() -> None:
     [ahead], [back] = of("64b 256-networks"), of("64b 256-networks", BACK)
     [item] = ahead.variables
     # 48.0.0.1 and 255 times 65536 more, of a range that is 256 times 65536
@@ -212,7 +214,7 @@ def traffic(stream: Stream) -> StreamTraffic:
 @pytest.mark.parametrize(
     ("flows", "count"), [("1-flow", 1), ("var2", 251), ("256-networks", 256), ("2000-flows", 2000)]
 )
-def test_as_many_flows_as_the_words_say_come_out_of_the_frames(headers: str, flows: str, count: int) -> None:
+def test_the_frames_have_as_many_flows_as_the_words_say(headers: str, flows: str, count: int) -> None:
     [stream] = of(f"128b {headers} {flows}")
     found = spread(traffic(stream))
     assert len(found) == count and None not in found
@@ -223,16 +225,16 @@ def test_as_many_flows_as_the_words_say_come_out_of_the_frames(headers: str, flo
         assert len(flow.labels) == sum(depth.get(word, 0) for word in headers.split())
 
 
-def test_captured_frames_are_sent_as_they_are_and_back_with_addresses_swapped() -> None:
+def test_captured_frames_are_sent_unchanged_and_with_swapped_addresses_back() -> None:
     plain, labelled = (bytes.fromhex(of(words)[0].frame) for words in ("64b 1-flow", "128b mpls ipv6 1-flow"))
     flows = Flows(AddressRange("16.0.0.1", "16.0.0.1"), AddressRange("48.0.0.1", "48.0.0.1"), captured=2)
     captured = Profile("ours", (FrameClass(64, 3, plain), FrameClass(128, 1, labelled)), flows)
-    assert [(item.frame, item.share) for item in streams(captured, AHEAD)] == [
+    assert [(item.frame, item.share) for item in profile_streams(captured, AHEAD)] == [
         (plain.hex(), 0.75),
         (labelled.hex(), 0.25),
     ]
-    back = [bytes.fromhex(item.frame) for item in streams(captured, BACK)]
+    back = [bytes.fromhex(item.frame) for item in profile_streams(captured, BACK)]
     assert back[0] == plain[:26] + plain[30:34] + plain[26:30] + plain[34:]
     assert ipv4_checksum(back[0][14:34]) == 0
     assert back[1][26:42] == labelled[42:58] and back[1][42:58] == labelled[26:42]
-    assert not any(item.variables for item in streams(captured, BACK))
+    assert not any(item.variables for item in profile_streams(captured, BACK))

@@ -1,4 +1,4 @@
-"""Cycles per packet: what the testbed waits before and after the frames is not what a packet costs."""
+"""Cycles per packet: polling before and after the frames is no cost of a packet."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 
 from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
 from linerate.methods.cost import cost
-from linerate.methods.sequential import Conditions
+from linerate.methods.sequential import TrialConditions
 from linerate.routers.efficiency import cycles_per_packet, mean_cost
 from linerate.routers.vpp import Vpp
-from linerate.routers.vpp_text import parse_runtime
+from linerate.routers.vpp_output import parse_runtime
 from linerate.sla.goals import read_goal
 from linerate.sla.sentence import parse
 from linerate.sla.verdict import Ruling, Verdict
@@ -23,13 +23,13 @@ SENTENCE = "64b 1-flow unidirectional costs ≤ 300 cycles/packet"
 
 
 @pytest.mark.parametrize(("path", "seconds"), [("w1_polling_50k", 253364 / 5.0156e4), ("w0_polling_max", 5.0674)])
-def test_the_time_of_show_runtime_is_known_to_more_than_a_decimal(path: str, seconds: float) -> None:
+def test_time_of_show_runtime_is_exact_to_more_than_a_decimal(path: str, seconds: float) -> None:
     block = parse_runtime(sample(f"vpp/{path}/show_runtime.txt"))[-1]
     assert block.seconds == pytest.approx(seconds, rel=1e-4)
     assert replace(block, rate_in=1.0).seconds == block.time
 
 
-def test_polling_outside_the_traffic_is_left_out() -> None:
+def test_polling_outside_the_traffic_is_no_cost() -> None:
     machine, _ = simulated("vpp")
     reading = Vpp(shell_of(machine)).read()
     assert reading.since_clear == pytest.approx(10.0, rel=1e-3)
@@ -41,7 +41,7 @@ def test_polling_outside_the_traffic_is_left_out() -> None:
     assert no_less.total == whole.work
 
 
-def test_a_thread_that_waits_for_interrupts_has_no_idle_polling() -> None:
+def test_thread_that_waits_for_interrupts_has_no_idle_polling() -> None:
     machine, _ = simulated("vpp")
     reading = Vpp(shell_of(machine)).read()
     nodes = tuple(replace(node, state=node.state.replace("polling", "interrupt wait")) for node in reading.runtime)
@@ -50,7 +50,7 @@ def test_a_thread_that_waits_for_interrupts_has_no_idle_polling() -> None:
 
 
 def judged(cycles: float, *faults: Fault) -> tuple[Verdict, list[float]]:
-    told: list[float] = []
+    asked_seconds: list[float] = []
 
     def measure(load: Load, duration: float) -> Outcome:
         sent = round(load.pps * duration)
@@ -58,28 +58,28 @@ def judged(cycles: float, *faults: Fault) -> tuple[Verdict, list[float]]:
         return Outcome(load, duration, duration, 0.0, (DirectionCount(0, 1, sent, sent, sent // 2),), problems)
 
     def read(traffic: float) -> float:
-        told.append(traffic)
+        asked_seconds.append(traffic)
         return cycles
 
     requirement = parse(SENTENCE, Catalogue.read(VARIABLES / "profiles"))
     goal = read_goal(VARIABLES / "goals", "quick")
-    return cost(requirement, Load(1e6), goal, measure, lambda: None, read, 10e9, Conditions()), told
+    return cost(requirement, Load(1e6), goal, measure, lambda: None, read, 10e9, TrialConditions()), asked_seconds
 
 
-def test_cost_is_judged_by_the_cycles_whatever_is_lost() -> None:
-    verdict, told = judged(299.0)
+def test_cost_does_not_depend_on_loss() -> None:
+    verdict, asked_seconds = judged(299.0)
     assert verdict.outcome is Ruling.PASS
-    assert set(told) == {1.0}
+    assert set(asked_seconds) == {1.0}
     assert "299 cycles per packet" in verdict.message
     assert "500 kpps forwarded, 1 Mpps offered" in verdict.message
     assert judged(301.0)[0].outcome is Ruling.FAIL
 
 
-def test_a_trial_of_unknown_length_says_nothing_of_cost() -> None:
+def test_cost_of_a_stretched_trial_is_inconclusive() -> None:
     assert judged(299.0, Fault.STRETCHED)[0].outcome is Ruling.INCONCLUSIVE
     assert judged(301.0, Fault.STRETCHED)[0].outcome is Ruling.INCONCLUSIVE
 
 
-def test_each_trial_keeps_its_cycles_among_its_readings() -> None:
+def test_each_trial_has_its_cycles_as_a_reading() -> None:
     verdict, _ = judged(250.0)
     assert {trial.outcome.readings["cycles_per_packet"] for trial in verdict.trials} == {250.0}

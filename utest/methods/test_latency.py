@@ -1,4 +1,4 @@
-"""Latency: bounds of a statistic from a coarse histogram, and what a sentence makes of them."""
+"""Latency: bounds of a statistic from a coarse histogram, and the verdict of a sentence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linerate.counts.latency import LatencyCount, Statistic, bucket_end
 from linerate.counts.trial import DirectionCount, Load, Outcome
 from linerate.errors import SentenceError
 from linerate.methods.latency import latency
-from linerate.methods.sequential import Conditions
+from linerate.methods.sequential import TrialConditions
 from linerate.sla.goals import read_goal
 from linerate.sla.requirement import Quantity
 from linerate.sla.sentence import parse
@@ -33,7 +33,7 @@ def bucket(usec: float) -> int:
     return int(usec // unit) * unit
 
 
-def count(samples: list[float], lost: int = 0, told: bool = True) -> LatencyCount:
+def count(samples: list[float], lost: int = 0, has_minimum: bool = True) -> LatencyCount:
     histogram: dict[int, int] = {}
     for item in samples:
         histogram[bucket(item)] = histogram.get(bucket(item), 0) + 1
@@ -44,33 +44,33 @@ def count(samples: list[float], lost: int = 0, told: bool = True) -> LatencyCoun
         received=len(samples),
         mean=sum(samples) / len(samples),
         maximum=max(samples),
-        minimum=min(samples) if told else None,
+        minimum=min(samples) if has_minimum else None,
         jitter=1.0,
         histogram=histogram,
     )
 
 
 @given(SAMPLES, st.sampled_from(["p1", "p50", "p90", "p99", "p99.9", "min", "max", "mean"]), st.booleans())
-def test_the_true_statistic_lies_within_the_bounds(samples: list[float], name: str, told: bool):
+def test_true_statistic_lies_within_the_bounds(samples: list[float], name: str, has_minimum: bool):
     statistic = Statistic.read(name)
     ordered = sorted(samples)
     exact = {"min": ordered[0], "max": ordered[-1], "mean": sum(samples) / len(samples)}.get(name)
     if exact is None:
         exact = ordered[max(1, math.ceil((statistic.share or 0) * len(samples) - 1e-9)) - 1]
-    found = count(samples, told=told).bounds(statistic)
+    found = count(samples, has_minimum=has_minimum).bounds(statistic)
     assert found is not None
     assert found.low - 1e-9 <= exact <= found.high + 1e-9
 
 
 @given(st.floats(0, 1e6))
-def test_a_bucket_ends_where_the_next_begins(usec: float):
+def test_bucket_ends_where_the_next_begins(usec: float):
     key = bucket(usec)
     assert key <= usec < bucket_end(key)
     assert bucket(bucket_end(key)) == bucket_end(key)
 
 
 @pytest.mark.parametrize("word", ["p0", "p100", "p101", "median", "p", "99", "p99,9"])
-def test_what_is_no_statistic(word: str):
+def test_unknown_statistic_is_refused(word: str):
     with pytest.raises(SentenceError, match="no statistic of latency"):
         Statistic.read(word)
 
@@ -78,7 +78,7 @@ def test_what_is_no_statistic(word: str):
 @pytest.mark.parametrize(
     ("word", "frames"), [("p50", 100), ("p90", 100), ("p99", 1000), ("p99.9", 10_000), ("max", 100), ("mean", 100)]
 )
-def test_a_percentile_needs_ten_frames_beyond_it(word: str, frames: int):
+def test_percentile_needs_ten_frames_beyond_it(word: str, frames: int):
     assert Statistic.read(word).frames_needed == frames
 
 
@@ -92,43 +92,43 @@ def judged(sentence: str, *counts: LatencyCount, lost: int = 0, sent: int = 100_
         )
         return Outcome(load, duration, duration, 0.0, directions, latency=counts)
 
-    return latency(requirement, Load(100_000.0), QUICK, measure, 10e9, Conditions())
+    return latency(requirement, Load(100_000.0), QUICK, measure, 10e9, TrialConditions())
 
 
 FAST, SLOW = [8.0] * 1500, [8.0] * 1450 + [450.0] * 50
 
 
-def test_surely_within_passes_and_surely_beyond_fails():
+def test_bounds_on_one_side_of_the_limit_decide():
     assert judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps", count(FAST)).outcome is Ruling.PASS
     failed = judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps", count(SLOW))
     assert failed.outcome is Ruling.FAIL
     assert "p99 400 to 500 µs" in failed.message
 
 
-def test_a_limit_within_the_bucket_proves_nothing_and_says_what_would():
+def test_limit_within_the_bucket_is_inconclusive_with_possible_limits():
     found = judged("64b unidirectional latency p99 ≤ 420 µs at 100 kpps", count(SLOW))
     assert found.outcome is Ruling.INCONCLUSIVE
     assert "at most 400 or at least 500 µs" in found.reason
 
 
-def test_the_worse_direction_decides():
+def test_worse_direction_decides():
     found = judged("64b bidirectional latency p99 ≤ 20 µs at 100 kpps each way", count(FAST), count(SLOW))
     assert found.outcome is Ruling.FAIL
 
 
-def test_lost_frames_are_later_than_any_limit():
+def test_lost_frames_fail_a_latency():
     found = judged("64b unidirectional latency mean ≤ 1 ms at 100 kpps", count(FAST), lost=10)
     assert found.outcome is Ruling.FAIL
     assert "later than any limit" in found.reason
 
 
-def test_less_than_the_load_can_only_prove_lateness():
+def test_lower_load_can_only_prove_a_late_latency():
     fast = judged("64b unidirectional latency max ≤ 20 µs at 100 kpps", count(FAST), sent=50_000)
     late = judged("64b unidirectional latency max ≤ 20 µs at 100 kpps", count(SLOW), sent=50_000)
     assert (fast.outcome, late.outcome) == (Ruling.INCONCLUSIVE, Ruling.FAIL)
 
 
-def test_too_few_probe_frames_prove_nothing():
+def test_too_few_probe_frames_are_inconclusive():
     found = judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps", count(FAST[:500]))
     assert found.outcome is Ruling.INCONCLUSIVE
     assert "has room for 500 probe frames" in found.reason
@@ -136,7 +136,7 @@ def test_too_few_probe_frames_prove_nothing():
     assert "only 500 of 1500" in lost.reason
     nothing = judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps")
     assert nothing.outcome is Ruling.INCONCLUSIVE
-    assert "told no latency" in nothing.reason
+    assert "reported no latency" in nothing.reason
 
 
 def test_jitter_is_judged_like_a_latency():
@@ -145,7 +145,7 @@ def test_jitter_is_judged_like_a_latency():
 
 
 @pytest.mark.parametrize(
-    ("sentence", "says"),
+    ("sentence", "message"),
     [
         ("64b unidirectional latency p99 ≤ 10 µs", "needs a load; expected for example 'at 5 Mpps' or"),
         ("64b unidirectional latency p99 ≤ 10 Mpps at 1 Mpps", "does not fit 'latency'; expected 'µs'"),
@@ -156,16 +156,16 @@ def test_jitter_is_judged_like_a_latency():
         ("64b unidirectional ≥ 1 Mpps for 25 h", "at most 24 h"),
     ],
 )
-def test_what_is_not_understood_is_said_with_the_remedy(sentence: str, says: str):
+def test_wrong_sentence_is_refused_with_a_fix(sentence: str, message: str):
     with pytest.raises(SentenceError) as caught:
         parse(sentence, CATALOGUE)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
-def test_a_sentence_is_understood():
+def test_sentence_is_parsed():
     found = parse("64b bidirectional latency p99.9 <= 1.5 ms at 50% line rate each way for 2 min", CATALOGUE)
     assert found.quantity is Quantity.LATENCY
-    assert (str(found.statistic), found.threshold.number, found.lasting) == ("p99.9", 1500.0, 120.0)
+    assert (str(found.statistic), found.threshold.number, found.duration_sum) == ("p99.9", 1500.0, 120.0)
 
 
 EVENTS = st.lists(
@@ -189,17 +189,17 @@ def ruled(events: list[tuple[list[float], int, int]]) -> Ruling:
         direction = DirectionCount(0, 1, 100_000, sent, sent - lost)
         return Outcome(load, duration, duration, 0.0, (direction,), latency=(count(samples),))
 
-    return latency(requirement, Load(100_000.0), QUICK, measure, 10e9, Conditions()).outcome
+    return latency(requirement, Load(100_000.0), QUICK, measure, 10e9, TrialConditions()).outcome
 
 
 @given(EVENTS, st.data())
-def test_no_verdict_is_better_for_more_loss(events: list[tuple[list[float], int, int]], data: st.DataObject):
+def test_more_loss_never_improves_a_latency_verdict(events: list[tuple[list[float], int, int]], data: st.DataObject):
     place = data.draw(st.integers(0, len(events) - 1))
     samples, lost, sent = events[place]
     worse = [*events[:place], (samples, lost + 20_000, sent), *events[place + 1 :]]
     assert RANK[ruled(worse)] <= RANK[ruled(events)]
 
 
-def test_one_trial_that_loses_most_of_its_frames_decides():
+def test_one_trial_above_the_clear_loss_ratio_decides():
     found = judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps", count(FAST), lost=90_000)
     assert (found.outcome, len(found.trials)) == (Ruling.FAIL, 1)

@@ -1,4 +1,4 @@
-"""A ramp finds where a router falls behind, and is written as the published visualiser reads it."""
+"""A ramp finds where a router falls behind; its JSON is what the published visualiser reads."""
 
 import json
 import math
@@ -8,18 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linerate.evidence.loadtest_json import loadtest_data, loadtest_json
-from linerate.evidence.rates import NamedTraffic
 from linerate.methods.ramp import RampPhase, RampPlan, ramp
-from linerate.methods.trials import Deadline, Terms
-from support.pure_router import ALWAYS, LINE, PureRouter
+from linerate.methods.trials import CharacterisationTerms, Deadline
+from support.evidence_builders import NamedTraffic
+from support.pure_router import EVERY_TRIAL, LINE, PureRouter
 
 PLAN = RampPlan(LINE, steps=50, warm_up=2, hold=3)
 TRAFFIC = NamedTraffic("64b 1-flow", 64.0)
 
 
-def test_the_load_rises_to_the_target_between_warm_up_and_hold():
+def test_load_rises_to_the_target_between_warm_up_and_hold():
     router = PureRouter(LINE)
-    result = ramp(router, PLAN, Terms())
+    result = ramp(router, PLAN, CharacterisationTerms())
     loads = [pps for pps, _ in router.asked]
     assert loads[:2] == [1000, 1000]
     assert loads[2] == pytest.approx(LINE / 50) and loads[-4:] == pytest.approx([LINE] * 4)
@@ -32,7 +32,7 @@ def test_the_load_rises_to_the_target_between_warm_up_and_hold():
 @settings(max_examples=30, deadline=None)
 @given(st.floats(min_value=LINE / 20, max_value=LINE * 0.97))
 def test_saturation_is_the_first_step_beyond_the_capacity(capacity):
-    result = ramp(PureRouter(capacity), PLAN, Terms())
+    result = ramp(PureRouter(capacity), PLAN, CharacterisationTerms())
     found = result.saturation
     assert found.load.pps >= capacity and found.load.pps - LINE / 50 <= capacity * 1.0011
     assert found.forwarded_pps == pytest.approx(capacity, rel=1e-5)
@@ -40,49 +40,51 @@ def test_saturation_is_the_first_step_beyond_the_capacity(capacity):
     assert result.peak_pps == pytest.approx(capacity, rel=0.002)
 
 
-def test_a_loss_that_passes_is_no_saturation():
+def test_single_lossy_step_is_no_saturation():
     # a buffer that overflowed once, in the tenth of the steps
     frames_lost = PureRouter(LINE, burst=frozenset({12}))
-    assert ramp(frames_lost, RampPlan(LINE, steps=50, warm_up=2, behind=0.0), Terms()).saturation is None
+    assert (
+        ramp(frames_lost, RampPlan(LINE, steps=50, warm_up=2, behind=0.0), CharacterisationTerms()).saturation is None
+    )
 
 
-def test_the_worse_direction_counts_unless_both_do_together():
-    worse = ramp(PureRouter(10e6, directions=2, weaker=0.5), PLAN, Terms())
+def test_worse_direction_counts_in_a_ramp_unless_in_total():
+    worse = ramp(PureRouter(10e6, directions=2, weaker=0.5), PLAN, CharacterisationTerms())
     assert worse.saturation.load.pps == pytest.approx(5e6, rel=0.07)
     assert worse.saturation.forwarded_pps == pytest.approx(5e6, rel=1e-5)
-    both = ramp(PureRouter(10e6, directions=2, weaker=0.5), PLAN, Terms(in_total=True))
+    both = ramp(PureRouter(10e6, directions=2, weaker=0.5), PLAN, CharacterisationTerms(in_total=True))
     assert both.saturation.offered_pps == pytest.approx(2 * both.saturation.load.pps, rel=1e-6)
 
 
-def test_a_generator_that_sends_less_is_named_and_its_steps_are_kept():
-    result = ramp(PureRouter(LINE, ceiling=0.8 * LINE), PLAN, Terms())
+def test_ceiling_of_a_slow_generator_is_named_and_its_steps_kept():
+    result = ramp(PureRouter(LINE, ceiling=0.8 * LINE), PLAN, CharacterisationTerms())
     assert not result.ended and result.saturation is None
     assert result.ceiling_pps == pytest.approx(0.8 * LINE, rel=1e-6)
     assert "the generator offered no more than 11.9 Mpps" in str(result)
 
 
-def test_spoilt_steps_are_repeated_and_a_spoilt_bench_ends_it():
-    result = ramp(PureRouter(5e6, spoils=frozenset({5})), PLAN, Terms())
+def test_spoilt_steps_are_repeated_until_the_limit():
+    result = ramp(PureRouter(5e6, spoils=frozenset({5})), PLAN, CharacterisationTerms())
     assert len(result.steps) == 55 and not result.ended
-    result = ramp(PureRouter(5e6, spoils=ALWAYS - set(range(12))), PLAN, Terms())
+    result = ramp(PureRouter(5e6, spoils=EVERY_TRIAL - set(range(12))), PLAN, CharacterisationTerms())
     assert len(result.steps) == 12 and result.ended.startswith("inconclusive: ")
-    assert ramp(PureRouter(), PLAN, Terms(deadline=Deadline(traffic=20))).ended.startswith("deadline: ")
+    assert ramp(PureRouter(), PLAN, CharacterisationTerms(deadline=Deadline(traffic=20))).ended.startswith("deadline: ")
 
 
-def test_what_is_no_ramp_is_refused():
+def test_wrong_ramp_plan_is_refused():
     for wrong in ({"steps": 1}, {"step": 0}, {"target": 101}, {"hold": -1}, {"behind": 1}):
         with pytest.raises(ValueError, match="a ramp"):
             RampPlan(LINE, **wrong)
 
 
-def test_a_hold_of_odd_length_is_cut_into_equal_trials():
+def test_hold_is_divided_into_equal_trials():
     seconds = [s for phase, _, s in RampPlan(LINE, hold=2.5).phases() if phase is RampPhase.HOLD]
     assert seconds == pytest.approx([2.5 / 3] * 3)
 
 
 @pytest.mark.parametrize("directions", [1, 2])
-def test_the_visualiser_finds_all_that_it_reads(directions):
-    result = ramp(PureRouter(5e6, directions=directions), PLAN, Terms())
+def test_loadtest_json_has_all_that_the_visualiser_reads(directions):
+    result = ramp(PureRouter(5e6, directions=directions), PLAN, CharacterisationTerms())
     data = json.loads(loadtest_json(result, TRAFFIC, directions == 2))
     settings_read = ("warmup_mult", "warmup_duration", "rampup_target", "rampup_duration", "hold_duration")
     assert all(name in data["vars"] for name in settings_read)
@@ -102,7 +104,7 @@ def test_the_visualiser_finds_all_that_it_reads(directions):
     assert top["1"]["rx_util"] == pytest.approx(100 * 5e6 / LINE)
 
 
-def test_ports_of_any_number_are_told_as_the_first_two():
+def test_loadtest_json_numbers_ports_0_and_1():
     class Renumbered(PureRouter):
         def __call__(self, load, duration):
             outcome = super().__call__(load, duration)
@@ -118,41 +120,41 @@ def test_ports_of_any_number_are_told_as_the_first_two():
             )
             return type(outcome)(load, duration, duration, outcome.started, directions)
 
-    data = loadtest_data(ramp(Renumbered(directions=2), PLAN, Terms()), TRAFFIC, True)
+    data = loadtest_data(ramp(Renumbered(directions=2), PLAN, CharacterisationTerms()), TRAFFIC, True)
     assert all({"0", "1"} <= set(second) for second in data["stats"].values())
 
 
-def test_a_long_step_is_as_many_seconds():
+def test_loadtest_json_splits_long_steps_into_seconds():
     plan = RampPlan(LINE, steps=4, step=3.0, warm_up=0, hold=0)
-    data = loadtest_data(ramp(PureRouter(), plan, Terms()), TRAFFIC, False)
+    data = loadtest_data(ramp(PureRouter(), plan, CharacterisationTerms()), TRAFFIC, False)
     assert len(data["stats"]) == 12
     assert not any(math.isnan(second["0"]["tx_pps"]) for second in data["stats"].values())
 
 
-def test_short_and_odd_steps_are_resampled_to_seconds():
+def test_loadtest_json_resamples_steps_to_seconds():
     # 10 steps of half a second, then 2.5 s in trials of half a second: a last second that is half as long
     plan = RampPlan(LINE, steps=10, step=0.5, warm_up=1, hold=2.5)
-    result = ramp(PureRouter(LINE), plan, Terms())
+    result = ramp(PureRouter(LINE), plan, CharacterisationTerms())
     stats = loadtest_data(result, TRAFFIC, False)["stats"]
     assert list(stats) == [str(second) for second in range(9)]
     assert [stats[key]["phase"] for key in "0156"] == ["warm-up", "rampup", "rampup", "hold"]
     # the first second of the rise is steps of 10 and 20 %
     assert stats["1"]["0"]["tx_util"] == pytest.approx(15, rel=1e-5)
     assert stats["8"]["0"]["tx_util"] == pytest.approx(100, rel=1e-5)
-    longer = ramp(PureRouter(LINE), RampPlan(LINE, steps=4, step=1.5, warm_up=0, hold=0), Terms())
-    told = [second["0"]["tx_util"] for second in loadtest_data(longer, TRAFFIC, False)["stats"].values()]
-    assert told == pytest.approx([25, 37.5, 50, 75, 87.5, 100], rel=1e-5)
+    longer = ramp(PureRouter(LINE), RampPlan(LINE, steps=4, step=1.5, warm_up=0, hold=0), CharacterisationTerms())
+    tx_utils = [second["0"]["tx_util"] for second in loadtest_data(longer, TRAFFIC, False)["stats"].values()]
+    assert tx_utils == pytest.approx([25, 37.5, 50, 75, 87.5, 100], rel=1e-5)
 
 
-def test_saturation_is_told_with_the_last_step_that_kept_up():
-    result = ramp(PureRouter(5e6, directions=2), PLAN, Terms())
+def test_last_step_that_kept_up_is_named():
+    result = ramp(PureRouter(5e6, directions=2), PLAN, CharacterisationTerms())
     assert result.kept_up.load.pps == pytest.approx(LINE * 16 / 50)
     assert "between 4.762 Mpps (the last step that kept up) and 5.06 Mpps" in str(result)
     assert "came back (the worse direction)" in str(result)
-    one_direction = ramp(PureRouter(100.0), PLAN, Terms())
+    one_direction = ramp(PureRouter(100.0), PLAN, CharacterisationTerms())
     assert (
         one_direction.kept_up is None
         and "no step kept up" in str(one_direction)
         and "direction" not in one_direction.found
     )
-    assert ramp(PureRouter(LINE), PLAN, Terms()).kept_up is None
+    assert ramp(PureRouter(LINE), PLAN, CharacterisationTerms()).kept_up is None

@@ -1,4 +1,4 @@
-"""How long a router loses frames after an overload: what counts tell of it, and what a sentence makes of that."""
+"""Recovery: the bounds of the recovery time from counts, and the verdict of a sentence."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.step_down import Moment, Span, StepDown
+from linerate.counts.step_down import CountSnapshot, StepDown, TimeBounds
 from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
 from linerate.errors import SentenceError, TestbedError
-from linerate.methods.recovery import Phases, recovery
+from linerate.methods.recovery import OverloadPhases, recovery
 from linerate.methods.rfc2544.recovery import recovery as rfc2544_recovery
-from linerate.methods.sequential import Conditions
-from linerate.methods.trials import Terms
+from linerate.methods.sequential import TrialConditions
+from linerate.methods.trials import CharacterisationTerms
 from linerate.sla.goals import read_goal
 from linerate.sla.requirement import Quantity, Unit
 from linerate.sla.sentence import parse
@@ -32,14 +32,21 @@ LINE = 14_880_952.0
 class Router:
     """Forwards *capacity* frames/s; loses a tenth for *lag* s after the change; a buffer of *backlog* frames drains.
 
-    *steps*: s that the change takes to be known; *noise*: frames by which counts differ; *seldom*: times fewer looks.
+    *step*: s by which the time of the change is unknown; *noise*: frames by which counts differ; *sample_step*: only
+    every n-th sample is read.
     """
 
     def __init__(
-        self, capacity=5e6, lag=0.0, backlog=0, step=0.01, noise=0, sent=1.0, seldom=1, directions=1, later=None
+        self, capacity=5e6, lag=0.0, backlog=0, step=0.01, noise=0, sent=1.0, sample_step=1, directions=1, later=None
     ):
         self.capacity, self.lag, self.backlog, self.step = capacity, lag, backlog, step
-        self.noise, self.sent, self.seldom, self.directions, self.later = noise, sent, seldom, directions, later
+        self.noise, self.sent, self.sample_step, self.directions, self.later = (
+            noise,
+            sent,
+            sample_step,
+            directions,
+            later,
+        )
         self.random = random.Random(1)
         self.problems: tuple[Problem, ...] = ()
         self.asked: list[tuple[float, float, float, float, float]] = []
@@ -48,7 +55,7 @@ class Router:
         self.asked.append((first.pps, seconds, second.pps, after, every))
         lost_first = max(0.0, first.pps - self.capacity) * seconds
 
-        def at(time: float) -> Moment:
+        def at(time: float) -> CountSnapshot:
             if time <= 0:
                 offered, lost = first.pps * (seconds + time), max(0.0, first.pps - self.capacity) * (seconds + time)
                 waiting = self.backlog
@@ -61,9 +68,9 @@ class Router:
                 waiting = max(0.0, self.backlog - (self.capacity - second.pps) * time)
             blur = self.random.randint(-self.noise, self.noise)
             came = max(0, int(offered - lost - waiting) + blur)
-            return Moment((int(offered),) * self.directions, (came,) * self.directions)
+            return CountSnapshot((int(offered),) * self.directions, (came,) * self.directions)
 
-        wide = every * self.seldom
+        wide = every * self.sample_step
         samples = tuple(at(self.step + wide * number) for number in range(1, int((after - self.step) / wide)))
         noise, self.noise, self.backlog = self.noise, 0, self.backlog
         end = at(after)
@@ -82,7 +89,7 @@ class Router:
 
 def judged(sentence: str, router: Router, load: float = 6e6, goal=QUICK) -> Verdict:
     requirement = parse(sentence, CATALOGUE)
-    return recovery(requirement, Load(load), goal, router, 10e9, Conditions())
+    return recovery(requirement, Load(load), goal, router, 10e9, TrialConditions())
 
 
 @given(
@@ -91,17 +98,17 @@ def judged(sentence: str, router: Router, load: float = 6e6, goal=QUICK) -> Verd
     noise=st.sampled_from([0, 100, 2000]),
     backlog=st.sampled_from([0, 4096, 100_000]),
 )
-def test_the_true_time_lies_within_the_bounds(lag: float, step: float, noise: int, backlog: int):
+def test_true_recovery_time_lies_within_the_bounds(lag: float, step: float, noise: int, backlog: int):
     found = Router(lag=lag, step=step, noise=noise, backlog=backlog)(Load(6e6), 10.0, Load(3e6), 5.0, 0.1)
     span = found.recovery(0)
     assert span is not None
-    # what is lost in a moment of the blur cannot be seen
-    unseen = found.blur(0) / 3e5
+    # loss below the resolution of the counts cannot be seen
+    unseen = found.undetectable_loss(0) / 3e5
     # and the clock is the frames sent, at a rate that is known to 0.1 %
     assert span.low <= lag * 1.002 + 1e-6 and span.high >= lag * 0.998 - unseen
 
 
-def test_a_finer_look_makes_narrower_bounds():
+def test_shorter_sample_interval_gives_narrower_bounds():
     spans = [
         Router(lag=1.0, step=step)(Load(6e6), 10.0, Load(3e6), 5.0, every).recovery(0)
         for step, every in ((0.2, 0.1), (0.001, 0.01))
@@ -111,7 +118,7 @@ def test_a_finer_look_makes_narrower_bounds():
     assert narrow < 0.1 < wide
 
 
-def test_a_backlog_that_drains_is_no_loss_but_nothing_is_sure_until_it_has():
+def test_draining_buffer_delays_the_upper_bound():
     span = Router(backlog=2_000_000)(Load(6e6), 10.0, Load(3e6), 5.0, 0.1).recovery(0)
     assert span is not None and span.low == 0 and 0.9 < span.high < 1.3
 
@@ -121,22 +128,26 @@ def test_loss_without_end_has_no_upper_bound():
     assert span is not None and span.low > 4 and math.isinf(span.high) and str(span).startswith("more than")
 
 
-def test_too_few_looks_tell_nothing():
+def test_too_few_samples_give_no_time():
     assert Router()(Load(6e6), 10.0, Load(3e6), 1.0, 0.1).recovery(0) is None
 
 
 @pytest.mark.parametrize(
     ("span", "words"),
-    [(Span(0, 0.1234), "at most 0.123 s"), (Span(1, 2), "1 to 2 s"), (Span(1, math.inf), "more than 1")],
+    [
+        (TimeBounds(0, 0.1234), "at most 0.123 s"),
+        (TimeBounds(1, 2), "1 to 2 s"),
+        (TimeBounds(1, math.inf), "more than 1"),
+    ],
 )
-def test_a_span_in_words(span: Span, words: str):
+def test_text_of_time_bounds(span: TimeBounds, words: str):
     assert words in str(span)
 
 
 # -- the verdict -------------------------------------------------------------------------------------------------------
 
 
-def test_within_the_limit_passes_and_beyond_it_fails():
+def test_recovery_within_the_limit_passes_and_after_it_fails():
     passed = judged("64b unidirectional recovers in ≤ 1 s", Router(lag=0.5))
     failed = judged("64b unidirectional recovers in ≤ 1 s", Router(lag=1.5))
     assert (passed.outcome, failed.outcome) == (Ruling.PASS, Ruling.FAIL)
@@ -146,12 +157,12 @@ def test_within_the_limit_passes_and_beyond_it_fails():
     assert passed.figures["recovery_low_s"] <= 0.5 <= passed.figures["recovery_high_s"]
 
 
-def test_a_limit_between_the_bounds_proves_nothing():
+def test_limit_between_the_bounds_is_inconclusive():
     found = judged("64b unidirectional recovers in ≤ 500 ms", Router(lag=0.45, step=0.2))
-    assert found.outcome is Ruling.INCONCLUSIVE and "lies within" in found.reason
+    assert found.outcome is Ruling.INCONCLUSIVE and "lies between" in found.reason
 
 
-def test_one_late_burst_of_loss_in_five_is_forgiven_and_two_are_not():
+def test_one_late_burst_in_five_repetitions_passes_and_two_fail():
     class Bursts(Router):
         def __call__(self, *phases):
             self.later = 2.0 if len(self.asked) in self.bad else None
@@ -169,21 +180,21 @@ def test_one_late_burst_of_loss_in_five_is_forgiven_and_two_are_not():
     assert judged("64b unidirectional recovers in ≤ 1 s", once, goal=RFC2544).outcome is Ruling.FAIL
 
 
-def test_a_router_that_was_not_overloaded_has_nothing_to_recover_from():
+def test_router_that_was_not_overloaded_is_inconclusive():
     found = judged("64b unidirectional recovers in ≤ 1 s", Router(capacity=7e6))
     assert found.outcome is Ruling.INCONCLUSIVE
     assert "was not overloaded: of 6 Mpps into each port it lost 0 %" in found.reason
 
 
-def test_half_an_overload_that_is_still_one_is_not_held_against_the_router():
+def test_reduced_load_above_the_capacity_is_inconclusive():
     found = judged("64b unidirectional recovers in ≤ 1 s", Router(capacity=2e6))
     assert found.outcome is Ruling.INCONCLUSIVE
-    assert "half of it, 3 Mpps, is more than the 2 Mpps that the router carried" in found.reason
+    assert "half of the overload, 3 Mpps, is more than the 2 Mpps that the router carried" in found.reason
 
 
-def test_a_clock_that_went_wrong_proves_nothing():
+def test_wrong_rate_after_the_overload_is_inconclusive():
     found = judged("64b unidirectional recovers in ≤ 1 s", Router(lag=1.5, sent=0.9))
-    assert found.outcome is Ruling.INCONCLUSIVE and "its count is the clock" in found.reason
+    assert found.outcome is Ruling.INCONCLUSIVE and "times are taken from its frame count" in found.reason
     spoilt = Router(lag=1.5)
     spoilt.problems = (Problem(Fault.LINK_DOWN, "port 0"),)
     assert judged("64b unidirectional recovers in ≤ 1 s", spoilt).outcome is Ruling.INCONCLUSIVE
@@ -194,9 +205,9 @@ def test_both_directions_must_recover():
     assert found.outcome is Ruling.PASS and len(found.trials[0].outcome.directions) == 2
 
 
-def test_the_goal_says_how_long_the_overload_lasts_and_half_of_it_comes_after():
-    assert Phases.of(QUICK, 2.0) == Phases(10.0, 4.0, 0.1)
-    assert Phases.of(RFC2544, 60.0) == Phases(60.0, 90.0, 0.1)
+def test_goal_sets_the_length_of_the_overload():
+    assert OverloadPhases.of(QUICK, 2.0) == OverloadPhases(10.0, 4.0, 0.1)
+    assert OverloadPhases.of(RFC2544, 60.0) == OverloadPhases(60.0, 90.0, 0.1)
     router = Router()
     found = judged("64b unidirectional recovers in ≤ 2 s", router, goal=RFC2544)
     assert router.asked[0] == (6e6, 60.0, 3e6, 4.0, 0.1)
@@ -206,26 +217,26 @@ def test_the_goal_says_how_long_the_overload_lasts_and_half_of_it_comes_after():
 # -- RFC 2544 ---------------------------------------------------------------------------------------------------------
 
 
-def test_rfc_2544_overloads_by_a_tenth_but_no_more_than_the_line():
+def test_rfc_2544_overload_is_110_percent_but_at_most_line_rate():
     router = Router(lag=0.5)
-    found = rfc2544_recovery(router, 64, Load(5e6), LINE, Terms())
+    found = rfc2544_recovery(router, 64, Load(5e6), LINE, CharacterisationTerms())
     assert [row[:3] for row in router.asked] == [pytest.approx((5.5e6, 60.0, 2.75e6))] * 3
     assert found.mean is not None and found.mean.low <= 0.5 <= found.mean.high and len(found.trials) == 3
     assert [item.source for item in found.deviations] == ["RFC 2544 26.5"]
-    short = rfc2544_recovery(Router(), 64, Load(LINE * 0.95), LINE, Terms(), repeats=1, overload_for=10)
+    short = rfc2544_recovery(Router(), 64, Load(LINE * 0.95), LINE, CharacterisationTerms(), repeats=1, overload_for=10)
     assert short.overload.pps == LINE and "here: trials of 10 s" in str(short)
 
 
-def test_rfc_2544_says_why_there_is_no_figure():
-    never = rfc2544_recovery(Router(lag=1e9), 64, Load(5e6), LINE, Terms(), repeats=1, after=10)
+def test_rfc_2544_recovery_without_a_figure_has_a_reason():
+    never = rfc2544_recovery(Router(lag=1e9), 64, Load(5e6), LINE, CharacterisationTerms(), repeats=1, after=10)
     assert never.mean is None and "more than" in str(never)
-    fast = rfc2544_recovery(Router(capacity=LINE), 64, Load(LINE), LINE, Terms())
+    fast = rfc2544_recovery(Router(capacity=LINE), 64, Load(LINE), LINE, CharacterisationTerms())
     assert fast.times == () and fast.ended.startswith("the router was not overloaded") and len(fast.trials) == 1
 
     def breaks(*phases: object) -> StepDown:
         raise TestbedError("the generator went away")
 
-    broken = rfc2544_recovery(breaks, 64, Load(5e6), LINE, Terms())
+    broken = rfc2544_recovery(breaks, 64, Load(5e6), LINE, CharacterisationTerms())
     assert broken.ended == "inconclusive: the testbed broke down: the generator went away" and broken.times == ()
 
 
@@ -233,13 +244,13 @@ def test_rfc_2544_says_why_there_is_no_figure():
 
 
 @pytest.mark.parametrize(
-    ("sentence", "says"),
+    ("sentence", "message"),
     [
         (
             "64b unidirectional recovers ≤ 2 s",
-            "'recovers' wants an 'in'; expected for example 'recovers in ≤ 2 s'",
+            "'recovers' needs an 'in'; expected for example 'recovers in ≤ 2 s'",
         ),
-        ("64b unidirectional recovers within ≤ 2 s", "wants an 'in'"),
+        ("64b unidirectional recovers within ≤ 2 s", "needs an 'in'"),
         ("64b unidirectional recovers in ≥ 2 s", "'recovers' takes ≤, not ≥"),
         ("64b unidirectional recovers in ≤ 2 Mpps", "does not fit 'recovers'; expected 's' (ms)"),
         ("64b unidirectional recovers in ≤ 0 s", "must be more than 0"),
@@ -248,14 +259,14 @@ def test_rfc_2544_says_why_there_is_no_figure():
         ("64b unidirectional ≥ 2 s", "does not fit 'throughput'"),
     ],
 )
-def test_what_is_not_understood_is_said_with_the_remedy(sentence: str, says: str):
+def test_wrong_sentence_is_refused_with_a_fix(sentence: str, message: str):
     with pytest.raises(SentenceError) as caught:
         parse(sentence, CATALOGUE)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(("words", "seconds"), [("2 s", 2.0), ("250 ms", 0.25), ("1.5s", 1.5)])
-def test_a_sentence_is_understood(words: str, seconds: float):
+def test_sentence_is_parsed(words: str, seconds: float):
     found = parse(f"64b 1-flow recovers in <= {words} at 6 Mpps", CATALOGUE)
     assert found.quantity is Quantity.RECOVERY and found.threshold.unit is Unit.SECONDS
     assert found.threshold.number == pytest.approx(seconds)

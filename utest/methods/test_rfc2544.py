@@ -1,4 +1,4 @@
-"""RFC 2544's tests on routers that are functions: what each finds is what was put in."""
+"""RFC 2544 tests of routers that are functions: each finds the figures of the function."""
 
 from itertools import pairwise
 
@@ -13,15 +13,15 @@ from linerate.methods.rfc2544.back_to_back import back_to_back
 from linerate.methods.rfc2544.latency import latency
 from linerate.methods.rfc2544.loss_rate import loss_curve
 from linerate.methods.rfc2544.throughput import throughput
-from linerate.methods.trials import Deadline, Terms
-from support.pure_router import ALWAYS, LINE, PureRouter
+from linerate.methods.trials import CharacterisationTerms, Deadline
+from support.pure_router import EVERY_TRIAL, LINE, PureRouter
 
 
-def said(result):
+def deviations_text(result):
     return " ".join(str(item) for item in result.deviations)
 
 
-def test_sizes_are_those_that_the_path_carries():
+def test_frame_sizes_fit_the_mtu():
     assert frame_sizes() == FRAME_SIZES
     assert frame_sizes(9198) == (*FRAME_SIZES, 9216)
     assert frame_sizes(1280) == (64, 128, 256, 512, 1024, 1280)
@@ -29,89 +29,90 @@ def test_sizes_are_those_that_the_path_carries():
 
 @settings(max_examples=40, deadline=None)
 @given(st.floats(min_value=LINE * 0.002, max_value=LINE * 0.998))
-def test_throughput_is_the_capacity_to_the_resolution(capacity):
-    result = throughput(PureRouter(capacity), 64, LINE, Terms())
-    assert result.finished
+def test_throughput_is_the_capacity_within_the_resolution(capacity):
+    result = throughput(PureRouter(capacity), 64, LINE, CharacterisationTerms())
+    assert not result.ended
     assert result.throughput.pps <= capacity + 1 <= result.beyond.pps + 1
     assert result.beyond.pps - result.throughput.pps <= 0.001 * LINE * 1.000001
 
 
 def test_throughput_at_line_rate_takes_one_trial():
-    result = throughput(PureRouter(LINE), 64, LINE, Terms())
+    result = throughput(PureRouter(LINE), 64, LINE, CharacterisationTerms())
     assert len(result.trials) == 1 and result.beyond is None and result.percent == pytest.approx(100)
 
 
-def test_throughput_of_a_router_that_forwards_nothing_is_told_as_none():
-    result = throughput(PureRouter(0.0), 64, LINE, Terms())
+def test_throughput_of_a_router_that_forwards_nothing_is_none():
+    result = throughput(PureRouter(0.0), 64, LINE, CharacterisationTerms())
     assert result.throughput is None and "frames were lost at every load" in str(result)
 
 
-def test_one_frame_of_the_worse_direction_is_loss():
-    result = throughput(PureRouter(10e6, directions=2, weaker=0.5), 64, LINE, Terms(), duration=1.0)
+def test_worse_direction_limits_throughput():
+    result = throughput(PureRouter(10e6, directions=2, weaker=0.5), 64, LINE, CharacterisationTerms(), duration=1.0)
     assert result.throughput.pps == pytest.approx(5e6, rel=0.004)
 
 
-def test_departures_from_the_rfc_are_declared():
-    whole = throughput(PureRouter(), 64, LINE, Terms())
-    short = throughput(PureRouter(), 64, LINE, Terms(), highest=Load(0.97 * LINE), duration=2.0)
-    assert "learning frames" in said(whole) and "trials of" not in said(whole)
+def test_deviations_from_the_rfc_are_declared():
+    whole = throughput(PureRouter(), 64, LINE, CharacterisationTerms())
+    short = throughput(PureRouter(), 64, LINE, CharacterisationTerms(), highest=Load(0.97 * LINE), duration=2.0)
+    assert "learning frames" in deviations_text(whole) and "trials of" not in deviations_text(whole)
     assert "trials of 2 s" in str(short) and "at most 97 %" in str(short)
 
 
-def test_throughput_keeps_what_was_found_when_it_ends_early():
-    result = throughput(PureRouter(5e6), 64, LINE, Terms(deadline=Deadline(traffic=300)))
+def test_throughput_that_ends_early_keeps_its_loads():
+    result = throughput(PureRouter(5e6), 64, LINE, CharacterisationTerms(deadline=Deadline(traffic=300)))
     assert result.ended.startswith("deadline: ") and len(result.trials) == 5
     assert result.throughput.pps <= 5e6 < result.beyond.pps
-    assert throughput(PureRouter(5e6, spoils=ALWAYS), 64, LINE, Terms()).ended.startswith("inconclusive: ")
+    assert throughput(PureRouter(5e6, spoils=EVERY_TRIAL), 64, LINE, CharacterisationTerms()).ended.startswith(
+        "inconclusive: "
+    )
 
 
-def test_the_loss_curve_comes_down_to_two_trials_without_loss():
-    result = loss_curve(PureRouter(LINE * 0.55), 64, LINE, Terms())
+def test_loss_curve_ends_with_two_trials_without_loss():
+    result = loss_curve(PureRouter(LINE * 0.55), 64, LINE, CharacterisationTerms())
     assert [point.asked for point in result.points] == pytest.approx([100, 90, 80, 70, 60, 50, 40])
-    assert result.lossless
     for point in result.points:
         assert point.loss_ratio == pytest.approx(max(0.0, 1 - 55 / point.asked), abs=1e-6)
 
 
 @settings(max_examples=20, deadline=None)
 @given(st.floats(min_value=0.5, max_value=10), st.floats(min_value=20, max_value=100))
-def test_the_loss_curve_goes_down_only_and_ends(step, highest):
-    result = loss_curve(PureRouter(1.0), 64, LINE, Terms(), step=step, highest=highest, duration=1.0)
+def test_loss_curve_only_goes_down_and_ends(step, highest):
+    result = loss_curve(PureRouter(1.0), 64, LINE, CharacterisationTerms(), step=step, highest=highest, duration=1.0)
     shares = [point.asked for point in result.points]
     assert shares[0] == highest and all(a > b > 0 for a, b in pairwise(shares))
-    assert not result.lossless
+    assert all(point.loss_ratio for point in result.points)
 
 
-def test_a_loss_curve_of_a_slow_generator_says_where_its_points_lie():
-    result = loss_curve(PureRouter(5e6, ceiling=LINE / 2), 64, LINE, Terms(), highest=97)
+def test_loss_curve_of_a_slow_generator_has_the_offered_loads():
+    result = loss_curve(PureRouter(5e6, ceiling=LINE / 2), 64, LINE, CharacterisationTerms(), highest=97)
     assert result.points[0].asked == 97 and result.points[0].offered == pytest.approx(50, rel=1e-3)
-    assert "it is at 97 %" in said(result)
+    assert "it is at 97 %" in deviations_text(result)
 
 
-def test_wrong_curves_are_refused():
+def test_wrong_loss_curve_is_refused():
     for step, highest in ((11, 100), (0, 100), (10, 101)):
         with pytest.raises(ValueError, match=r"26\.3"):
-            loss_curve(PureRouter(), 64, LINE, Terms(), step=step, highest=highest)
+            loss_curve(PureRouter(), 64, LINE, CharacterisationTerms(), step=step, highest=highest)
 
 
-def test_latency_is_the_mean_of_the_repetitions_each_way():
-    told = iter([(10.0, 20.0), (12.0, 22.0), (14.0, 24.0)])
-    result = latency(lambda load, seconds: next(told), 64, Load(5e6), repeats=3, duration=10)
+def test_latency_is_the_mean_of_the_repetitions_in_each_direction():
+    samples = iter([(10.0, 20.0), (12.0, 22.0), (14.0, 24.0)])
+    result = latency(lambda load, seconds: next(samples), 64, Load(5e6), repeats=3, duration=10)
     assert [direction.mean for direction in result.directions] == [12.0, 22.0]
     assert (result.directions[0].least, result.directions[0].most, result.directions[0].deviation) == (10, 14, 2)
     assert "trials of 10 s" in str(result) and "at least 20 repetitions; here: 3" in str(result)
 
 
-def test_latency_by_the_letter_declares_only_how_it_counts():
+def test_latency_by_the_rfc_has_one_deviation():
     asked = []
     result = latency(lambda load, seconds: asked.append((load.pps, seconds)) or (5.0,), 64, Load(5e6))
     assert asked == [(5e6, 120.0)] * 20
     assert len(result.deviations) == 1 and not result.ended
 
 
-def test_latency_that_cannot_be_told_is_repeated_then_given_up():
-    told = iter([(float("nan"),), (3.0,), (float("nan"),), (float("nan"),), (float("nan"),)])
-    result = latency(lambda load, seconds: next(told), 64, Load(1e6), repeats=9, duration=1, invalid=2)
+def test_stream_without_latency_is_repeated_until_the_limit():
+    samples = iter([(float("nan"),), (3.0,), (float("nan"),), (float("nan"),), (float("nan"),)])
+    result = latency(lambda load, seconds: next(samples), 64, Load(1e6), repeats=9, duration=1, invalid=2)
     assert result.samples == ((3.0,),) and result.ended.startswith("inconclusive: 3 streams")
 
     def broken(load, seconds):
@@ -124,40 +125,46 @@ def test_latency_that_cannot_be_told_is_repeated_then_given_up():
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(min_value=50, max_value=100_000), st.floats(min_value=0.1, max_value=0.9))
-def test_the_corrected_buffer_time_is_the_buffers(frames, share):
+def test_corrected_buffer_time_is_that_of_the_buffer(frames, share):
     router = PureRouter(LINE * share, buffer=frames)
-    result = back_to_back(router.send_burst, 64, LINE, LINE * share, Terms(), repeats=2)
+    result = back_to_back(router.send_burst, 64, LINE, LINE * share, CharacterisationTerms(), repeats=2)
     assert not result.ended and not result.unlimited
     # the longest burst is longer than the buffer by what is forwarded meanwhile; RFC 9004 takes that off again
     assert result.mean == pytest.approx(frames / (1 - share), abs=2)
-    assert result.buffer_frames == pytest.approx(frames, abs=2)
     assert result.corrected_buffer_time == pytest.approx(frames / LINE, abs=2 / LINE)
 
 
-def test_a_burst_that_always_passes_tells_no_buffer():
-    result = back_to_back(PureRouter(LINE).send_burst, 64, LINE, LINE, Terms())
+def test_bursts_that_always_pass_give_no_buffer_time():
+    result = back_to_back(PureRouter(LINE).send_burst, 64, LINE, LINE, CharacterisationTerms())
     assert result.unlimited and result.implied_buffer_time is None and len(result.trials) == 1
-    assert "at least" in str(result) and "says nothing of a buffer" in str(result)
+    assert "at least" in str(result) and "says nothing about a buffer" in str(result)
 
 
-def test_loss_by_accident_is_verified_by_a_second_burst():
+def test_lossy_burst_is_sent_again_before_it_counts():
     router = PureRouter(LINE / 2, buffer=1000, burst=frozenset({3, 9}))
-    result = back_to_back(router.send_burst, 64, LINE, LINE / 2, Terms(), repeats=1)
+    result = back_to_back(router.send_burst, 64, LINE, LINE / 2, CharacterisationTerms(), repeats=1)
     assert result.mean == pytest.approx(2000, abs=2)
-    assert "at least 50 repetitions; here: 1" in said(result)
+    assert "at least 50 repetitions; here: 1" in deviations_text(result)
 
 
-def test_bursts_end_early_with_what_was_found():
+def test_bursts_that_end_early_keep_the_repetitions():
     router = PureRouter(LINE / 2, buffer=1000)
-    result = back_to_back(router.send_burst, 64, LINE, LINE / 2, Terms(deadline=Deadline(traffic=6.0)))
+    result = back_to_back(router.send_burst, 64, LINE, LINE / 2, CharacterisationTerms(deadline=Deadline(traffic=6.0)))
     assert result.ended.startswith("deadline: ")
     assert (
-        back_to_back(router.send_burst, 64, LINE, LINE / 2, Terms(deadline=Deadline(traffic=0)), repeats=1).mean is None
+        back_to_back(
+            router.send_burst, 64, LINE, LINE / 2, CharacterisationTerms(deadline=Deadline(traffic=0)), repeats=1
+        ).mean
+        is None
     )
 
 
-def test_results_of_bidirectional_traffic_say_each_way():
+def test_results_of_bidirectional_traffic_are_each_way():
     two, one = ((PureRouter(5e6, directions=directions)) for directions in (2, 1))
-    assert "Mpps each way (" in throughput(two, 64, LINE, Terms()).found
-    assert "each way, in the worse direction: " in loss_curve(two, 64, LINE, Terms()).found
-    assert "each way" not in throughput(one, 64, LINE, Terms()).found + loss_curve(one, 64, LINE, Terms()).found
+    assert "Mpps each way (" in throughput(two, 64, LINE, CharacterisationTerms()).found
+    assert "each way, in the worse direction: " in loss_curve(two, 64, LINE, CharacterisationTerms()).found
+    assert (
+        "each way"
+        not in throughput(one, 64, LINE, CharacterisationTerms()).found
+        + loss_curve(one, 64, LINE, CharacterisationTerms()).found
+    )

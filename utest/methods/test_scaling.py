@@ -1,11 +1,11 @@
-"""Throughput against what is varied: a point for every value, whatever goes wrong at one of them."""
+"""Throughput against a varied value: a point for every value, also after an error at another one."""
 
 import pytest
 
 from linerate.counts.trial import Load
 from linerate.errors import TestbedError
-from linerate.methods.scaling import Setting, scale
-from linerate.methods.trials import Deadline, Terms
+from linerate.methods.scaling import ScalingSetup, scale
+from linerate.methods.trials import CharacterisationTerms, Deadline
 from linerate.sla.goals import Goal
 from support.pure_router import LINE, PureRouter
 
@@ -13,40 +13,40 @@ GOAL = Goal(goal="test", final_trial_duration=1, duration_sum=2, loss_ratio=0, e
 
 
 def setting(queues):
-    return Setting(PureRouter(min(LINE, 4e6 * queues)), Load(LINE))
+    return ScalingSetup(PureRouter(min(LINE, 4e6 * queues)), Load(LINE))
 
 
-def test_each_value_has_its_own_capacity():
-    result = scale("queues", [1, 2, 3, 4], setting, GOAL, Terms())
+def test_each_value_has_its_own_bounds():
+    result = scale("queues", [1, 2, 3, 4], setting, GOAL, CharacterisationTerms())
     assert not result.unfinished
     lower = [point.result["NDR"].lower.pps for point in result.points]
     assert lower == pytest.approx([4e6, 8e6, 12e6, LINE], rel=0.006)
 
 
-def test_a_value_that_cannot_be_set_up_does_not_end_the_others():
+def test_value_that_cannot_be_set_up_has_no_result():
     def prepare(value):
         if value == 2:
             raise TestbedError("the router has no second queue")
         return setting(value)
 
-    result = scale("queues", [1, 2, 3], prepare, GOAL, Terms())
+    result = scale("queues", [1, 2, 3], prepare, GOAL, CharacterisationTerms())
     assert result.unfinished == (2,)
     assert "no second queue" in str(result)
     assert result.points[2].result is not None
 
 
-def test_the_deadline_is_for_all_of_them():
-    whole = scale("queues", [1, 2, 3], setting, GOAL, Terms())
+def test_deadline_is_for_all_values_together():
+    whole = scale("queues", [1, 2, 3], setting, GOAL, CharacterisationTerms())
     first = whole.points[0].result.traffic
-    result = scale("queues", [1, 2, 3], setting, GOAL, Terms(deadline=Deadline(traffic=first + 3)))
+    result = scale("queues", [1, 2, 3], setting, GOAL, CharacterisationTerms(deadline=Deadline(traffic=first + 3)))
     assert not result.points[0].result.unfinished
     assert result.points[1].result.ended.startswith("deadline: ")
     assert set(result.unfinished) == {2, 3}
-    late = scale("queues", [1, 2], setting, GOAL, Terms(deadline=Deadline(traffic=first)))
+    late = scale("queues", [1, 2], setting, GOAL, CharacterisationTerms(deadline=Deadline(traffic=first)))
     assert late.points[1].result is None or late.points[1].result.unfinished
 
 
-def test_values_are_each_named_once():
+def test_values_must_be_different():
     for values in ([], [1, 1]):
         with pytest.raises(ValueError, match="each once"):
-            scale("flows", values, setting, GOAL, Terms())
+            scale("flows", values, setting, GOAL, CharacterisationTerms())

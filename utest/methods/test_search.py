@@ -1,4 +1,4 @@
-"""Capacity searched for: the bounds enclose the truth, and whatever ends the search early leaves what was found."""
+"""The capacity search: its bounds enclose the capacity, and are kept when it ends early."""
 
 import pytest
 from hypothesis import given, settings
@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from linerate.counts.trial import Load
 from linerate.methods.search import search
-from linerate.methods.trials import Deadline, Terms, ending
+from linerate.methods.trials import CharacterisationTerms, Deadline, ending_text
 from linerate.sla.goals import Goal
-from support.pure_router import ALWAYS, LINE, PureRouter
+from support.pure_router import EVERY_TRIAL, LINE, PureRouter
 
 GOAL = Goal(
     goal="test", final_trial_duration=1, duration_sum=4, loss_ratio=0, exceed_ratio=0.25, about="for these tests"
@@ -18,12 +18,12 @@ LOWEST, HIGHEST = Load(LINE / 1000), Load(LINE * 0.97)
 
 
 def found(router, goal=GOAL, **terms):
-    return search(router, goal, LOWEST, HIGHEST, Terms(**terms))
+    return search(router, goal, LOWEST, HIGHEST, CharacterisationTerms(**terms))
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.floats(min_value=50_000, max_value=14e6))
-def test_the_bounds_enclose_the_capacity(capacity):
+def test_bounds_enclose_the_capacity(capacity):
     result = found(PureRouter(capacity))
     none, partial = result["NDR"], result["PDR"]
     assert not result.ended and not result.unfinished
@@ -34,7 +34,7 @@ def test_the_bounds_enclose_the_capacity(capacity):
     assert partial.throughput == pytest.approx(min(partial.lower.pps, capacity), rel=1e-4)
 
 
-def test_a_router_that_carries_everything_has_no_upper_bound():
+def test_router_that_carries_every_load_has_no_upper_bound():
     result = found(PureRouter(LINE))
     assert not result.unfinished
     assert result["NDR"].upper is None
@@ -42,24 +42,29 @@ def test_a_router_that_carries_everything_has_no_upper_bound():
     assert "the highest load asked for is carried" in str(result)
 
 
-def test_a_router_that_carries_nothing_has_no_lower_bound():
+def test_router_that_carries_no_load_has_no_lower_bound():
     result = found(PureRouter(10.0))
     assert not result.unfinished
     assert result["NDR"].lower is None and result["NDR"].throughput is None
     assert result["PDR"].upper.pps == pytest.approx(LOWEST.pps)
 
 
-def test_the_worse_direction_decides_unless_both_count_together():
+def test_worse_direction_decides_unless_in_total():
     weaker = PureRouter(6e6, directions=2, weaker=0.5)
     assert found(weaker)["NDR"].upper.pps == pytest.approx(3e6, rel=0.01)
     # of two at 6.03 M, 12.06 M, half a per cent is 60 300 frames; the worse direction loses half of its own
     together = search(
-        PureRouter(6e6, directions=2, weaker=0.999), GOAL, LOWEST, HIGHEST, Terms(in_total=True), {"P": 0.4}
+        PureRouter(6e6, directions=2, weaker=0.999),
+        GOAL,
+        LOWEST,
+        HIGHEST,
+        CharacterisationTerms(in_total=True),
+        {"P": 0.4},
     )
     assert together["P"].upper.pps == pytest.approx(6e6 / 0.6, rel=0.01)
 
 
-def test_a_rare_burst_is_within_the_exceed_ratio():
+def test_rare_burst_is_within_the_exceed_ratio():
     # whichever trial it strikes at the end, three of four are good
     calm = len(found(PureRouter(5e6)).trials)
     result = found(PureRouter(5e6, burst=frozenset({calm - 1})))
@@ -68,7 +73,7 @@ def test_a_rare_burst_is_within_the_exceed_ratio():
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(min_value=0, max_value=60))
-def test_a_deadline_leaves_the_bounds_found_so_far(seconds):
+def test_bounds_found_before_the_deadline_are_kept(seconds):
     whole = found(PureRouter(5e6))
     result = found(PureRouter(5e6), deadline=Deadline(traffic=seconds))
     assert result.traffic <= seconds
@@ -83,7 +88,7 @@ def test_a_deadline_leaves_the_bounds_found_so_far(seconds):
         assert item.finished or item.name in result.unfinished
 
 
-def test_a_deadline_of_the_wall_counts_a_simulated_clock():
+def test_wall_clock_deadline_allows_for_a_simulated_clock():
     times = iter(range(1000))
     result = found(PureRouter(5e6), deadline=Deadline(wall=10, now=lambda: float(next(times))))
     assert result.ended.startswith("deadline: ") and 5 <= len(result.trials) <= 10
@@ -99,8 +104,8 @@ def test_spoilt_trials_are_repeated():
     assert result["NDR"].lower.pps == pytest.approx(5e6, rel=0.006)
 
 
-def test_a_bench_that_goes_on_spoiling_trials_ends_the_search_with_what_was_found():
-    result = found(PureRouter(5e6, spoils=ALWAYS - set(range(5))))
+def test_too_many_spoilt_trials_end_the_search_with_its_bounds():
+    result = found(PureRouter(5e6, spoils=EVERY_TRIAL - set(range(5))))
     assert result.ended.startswith("inconclusive: ")
     assert "a link was down" in result.ended
     assert len(result.trials) == 9
@@ -109,34 +114,34 @@ def test_a_bench_that_goes_on_spoiling_trials_ends_the_search_with_what_was_foun
     assert "single trials: good up to" in str(result)
 
 
-def test_a_bench_that_breaks_down_leaves_what_was_found():
+def test_broken_testbed_ends_the_search_with_its_bounds():
     result = found(PureRouter(5e6, breaks=0))
     assert result.ended == "inconclusive: the testbed broke down: the generator went away"
     assert result.unfinished == ("NDR", "PDR")
     assert "no bound found" in str(result)
 
 
-def test_a_generator_that_cannot_send_the_highest_load_is_no_fault_of_a_fast_router():
+def test_slow_generator_gives_no_upper_bound():
     result = found(PureRouter(LINE, ceiling=8e6))
     assert result.ended.startswith("inconclusive: ") and "use a faster generator" in result.ended
     assert all(item.upper is None for item in result.bounds)
 
 
-def test_loss_at_less_than_the_load_asked_for_counts_all_the_same():
+def test_loss_at_a_lower_load_than_asked_counts():
     # 8 M offered, 5 M forwarded: whatever the load, it is not carried
     result = found(PureRouter(5e6, ceiling=8e6), STRICT)
     assert not result.ended
     assert result["NDR"].upper.pps == pytest.approx(5e6, rel=0.006)
 
 
-def test_what_leaves_nothing_to_search_is_refused():
+def test_search_range_and_loss_ratios_are_checked():
     with pytest.raises(ValueError, match="less than the highest"):
-        search(PureRouter(), GOAL, HIGHEST, LOWEST, Terms())
+        search(PureRouter(), GOAL, HIGHEST, LOWEST, CharacterisationTerms())
     with pytest.raises(ValueError, match="each once"):
-        search(PureRouter(), GOAL, LOWEST, HIGHEST, Terms(), {"a": 0.0, "b": 0.0})
+        search(PureRouter(), GOAL, LOWEST, HIGHEST, CharacterisationTerms(), {"a": 0.0, "b": 0.0})
 
 
-def test_the_goals_trials_are_those_that_decide():
+def test_trials_of_the_goals_duration_decide():
     router = PureRouter(5e6)
     long = GOAL.model_copy(update={"final_trial_duration": 3.0, "duration_sum": 6.0})
     result = found(router, long)
@@ -148,7 +153,7 @@ def buffered(capacity, buffer=4096):
     return PureRouter(capacity, buffer=buffer)
 
 
-def test_a_buffer_does_not_hide_a_shortage_at_low_rates():
+def test_buffer_does_not_hide_a_shortage_at_low_rates():
     goal = GOAL.model_copy(update={"buffer_frames": 4096, "resolution": 0.01, "longest_trial": 10.0})
     # in trials of a second the buffer is an eighth of what is forwarded
     blind = found(buffered(30e3))
@@ -162,7 +167,7 @@ def test_a_buffer_does_not_hide_a_shortage_at_low_rates():
     assert found(buffered(5e6), goal).goal == goal
 
 
-def test_longer_trials_that_come_too_late_leave_what_the_shorter_ones_found():
+def test_deadline_in_the_second_search_keeps_the_first_bounds():
     goal = GOAL.model_copy(update={"buffer_frames": 4096, "resolution": 0.01, "longest_trial": 10.0})
     short = found(buffered(30e3))
     result = found(buffered(30e3), goal, deadline=Deadline(traffic=short.traffic + 12))
@@ -171,12 +176,14 @@ def test_longer_trials_that_come_too_late_leave_what_the_shorter_ones_found():
     assert result["NDR"].lower == short["NDR"].lower
 
 
-def test_loads_of_bidirectional_traffic_are_said_to_be_each_way():
+def test_loads_of_bidirectional_traffic_are_each_way():
     assert "; loads are each way; " in str(found(PureRouter(5e6, directions=2)))
     assert "each way" not in str(found(PureRouter(5e6)))
 
 
-def test_a_search_that_was_over_before_its_first_trial_proves_nothing():
+def test_search_without_a_trial_is_inconclusive():
     nothing, some = (found(PureRouter(5e6), deadline=Deadline(traffic=seconds)) for seconds in (0.5, 5))
-    assert ending(nothing.ended, nothing.trials).startswith("inconclusive: nothing was tried; deadline: 0 of 0.5 s")
-    assert ending(some.ended, some.trials) == some.ended and some.trials
+    assert ending_text(nothing.ended, nothing.trials).startswith(
+        "inconclusive: nothing was tried; deadline: 0 of 0.5 s"
+    )
+    assert ending_text(some.ended, some.trials) == some.ended and some.trials

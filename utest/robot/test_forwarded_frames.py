@@ -1,4 +1,4 @@
-"""Only frames of the profile are judged, and a port that saw none is the testbed's trouble, never the router's."""
+"""Only frames of the profile are judged, and a port without any is the testbed's fault, not the router's."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def test_both_directions_of_the_profile_are_kept_and_nothing_else(profile: Profi
     assert frames_of(profile, [others[0], FORTH, *others[1:], BACK]) == (FORTH, BACK)
 
 
-def test_right_and_wrong_time_to_live():
+def test_a_wrong_time_to_live_fails():
     library = ForwardedFrames()
     library.time_to_live_should_be({0: (BACK,), 1: (FORTH,)}, 63)
-    with pytest.raises(AssertionError, match="FAIL: port 1: time to live 64, should be 63"):
+    with pytest.raises(AssertionError, match="FAIL: port 1: time to live 64, expected 63"):
         library.time_to_live_should_be({0: (BACK,), 1: (frame("16.0.0.4", "48.0.0.4", ttl=64),)}, 63)
 
 

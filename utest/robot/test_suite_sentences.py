@@ -1,4 +1,4 @@
-"""Sentences are found wherever a suite keeps them, and what only looks like one is told apart, before anything runs."""
+"""Sentences are found everywhere in a suite, and malformed ones are reported, before anything runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def found(folder: Path, text: str) -> dict[str, int]:
     return result
 
 
-def test_everywhere_in_a_suite(tmp_path: Path):
+def test_sentences_are_found_everywhere_in_a_suite(tmp_path: Path):
     text = """\
 *** Settings ***
 Suite Setup       Run Keywords    Log    x    AND    imix ≥ 1
@@ -73,7 +73,7 @@ Own
     assert lines["imix ≥ 16"] == 32
 
 
-def test_templates(tmp_path: Path):
+def test_sentences_are_found_in_templates(tmp_path: Path):
     text = """\
 *** Test Cases ***
 Embedded
@@ -108,12 +108,12 @@ By Argument
         ("Run Keyword", []),
     ],
 )
-def test_what_keywords_call(tmp_path: Path, call: str, sentences: list[str | int]):
+def test_sentences_are_found_in_keywords_that_call_others(tmp_path: Path, call: str, sentences: list[str | int]):
     wanted = [item if isinstance(item, str) else f"imix ≥ {item}" for item in sentences]
     assert list(found(tmp_path, f"*** Test Cases ***\nOne\n    {call}\n")) == wanted
 
 
-def test_variables_that_only_the_run_sets_wait_for_it(tmp_path: Path):
+def test_sentences_with_variables_of_the_run_are_not_checked_before(tmp_path: Path):
     text = """\
 *** Variables ***
 ${RATE}    5 Mpps
@@ -154,7 +154,7 @@ Embedded ${rate:.*} Argument
         ("No Operation", None),
     ],
 )
-def test_what_only_looks_like_a_sentence(tmp_path: Path, line: str, says: str | None):
+def test_malformed_sentences_are_refused_with_the_reason(tmp_path: Path, line: str, says: str | None):
     catalogue = Catalogue.read(Project(ROOT).profiles)
     own = {"64b Frames Of My Own"}
     (step,) = SuiteSentences.steps(suite_of(tmp_path, f"*** Test Cases ***\nOne\n    {line}\n"))
@@ -162,7 +162,7 @@ def test_what_only_looks_like_a_sentence(tmp_path: Path, line: str, says: str | 
     assert (says in problem) if says and problem else problem is says
 
 
-def test_the_projects_own_suites_hold_sentences_only():
+def test_the_projects_own_suites_have_no_malformed_sentences():
     catalogue = Catalogue.read(Project(ROOT).profiles)
     steps = list(SuiteSentences.steps(Suite.from_file_system(ROOT / "tests")))
     assert sum(SuiteSentences.sentence(step) is not None for step in steps) >= 30

@@ -1,4 +1,4 @@
-"""What a person sees who forgot the set-up, misplaced a sentence, or opens one testbed for a folder of suites."""
+"""Messages for a missing set-up and a misplaced sentence, and one testbed for a folder of suites."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support import robot_run
 
 
 @pytest.mark.slow
-def test_a_suite_that_opens_no_testbed(tmp_path: Path):
+def test_a_suite_without_an_open_testbed_fails_with_the_missing_lines(tmp_path: Path):
     suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps", setup="No Operation")
     found = robot_run.run(tmp_path, suite)
     assert found.status == 1, found.console
@@ -22,7 +22,7 @@ def test_a_suite_that_opens_no_testbed(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_sentences_are_checked_where_they_stand(tmp_path: Path):
+def test_malformed_sentences_are_reported_with_file_and_line(tmp_path: Path):
     suite = robot_run.write_suite(
         tmp_path,
         "Mine",
@@ -44,7 +44,7 @@ def test_sentences_are_checked_where_they_stand(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_one_bench_for_a_folder_of_suites(tmp_path: Path):
+def test_a_folder_of_suites_shares_one_testbed(tmp_path: Path):
     folder = tmp_path / "folder"
     folder.mkdir()
     first = robot_run.write_suite(folder, "64b 1-flow ≥ 1 Mpps", "64b 1-flow ≥ 2 Mpps")

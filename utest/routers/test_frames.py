@@ -1,22 +1,28 @@
-"""Setting a router up for IPv6, tags and labels: what the words need, how Linux is told, what it lacks, and back."""
+"""Configuring a router for IPv6, tags and labels: what the words need, commands on Linux, missing modules, restore."""
 
 from __future__ import annotations
 
 import os
 import re
 import shlex
-import shutil
 import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from linerate.errors import TestbedError
-from linerate.routers import make
+from linerate.routers import make_router
 from linerate.routers.base import Result
 from linerate.testbed.settings import HardwareSettings
 from linerate.traffic.catalogue import Catalogue
-from linerate.traffic.frame_kinds import FrameKind, FrameKinds, mapped, mapped_network, reason_against, refuse
+from linerate.traffic.frame_kinds import (
+    FrameKind,
+    FrameKinds,
+    ipv6_address,
+    ipv6_network,
+    reason_not_forwarded,
+    refuse_not_forwarded,
+)
 from support.fake_router import SIDES, shell_of, simulated
 from support.paths import VARIABLES
 
@@ -25,7 +31,7 @@ ALL: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
 FRAMES = FrameKinds.of(CATALOGUE, ALL)
 
 
-def test_what_the_words_need_is_read_from_them() -> None:
+def test_frame_kinds_are_read_from_the_words_of_a_catalogue() -> None:
     assert FRAMES.prefixes == ("2001:2::",)
     assert FRAMES.tags == (((0x8100, 100),), ((0x88A8, 200), (0x8100, 100)))
     # mpls2 needs no more than mpls: a router looks at the outermost label
@@ -34,9 +40,9 @@ def test_what_the_words_need_is_read_from_them() -> None:
     assert FrameKinds.of(CATALOGUE, ()) == FrameKinds()
 
 
-def test_ipv6_addresses_end_as_the_ipv4_ones() -> None:
-    assert mapped("2001:2::", "100.65.1.2") == "2001:2::6441:102"
-    assert mapped_network("2001:2::", "48.0.0.0/8") == "2001:2::3000:0/104"
+def test_ipv6_addresses_end_with_the_ipv4_address() -> None:
+    assert ipv6_address("2001:2::", "100.65.1.2") == "2001:2::6441:102"
+    assert ipv6_network("2001:2::", "48.0.0.0/8") == "2001:2::3000:0/104"
 
 
 @pytest.mark.parametrize(
@@ -51,26 +57,26 @@ def test_ipv6_addresses_end_as_the_ipv4_ones() -> None:
         ("82b mpls ipv6", "not both"),
     ],
 )
-def test_a_profile_is_refused_for_what_all_its_frames_need(words: str, reason: str) -> None:
+def test_a_profile_is_refused_if_the_router_cannot_forward_its_frames(words: str, reason: str) -> None:
     lacking = {frozenset[FrameKind]({"vlan"}): "no tags", frozenset[FrameKind]({"mpls", "ipv6"}): "not both"}
     profile = CATALOGUE.profile(words.split())
-    assert reason_against(profile, lacking) == reason
+    assert reason_not_forwarded(profile, lacking) == reason
     if reason:
         with pytest.raises(TestbedError, match=f"'{profile.name}' was not sent: {reason}"):
-            refuse(profile, lacking)
+            refuse_not_forwarded(profile, lacking)
     else:
-        refuse(profile, lacking)
+        refuse_not_forwarded(profile, lacking)
 
 
 @pytest.mark.parametrize("kind", ["vpp", "freebsd"])
-def test_other_routers_are_set_up_by_hand(kind: str) -> None:
-    router = make(kind, shell_of(simulated(kind)[0]))
-    with pytest.raises(TestbedError, match=r"'set_up', .* set it up by hand and take the key away"):
-        router.set_up(SIDES, FRAMES)
-    assert router.lacking == {}
+def test_only_linux_routers_are_configured_for_other_frames(kind: str) -> None:
+    router = make_router(kind, shell_of(simulated(kind)[0]))
+    with pytest.raises(TestbedError, match=r"'set_up', .* set the router up by hand and remove the key"):
+        router.configure_frames(SIDES, FRAMES)
+    assert router.not_forwarded == {}
 
 
-def test_a_testbed_that_is_not_configured_is_not_set_up_either() -> None:
+def test_set_up_is_refused_with_prepare_none() -> None:
     hardware = {
         "testbed": "lab",
         "kind": "hardware",
@@ -84,7 +90,7 @@ def test_a_testbed_that_is_not_configured_is_not_set_up_either() -> None:
 
 
 class Kernel:
-    """A Linux shell that remembers its commands; what it has is what *modules* are named."""
+    """A Linux shell with *modules* that records its commands."""
 
     def __init__(self, *modules: str) -> None:
         self.modules, self.commands = modules, list[str]()
@@ -92,20 +98,20 @@ class Kernel:
     def __call__(self, command: str, limit: float) -> Result:
         words = shlex.split(command)
         if words[:2] != ["sh", "-c"]:
-            status, said = self.answer(command)
-            return Result(said if not status else "", said if status else "", status, 0.0)
+            status, text = self.answer(command)
+            return Result(text if not status else "", text if status else "", status, 0.0)
         out, err = "", ""
         for line, number in re.findall(r'(?:^|; )(.*?); echo "@@linerate (\d+) \$\?"', words[2]):
-            status, said = self.answer(line)
-            out += f"{said}@@linerate {number} {status}\n" if not status else f"@@linerate {number} {status}\n"
-            err += said if status else ""
+            status, text = self.answer(line)
+            out += f"{text}@@linerate {number} {status}\n" if not status else f"@@linerate {number} {status}\n"
+            err += text if status else ""
         return Result(out, err, 0, 0.0)
 
     def answer(self, line: str) -> tuple[int, str]:
         words = line.split()
         if words[:2] == ["sysctl", "-n"]:
-            there = words[2].split("/")[1] in ("ipv4", *self.modules)
-            return (0, "1\n" if "disable_ipv6" in line else "0\n") if there else (1, "sysctl: cannot stat\n")
+            exists = words[2].split("/")[1] in ("ipv4", *self.modules)
+            return (0, "1\n" if "disable_ipv6" in line else "0\n") if exists else (1, "sysctl: cannot stat\n")
         if "show" in words or words[0] == "modprobe":
             return 0, ""
         if "vlan" in words and "8021q" not in self.modules:
@@ -114,58 +120,58 @@ class Kernel:
         return 0, ""
 
 
-def test_a_kernel_with_every_module_gets_a_way_for_each_kind_of_frame() -> None:
+def test_a_kernel_with_every_module_is_configured_for_each_kind_of_frame() -> None:
     kernel = Kernel("ipv6", "8021q", "mpls")
-    router = make("linux", kernel)
-    router.set_up(SIDES, FRAMES)
-    told = kernel.commands
-    assert "ip -6 route replace 2001:2::1000:0/104 via 2001:2::6441:102 dev eth1 onlink" in told
-    assert "ip neigh replace 2001:2::6441:202 lladdr 02:00:00:00:02:02 nud permanent dev eth2" in told
-    assert "ip link add link eth1 name lr0.100 type vlan proto 802.1Q id 100" in told
-    assert "ip link add link eth2 name lr1.s200 type vlan proto 802.1ad id 200" in told
-    assert "ip link add link lr1.s200 name lr1.s200.100 type vlan proto 802.1Q id 100" in told
-    assert "ip -4 route replace 48.0.0.0/8 via 100.65.2.2 dev lr1.100 onlink table 29700" in told
-    assert "ip -6 route replace 2001:2::3000:0/104 via 2001:2::6441:202 dev lr1.s200.100 onlink table 29701" in told
-    assert "ip -4 rule add iif lr0.100 lookup 29700" in told
+    router = make_router("linux", kernel)
+    router.configure_frames(SIDES, FRAMES)
+    commands = kernel.commands
+    assert "ip -6 route replace 2001:2::1000:0/104 via 2001:2::6441:102 dev eth1 onlink" in commands
+    assert "ip neigh replace 2001:2::6441:202 lladdr 02:00:00:00:02:02 nud permanent dev eth2" in commands
+    assert "ip link add link eth1 name lr0.100 type vlan proto 802.1Q id 100" in commands
+    assert "ip link add link eth2 name lr1.s200 type vlan proto 802.1ad id 200" in commands
+    assert "ip link add link lr1.s200 name lr1.s200.100 type vlan proto 802.1Q id 100" in commands
+    assert "ip -4 route replace 48.0.0.0/8 via 100.65.2.2 dev lr1.100 onlink table 29700" in commands
+    assert "ip -6 route replace 2001:2::3000:0/104 via 2001:2::6441:202 dev lr1.s200.100 onlink table 29701" in commands
+    assert "ip -4 rule add iif lr0.100 lookup 29700" in commands
     # the first direction's label leads to the second side
-    assert "ip -f mpls route replace 100 as to 100 via inet 100.65.2.2 dev eth2" in told
-    assert "ip -f mpls route replace 200 as to 200 via inet 100.65.1.2 dev eth1" in told
-    assert "sysctl -w net/mpls/platform_labels=201" in told
-    # no interface speaks of itself: quiet before it is let speak at all
-    assert told.index("sysctl -w net/ipv6/conf/eth1/addr_gen_mode=1") < told.index(
+    assert "ip -f mpls route replace 100 as to 100 via inet 100.65.2.2 dev eth2" in commands
+    assert "ip -f mpls route replace 200 as to 200 via inet 100.65.1.2 dev eth1" in commands
+    assert "sysctl -w net/mpls/platform_labels=201" in commands
+    # interfaces are quiet before IPv6 is enabled
+    assert commands.index("sysctl -w net/ipv6/conf/eth1/addr_gen_mode=1") < commands.index(
         "sysctl -w net/ipv6/conf/eth1/disable_ipv6=0"
     )
-    [(needs, reason)] = router.lacking.items()
+    [(needs, reason)] = router.not_forwarded.items()
     assert needs == {"vlan", "mpls"} and "without the tags" in reason
-    before = len(told)
+    before = len(commands)
     router.restore()
-    undone = told[before:]
-    assert router.lacking == {} and router.notes == ()
+    undone = commands[before:]
+    assert router.not_forwarded == {} and router.notes == ()
     assert "ip link del dev lr0.100" in undone and "ip -6 rule del iif lr1.s200.100 lookup 29701" in undone
     assert undone.index("ip link del dev lr1.s200.100") < undone.index("ip link del dev lr1.s200")
     assert undone[-1] == "sysctl -w net/ipv6/conf/all/forwarding=0"
 
 
-def test_what_a_kernel_lacks_is_named_with_its_module_and_the_rest_is_done() -> None:
+def test_a_missing_module_is_named_and_the_rest_is_configured() -> None:
     kernel = Kernel()
-    router = make("linux", kernel)
-    router.set_up(SIDES, FRAMES)
-    reasons = {next(iter(needs)): reason for needs, reason in router.lacking.items()}
-    assert len(router.lacking) == len(router.notes) == 3
-    assert "its module 8021q is missing ('ip link add … type vlan' says: Unknown device type)" in reasons["vlan"]
+    router = make_router("linux", kernel)
+    router.configure_frames(SIDES, FRAMES)
+    reasons = {next(iter(needs)): reason for needs, reason in router.not_forwarded.items()}
+    assert len(router.not_forwarded) == len(router.notes) == 3
+    assert "its module 8021q is missing ('ip link add … type vlan' reports: Unknown device type)" in reasons["vlan"]
     assert "its module mpls_router is missing" in reasons["mpls"]
     assert "has no IPv6" in reasons["ipv6"]
     assert kernel.commands == []
     kernel = Kernel("ipv6")
-    router = make("linux", kernel)
-    router.set_up(SIDES, FRAMES)
-    assert {kind for needs in router.lacking for kind in needs} == {"vlan", "mpls"}
+    router = make_router("linux", kernel)
+    router.configure_frames(SIDES, FRAMES)
+    assert {kind for needs in router.not_forwarded for kind in needs} == {"vlan", "mpls"}
     assert any("2001:2::1000:0/104" in line for line in kernel.commands)
 
 
 def test_a_label_of_both_directions_is_refused() -> None:
     with pytest.raises(TestbedError, match="label 100 is among the words' 'labels' and 'labels_back'"):
-        make("linux", Kernel("mpls")).set_up(SIDES, FrameKinds(labels=((100, 200), (300, 100))))
+        make_router("linux", Kernel("mpls")).configure_frames(SIDES, FrameKinds(labels=((100, 200), (300, 100))))
 
 
 @pytest.fixture
@@ -184,15 +190,14 @@ def namespace() -> Iterator[str]:
         subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=10, check=False)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("ip"), reason="network namespaces need root and iproute2")
-def test_a_real_kernel_is_set_up_and_left_as_it_was(namespace: str) -> None:
+@pytest.mark.netns
+def test_a_real_kernel_is_configured_for_all_frames_and_restored(namespace: str) -> None:
     def shell(command: str, limit: float) -> Result:
         argv = ["ip", "netns", "exec", namespace, "sh", "-c", command]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=limit, check=False)
         return Result(done.stdout, done.stderr, done.returncode, 0.0)
 
-    def everything() -> list[str]:
+    def settings() -> list[str]:
         shown = (
             *("ip -br link", "ip route", "ip neigh", "ip rule", "ip -6 rule", "ip -6 route | grep -v fe80"),
             *("ip -4 route show table all", "ip -f mpls route 2>&1", "sysctl net.mpls 2>&1"),
@@ -200,15 +205,15 @@ def test_a_real_kernel_is_set_up_and_left_as_it_was(namespace: str) -> None:
         )
         return [shell(command, 5.0).stdout for command in shown]
 
-    # in namespaces of old the kernel announces itself when its interfaces come up; here it is asked not to
+    # otherwise the kernel announces itself when its interfaces come up
     shell("sysctl -w net.ipv6.conf.eth1.disable_ipv6=1 net.ipv6.conf.eth2.disable_ipv6=1", 5.0)
     shell("ip link set eth1 up; ip link set eth2 up; ip link set peer1 up; ip link set peer2 up", 5.0)
-    before = everything()
-    first, second = make("linux", shell), make("linux", shell)
+    before = settings()
+    first, second = make_router("linux", shell), make_router("linux", shell)
     first.configure(SIDES)
-    first.set_up(SIDES, FRAMES)
-    between = everything()
-    lacking = {kind for needs in first.lacking if len(needs) == 1 for kind in needs}
+    first.configure_frames(SIDES, FRAMES)
+    between = settings()
+    lacking = {kind for needs in first.not_forwarded if len(needs) == 1 for kind in needs}
     if "ipv6" not in lacking:
         assert "2001:2::1000:0/104 via 2001:2::6441:102 dev eth1" in shell("ip -6 route", 5.0).stdout
         assert "inet6" not in shell("ip -6 addr show dev eth1", 5.0).stdout
@@ -216,11 +221,11 @@ def test_a_real_kernel_is_set_up_and_left_as_it_was(namespace: str) -> None:
         assert "lr1.s200.100" in between[0]
     if "mpls" not in lacking:
         assert "100 as to 100 via inet 100.65.2.2 dev eth2" in shell("ip -f mpls route", 5.0).stdout
-    # another finds it done already, and leaves it
+    # a second router finds it configured, and changes nothing
     second.configure(SIDES)
-    second.set_up(SIDES, FRAMES)
-    assert everything() == between
+    second.configure_frames(SIDES, FRAMES)
+    assert settings() == between
     second.restore()
-    assert everything() == between
+    assert settings() == between
     first.restore()
-    assert everything() == before
+    assert settings() == before

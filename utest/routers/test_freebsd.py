@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linerate.errors import TestbedError
-from linerate.routers import make
+from linerate.routers import make_router
 from linerate.routers.base import Result
 from linerate.routers.freebsd import FreeBsd, parse_boottime, parse_inet, parse_netstat
 from linerate_bench.shells.freebsd import interface_table
@@ -27,13 +27,13 @@ enc0   1536 <Link#4>                               7     0     0         70     
 """
 
 
-def test_netstat_rows_are_read_by_their_titles() -> None:
+def test_netstat_columns_are_found_by_their_titles() -> None:
     found = parse_netstat(NETSTAT)
     assert set(found) == {"ix0", "ix1", "lo0", "enc0"}
     ix0 = found["ix0"]
     assert (ix0.rx_packets, ix0.rx_errors, ix0.rx_drops, ix0.rx_bytes) == (123456789012, 1, 2, 12345678901234)
     assert (ix0.tx_packets, ix0.tx_errors, ix0.tx_bytes, ix0.tx_drops) == (40000, 3, 24000000, 4)
-    # a link without an address shifts nothing
+    # a link without an address shifts no columns
     assert (found["enc0"].rx_packets, found["enc0"].tx_bytes) == (7, 80)
 
 
@@ -48,7 +48,7 @@ INTERFACES = st.builds(
 
 
 @given(INTERFACES, st.booleans())
-def test_the_table_comes_back(one: InterfaceState, up: bool) -> None:
+def test_a_rendered_netstat_table_is_read_back(one: InterfaceState, up: bool) -> None:
     configuration = RouterConfiguration(up=(one.name,) if up else (), addresses=((one.name, "100.65.1.1/24"),))
     state = replace(router_state("freebsd"), interfaces=(one,), configuration=configuration)
     read = parse_netstat(interface_table(state, [one], True, True))[one.name]
@@ -57,12 +57,12 @@ def test_the_table_comes_back(one: InterfaceState, up: bool) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "netstat: illegal option", NETSTAT.replace("Ibytes", "Iwords", 1)])
-def test_another_table_is_an_error(text: str) -> None:
+def test_text_that_is_not_netstat_is_an_error(text: str) -> None:
     with pytest.raises(TestbedError, match="netstat -ibnd"):
         parse_netstat(text)
 
 
-def test_boottime_and_addresses() -> None:
+def test_boottime_and_inet_addresses_are_read() -> None:
     assert parse_boottime("{ sec = 1637000000, usec = 12 } Mon Nov 15 18:13:20 2021", "1637000060\n") == 60.0
     with pytest.raises(TestbedError, match="boottime"):
         parse_boottime("", "1")
@@ -70,9 +70,9 @@ def test_boottime_and_addresses() -> None:
     assert parse_inet(text) == {("100.65.1.1", 24), ("10.0.0.1", 8)}
 
 
-def test_read_gives_the_models_counts() -> None:
+def test_read_returns_the_counts_of_the_model() -> None:
     machine, _ = simulated("freebsd")
-    router = make("freebsd", shell_of(machine), ("eth1", "eth2"))
+    router = make_router("freebsd", shell_of(machine), ("eth1", "eth2"))
     telemetry = router.read()
     assert 1233 <= telemetry.uptime <= 1235
     eth1 = telemetry.interfaces["eth1"]
@@ -83,7 +83,7 @@ def test_read_gives_the_models_counts() -> None:
     assert facts["operating system"].startswith("FreeBSD 12.2")
 
 
-def test_configure_and_restore() -> None:
+def test_configure_and_restore_leave_nothing_behind() -> None:
     machine, model = simulated("freebsd")
     before = model.state().configuration
     router = FreeBsd(shell_of(machine), interfaces=("eth1", "eth2"))
@@ -107,7 +107,7 @@ def test_configure_and_restore() -> None:
     assert model.state().configuration.neighbours == before.neighbours
 
 
-def test_an_address_that_was_there_stays() -> None:
+def test_an_existing_address_stays_after_restore() -> None:
     machine, model = simulated("freebsd")
     machine.run("ifconfig eth1 inet 10.9.9.9/24 alias")
     machine.run("ifconfig eth1 inet 100.65.1.1/24 alias")
@@ -118,7 +118,7 @@ def test_an_address_that_was_there_stays() -> None:
     assert set(addresses) == {("eth1", "10.9.9.9/24"), ("eth1", "100.65.1.1/24")}
 
 
-def test_what_cannot_be_restored_is_named_and_the_rest_is_restored() -> None:
+def test_a_failed_undo_is_named_and_the_rest_is_restored() -> None:
     machine, model = simulated("freebsd")
     whole = shell_of(machine)
 

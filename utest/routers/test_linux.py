@@ -1,9 +1,8 @@
-"""Reading and configuring a Linux router: this machine's own files, a namespace with veth pairs, the simulated one."""
+"""Reading and configuring a Linux router: files of this machine, a namespace with veth pairs, a simulated router."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linerate.errors import TestbedError
-from linerate.routers import make
+from linerate.routers import make_router
 from linerate.routers.base import Result, Side
 from linerate.routers.linux import parse_net_dev, parse_snmp, parse_softnet, parse_uptime
 from linerate_bench.shells import linux as rendered
@@ -34,7 +33,7 @@ INTERFACES = st.builds(
 
 
 @given(st.lists(INTERFACES, max_size=1))
-def test_net_dev_comes_back_with_all_its_64_bits(interfaces: list[InterfaceState]) -> None:
+def test_64_bit_counters_of_net_dev_are_read_back(interfaces: list[InterfaceState]) -> None:
     found = parse_net_dev(rendered.net_dev(interfaces))
     for one in interfaces:
         read = found[one.name]
@@ -42,7 +41,7 @@ def test_net_dev_comes_back_with_all_its_64_bits(interfaces: list[InterfaceState
         assert (read.tx_packets, read.tx_bytes, read.tx_drops) == (one.tx_packets, one.tx_bytes, one.tx_dropped)
 
 
-def test_this_machine_is_read() -> None:
+def test_files_of_this_machine_are_read() -> None:
     lo = parse_net_dev(Path("/proc/net/dev").read_text())["lo"]
     assert lo.rx_packets == lo.tx_packets
     assert parse_uptime(Path("/proc/uptime").read_text()) > 0
@@ -50,7 +49,7 @@ def test_this_machine_is_read() -> None:
     assert "OutNoRoutes" in parse_snmp(Path("/proc/net/snmp").read_text())
 
 
-def test_a_name_may_touch_its_first_count() -> None:
+def test_an_interface_name_may_touch_its_first_counter() -> None:
     head = rendered.net_dev(())
     row = "eth0:123456789012345678 9 0 1 0 0 0 0 22 3 0 4 0 0 0 0\n"
     read = parse_net_dev(head + row)["eth0"]
@@ -58,14 +57,14 @@ def test_a_name_may_touch_its_first_count() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "cat: /proc/net/dev: No such file", "a\nb face |bytes\neth0: 1 2\n"])
-def test_what_is_not_net_dev_is_an_error(text: str) -> None:
+def test_text_that_is_not_net_dev_is_an_error(text: str) -> None:
     with pytest.raises(TestbedError, match=r"/proc/net/dev was not understood|a row of /proc/net/dev"):
         parse_net_dev(text)
 
 
-def test_read_gives_the_models_counts() -> None:
+def test_read_returns_the_counts_of_the_model() -> None:
     machine, _ = simulated("linux")
-    router = make("linux", shell_of(machine), ("eth1", "eth2"))
+    router = make_router("linux", shell_of(machine), ("eth1", "eth2"))
     telemetry = router.read()
     assert telemetry.uptime == 1234.5
     eth1 = telemetry.interfaces["eth1"]
@@ -74,17 +73,17 @@ def test_read_gives_the_models_counts() -> None:
     assert router.identify()["version"] == "5.13-simulated"
 
 
-def test_configure_and_restore_the_simulated_one() -> None:
+def test_a_simulated_router_is_configured_and_restored() -> None:
     machine, model = simulated("linux")
     before, variables = model.state().configuration, dict(machine.memory.sysctl)
-    router = make("linux", shell_of(machine), ("eth1", "eth2"))
+    router = make_router("linux", shell_of(machine), ("eth1", "eth2"))
     router.configure(SIDES)
     done = model.state().configuration
     assert set(done.up) == {"eth1", "eth2"}
     assert done.routes == (("16.0.0.0/8", "100.65.1.2"), ("48.0.0.0/8", "100.65.2.2"))
     assert machine.memory.sysctl["net.ipv4.ip_forward"] == "1"
     assert machine.memory.sysctl["net.ipv4.conf.eth1.rp_filter"] == "0"
-    second = make("linux", shell_of(machine))
+    second = make_router("linux", shell_of(machine))
     second.configure(SIDES)
     second.restore()
     assert model.state().configuration == done
@@ -94,7 +93,7 @@ def test_configure_and_restore_the_simulated_one() -> None:
     assert machine.memory.sysctl == variables
 
 
-def test_a_link_that_drops_while_configuring_still_restores() -> None:
+def test_changes_are_restored_after_the_link_dropped_during_configure() -> None:
     machine, model = simulated("linux")
     before, whole, calls = model.state().configuration, shell_of(machine), [0]
 
@@ -105,7 +104,7 @@ def test_a_link_that_drops_while_configuring_still_restores() -> None:
             raise TestbedError("the link dropped")
         return result
 
-    router = make("linux", shell)
+    router = make_router("linux", shell)
     with pytest.raises(TestbedError, match="dropped"):
         router.configure(SIDES)
     assert model.state().configuration != before
@@ -124,15 +123,15 @@ def test_a_link_that_drops_while_configuring_still_restores() -> None:
     ],
 )
 @pytest.mark.parametrize("kind", ["vpp", "linux", "freebsd"])
-def test_values_that_are_not_addresses_never_reach_the_shell(kind, side: Side) -> None:
+def test_wrong_addresses_never_reach_the_shell(kind, side: Side) -> None:
     def shell(command: str, limit: float) -> Result:
         raise AssertionError(command)
 
     with pytest.raises(TestbedError, match=r"expected|prefix length"):
-        make(kind, shell).configure((side,))
+        make_router(kind, shell).configure((side,))
 
 
-def test_commands_that_need_root_go_through_sudo() -> None:
+def test_commands_that_need_root_use_sudo() -> None:
     seen: list[str] = []
 
     def shell(command: str, limit: float) -> Result:
@@ -140,7 +139,7 @@ def test_commands_that_need_root_go_through_sudo() -> None:
         return Result("", "sudo: a password is required", 1, 0.0)
 
     with pytest.raises(TestbedError, match="did not answer"):
-        make("vpp", shell, sudo=True).read()
+        make_router("vpp", shell, sudo=True).read()
     assert "sudo -n vppctl show runtime" in seen[0]
 
 
@@ -160,30 +159,29 @@ def namespace() -> Iterator[str]:
         subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=10, check=False)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("ip"), reason="network namespaces need root and iproute2")
+@pytest.mark.netns
 def test_a_real_kernel_is_configured_read_and_restored(namespace: str) -> None:
     def shell(command: str, limit: float) -> Result:
         argv = ["ip", "netns", "exec", namespace, "sh", "-c", command]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=limit, check=False)
         return Result(done.stdout, done.stderr, done.returncode, 0.0)
 
-    def everything() -> list[str]:
+    def settings() -> list[str]:
         shown = ("ip -4 addr", "ip route", "ip neigh", "sysctl -n net.ipv4.ip_forward net.ipv4.conf.eth1.rp_filter")
         return [shell(command, 5.0).stdout for command in shown]
 
-    before = everything()
-    router = make("linux", shell, ("eth1", "eth2"))
+    before = settings()
+    router = make_router("linux", shell, ("eth1", "eth2"))
     router.configure(SIDES)
     assert "16.0.0.0/8 via 100.65.1.2 dev eth1" in shell("ip route", 5.0).stdout
     assert "100.65.2.2 dev eth2 lladdr 02:00:00:00:02:02 PERMANENT" in shell("ip neigh", 5.0).stdout
     assert shell("sysctl -n net.ipv4.ip_forward", 5.0).stdout == "1\n"
-    make("linux", shell).configure(SIDES)
+    make_router("linux", shell).configure(SIDES)
     first = router.read().interfaces["eth1"].tx_packets
     shell("ping -c 1 -W 1 -I eth1 100.65.1.2; true", 5.0)
     assert router.read().interfaces["eth1"].tx_packets >= first
     assert set(router.read().interfaces) >= {"lo", "eth1", "eth2"}
     router.restore()
-    # addresses of both sides are gone again, and so are the routes through them
-    assert everything() == before
+    # addresses of both sides and the routes through them are gone
+    assert settings() == before
     assert "UP" not in shell("ip link show dev eth2", 5.0).stdout.split(">")[0]

@@ -1,4 +1,4 @@
-"""Counters of lost frames in the text of each router, and what each is beside the others."""
+"""Counters of lost frames of each router, and their roles."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linerate.counts.causes import Cause, Role, Stage
-from linerate.routers import make
-from linerate.routers.freebsd_losses import device_of, parse_device, parse_expired, parse_ip
+from linerate.routers import make_router
+from linerate.routers.freebsd_losses import parse_device, parse_expired, parse_ip, sysctl_subtree
 from linerate.routers.linux_losses import linux_causes, parse_ethtool, parse_link, parse_qdiscs
 from linerate.routers.vpp_losses import vpp_causes
-from linerate.routers.vpp_text import parse_errors, parse_interface_rows
+from linerate.routers.vpp_output import parse_errors, parse_interface_rows
 from linerate_bench.shells import vpp_render
 from linerate_bench.shells.machine import Machine
 from support.fake_router import FakeModel, router_state, sample, shell_of, simulated
@@ -68,24 +68,25 @@ NIC statistics:
 
 
 def named(causes: Iterable[Cause]) -> dict[str, tuple[int, Role, Stage]]:
-    return {cause.place: (cause.count, cause.role, cause.stage) for cause in causes if cause.count}
+    return {cause.label: (cause.count, cause.role, cause.stage) for cause in causes if cause.count}
 
 
 @pytest.mark.parametrize("text", [NEW, OLD])
-def test_both_layouts_of_ip_link_tell_the_missed_from_the_dropped(text: str) -> None:
+def test_both_layouts_of_ip_link_separate_missed_and_dropped(text: str) -> None:
     row = parse_link(text)["eth0"]
     assert (row["rx_missed"], row["rx_dropped"], row["rx_errors"]) == (1234567, 2, 1)
     assert (row["tx_dropped"], row["tx_errors"], row["rx_packets"]) == (4, 3, 2896911)
 
 
 @given(st.text(max_size=200))
-def test_text_that_is_none_of_it_is_nothing(text: str) -> None:
+def test_unrelated_text_gives_no_counters(text: str) -> None:
     for parse in (parse_link, parse_qdiscs, parse_ethtool, parse_ip):
         assert isinstance(parse(text), dict)
     assert parse_expired(text) == 0 and parse_device(text, "ix0") == {}
 
 
-def test_this_machines_own_are_read() -> None:
+@pytest.mark.slow
+def test_ip_link_of_this_machine_is_read() -> None:
     ip = shutil.which("ip")
     if ip is None:
         pytest.skip("this machine has no 'ip'")
@@ -108,7 +109,7 @@ def test_linux_counts_each_lost_frame_once() -> None:
         "softnet backlog full": (2, Role.REASON, Stage.PASSING),
         "ip InHdrErrors": (9, Role.LOSS, Stage.PASSING),
         "ip InNoRoutes": (8, Role.LOSS, Stage.PASSING),
-        "ip OutDiscards": (4, Role.BEYOND, Stage.LEAVING),
+        "ip OutDiscards": (4, Role.OVERLAPPING, Stage.LEAVING),
         "tx_dropped at eth0": (4, Role.LOSS, Stage.LEAVING),
         "tx_errors at eth0": (3, Role.LOSS, Stage.LEAVING),
         "qdisc drops at eth0": (77, Role.LOSS, Stage.LEAVING),
@@ -137,18 +138,18 @@ def test_vpp_counts_each_lost_frame_once() -> None:
         "null-node: blackholed packets": (12, Role.REASON, Stage.PASSING),
         "ip4-icmp-error: hop limit exceeded response sent": (5, Role.LOSS, Stage.PASSING),
         "tx-error at xxv1": (13, Role.LOSS, Stage.LEAVING),
-        "xxv1-tx: Tx packet drops (dpdk tx failure) at xxv1": (13, Role.BEYOND, Stage.LEAVING),
+        "xxv1-tx: Tx packet drops (dpdk tx failure) at xxv1": (13, Role.OVERLAPPING, Stage.LEAVING),
         "xxv1-tx: tx sendto temporary failure at xxv1": (2, Role.REASON, Stage.LEAVING),
     }
 
 
-def test_a_real_vpp_that_lost_nothing_it_knows_of_says_so() -> None:
+def test_a_recorded_vpp_without_drops_has_no_causes() -> None:
     for folder in ("w0_polling_max", "w1_polling_max"):
         rows = parse_interface_rows(sample(f"vpp/{folder}/show_interface.txt"))
         assert named(vpp_causes(rows, parse_errors(sample(f"vpp/{folder}/show_errors.txt")))) == {}
 
 
-def test_a_frame_answered_by_icmp_is_an_error_though_vpp_calls_it_information() -> None:
+def test_a_frame_answered_with_an_icmp_error_counts_as_lost() -> None:
     head = sample("vpp/w1_polling_max/show_errors.txt").splitlines()[0]
     rows = [
         "        12           ip4-icmp-error           hop limit exceeded response sent      info   ",
@@ -158,7 +159,7 @@ def test_a_frame_answered_by_icmp_is_an_error_though_vpp_calls_it_information() 
 
 
 @pytest.mark.parametrize("driver", ["dpdk-input", "rdma-input"])
-def test_what_vpp_counts_as_sent_before_it_fails_to_send_is_taken_off(driver: str) -> None:
+def test_frames_that_vpp_failed_to_send_are_subtracted_from_tx_packets(driver: str) -> None:
     state = router_state("vpp")
     (thread,) = state.threads
     nodes = (replace(thread.nodes[0], name=driver), *thread.nodes[1:])
@@ -166,7 +167,7 @@ def test_what_vpp_counts_as_sent_before_it_fails_to_send_is_taken_off(driver: st
     assert f"{7 + 13}" in vpp_render.interfaces(state)
     machine, _ = simulated("vpp")
     machine = Machine(machine.software, FakeModel(state), machine.memory)
-    telemetry = make("vpp", shell_of(machine), ("eth1", "eth2")).read()
+    telemetry = make_router("vpp", shell_of(machine), ("eth1", "eth2")).read()
     assert telemetry.interfaces["eth1"].tx_packets == 7
     assert "Ethernet address" in telemetry.raw["vppctl show hardware-interfaces"]
 
@@ -197,7 +198,7 @@ dev.ix.00.errors: 4
 """
 
 
-def test_freebsd_s_words_are_read() -> None:
+def test_freebsd_loss_counters_are_read() -> None:
     assert parse_ip(IP) == {
         "packets not forwardable": 7,
         "output packets dropped due to no bufs, etc": 4,
@@ -205,7 +206,9 @@ def test_freebsd_s_words_are_read() -> None:
     }
     assert parse_expired(ICMP) == 3
     assert parse_device(SYSCTL, "ix0") == {"mac_stats.rx_missed_packets": 12, "queue0.rx_discarded": 2}
-    assert device_of("ix0") == "dev.ix.0" and device_of("vlan") is None and device_of("em10") == "dev.em.10"
+    assert (
+        sysctl_subtree("ix0") == "dev.ix.0" and sysctl_subtree("vlan") is None and sysctl_subtree("em10") == "dev.em.10"
+    )
 
 
 @pytest.mark.parametrize(
@@ -216,7 +219,7 @@ def test_freebsd_s_words_are_read() -> None:
         ("freebsd", {"Idrop at eth1": 11, "ip packets not forwardable": 12, "Drop at eth1": 13}),
     ],
 )
-def test_each_simulated_router_tells_its_causes(kind: str, expected: dict[str, int]) -> None:
+def test_each_simulated_router_reports_its_causes(kind: str, expected: dict[str, int]) -> None:
     machine, _ = simulated(kind)
-    telemetry = make(kind, shell_of(machine), ("eth1", "eth2")).read()
+    telemetry = make_router(kind, shell_of(machine), ("eth1", "eth2")).read()
     assert {place: row[0] for place, row in named(telemetry.causes).items() if row[1] is Role.LOSS} == expected

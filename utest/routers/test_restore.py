@@ -1,4 +1,4 @@
-"""What is said of a router that cannot be told any more, and of one that restarted."""
+"""Routers that refuse commands at restore, and routers that restarted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from linerate.counts.telemetry import Telemetry
 from linerate.errors import TestbedError
 from linerate.routers.base import Result
-from linerate.routers.remote import Remote
+from linerate.routers.shell_commands import ShellCommands
 from linerate.session.router_watch import RouterRestarted, RouterWatch
 
 GONE = Result("", "clib_socket_init: connect: Connection refused\n", 1, 0.01)
@@ -15,7 +15,7 @@ DONE = Result("", "", 0, 0.01)
 
 
 class Shell:
-    """Answers every command alike."""
+    """Gives the same answer to every command."""
 
     def __init__(self) -> None:
         self.answer = DONE
@@ -24,41 +24,41 @@ class Shell:
         return self.answer
 
 
-def changed(*names: str) -> tuple[Shell, Remote]:
+def changed(*names: str) -> tuple[Shell, ShellCommands]:
     shell = Shell()
-    remote = Remote(shell, 5.0, False)
+    commands = ShellCommands(shell, 5.0, False)
     for name in names:
-        remote.change(("vppctl", "set", name), ("vppctl", "unset", name), silent=True)
-    return shell, remote
+        commands.change(("vppctl", "set", name), ("vppctl", "unset", name), silent=True)
+    return shell, commands
 
 
-def test_one_cause_is_told_once_with_all_that_could_not_be_undone():
-    shell, remote = changed("a", "b")
+def test_failed_undos_with_the_same_cause_are_reported_together():
+    shell, commands = changed("a", "b")
     shell.answer = GONE
     with pytest.raises(TestbedError) as caught:
-        remote.restore()
+        commands.restore()
     assert str(caught.value) == (
         "the router's former configuration could not be restored in full: 'vppctl unset b', 'vppctl unset a' (VPP does"
         " not answer: clib_socket_init: connect: Connection refused)"
     )
-    remote.restore()  # harmless when repeated
+    commands.restore()  # may be repeated
 
 
-def test_vpp_that_does_not_run_is_no_question_of_names():
+def test_a_stopped_vpp_is_reported_as_not_answering():
     shell = Shell()
     shell.answer = GONE
-    with pytest.raises(TestbedError, match=r"'sudo -n vppctl show clock': VPP does not answer: .*look whether it runs"):
-        Remote(shell, 5.0, True).run("vppctl", "show", "clock")
+    with pytest.raises(TestbedError, match=r"'sudo -n vppctl show clock': VPP does not answer: .*check that it runs"):
+        ShellCommands(shell, 5.0, True).run("vppctl", "show", "clock")
 
 
-def test_sudo_that_asks_for_a_password_is_no_question_of_vpp():
+def test_a_sudo_password_prompt_is_reported_as_missing_rights():
     shell = Shell()
     shell.answer = Result("", "sudo: a password is required\n", 1, 0.01)
     with pytest.raises(TestbedError, match=r"the router refused 'sudo -n vppctl show clock' .*check the user's rights"):
-        Remote(shell, 5.0, True).run("vppctl", "show", "clock")
+        ShellCommands(shell, 5.0, True).run("vppctl", "show", "clock")
 
 
-def test_a_restart_is_known_until_the_router_is_configured_anew():
+def test_a_restart_is_remembered_until_the_router_is_configured_again():
     uptimes = iter((1000.0, 1000.1, 3.0))
 
     class Rebooting:

@@ -1,4 +1,4 @@
-"""Reading VPP: recorded outputs of a real one, and what the simulated one prints."""
+"""Reading VPP: recorded outputs of a real one, and outputs of the simulated one."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from linerate.counts.telemetry import Telemetry
 from linerate.errors import TestbedError
-from linerate.routers import make
+from linerate.routers import make_router
 from linerate.routers.base import Result
 from linerate.routers.efficiency import cycles_per_packet, mean_cost
 from linerate.routers.vpp import Vpp
-from linerate.routers.vpp_text import (
+from linerate.routers.vpp_output import (
     parse_addresses,
     parse_clock,
     parse_errors,
@@ -22,7 +22,7 @@ from linerate.routers.vpp_text import (
     parse_neighbours,
     parse_runtime,
     parse_version,
-    uncover,
+    strip_banner,
 )
 from linerate_bench.shells import vpp_render
 from linerate_bench.state import NodeState, RouterState, ThreadState
@@ -32,7 +32,7 @@ RUNTIMES = sorted(str(path.relative_to(DATA)) for path in (DATA / "vpp").glob("*
 
 
 @pytest.mark.parametrize("path", RUNTIMES)
-def test_every_recorded_runtime_is_read_whole(path: str) -> None:
+def test_every_recorded_runtime_is_read_completely(path: str) -> None:
     text = sample(path)
     rows = [line for line in text.splitlines() if line.strip() and line.rstrip()[-3:-2] == "."]
     blocks = parse_runtime(text)
@@ -49,7 +49,9 @@ def test_every_recorded_runtime_is_read_whole(path: str) -> None:
         ("w0_interrupt_50k", "vpp_main", 260917, 4.9989e4, 159 + 46.5 + 6280 + 117 + 82.5 + 79.8, 3.91e4),
     ],
 )
-def test_hand_picked_values(path: str, thread: str, packets: int, rate: float, work: float, polling: float) -> None:
+def test_rates_and_costs_of_recorded_runtimes(
+    path: str, thread: str, packets: int, rate: float, work: float, polling: float
+) -> None:
     blocks = parse_runtime(sample(f"vpp/{path}/show_runtime.txt"))
     assert blocks[-1].rate_in == blocks[-1].rate_out == rate
     (cost,) = cycles_per_packet(Telemetry(0.0, {}, {}, tuple(node for block in blocks for node in block.nodes)))
@@ -58,7 +60,7 @@ def test_hand_picked_values(path: str, thread: str, packets: int, rate: float, w
     assert cost.polling == pytest.approx(polling)
 
 
-def test_names_cut_quoted_states_and_touching_fields() -> None:
+def test_cut_names_quoted_states_and_touching_columns_are_read() -> None:
     main = parse_runtime(sample("vpp/w1_polling_50k/show_runtime.txt"))[0]
     assert {"ip4-full-reassembly-expire-wal"} <= {node.name for node in main.nodes}
     assert {node.state for node in main.nodes} == {"any wait", "running"}
@@ -70,20 +72,20 @@ def test_names_cut_quoted_states_and_touching_fields() -> None:
     assert ("acl-plugin-fa-worker-cleaner-p", "interrupt wa") in {(n.name, n.state) for n in verbose[0].nodes}
 
 
-def test_a_banner_glued_before_an_answer_is_taken_off() -> None:
+def test_a_banner_before_an_answer_is_removed() -> None:
     (block,) = parse_runtime(sample("vpp/ssh/banner_race_show_runtime.txt"))
     assert (block.time, len(block.nodes)) == (213.2, 11)
     assert block.nodes[-2].state == "event wait"
-    assert uncover(sample("vpp/ssh/banner_race_show_bogus.txt")) == "show: unknown input `bogus'\n"
+    assert strip_banner(sample("vpp/ssh/banner_race_show_bogus.txt")) == "show: unknown input `bogus'\n"
     assert len(parse_runtime(sample("vpp/ssh/show_runtime.tty.txt"))[0].nodes) == 11
-    assert uncover("vpp# Time 1") == uncover("DBGvpp# Time 1") == "Time 1"
+    assert strip_banner("vpp# Time 1") == strip_banner("DBGvpp# Time 1") == "Time 1"
 
 
 @pytest.mark.parametrize("name", ["ssh/banner_race_show_bogus.txt", "ssh/show_bogus.notty.txt"])
 @pytest.mark.parametrize(
     "parse", [parse_runtime, parse_interfaces, parse_errors, parse_clock, parse_addresses, parse_version]
 )
-def test_an_error_said_with_status_0_is_an_error(name: str, parse) -> None:
+def test_an_error_message_with_status_0_is_an_error(name: str, parse) -> None:
     with pytest.raises(TestbedError, match="unknown input `bogus'"):
         parse(sample(f"vpp/{name}"))
 
@@ -92,12 +94,12 @@ def test_an_error_said_with_status_0_is_an_error(name: str, parse) -> None:
     "path",
     ["w1_polling_50k/show_runtime_max.txt", "w1_polling_50k/show_runtime_time.txt", "ssh/interactive_tty.raw.txt"],
 )
-def test_another_table_is_refused_and_not_misread(path: str) -> None:
+def test_an_unknown_runtime_table_is_refused(path: str) -> None:
     with pytest.raises(TestbedError, match=r"columns|pager"):
         parse_runtime(sample(f"vpp/{path}"))
 
 
-def test_interfaces_errors_and_the_rest() -> None:
+def test_recorded_vpp_outputs_are_read() -> None:
     found = parse_interfaces(sample("vpp/w0_polling_max/show_interface.txt"))
     assert set(found) == {"host-p1", "host-p2", "local0"}
     assert (found["host-p1"].rx_packets, found["host-p1"].rx_bytes) == (1570004, 94200240)
@@ -118,7 +120,7 @@ def test_interfaces_errors_and_the_rest() -> None:
     assert ("host-p1", "100.65.1.2", "02:00:00:00:01:02", True) in neighbours
 
 
-def test_errors_of_all_threads_are_added_up() -> None:
+def test_errors_of_all_threads_are_summed() -> None:
     text = (
         "   Count                  Node                              Reason               Severity \r\n"
         "      3334             null-node                     blackholed packets           error  \r\n"
@@ -146,7 +148,7 @@ NODES = st.builds(
     st.sampled_from(["22.02", "v25.10", "v26.02-rc1", "v26.10"]),
     st.booleans(),
 )
-def test_what_is_rendered_is_read_back(threads: list[list[NodeState]], version: str, carriage: bool) -> None:
+def test_a_rendered_runtime_is_read_back(threads: list[list[NodeState]], version: str, carriage: bool) -> None:
     rows = tuple(
         ThreadState("vpp_main" if i == 0 else f"vpp_wk_{i - 1}", i, (), tuple(n)) for i, n in enumerate(threads)
     )
@@ -163,7 +165,7 @@ def test_what_is_rendered_is_read_back(threads: list[list[NodeState]], version: 
             assert read.clocks == pytest.approx(node.clocks / (node.vectors or node.calls or node.suspends), rel=0.006)
 
 
-def test_rendered_rows_stand_where_the_real_ones_stand() -> None:
+def test_rendered_tables_have_the_columns_of_real_ones() -> None:
     node = NodeState("af-packet-input", "polling", 5684421, 253364, 0, 1.74e4 * 253364)
     process = NodeState("unix-cli-new-session", "event wait", 0, 0, 102, 8.96e3 * 102)
     state = RouterState("vpp", "v26.10", "d", 1.0, 5.1, 2e9, (), (ThreadState("vpp_main", 0, (), (node, process)),))
@@ -178,7 +180,7 @@ def test_rendered_rows_stand_where_the_real_ones_stand() -> None:
     assert vpp_render.errors(state).splitlines()[0] in sample("vpp/w1_polling_50k/show_errors.txt").splitlines()
 
 
-def test_two_directions_on_one_thread_are_not_counted_twice() -> None:
+def test_the_cost_of_two_directions_on_one_thread_counts_once() -> None:
     machine, _ = simulated("vpp")
     cost = mean_cost(cycles_per_packet(Vpp(shell_of(machine)).read()))
     assert cost is not None
@@ -188,9 +190,9 @@ def test_two_directions_on_one_thread_are_not_counted_twice() -> None:
     assert mean_cost(()) is None
 
 
-def test_read_gives_the_models_counts() -> None:
+def test_read_returns_the_counts_of_the_model() -> None:
     machine, model = simulated("vpp")
-    router = make("vpp", shell_of(machine), ("eth1", "eth2"))
+    router = make_router("vpp", shell_of(machine), ("eth1", "eth2"))
     telemetry = router.read()
     assert telemetry.uptime == 1234.5
     assert telemetry.interfaces["eth1"].rx_packets == 2**40
@@ -203,18 +205,18 @@ def test_read_gives_the_models_counts() -> None:
     assert router.identify()["version"] == "v22.02"
 
 
-def test_configure_and_restore() -> None:
+def test_configure_and_restore_leave_nothing_behind() -> None:
     machine, model = simulated("vpp")
     before = model.state().configuration
-    router = make("vpp", shell_of(machine), ("eth1", "eth2"))
+    router = make_router("vpp", shell_of(machine), ("eth1", "eth2"))
     router.configure(SIDES)
     done = model.state().configuration
     assert done.up == ("eth1", "eth2")
     assert done.addresses == (("eth1", "100.65.1.1/24"), ("eth2", "100.65.2.1/24"))
     assert done.neighbours[0] == ("eth1", "100.65.1.2", "02:00:00:00:01:02")
     assert done.routes == (("16.0.0.0/8", "100.65.1.2"), ("48.0.0.0/8", "100.65.2.2"))
-    # a second router finds it all there, and leaves it
-    second = make("vpp", shell_of(machine), ("eth1", "eth2"))
+    # a second router finds it configured, and changes nothing
+    second = make_router("vpp", shell_of(machine), ("eth1", "eth2"))
     second.configure(SIDES)
     second.restore()
     assert model.state().configuration == done
@@ -223,11 +225,11 @@ def test_configure_and_restore() -> None:
     assert model.state().configuration == before
 
 
-def test_a_refused_command_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+def test_after_a_refused_command_restore_leaves_nothing(tmp_path: Path) -> None:
     machine, model = simulated("vpp")
     machine.run("vppctl set interface ip address eth2 100.65.1.7/24")
     before = model.state().configuration
-    router = make("vpp", shell_of(machine))
+    router = make_router("vpp", shell_of(machine))
     with pytest.raises(TestbedError, match="conflicts"):
         router.configure(SIDES)
     router.restore()
@@ -237,34 +239,34 @@ def test_a_refused_command_is_an_error_and_leaves_nothing(tmp_path: Path) -> Non
 def test_unknown_interfaces_are_named() -> None:
     machine, _ = simulated("vpp")
     with pytest.raises(TestbedError, match="no interface 'eth9'; it has eth1, eth2, local0"):
-        make("vpp", shell_of(machine), ("eth9",)).read()
+        make_router("vpp", shell_of(machine), ("eth9",)).read()
     with pytest.raises(TestbedError, match="not the name of an interface"):
-        make("vpp", shell_of(machine), ("eth1; reboot",))
+        make_router("vpp", shell_of(machine), ("eth1; reboot",))
 
 
-def test_a_shell_with_a_menu_is_named() -> None:
+def test_a_login_shell_with_a_menu_is_an_error() -> None:
     with pytest.raises(TestbedError, match="without a menu"):
-        make("vpp", lambda command, limit: Result("Enter an option: ", "", 0, 0.0)).read()
+        make_router("vpp", lambda command, limit: Result("Enter an option: ", "", 0, 0.0)).read()
 
 
-def test_a_banner_before_nothing_is_no_complaint() -> None:
+def test_a_banner_before_empty_output_is_no_error() -> None:
     machine, model = simulated("vpp")
     whole = shell_of(machine)
     banner = sample("vpp/ssh/banner_race_show_bogus.txt").split("show:")[0]
 
     def shell(command: str, limit: float) -> Result:
         result = whole(command, limit)
-        # one-shot commands and the first of several alike
+        # one command, or the first of several
         return Result(banner + result.stdout, result.stderr, result.status, 0.0)
 
-    router = make("vpp", shell, ("eth1", "eth2"))
+    router = make_router("vpp", shell, ("eth1", "eth2"))
     router.configure(SIDES)
     router.clear()
     assert len(model.state().configuration.routes) == 2
     assert router.read().uptime == 1234.5
 
 
-def test_a_refusal_of_clear_is_an_error() -> None:
+def test_a_refused_clear_is_an_error() -> None:
     answer = Result("clear: unknown input `runtime'\r\n", "", 0, 0.0)
     with pytest.raises(TestbedError, match="unknown input `runtime'"):
-        make("vpp", lambda command, limit: answer).clear()
+        make_router("vpp", lambda command, limit: answer).clear()

@@ -1,4 +1,4 @@
-"""Characterisation of a session: what is put on the ports, what is on record, what becomes of a testbed that fails."""
+"""Characterisation of a session: its traffic, its trials, and a testbed that fails."""
 
 import json
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ import pytest
 from linerate.counts.latency import LatencyCount
 from linerate.counts.trial import Load, Outcome, Tolerance
 from linerate.errors import SentenceError, TestbedError
-from linerate.evidence.result_json import plain
+from linerate.evidence.result_json import json_data
 from linerate.generators.base import directions_of
 from linerate.methods.trials import Deadline
 from linerate.session.characterising import Characteriser
@@ -61,11 +61,11 @@ class Testbed:
         outcome = self.model(load, duration)
         if not self.prepared[-1][2]:
             return outcome
-        told = tuple(
+        counts = tuple(
             LatencyCount(direction.tx_port, direction.rx_port, 500, 500, 10.0 + direction.tx_port, 30.0, 1.0)
             for direction in outcome.directions
         )
-        return Outcome(load, duration, duration, outcome.started, outcome.directions, latency=told)
+        return Outcome(load, duration, duration, outcome.started, outcome.directions, latency=counts)
 
 
 def characterised(testbed):
@@ -84,7 +84,7 @@ def test_a_search_warms_up_and_stays_below_the_testbeds_maximum():
     assert max(pps for pps, _ in testbed.model.asked) == pytest.approx(0.97 * LINE, rel=1e-6)
 
 
-def test_a_ramp_ends_at_the_testbeds_maximum_and_has_a_warm_up_of_its_own():
+def test_a_ramp_ends_at_the_testbeds_maximum_and_has_its_own_warm_up():
     testbed = Testbed()
     worker, _, seen = characterised(testbed)
     result = worker.ramp("64b unidirectional", steps=10, warm_up=1, hold=1)
@@ -100,15 +100,15 @@ def test_rfc_2544_takes_sizes_in_order_and_latency_follows_at_each_throughput():
     assert [item.size for item in found] == [64, 512]
     assert [item.throughput.pps for item in found] == pytest.approx([3e6, 0.97 * 10e9 / 8 / 532], rel=0.05)
     testbed.prepared.clear()
-    told = worker.latency("bidirectional", found, repeats=2, duration=1)
-    assert [[direction.mean for direction in item.directions] for item in told] == [[10, 11], [10, 11]]
+    measured = worker.latency("bidirectional", found, repeats=2, duration=1)
+    assert [[direction.mean for direction in item.directions] for item in measured] == [[10, 11], [10, 11]]
     assert [name for name, _, _ in testbed.prepared] == ["64b", "512b"]
     assert all(probe.pps == 1000 for _, _, probe in testbed.prepared)
     assert [item.sentence for item in begun] == ["64b bidirectional", "512b bidirectional"] * 2
     assert [trial.number for traffic, trial in seen[-2:]] == [1, 2]
 
 
-def test_every_word_is_understood_before_any_frame_is_sent():
+def test_all_words_are_parsed_before_any_frame_is_sent():
     testbed = Testbed()
     worker, _, _ = characterised(testbed)
     with pytest.raises(SentenceError):
@@ -136,7 +136,7 @@ def test_scaling_keeps_each_points_trials_under_its_own_words():
     assert values == [1, 2]
 
 
-def test_a_bench_that_fails_while_it_is_set_up_costs_one_point():
+def test_a_failing_set_up_skips_one_point_only():
     testbed = Testbed()
     worker, _, _ = characterised(testbed)
 
@@ -148,14 +148,14 @@ def test_a_bench_that_fails_while_it_is_set_up_costs_one_point():
     assert result.unfinished == (1,) and "no such queue" in result.points[0].reason
 
 
-def test_a_router_that_restarted_is_told():
+def test_a_restart_of_the_router_is_reported():
     worker, _, _ = characterised(Testbed())
-    assert worker.router_since() == ""
+    assert worker.router_problem() == ""
     worker, _, _ = characterised(Testbed(restarted=True))
-    assert "restarted" in worker.router_since()
+    assert "restarted" in worker.router_problem()
 
 
-def test_results_are_plain_data():
+def test_results_become_json_data():
     worker, _, _ = characterised(Testbed())
     for result in (
         worker.search("64b unidirectional"),
@@ -165,7 +165,7 @@ def test_results_are_plain_data():
         worker.loss_curve("64b unidirectional", duration=1),
         worker.scale_sizes("unidirectional", [64, 1518]),
     ):
-        data = json.loads(json.dumps(plain(result), allow_nan=False))
+        data = json.loads(json.dumps(json_data(result), allow_nan=False))
         assert data
     with pytest.raises(TypeError, match="no part of a result"):
-        plain(object())
+        json_data(object())

@@ -1,4 +1,4 @@
-"""Several pairs of ports: what sentences say of them, which addresses each has, and what a run on two comes to."""
+"""Several pairs of ports: sentences about them, the addresses of each, and a run on two of them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.trial import DirectionCount, Load, Outcome, Tolerance, judge
+from linerate.counts.trial import DirectionCount, Load, Outcome, Tolerance, assess_trial
 from linerate.errors import ConfigError, SentenceError
 from linerate.generators.base import Direction, directions_of
-from linerate.generators.streams import streams
-from linerate.methods.phrases import by_pair, pair_figures
+from linerate.generators.streams import profile_streams
+from linerate.methods.phrases import forwarded_by_pair, pair_figures
 from linerate.project import Project
 from linerate.session.plan import Plan
 from linerate.sla.requirement import Requirement, Scope
 from linerate.sla.sentence import parse, parse_traffic
-from linerate.testbed import namespaces
 from linerate.testbed.settings import default_side
 from linerate.traffic.catalogue import Catalogue
 from linerate.traffic.profiles import PAIRS
@@ -29,7 +28,6 @@ from support import robot_run
 
 CATALOGUE = Catalogue.read(robot_run.ROOT / "variables" / "profiles")
 TEN_GIG = 10e9
-REASON = namespaces.available()
 
 
 def read(sentence: str) -> Requirement:
@@ -50,7 +48,7 @@ def read(sentence: str) -> Requirement:
         ("1-flow 64b on 4 pairs ≥ 1 Mpps each way", 4, Scope.EACH_WAY, 1e6),
     ],
 )
-def test_a_sentence_says_on_how_many_pairs(sentence: str, pairs: int, scope: Scope, each_port: float):
+def test_a_sentence_names_its_number_of_pairs(sentence: str, pairs: int, scope: Scope, each_port: float):
     found = read(sentence)
     assert (found.pairs, found.scope) == (pairs, scope)
     assert found.threshold_load(TEN_GIG).pps == pytest.approx(each_port)
@@ -66,23 +64,23 @@ def test_a_load_in_total_is_shared_by_all_ports():
     ("sentence", "says"),
     [
         ("64b unidirectional on 2 pairs ≥ 10 Mpps", "10 Mpps each way' (the worst direction) or '10 Mpps in total'"),
-        ("64b unidirectional ≥ 10 Mpps each way", "fits a bidirectional sentence only, or one on several pairs"),
+        ("64b unidirectional ≥ 10 Mpps each way", "fits a bidirectional sentence only, or one on several port pairs"),
         ("64b bidirectional on two pairs ≥ 10 Mpps in total", "'on two pairs': expected 'on 1 pair' to 'on 16"),
         ("64b bidirectional on 0 pairs ≥ 10 Mpps in total", "'on 0 pairs': expected"),
         ("64b bidirectional on 17 pairs ≥ 10 Mpps in total", "'on 17 pairs': expected"),
-        ("64b on 2 pairs bidirectional on 2 pairs ≥ 1 Mpps in total", "says twice on how many pairs"),
+        ("64b on 2 pairs bidirectional on 2 pairs ≥ 1 Mpps in total", "says the number of port pairs twice"),
         ("64b bidirectional on 2 ≥ 10 Mpps in total", "'on' is not understood"),
         ("64b unidirectional on 2 pairs loses ≤ 1% at 1 Mpps", "must say how they count"),
         ("64b unidirectional on 2 pairs loses ≤ 1%", "'at 5 Mpps each way'"),
     ],
 )
-def test_what_is_not_understood_is_said(sentence: str, says: str):
+def test_a_wrong_sentence_is_refused_with_the_reason(sentence: str, says: str):
     with pytest.raises(SentenceError) as caught:
         read(sentence)
     assert says in str(caught.value)
 
 
-def test_the_ports_of_all_pairs_set_the_most_that_may_be_asked():
+def test_the_highest_total_rate_counts_the_ports_of_all_pairs():
     read("64b bidirectional on 2 pairs ≥ 400% line rate in total").check(TEN_GIG)
     with pytest.raises(SentenceError, match=r"at most 400% line rate in total \(59.52 Mpps\)"):
         read("64b bidirectional on 2 pairs ≥ 401% line rate in total").check(TEN_GIG)
@@ -90,14 +88,14 @@ def test_the_ports_of_all_pairs_set_the_most_that_may_be_asked():
         read("64b unidirectional on 2 pairs ≥ 101% line rate each way").check(TEN_GIG)
 
 
-def test_traffic_without_a_figure_says_it_too():
+def test_traffic_words_name_their_number_of_pairs():
     assert parse_traffic("64b bidirectional on 2 pairs", CATALOGUE).pairs == 2
 
 
 # -- addresses
 
 
-def test_ways_go_pair_by_pair():
+def test_directions_are_ordered_by_pair():
     assert directions_of((4, 5, 0, 1), bidirectional=True, pairs=2) == (
         Direction(4, 5),
         Direction(5, 4, swapped=True),
@@ -116,7 +114,7 @@ def test_every_address_is_in_the_networks_of_its_pair(pair: int, swapped: bool, 
     networks = [ipaddress.IPv4Network(default_side(2 * pair + side).network) for side in (0, 1)]
     if swapped:
         networks.reverse()
-    for stream in streams(CATALOGUE.profile(words.split()), Direction(0, 1, swapped, pair)):
+    for stream in profile_streams(CATALOGUE.profile(words.split()), Direction(0, 1, swapped, pair)):
         frame = bytes.fromhex(stream.frame)
         ends = {26: [struct.unpack_from("!I", frame, 26)[0]], 30: [struct.unpack_from("!I", frame, 30)[0]]}
         for variable in stream.variables:
@@ -127,11 +125,11 @@ def test_every_address_is_in_the_networks_of_its_pair(pair: int, swapped: bool, 
 
 
 def test_labels_and_ipv6_of_a_further_pair_are_its_own():
-    (labelled,) = streams(CATALOGUE.profile(["64b", "mpls", "1-flow"]), Direction(2, 3, pair=1))
+    (labelled,) = profile_streams(CATALOGUE.profile(["64b", "mpls", "1-flow"]), Direction(2, 3, pair=1))
     assert struct.unpack_from("!I", bytes.fromhex(labelled.frame), 14)[0] >> 12 == 1100
-    (back,) = streams(CATALOGUE.profile(["64b", "mpls", "1-flow"]), Direction(3, 2, swapped=True, pair=1))
+    (back,) = profile_streams(CATALOGUE.profile(["64b", "mpls", "1-flow"]), Direction(3, 2, swapped=True, pair=1))
     assert struct.unpack_from("!I", bytes.fromhex(back.frame), 14)[0] >> 12 == 1200
-    (six,) = streams(CATALOGUE.profile(["78b", "ipv6", "1-flow"]), Direction(2, 3, pair=1))
+    (six,) = profile_streams(CATALOGUE.profile(["78b", "ipv6", "1-flow"]), Direction(2, 3, pair=1))
     assert bytes.fromhex(six.frame)[22:38].hex() == "2001000200000000" + "00000000" + "11000001"
 
 
@@ -141,7 +139,7 @@ def test_labels_and_ipv6_of_a_further_pair_are_its_own():
 def test_a_sentence_for_more_pairs_than_there_are_is_refused_before_traffic():
     plan = Plan.read(Project(robot_run.ROOT), "linux_router", "linux", "netns", "quick")
     with pytest.raises(
-        SentenceError, match=r"testbed 'netns' has 1 pair of ports; more are told by 'pairs' in its file"
+        SentenceError, match=r"testbed 'netns' has 1 pair of ports; for more, extend 'pairs' in its file"
     ):
         plan.requirement("64b unidirectional on 2 pairs ≥ 1 kpps each way")
     plan = Plan.read(Project(robot_run.ROOT), "linux_router", "linux", "netns-pairs", "quick")
@@ -161,21 +159,21 @@ def test_a_platform_with_too_few_interfaces_is_refused(tmp_path: Path):
 
 def trial_of(*counts: tuple[int, int, int, int]) -> object:
     directions = tuple(DirectionCount(tx, rx, 1000, offered, forwarded) for tx, rx, offered, forwarded in counts)
-    return judge(1, Outcome(Load(1000.0), 1.0, 1.0, 0.0, directions), Tolerance())
+    return assess_trial(1, Outcome(Load(1000.0), 1.0, 1.0, 0.0, directions), Tolerance())
 
 
-def test_sums_and_pairs_are_both_told():
+def test_reports_show_the_sums_and_each_pair():
     requirement = read("64b bidirectional on 2 pairs ≥ 4 kpps in total")
     trial = trial_of((0, 1, 1000, 1000), (1, 0, 1000, 900), (2, 3, 1000, 1000), (3, 2, 1000, 1000))
     found = pair_figures(requirement, [trial])
     assert found["pair_1_forwarded_pps"] == 1900 and found["pair_2_forwarded_pps"] == 2000
     assert found["pair_1_lost_frames"] == 100 and found["pair_2_lost_frames"] == 0
     assert found["all_pairs_offered_pps"] == 4000 and found["all_pairs_forwarded_pps"] == 3900
-    assert by_pair(requirement, [trial]) == (
+    assert forwarded_by_pair(requirement, [trial]) == (
         "; forwarded per pair: ports 0 and 1 1.9 kpps (100 lost), ports 2 and 3 2 kpps (0 lost); by all pairs together"
         " 3.9 kpps"
     )
-    assert by_pair(read("64b bidirectional ≥ 4 kpps in total"), [trial_of((0, 1, 1, 1), (1, 0, 1, 1))]) == ""
+    assert forwarded_by_pair(read("64b bidirectional ≥ 4 kpps in total"), [trial_of((0, 1, 1, 1), (1, 0, 1, 1))]) == ""
 
 
 # -- testbeds
@@ -247,7 +245,6 @@ def test_records_hold_every_direction_and_the_sums(simulated: robot_run.RobotRun
 
 
 @pytest.mark.netns
-@pytest.mark.skipif(REASON is not None, reason=str(REASON))
 def test_two_pairs_through_a_real_kernel(tmp_path: Path):
     suite = robot_run.ROOT / "tests" / "linux_router_pairs.robot"
     found = robot_run.run(tmp_path, suite, "-t", "Both*", "-t", "IPv6*", *robot_run.short_goal(tmp_path), limit=300)

@@ -1,4 +1,4 @@
-"""Two sentences in a row, the fault in the first: it is INCONCLUSIVE, the second is judged as if nothing had been."""
+"""Two sentences, a fault in the first: it is INCONCLUSIVE, and the second is judged as without the fault."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from linerate.project import Project
 from linerate.session.judging import Judge
 from linerate.session.plan import Plan
 from linerate.session.session import Session
-from linerate.simulation.faults import fault_of
+from linerate.simulation.faults import parse_fault
 from linerate.sla.verdict import Ruling, Verdict
 from linerate_bench.studies import faults
 from support import robot_run
@@ -53,22 +53,22 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "details", "cause"), CASES)
-def test_the_sentence_after_the_one_that_was_hit(
+def test_the_sentence_after_a_lost_generator_is_judged(
     session: Session, kind: str, details: dict[str, float], cause: str
 ) -> None:
-    session.cause_fault(fault_of(kind, **details))
+    session.cause_fault(parse_fault(kind, **details))
     first = judged(session)
     assert first.outcome is Ruling.INCONCLUSIVE and cause in first.reason, first.reason
-    assert session.traffic.recovery.note == ""
+    assert session.traffic.reconnection.note == ""
     second = judged(session)
     assert second.outcome is Ruling.PASS, second.reason
-    assert session.traffic.recovery.note.startswith("the generator was connected again before this sentence: ")
-    assert cause in session.traffic.recovery.note
+    assert session.traffic.reconnection.note.startswith("the generator was connected again before this sentence: ")
+    assert cause in session.traffic.reconnection.note
     third = judged(session)
-    assert third.outcome is Ruling.PASS and session.traffic.recovery.note == ""
+    assert third.outcome is Ruling.PASS and session.traffic.reconnection.note == ""
 
 
-def test_a_client_that_was_killed_gives_its_ports_to_the_next(session: Session) -> None:
+def test_the_ports_of_a_killed_client_are_claimed_again(session: Session) -> None:
     assert judged(session).outcome is Ruling.PASS
     driver = session.generator.driver
     assert isinstance(driver, TrexGenerator)
@@ -77,20 +77,20 @@ def test_a_client_that_was_killed_gives_its_ports_to_the_next(session: Session) 
     assert first.outcome is Ruling.INCONCLUSIVE and "the TRex client's process ended" in first.reason
     second = judged(session)
     assert second.outcome is Ruling.PASS, second.reason
-    assert "the TRex client's process ended" in session.traffic.recovery.note
+    assert "the TRex client's process ended" in session.traffic.reconnection.note
 
 
-def test_ports_that_somebody_holds_stay_his_until_he_gives_them_back(session: Session) -> None:
-    session.cause_fault(fault_of("ports stolen", start=3, at=0.3))
+def test_ports_held_by_another_user_stay_that_users_until_released(session: Session) -> None:
+    session.cause_fault(parse_fault("ports stolen", start=3, at=0.3))
     for _ in range(3):
         verdict = judged(session)
         assert verdict.outcome is Ruling.INCONCLUSIVE and "taken by 'somebody'" in verdict.reason, verdict.reason
     assert "could not be connected again" in verdict.reason
-    session.cause_fault(fault_of("ports stolen", start=0, **{"for": 0.01}))
+    session.cause_fault(parse_fault("ports stolen", start=0, **{"for": 0.01}))
     assert judged(session).outcome is Ruling.PASS
 
 
-def test_a_colleague_of_the_same_name_keeps_what_he_took(session: Session) -> None:
+def test_ports_held_by_another_session_of_the_same_user_are_not_taken(session: Session) -> None:
     access = session.testbed.facts.generator
     driver = session.generator.driver
     assert isinstance(driver, TrexGenerator)
@@ -103,8 +103,8 @@ def test_a_colleague_of_the_same_name_keeps_what_he_took(session: Session) -> No
     assert judged(session).outcome is Ruling.PASS
 
 
-def test_a_server_that_stays_away_is_told_at_every_sentence(session: Session) -> None:
-    session.cause_fault(fault_of("server end", start=3, at=0.3))
+def test_a_server_that_stays_down_is_reported_by_every_sentence(session: Session) -> None:
+    session.cause_fault(parse_fault("server end", start=3, at=0.3))
     for _ in range(2):
         verdict = judged(session)
         assert verdict.outcome is Ruling.INCONCLUSIVE and "'server' ended" in verdict.reason, verdict.reason

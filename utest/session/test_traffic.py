@@ -1,4 +1,4 @@
-"""What TRex says that its ports can measure, before a sentence about latency sends anything."""
+"""What TRex reports that its ports can measure, before a sentence about latency sends anything."""
 
 from __future__ import annotations
 
@@ -39,6 +39,6 @@ def test_the_receiving_port_measures(measures: tuple[frozenset[str] | None, ...]
 )
 def test_a_port_that_measures_no_latency_is_named(measures: tuple[frozenset[str], ...], port: int):
     with pytest.raises(
-        TestbedError, match=rf"'64b' was not sent: TRex says that its port {port} \(driver net_x\) measures"
+        TestbedError, match=rf"'64b' was not sent: TRex reports that its port {port} \(driver net_x\) measures"
     ):
         session(*measures)._refuse_latency(PROFILE, directions_of((0, 1), bidirectional=True))

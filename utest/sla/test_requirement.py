@@ -16,7 +16,7 @@ def read(sentence: str) -> Requirement:
     return parse(sentence, CATALOGUE)
 
 
-def test_the_users_two_phrases():
+def test_example_sentences_are_parsed():
     imix = read("imix unidirectional ≥ 95% line rate")
     assert imix.profile.name == "imix" and not imix.bidirectional
     assert imix.quantity is Quantity.THROUGHPUT and imix.threshold.unit is Unit.PERCENT_LINE
@@ -25,7 +25,7 @@ def test_the_users_two_phrases():
     assert flow.threshold_load(TEN_GIG).pps == 5e6
 
 
-def test_size_and_flow_in_either_order():
+def test_frame_size_and_flow_may_be_in_either_order():
     assert read("64b 1-flow ≥ 5 Mpps").profile == read("1-flow 64b ≥ 5 Mpps").profile
 
 
@@ -44,11 +44,11 @@ def test_size_and_flow_in_either_order():
         ("imix unidirectional ≥ 100% line rate", 10e9 / (8 * (361.8333333 + 20))),
     ],
 )
-def test_the_load_into_each_port(sentence: str, pps: float):
+def test_threshold_as_load_of_each_sending_port(sentence: str, pps: float):
     assert read(sentence).threshold_load(TEN_GIG).pps == pytest.approx(pps, rel=1e-6)
 
 
-def test_a_named_load():
+def test_load_after_at_is_of_each_sending_port():
     loses = read("imix bidirectional loses ≤ 0.1% at 50% line rate each way")
     assert loses.quantity is Quantity.LOSS and loses.threshold.number == 0.1
     assert loses.named_load(TEN_GIG).pps == pytest.approx(0.5 * 3_273_679.6, rel=1e-6)
@@ -56,7 +56,7 @@ def test_a_named_load():
 
 
 @pytest.mark.parametrize(
-    ("sentence", "says"),
+    ("sentence", "message"),
     [
         ("imix unidirectional = 95% line rate", "'=' is not a comparison here"),
         ("imix unidirectional ≥ 95", "is not a figure with a unit"),
@@ -84,10 +84,10 @@ def test_a_named_load():
         ("64b unidirectional ≥ 1 Mpps ≥ 2 Mpps", "a sentence compares once"),
     ],
 )
-def test_what_is_not_understood_is_said_with_the_remedy(sentence: str, says: str):
+def test_wrong_sentence_is_refused_with_a_fix(sentence: str, message: str):
     with pytest.raises(SentenceError) as caught:
         read(sentence)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith(f"'{sentence}': ")
 
 
@@ -101,13 +101,13 @@ def test_what_is_not_understood_is_said_with_the_remedy(sentence: str, says: str
         "64b unidirectional loses ≤ 0% at 20 Mpps",
     ],
 )
-def test_more_than_the_ports_can_carry(sentence: str):
+def test_rate_above_line_rate_is_refused(sentence: str):
     with pytest.raises(SentenceError, match="more than the ports can carry"):
         read(sentence).check(TEN_GIG)
 
 
 @pytest.mark.parametrize("sentence", ["64b unidirectional ≥ 100% line rate", "64b unidirectional ≥ 14.88 Mpps"])
-def test_line_rate_itself_can_be_carried(sentence: str):
+def test_line_rate_is_accepted(sentence: str):
     read(sentence).check(TEN_GIG)
 
 
@@ -125,19 +125,19 @@ NUMBERS = st.decimals(min_value="0.001", max_value="999", places=3).map(lambda n
     unit=RATES,
     gap=st.sampled_from([" ", "  ", ""]),
 )
-def test_every_sentence_of_the_grammar_is_understood(size, flow, scope, quantity, compare, number, unit, gap):
+def test_every_sentence_of_the_grammar_is_parsed(size, flow, scope, quantity, compare, number, unit, gap):
     direction = "unidirectional" if scope == "unidirectional" else "bidirectional"
-    said = "" if scope == "unidirectional" else scope
-    found = read(f"{size}b {flow} {direction} {quantity} {compare} {number}{gap}{unit} {said}")
+    scope_words = "" if scope == "unidirectional" else scope
+    found = read(f"{size}b {flow} {direction} {quantity} {compare} {number}{gap}{unit} {scope_words}")
     assert found.bidirectional is (direction == "bidirectional")
-    assert found.scope.value == said
+    assert found.scope.value == scope_words
     assert found.at_least
     each = found.threshold_load(TEN_GIG).pps
     assert found.threshold_pps(TEN_GIG) == pytest.approx(each * (2 if found.scope is Scope.IN_TOTAL else 1))
 
 
 @given(st.text(max_size=60))
-def test_any_text_is_understood_or_refused_in_words(text: str):
+def test_any_text_is_parsed_or_refused_with_a_message(text: str):
     try:
         read(text)
     except SentenceError as error:
@@ -145,26 +145,26 @@ def test_any_text_is_understood_or_refused_in_words(text: str):
 
 
 @pytest.mark.parametrize(
-    ("sentence", "wrong"),
+    ("sentence", "message"),
     [
         ("64b 1-flow ≥ 5,5 Mpps", "'5,5' has a comma; figures have a decimal point, as in '5.5'"),
         ("64b 1-flow forwards ≥ 5 Mpps at 1,000,000 pps", "as in '1000000'"),
         ("64b unidirectional latency mean ≤ 1 s at 1 Mpps", "does not fit 'latency'; expected 'µs' (ms)"),
     ],
 )
-def test_what_is_written_wrongly_is_told_how(sentence: str, wrong: str):
+def test_wrong_figure_is_refused_with_the_expected_form(sentence: str, message: str):
     with pytest.raises(SentenceError) as error:
         read(sentence)
-    assert wrong in str(error.value)
+    assert message in str(error.value)
 
 
-def test_no_router_forwards_more_than_it_is_offered():
+def test_forwarding_rate_above_the_named_load_is_refused():
     for sentence in (
         "64b 1-flow forwards ≥ 5 Mpps at 4 Mpps",
         "64b bidirectional forwards ≥ 5 Mpps each way at 9 Mpps in total",
         "64b unidirectional forwards ≥ 50% line rate at 4 Mpps",
     ):
-        with pytest.raises(SentenceError, match=r"less than the .* that are to come back; expected at least"):
+        with pytest.raises(SentenceError, match=r"less than the .* to be forwarded; expected at least"):
             read(sentence).check(TEN_GIG)
     read("64b 1-flow forwards ≥ 5 Mpps at 5 Mpps").check(TEN_GIG)
     read("64b bidirectional forwards ≥ 9 Mpps in total at 5 Mpps each way").check(TEN_GIG)

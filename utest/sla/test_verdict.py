@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, judge
+from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Tolerance, Trial, assess_trial
 from linerate.methods.saturate import saturate
-from linerate.methods.sequential import Conditions, most_trials, until_decided
+from linerate.methods.sequential import TrialConditions, most_trials, run_until_decided
 from linerate.methods.verify import verify
 from linerate.sla.goals import Goal, read_goal
 from linerate.sla.sentence import parse
-from linerate.sla.verdict import Ruling, Verdict, weigh_loss
+from linerate.sla.verdict import Ruling, Verdict, loss_rule
 from linerate.traffic.catalogue import Catalogue
 from support.paths import ROOT
 
@@ -30,11 +30,11 @@ def outcome(
 
 
 @pytest.mark.parametrize("name", ["quick", "standard", "rfc2544"])
-def test_the_goals_are_files(name: str):
+def test_each_goal_is_a_file(name: str):
     assert read_goal(GOALS, name).goal == name
 
 
-def test_rfc2544_is_sixty_seconds_without_a_lost_frame():
+def test_rfc2544_goal_has_trials_of_60_s_without_loss():
     goal = read_goal(GOALS, "rfc2544")
     assert (goal.final_trial_duration, goal.loss_ratio, goal.exceed_ratio) == (60, 0, 0)
 
@@ -64,7 +64,7 @@ def any_goal() -> st.SearchStrategy[Goal]:
 
 @dataclass(frozen=True)
 class Event:
-    """What happens to one trial, of whatever duration the method asks for."""
+    """What happens to one trial, whatever its duration."""
 
     loss: float = 0.0
     sent: float = 1.0
@@ -75,22 +75,22 @@ def events(sent: tuple[float, ...] = (0, 0.5, 0.99, 1.0, 1.2)) -> st.SearchStrat
     return st.builds(
         lambda loss, sent, faults: Event(loss, sent, tuple(faults)),
         st.sampled_from([0, 0.0005, 0.01, 0.2, 0.5, 1.0]),
-        # mostly what was asked for: else almost every sequence is inconclusive
+        # mostly the full load, because else almost every sequence is inconclusive
         st.one_of(st.just(1.0), st.sampled_from(sent)),
         st.one_of(st.just([]), st.lists(st.sampled_from(Fault), max_size=1)),
     )
 
 
-def play(goal: Goal, seen: list[Event]) -> tuple[Ruling, tuple[Trial, ...]]:
-    """The real method over these events, the last one for ever."""
+def run_trials(goal: Goal, seen: list[Event]) -> tuple[Ruling, tuple[Trial, ...]]:
+    """The ruling and trials of the real method over *seen*; the last event repeats."""
     left = list(seen)
 
     def measure(load: Load, duration: float) -> Outcome:
         event = left.pop(0) if len(left) > 1 else left[0]
         return outcome(load.pps, duration, event.loss, event.sent, event.faults)
 
-    weigh = weigh_loss(goal, False)
-    return until_decided(measure, Load(1000), goal, weigh, Conditions(), goal.scout)
+    evidence_of = loss_rule(goal, False)
+    return run_until_decided(measure, Load(1000), goal, evidence_of, TrialConditions(), goal.scout)
 
 
 def sequences(of: st.SearchStrategy[Event] | None = None) -> st.SearchStrategy[list[Event]]:
@@ -98,8 +98,8 @@ def sequences(of: st.SearchStrategy[Event] | None = None) -> st.SearchStrategy[l
 
 
 @given(any_goal(), sequences())
-def test_a_pass_has_the_goals_evidence(goal: Goal, seen: list[Event]):
-    ruling, trials = play(goal, seen)
+def test_pass_needs_the_duration_sum_of_good_trials(goal: Goal, seen: list[Event]):
+    ruling, trials = run_trials(goal, seen)
     if ruling is Ruling.PASS:
         good = [
             item.outcome.duration
@@ -111,40 +111,40 @@ def test_a_pass_has_the_goals_evidence(goal: Goal, seen: list[Event]):
         ]
         assert sum(good) >= goal.duration_sum * (1 - goal.exceed_ratio) - 1e-6
         clear = goal.clear_loss_ratio
-        assert clear is None or not any(item.blames_router and item.loss_ratio(False) > clear for item in trials)
+        assert clear is None or not any(item.blames_router and item.clear_loss(False) > clear for item in trials)
 
 
 @given(any_goal(), sequences())
-def test_a_fail_needs_loss_that_is_the_routers(goal: Goal, seen: list[Event]):
-    ruling, trials = play(goal, seen)
+def test_fail_needs_loss_by_the_router(goal: Goal, seen: list[Event]):
+    ruling, trials = run_trials(goal, seen)
     if ruling is Ruling.FAIL:
         assert any(item.blames_router and item.loss_ratio(False) > goal.loss_ratio for item in trials)
 
 
 @given(any_goal(), st.lists(st.floats(0, 0.98), min_size=1, max_size=30))
-def test_unsent_frames_alone_never_fail_and_never_pass(goal: Goal, shares: list[float]):
-    assert play(goal, [Event(sent=share) for share in shares])[0] is Ruling.INCONCLUSIVE
+def test_unsent_frames_alone_are_inconclusive(goal: Goal, shares: list[float]):
+    assert run_trials(goal, [Event(sent=share) for share in shares])[0] is Ruling.INCONCLUSIVE
 
 
 ORDER = {Ruling.FAIL: 0, Ruling.INCONCLUSIVE: 1, Ruling.PASS: 2}
 
 
-# without duplicates: a frame lost beside a frame that came twice looks like neither
+# without duplicates: a frame lost beside a duplicated frame looks like neither
 @given(any_goal(), sequences(events(sent=(0, 0.5, 0.99, 1.0))), st.data())
-def test_more_loss_never_turns_a_verdict_for_the_better(goal: Goal, seen: list[Event], data: st.DataObject):
+def test_more_loss_never_improves_a_verdict(goal: Goal, seen: list[Event], data: st.DataObject):
     more = data.draw(st.lists(st.sampled_from([0.0, 0.002, 0.3, 1.0]), min_size=len(seen), max_size=len(seen)))
     worse = [replace(event, loss=max(event.loss, loss)) for event, loss in zip(seen, more, strict=True)]
-    assert ORDER[play(goal, worse)[0]] <= ORDER[play(goal, seen)[0]]
+    assert ORDER[run_trials(goal, worse)[0]] <= ORDER[run_trials(goal, seen)[0]]
 
 
 @given(any_goal(), sequences())
-def test_every_sequence_of_outcomes_ends(goal: Goal, seen: list[Event]):
-    assert len(play(goal, seen)[1]) <= most_trials(goal)
+def test_every_sequence_of_trials_ends_in_a_ruling(goal: Goal, seen: list[Event]):
+    assert len(run_trials(goal, seen)[1]) <= most_trials(goal)
 
 
 @given(any_goal(), st.floats(0, 0.95))
-def test_a_clear_fail_stays_beyond_the_loss_that_a_sentence_allows(goal: Goal, ratio: float):
-    allowed = goal.allowing(ratio)
+def test_clear_loss_ratio_stays_above_the_sentences_loss_ratio(goal: Goal, ratio: float):
+    allowed = goal.with_loss_ratio(ratio)
     assert allowed.loss_ratio == ratio
     assert (allowed.clear_loss_ratio is None) == (goal.clear_loss_ratio is None)
     if allowed.clear_loss_ratio is not None:
@@ -156,8 +156,8 @@ def run(sentence: str, measure, goal: str = "quick") -> Verdict:
     chosen = read_goal(GOALS, goal)
     if requirement.quantity.value == "forwards":
         load = Load(requirement.profile.line_rate_pps(LINK))
-        return saturate(requirement, load, chosen, measure, LINK, Conditions())
-    return verify(requirement, requirement.threshold_load(LINK), chosen, measure, LINK, Conditions())
+        return saturate(requirement, load, chosen, measure, LINK, TrialConditions())
+    return verify(requirement, requirement.threshold_load(LINK), chosen, measure, LINK, TrialConditions())
 
 
 def router(capacity: float, ceiling: float = 1e9, directions: int = 1):
@@ -193,41 +193,39 @@ def test_fail_message():
     )
 
 
-def test_a_slow_generator_is_inconclusive():
+def test_slow_generator_is_inconclusive():
     verdict = run("64b unidirectional ≥ 5 Mpps", router(6e6, ceiling=1e6))
     assert verdict.outcome is Ruling.INCONCLUSIVE
     assert "1000000 of 5000000 frames (20.00 %)" in verdict.message
     assert "use a faster generator" in verdict.message
 
 
-def test_loss_at_a_lower_load_fails_all_the_same():
+def test_loss_at_a_lower_load_is_a_fail():
     verdict = run("64b unidirectional ≥ 5 Mpps", router(0.5e6, ceiling=1e6))
     assert verdict.outcome is Ruling.FAIL
-    assert "lost 50 % at 1 Mpps offered (less than was asked for, which already proves it)" in verdict.message
+    assert "lost 50 % at 1 Mpps offered (less than was asked for, which already proves the FAIL)" in verdict.message
 
 
-def test_forwarding_rate():
+def test_forwarding_rate_is_compared_with_the_threshold():
     assert run("64b 1-flow forwards ≥ 5 Mpps", router(5.01e6)).outcome is Ruling.PASS
     assert run("64b 1-flow forwards ≥ 5 Mpps", router(4.99e6)).outcome is Ruling.FAIL
     slow = run("64b 1-flow forwards ≥ 5 Mpps", router(6e6, ceiling=4e6))
     assert slow.outcome is Ruling.INCONCLUSIVE
-    assert (
-        "the generator offered 4 Mpps (forwarded: 4 Mpps), less than the 5 Mpps that are to come back" in slow.message
-    )
+    assert "the generator offered 4 Mpps (forwarded: 4 Mpps), less than the 5 Mpps to be forwarded" in slow.message
 
 
 def sequence(*outcomes: Outcome):
-    """Answers trial by trial, the last one for ever."""
+    """A measurement that returns *outcomes* one after another; the last one repeats."""
     left = list(outcomes)
     return lambda load, duration: left.pop(0) if len(left) > 1 else left[0]
 
 
-def test_a_slow_generator_and_a_lost_frame_are_no_fail_of_a_forwarding_rate():
+def test_forwarding_rate_below_the_offered_threshold_is_inconclusive():
     found = run("64b 1-flow forwards ≥ 12 Mpps", router(2_999_999, ceiling=3e6))
     assert found.outcome is Ruling.INCONCLUSIVE
 
 
-def test_half_the_load_in_twice_the_time_is_no_pass():
+def test_trial_that_takes_twice_its_duration_is_inconclusive():
     slow = Outcome(Load(1000), 1.0, 2.0, 0.0, (DirectionCount(0, 1, 1000, 1000, 1000),))
     found = run("64b unidirectional ≥ 1 kpps", sequence(slow))
     assert found.outcome is Ruling.INCONCLUSIVE
@@ -235,14 +233,14 @@ def test_half_the_load_in_twice_the_time_is_no_pass():
     assert run("64b unidirectional forwards ≥ 800 pps", sequence(slow)).outcome is Ruling.INCONCLUSIVE
 
 
-def test_on_a_simulated_clock_the_wall_says_nothing():
+def test_wall_clock_does_not_count_on_a_simulated_clock():
     slow = Outcome(Load(1000), 1.0, 2.0, 0.0, (DirectionCount(0, 1, 1000, 1000, 1000),))
-    assert judge(1, slow, Tolerance(), clock_speed=50).valid
+    assert assess_trial(1, slow, Tolerance(), clock_speed=50).valid
     uncertain = Outcome(Load(1000), 1.0, 1.1, 0.0, slow.directions, readings={"elapsed_uncertainty": 0.1})
-    assert judge(1, uncertain, Tolerance()).valid
+    assert assess_trial(1, uncertain, Tolerance()).valid
 
 
-def test_what_the_bench_spoilt_is_in_no_figure_of_the_router():
+def test_spoilt_trials_are_in_no_figure_of_the_router():
     flapped = outcome(load=1e6, loss=1.0, faults=(Fault.LINK_DOWN,))
     passed = run("64b unidirectional ≥ 1 Mpps", sequence(flapped, outcome(load=1e6)))
     assert passed.message.startswith("PASS: 64b unidirectional ≥ 1 Mpps: lost 0 of 7000000 frames at 1 Mpps")
@@ -251,13 +249,13 @@ def test_what_the_bench_spoilt_is_in_no_figure_of_the_router():
     assert "lost 0.1 % at 1 Mpps offered (goal: 0 %)" in failed.message
 
 
-def test_a_pass_with_loss_says_why_it_is_one():
+def test_pass_with_loss_names_the_lossy_trials():
     found = run("64b unidirectional ≥ 1 Mpps", sequence(outcome(load=1e6, loss=0.01), outcome(load=1e6)))
     assert "lost 10000 of 8000000 frames" in found.message
     assert "in 1 of 8 trials (1 s; the goal allows 3 s), at most 1 %" in found.message
 
 
-def test_a_busy_generator_is_named_in_a_failure():
+def test_failure_names_a_busy_generator():
     count = DirectionCount(0, 1, 1000, 1000, 900)
     busy = Outcome(Load(1000), 1, 1, 0, (count,), readings={"cpu_util": 93})
     found = run("64b unidirectional ≥ 1 kpps", sequence(busy))
@@ -265,34 +263,34 @@ def test_a_busy_generator_is_named_in_a_failure():
 
 
 @pytest.mark.parametrize("forwarded", [1000, 900, 0])
-def test_a_trial_of_a_generator_without_time_to_spare_proves_nothing(forwarded):
+def test_trial_of_an_overloaded_generator_is_inconclusive(forwarded):
     count = DirectionCount(0, 1, 1000, 1000, forwarded)
     bound = Outcome(Load(1000), 1, 1, 0, (count,), readings={"cpu_util": 98})
     for sentence in ("64b unidirectional ≥ 1 kpps", "64b unidirectional forwards ≥ 800 pps"):
         found = run(sentence, sequence(bound))
         assert found.outcome is Ruling.INCONCLUSIVE
-        assert "the generator's CPU was too busy: 98 % of a second, where 95 % leave it time" in found.message
+        assert "the generator's CPU was too busy: 98 % of a second, at most 95 % is allowed" in found.message
         assert "use a faster generator" in found.message
-    assert judge(1, bound, Tolerance(cpu=98)).valid
+    assert assess_trial(1, bound, Tolerance(cpu=98)).valid
 
 
-def test_only_the_rfc2544_goal_may_be_called_so():
+def test_only_rfc2544_goal_with_one_frame_size_is_rfc2544_throughput():
     assert run("64b unidirectional ≥ 5 Mpps", router(6e6), "rfc2544").is_rfc2544_throughput
     assert not run("imix unidirectional ≥ 1 Mpps", router(6e6), "rfc2544").is_rfc2544_throughput
     assert not run("64b unidirectional ≥ 5 Mpps", router(4e6), "rfc2544").is_rfc2544_throughput
     assert not run("64b unidirectional ≥ 5 Mpps", router(6e6), "standard").is_rfc2544_throughput
 
 
-def test_the_worse_direction_counts_unless_in_total():
+def test_worse_direction_counts_unless_in_total():
     lopsided = Outcome(
         Load(1000), 1, 1, 0, (DirectionCount(0, 1, 1000, 1000, 1000), DirectionCount(1, 0, 1000, 1000, 900))
     )
-    seen = judge(1, lopsided, Tolerance())
+    seen = assess_trial(1, lopsided, Tolerance())
     assert seen.loss_ratio(in_total=False) == 0.1
     assert seen.loss_ratio(in_total=True) == 0.05
 
 
-def test_an_early_verdict_costs_few_trials():
+def test_clear_verdict_needs_few_trials():
     assert len(run("64b unidirectional ≥ 5 Mpps", router(4.9e6), "standard").trials) == 5
     assert len(run("64b unidirectional ≥ 5 Mpps", router(1e6), "standard").trials) == 1
     scouted = run("64b unidirectional ≥ 5 Mpps", router(1e6), "rfc2544")
@@ -302,18 +300,18 @@ def test_an_early_verdict_costs_few_trials():
     assert "0 s did not" in slow.message
 
 
-def test_a_scout_is_no_evidence_for_a_pass():
+def test_scout_does_not_count_for_a_pass():
     shorter = outcome(load=5e6, duration=1.0, loss=0.001)
     found = run("64b unidirectional ≥ 5 Mpps", sequence(shorter, outcome(load=5e6, duration=60.0)), "rfc2544")
     assert found.outcome is Ruling.PASS
     assert found.reason.startswith("lost 0 of 300000000 frames")
-    assert found.reason.endswith("a scout of 1 s before them lost 5000 frames, which is not weighed")
+    assert found.reason.endswith("a scout of 1 s before them lost 5000 frames, which does not count")
     spoilt = outcome(load=5e6, duration=1.0, faults=(Fault.LINK_DOWN,))
     seen = run("64b unidirectional ≥ 5 Mpps", sequence(spoilt, outcome(load=5e6, duration=60.0)), "rfc2544")
     assert [trial.outcome.duration for trial in seen.trials] == [1, 60]
 
 
-def test_one_trial_that_loses_clearly_more_is_not_forgiven():
+def test_one_trial_above_the_clear_loss_ratio_is_a_fail():
     burst, stall = outcome(load=1e6, loss=0.04), outcome(load=1e6, loss=0.06)
     assert run("64b unidirectional ≥ 1 Mpps", sequence(burst, outcome(load=1e6))).outcome is Ruling.PASS
     failed = run("64b unidirectional ≥ 1 Mpps", sequence(outcome(load=1e6), stall, outcome(load=1e6)))
@@ -324,32 +322,32 @@ def test_one_trial_that_loses_clearly_more_is_not_forgiven():
     assert (below.outcome, len(below.trials)) == (Ruling.FAIL, 1)
 
 
-def test_a_burst_is_no_clear_fail_where_the_generator_hardly_sent():
+def test_burst_in_a_nearly_empty_trial_is_no_clear_fail():
     burst = outcome(load=1e6, sent=0.005, loss=0.1)
     found = run("64b unidirectional ≥ 1 Mpps", sequence(burst, outcome(load=1e6)))
     assert found.outcome is Ruling.PASS
     assert run("64b unidirectional ≥ 1 Mpps", sequence(outcome(load=1e6, sent=0.005))).outcome is Ruling.INCONCLUSIVE
 
 
-def test_a_soak_lasts_as_long_as_it_says():
+def test_soak_lasts_for_its_duration_sum():
     goal = read_goal(GOALS, "standard").model_copy(update={"duration_sum": 120.0, "whole": True})
     requirement = parse("64b unidirectional ≥ 1 Mpps", CATALOGUE)
     rows = sequence(outcome(load=1e6, loss=0.01), outcome(load=1e6))
-    found = verify(requirement, Load(1e6), goal, rows, LINK, Conditions())
+    found = verify(requirement, Load(1e6), goal, rows, LINK, TrialConditions())
     assert found.outcome is Ruling.PASS
     assert sum(trial.outcome.duration for trial in found.trials) == 120
     assert "120 s of trials" in found.reason
 
 
-def test_a_rate_is_not_less_by_both_tolerances_together():
+def test_tolerances_of_frames_and_time_do_not_add_up():
     late = Outcome(Load(1e6), 1.0, 1.0095, 0.0, (DirectionCount(0, 1, 1_000_000, 995_100, 995_100),))
-    (problem,) = judge(1, late, Tolerance()).problems
+    (problem,) = assess_trial(1, late, Tolerance()).problems
     assert problem.fault is Fault.UNDER_OFFERED and "in 1.010 s" in problem.detail
     exact = Outcome(Load(1e6), 1.0, 1.005, 0.0, (DirectionCount(0, 1, 1_000_000, 998_000, 998_000),))
-    assert judge(1, exact, Tolerance()).valid
+    assert assess_trial(1, exact, Tolerance()).valid
 
 
-def test_too_many_trials_below_the_load_are_no_pass_for_having_lost_frames():
+def test_lossy_trials_below_the_load_prevent_a_pass():
     below = [outcome(load=1e6, sent=0.9, loss=0.01)] * 2 + [outcome(load=1e6, sent=0.9)] * 2
     found = run("64b unidirectional ≥ 1 Mpps", sequence(*below, outcome(load=1e6)))
     assert found.outcome is Ruling.INCONCLUSIVE
@@ -366,7 +364,7 @@ def buffered(capacity: float, frames: int = 4096):
     return measure
 
 
-def test_trials_are_long_enough_to_see_past_a_buffer():
+def test_trials_are_long_enough_to_overflow_a_buffer():
     slow = run("64b unidirectional ≥ 100 kpps", buffered(99e3), "standard")
     assert slow.outcome is Ruling.FAIL
     assert slow.goal.final_trial_duration == 5.2
@@ -377,22 +375,22 @@ def test_trials_are_long_enough_to_see_past_a_buffer():
     assert len(passed.trials) == len(run("64b unidirectional ≥ 5 Mpps", buffered(6e6), "standard").trials)
 
 
-def test_a_soak_does_not_grow_with_its_trials():
+def test_duration_sum_of_a_soak_does_not_grow_with_its_trials():
     goal = read_goal(GOALS, "standard")
     soak = goal.model_copy(update={"duration_sum": 1800.0})
-    assert (soak.at(50e3).final_trial_duration, soak.at(50e3).duration_sum) == (10, 1800)
-    assert (goal.at(50e3).final_trial_duration, goal.at(50e3).duration_sum) == (10, 200)
-    assert goal.at(5e6) == goal
+    assert (soak.for_load(50e3).final_trial_duration, soak.for_load(50e3).duration_sum) == (10, 1800)
+    assert (goal.for_load(50e3).final_trial_duration, goal.for_load(50e3).duration_sum) == (10, 200)
+    assert goal.for_load(5e6) == goal
 
 
-def test_a_pass_says_what_a_buffer_may_have_hidden():
+def test_pass_names_the_shortage_that_a_buffer_may_hide():
     hidden = run("64b unidirectional ≥ 10 kpps", buffered(9.7e3), "standard")
     assert hidden.outcome is Ruling.PASS
     assert "a buffer of 4096 frames, if the router has one, hides a shortage of up to 4.1 %" in hidden.message
     assert "in trials of 10 s at this rate" in hidden.message
 
 
-def test_a_buffer_does_not_make_up_for_a_forwarding_rate():
+def test_buffer_does_not_hide_a_low_forwarding_rate():
     slow = run("64b unidirectional forwards ≥ 100 kpps", buffered(99e3), "standard")
     assert (slow.outcome, slow.goal.final_trial_duration) == (Ruling.FAIL, 5.2)
     # a tenth of what is asked for is there when the trial ends
@@ -402,7 +400,7 @@ def test_a_buffer_does_not_make_up_for_a_forwarding_rate():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"clear_loss_ratio": 0.0}, "clear_loss_ratio must be at least loss_ratio"),
         ({"scout": 0.5}, "clear_loss_ratio must say what that is"),
@@ -410,7 +408,7 @@ def test_a_buffer_does_not_make_up_for_a_forwarding_rate():
         ({"longest_trial": 0.5}, "longest_trial must be at least"),
     ],
 )
-def test_a_goal_that_contradicts_itself_is_refused(wrong: dict[str, float], said: str):
+def test_contradictory_goal_is_refused(wrong: dict[str, float], message: str):
     whole = {"goal": "any", "final_trial_duration": 1, "duration_sum": 10, "loss_ratio": 0.01, "exceed_ratio": 0}
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         Goal(**whole, about="", **wrong)

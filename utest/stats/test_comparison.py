@@ -31,7 +31,7 @@ def near(value: float, scale: float):
 
 @pytest.mark.parametrize("name", PUBLISHED)
 @pytest.mark.parametrize("kind", [Summary, Moments])
-def test_published_answers_of_ministat_to_the_printed_digit(name: str, kind: type[Moments]):
+def test_pooled_comparison_reproduces_published_ministat_output(name: str, kind: type[Moments]):
     case = PUBLISHED[name]
     known = ("n", "mean", "stddev") if kind is Moments else tuple(case["x"])
     reference, candidate = (kind(**{key: case[side][key] for key in known}) for side in "xy")
@@ -51,7 +51,7 @@ def test_published_answers_of_ministat_to_the_printed_digit(name: str, kind: typ
 
 
 @pytest.mark.parametrize("name", DEBIAN)
-def test_answers_of_the_program_to_raw_samples(name: str):
+def test_pooled_comparison_reproduces_ministat_on_raw_samples(name: str):
     case = DEBIAN[name]
     for confidence, answer in case["answers"].items():
         found = compare(case["x"], case["y"], confidence, "pooled")
@@ -60,7 +60,7 @@ def test_answers_of_the_program_to_raw_samples(name: str):
 
 
 @pytest.mark.parametrize("name", DEBIAN)
-def test_vitals_are_ministats(name: str):
+def test_vitals_are_printed_as_by_ministat(name: str):
     case = DEBIAN[name]
     for symbol, side, row in zip("x+", "xy", case["vitals"], strict=True):
         found = Summary.of(case[side]).vitals(symbol)
@@ -71,13 +71,13 @@ def test_vitals_are_ministats(name: str):
         assert columns == theirs
 
 
-def test_the_table_says_nothing_of_confidences_that_ministat_mislabels():
+def test_99_5_per_cent_uses_the_right_t_and_not_ministats():
     reference, candidate = Moments(n=5, mean=10, stddev=1), Moments(n=5, mean=20, stddev=1)
     found = compare(reference, candidate, 0.995, "pooled")
     assert found.half_width / found.standard_error == pytest.approx(3.833)  # t of 8 degrees, 99.5 % on both sides
 
 
-def test_welch_names_itself_and_its_degrees_of_freedom():
+def test_the_text_names_welchs_test_and_its_degrees_of_freedom():
     reference, candidate = Moments(n=6, mean=100, stddev=1), Moments(n=11, mean=110, stddev=5)
     lines = compare(reference, candidate).text().splitlines()
     assert lines[0] == "Difference at 95.0% confidence"
@@ -89,7 +89,7 @@ def test_welch_names_itself_and_its_degrees_of_freedom():
 
 @unhurried
 @given(spread, spread, confidences, methods)
-def test_a_comparison_the_other_way_round(one: list[float], two: list[float], confidence: float, method):
+def test_swapping_the_samples_negates_the_difference(one: list[float], two: list[float], confidence: float, method):
     there, back = compare(one, two, confidence, method), compare(two, one, confidence, method)
     assert back.difference == -there.difference
     assert back.half_width == pytest.approx(there.half_width)
@@ -110,7 +110,7 @@ def test_a_comparison_moves_and_scales_with_its_samples(one, two, shift: int, fa
 
 @unhurried
 @given(st.integers(2, 51), measurements, measurements, st.floats(1e-3, 1e6), confidences)
-def test_welch_is_pooled_where_number_and_variance_are_equal(n, mean, other, stddev: float, confidence: float):
+def test_welch_equals_pooled_where_number_and_variance_are_equal(n, mean, other, stddev: float, confidence: float):
     samples = Moments(n=n, mean=mean, stddev=stddev), Moments(n=n, mean=other, stddev=stddev)
     welch, pooled = (compare(*samples, confidence, method) for method in ("welch", "pooled"))
     assert welch.degrees_of_freedom == pytest.approx(pooled.degrees_of_freedom)
@@ -121,7 +121,7 @@ def test_welch_is_pooled_where_number_and_variance_are_equal(n, mean, other, std
 
 @unhurried
 @given(spread, spread, confidences)
-def test_welch_is_scipys(one: list[float], two: list[float], confidence: float):
+def test_welch_agrees_with_scipy(one: list[float], two: list[float], confidence: float):
     found = compare(one, two, confidence)
     theirs = ttest_ind(two, one, equal_var=False).confidence_interval(confidence)
     size = max(map(abs, one + two))
@@ -131,7 +131,7 @@ def test_welch_is_scipys(one: list[float], two: list[float], confidence: float):
 
 @unhurried
 @given(spread, spread, methods)
-def test_samples_and_their_figures_compare_alike(one: list[float], two: list[float], method):
+def test_samples_and_their_summaries_compare_alike(one: list[float], two: list[float], method):
     assert compare(one, two, method=method) == compare(Summary.of(one), Summary.of(two), method=method)
 
 
@@ -143,7 +143,7 @@ def test_a_sample_does_not_differ_from_itself(sample: list[float], method):
     assert found.text().endswith("No difference proven at 95.0% confidence")
 
 
-def test_the_relative_error_knows_that_the_reference_is_uncertain():
+def test_the_relative_error_includes_the_uncertainty_of_the_reference():
     draw = random.Random(11)
 
     def runs(mean: float) -> list[float]:
@@ -156,7 +156,7 @@ def test_the_relative_error_knows_that_the_reference_is_uncertain():
     assert 0.91 <= covered / 300 <= 0.99
 
 
-def test_a_negative_or_zero_reference():
+def test_a_reference_may_be_negative_and_zero_has_no_relative_figures():
     found = compare([-10, -11, -12], [-1, -2, -3])
     assert found.relative_percent < 0 < found.relative_half_width_percent
     found = compare([-1, 0, 1], [99, 100, 101])
@@ -165,7 +165,7 @@ def test_a_negative_or_zero_reference():
 
 
 @pytest.mark.parametrize("method", ["welch", "pooled"])
-def test_samples_without_spread_differ_by_exactly_what_they_differ(method):
+def test_samples_without_spread_have_an_exact_difference(method):
     found = compare([5, 5, 5], [6, 6], method=method)
     assert (found.difference, found.half_width, found.significant) == (1, 0, True)
     assert found.text().endswith(
@@ -175,7 +175,7 @@ def test_samples_without_spread_differ_by_exactly_what_they_differ(method):
     assert "of the candidate are equal" in compare([5, 6, 7], [5, 5], method=method).note
 
 
-def test_comparisons_that_cannot_be():
+def test_too_small_samples_and_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match=r"candidate has 1 measurement.*\.$"):
         compare([1, 2], [1])
     with pytest.raises(ValueError, match=r"reference has 1 measurement.*\.$"):

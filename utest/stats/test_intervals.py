@@ -58,7 +58,7 @@ def test_a_summary_is_ordered_and_right(sample: list[float]):
         {"n": 3, "mean": 1.0, "stddev": math.inf},
     ],
 )
-def test_figures_that_no_sample_has(figures: dict[str, float]):
+def test_impossible_moments_are_refused(figures: dict[str, float]):
     with pytest.raises(ValueError, match=r"sample.*\.$"):
         Moments(**figures)
 
@@ -91,7 +91,7 @@ def test_more_confidence_is_a_wider_interval(sample: list[float]):
     assert mean_interval(sample, 0.8).half_width < mean_interval(sample, 0.99).half_width
 
 
-def test_a_t_interval_of_the_textbook():
+def test_a_t_interval_matches_the_textbook():
     # t(4 degrees, 95 %) = 2.776; the standard error of 1..5 is sqrt(2.5 / 5)
     found = mean_interval([1, 2, 3, 4, 5])
     assert (found.low, found.high) == pytest.approx(
@@ -102,11 +102,11 @@ def test_a_t_interval_of_the_textbook():
 
 @settings(max_examples=10, deadline=None)
 @given(st.lists(measurements, min_size=4, max_size=30).filter(lambda sample: len(set(sample)) > 3), st.integers(0, 9))
-def test_a_bootstrap_interval_is_inside_the_sample_and_always_the_same(sample: list[float], seed: int):
+def test_a_bootstrap_interval_is_inside_the_sample_and_repeatable(sample: list[float], seed: int):
     found = bootstrap_interval(sample, seed=seed)
     assert min(sample) <= found.low <= found.high <= max(sample)
     assert found == bootstrap_interval(sample, seed=seed)
-    assert f"seed {seed}" in found.words
+    assert f"seed {seed}" in found.explanation
 
 
 @settings(max_examples=5, deadline=None)
@@ -126,14 +126,14 @@ def test_any_statistic_can_be_resampled():
     assert found.contains(math.log(2)) and found.half_width < 0.5
 
 
-def test_where_bca_is_not_defined_the_plain_bootstrap_stands_in():
+def test_the_percentile_bootstrap_is_used_where_bca_is_not_defined():
     found = bootstrap_interval([1, 2, 3, 4, 5], max)
     assert found.low is not None and math.isfinite(found.low)
     found = bootstrap_interval([1, 1, 1, 1, 9], statistics.median)
-    assert found.method is IntervalMethod.PERCENTILE and "BCa is not defined" in found.words
+    assert found.method is IntervalMethod.PERCENTILE and "BCa is not defined" in found.explanation
 
 
-def test_a_statistic_that_not_every_resample_has():
+def test_a_statistic_that_is_not_finite_for_some_resamples_is_refused():
     with pytest.raises(ValueError, match=r"no finite number for some resamples.*\.$"):
         bootstrap_interval([1, 2, 3], lambda values: 1.0 if len(set(values)) > 1 else math.nan)
 
@@ -146,26 +146,27 @@ def drawn(kind: str, n: int) -> list[float]:
     return [draw.gauss(1e7, 1e3) if kind == "normal" else draw.lognormvariate(0, 1.5) for _ in range(n)]
 
 
-def test_a_normal_sample_is_served_by_t_in_words():
+def test_a_normal_sample_uses_t_and_says_so():
     found = interval(drawn("normal", 40))
-    assert found.method is IntervalMethod.STUDENT_T and "normality is not rejected (Shapiro-Wilk p = " in found.words
+    assert found.method is IntervalMethod.STUDENT_T
+    assert "normality is not rejected (Shapiro-Wilk p = " in found.explanation
     assert found.contains(1e7)
 
 
-def test_a_skewed_sample_is_served_by_the_bootstrap_in_words():
+def test_a_skewed_sample_uses_the_bootstrap_and_says_so():
     found = interval(drawn("skewed", 40))
-    assert found.method is IntervalMethod.BCA and "normality is rejected" in found.words
+    assert found.method is IntervalMethod.BCA and "normality is rejected" in found.explanation
     assert found.high - found.estimate > found.estimate - found.low  # as skewed as the sample
 
 
-def test_few_measurements_are_not_said_to_be_normal():
-    assert "would hardly show otherwise" in interval([1, 2, 3.5]).words
-    assert "normality is presumed" in interval([1, 2]).words
+def test_few_measurements_are_not_called_normal():
+    assert "would hardly show otherwise" in interval([1, 2, 3.5]).explanation
+    assert "normality is presumed" in interval([1, 2]).explanation
 
 
 @unhurried
 @given(spread)
-def test_normality_knows_no_unit(sample: list[float]):
+def test_normality_does_not_depend_on_the_unit(sample: list[float]):
     p = normality(sample)
     assert (p is None) is (len(sample) < 3)
     if p is not None:
@@ -181,9 +182,9 @@ def test_normality_survives_a_small_spread_on_a_large_mean():
 # --- degenerate samples
 
 
-@pytest.mark.parametrize("way", [mean_interval, bootstrap_interval, interval])
-def test_one_measurement_has_no_interval(way):
-    found = way([5.0])
+@pytest.mark.parametrize("method", [mean_interval, bootstrap_interval, interval])
+def test_one_measurement_has_no_interval(method):
+    found = method([5.0])
     assert (found.estimate, found.low, found.high, found.half_width, found.method) == (
         5,
         None,
@@ -191,16 +192,16 @@ def test_one_measurement_has_no_interval(way):
         None,
         IntervalMethod.NONE,
     )
-    assert "one measurement" in found.words and str(found) == "5 (no interval)"
+    assert "one measurement" in found.explanation and str(found) == "5 (no interval)"
     assert found.contains(1e9)
 
 
-@pytest.mark.parametrize("way", [mean_interval, bootstrap_interval, interval])
+@pytest.mark.parametrize("method", [mean_interval, bootstrap_interval, interval])
 @pytest.mark.parametrize("n", [2, 3, 10])
-def test_equal_measurements_have_an_interval_of_no_width(way, n: int):
-    found = way([0.1] * n)
+def test_equal_measurements_have_an_interval_of_no_width(method, n: int):
+    found = method([0.1] * n)
     assert (found.low, found.high, found.half_width, found.method) == (0.1, 0.1, 0, IntervalMethod.CONSTANT)
-    assert f"all {n} measurements are equal" in found.words
+    assert f"all {n} measurements are equal" in found.explanation
     assert normality([0.1] * n) is None
 
 
@@ -209,7 +210,7 @@ def test_equal_measurements_have_an_interval_of_no_width(way, n: int):
     ("sample", "words"),
     [([], "has no measurement"), ([1, math.nan], "measurement 2"), ([math.inf, 1], "measurement 1")],
 )
-def test_samples_that_are_none(function, sample: list[float], words: str):
+def test_samples_without_a_result_are_refused(function, sample: list[float], words: str):
     with pytest.raises(ValueError, match=words + r".*\.$"):
         function(sample)
 
@@ -228,18 +229,18 @@ def test_a_confidence_is_a_fraction(confidence: float):
 # --- probabilities
 
 
-@pytest.mark.parametrize("way", [IntervalMethod.WILSON, IntervalMethod.CLOPPER_PEARSON])
+@pytest.mark.parametrize("method", [IntervalMethod.WILSON, IntervalMethod.CLOPPER_PEARSON])
 @unhurried
 @given(st.integers(0, 1000), st.integers(1, 1000), confidences)
-def test_a_proportion_is_within_its_interval(way, k: int, n: int, confidence: float):
+def test_a_proportion_is_within_its_interval(method, k: int, n: int, confidence: float):
     assume(k <= n)
-    found = proportion_interval(k, n, confidence, way)
+    found = proportion_interval(k, n, confidence, method)
     assert 0 <= found.low <= k / n <= found.high <= 1
-    mirrored = proportion_interval(n - k, n, confidence, way)
+    mirrored = proportion_interval(n - k, n, confidence, method)
     assert (mirrored.low, mirrored.high) == pytest.approx((1 - found.high, 1 - found.low), abs=1e-9)
 
 
-def test_proportions_of_the_textbook():
+def test_proportion_intervals_match_the_textbook():
     # none of n: Clopper and Pearson's upper bound is 1 - (alpha / 2) ** (1 / n), Wilson's is z² / (n + z²)
     exact = proportion_interval(0, 1000, 0.95, IntervalMethod.CLOPPER_PEARSON)
     assert (exact.low, exact.high) == pytest.approx((0, 1 - 0.025**0.001))
@@ -248,11 +249,12 @@ def test_proportions_of_the_textbook():
 
 
 @pytest.mark.parametrize(("k", "n"), [(0, 0), (-1, 5), (6, 5)])
-def test_proportions_that_cannot_be(k: int, n: int):
+def test_impossible_proportions_are_refused(k: int, n: int):
     with pytest.raises(ValueError, match=r"cannot be.*\.$"):
         proportion_interval(k, n)
 
 
-def test_nobody_pays_for_scipy_before_using_it():
+@pytest.mark.slow
+def test_importing_the_package_does_not_import_scipy():
     program = "import sys, linerate.stats; sys.exit('scipy' in sys.modules or 'numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": ":".join(sys.path)}).returncode == 0

@@ -52,7 +52,7 @@ def test_published_ceilings_in_verdicts_and_refusals_before_traffic(tmp_path: Pa
     )
     assert "this card (Model) is known to stop at 27 Mpps per card, 2 ports of it send: 13.5 Mpps from" in said["Above"]
     assert said["Below"].startswith("FAIL: ")
-    assert "known not to tell the latency under linerate" in said["Latency"]
+    assert "known not to measure the latency under linerate" in said["Latency"]
     assert said["Latency"].startswith("INCONCLUSIVE: ")
     assert found.tests["Kept"][0] == "PASS"
 

@@ -37,7 +37,7 @@ def test_it_passes_says_what_was_found_and_leaves_no_process(done: robot_run.Rob
     assert done.status == 0, done.console
     assert all("SIMULATED: " in message for _, message in done.tests.values())
     assert "NDR (without loss)" in done.tests["Capacity Of One Flow"][1]
-    assert "Departures from RFC 2544" in done.tests["Throughput And Latency By RFC 2544"][1]
+    assert "Deviations from RFC 2544" in done.tests["Throughput And Latency By RFC 2544"][1]
     assert robot_run.processes_of(done.folder) == []
 
 

@@ -98,6 +98,7 @@ def test_the_sentences_of_the_walk_through_are_understood(tmp_path: Path):
     assert sorted(found) == ["costs", "forwards", "latency", "loses", "throughput"]
 
 
+@pytest.mark.slow
 def test_your_own_router_in_the_readme(tmp_path: Path):
     files = named_fences(ROOT / "README.md")
     assert list(files) == ["variables/platforms/mybox.yaml", "variables/testbeds/mylab.yaml", "tests/mybox.robot"]

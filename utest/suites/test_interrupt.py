@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from linerate.testbed import leases, namespaces
-from support import robot_run
+from linerate.testbed import leases
+from support import leftovers, robot_run
 
 pytestmark = pytest.mark.slow
 
@@ -66,22 +66,16 @@ def test_simulated(tmp_path: Path):
 
 
 @pytest.mark.netns
-@pytest.mark.skipif(namespaces.available() is not None, reason=str(namespaces.available()))
 def test_netns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", robot_run.environment(tmp_path)["XDG_RUNTIME_DIR"])
     suite = robot_run.ROOT / "tests" / "linux_router.robot"
     chance = random.Random(4500)
-    before = namespace_names()
-    for number in range(TIMES):
-        signal_ = SIGNALS[number % len(SIGNALS)]
-        after = chance.uniform(0.3, 9.0)
-        interrupted(tmp_path, suite, signal_, after)
-        assert gone(tmp_path) == [], f"run {number}, {signal_.name} after {after:.2f} s"
-    leases.clear_stale()
-    assert namespace_names() == before
-
-
-def namespace_names() -> set[str]:
-    """Names of the network namespaces of this machine."""
-    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
-    return {line.split()[0] for line in listed.splitlines() if line.strip()}
+    with leftovers.tags_of(tmp_path / "runtime") as tags:
+        for number in range(TIMES):
+            signal_ = SIGNALS[number % len(SIGNALS)]
+            after = chance.uniform(0.3, 9.0)
+            interrupted(tmp_path, suite, signal_, after)
+            assert gone(tmp_path) == [], f"run {number}, {signal_.name} after {after:.2f} s"
+    leases.clear_leftovers()
+    assert tags
+    assert leftovers.namespaces_of(tags) == set()

@@ -13,7 +13,7 @@ from linerate.project import Project
 from linerate.session.judging import Judge
 from linerate.session.plan import Plan
 from linerate.session.session import Session
-from linerate.simulation.faults import fault_of
+from linerate.simulation.faults import parse_fault
 from linerate.sla.verdict import Ruling, Verdict
 from linerate_bench.studies import faults
 from support import robot_run
@@ -52,7 +52,12 @@ def test_every_kind_of_router_accounts_for_an_overload(
     assert verdict.outcome is Ruling.FAIL
     (ledger,) = verdict.ledgers
     assert ledger.lost == verdict.trials[-1].lost > 0
-    assert (ledger.unexplained, ledger.before, ledger.inside, ledger.behind) == (0, 0, 0, 0)
+    assert (
+        ledger.unexplained,
+        ledger.unexplained_before_rx,
+        ledger.unexplained_rx_to_tx,
+        ledger.unexplained_after_tx,
+    ) == (0, 0, 0, 0)
     assert f"{cause}" in verdict.message and "the cores are too slow" in verdict.message
     assert "none unexplained" in verdict.message
 
@@ -61,11 +66,11 @@ def test_what_the_cable_loses_is_nobodys_and_what_a_route_lacks_is_the_routers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with faults.opened(opened_plan(tmp_path, monkeypatch, "netgate6100", "vpp")) as session:
-        session.cause_fault(fault_of("one-way loss", share=0.1, of="cable"))
+        session.cause_fault(parse_fault("one-way loss", share=0.1, of="cable"))
         verdict = judged(session, LITTLE)
         assert verdict.outcome is Ruling.FAIL
         (ledger,) = verdict.ledgers
-        assert ledger.lost == ledger.unexplained == ledger.before == pytest.approx(10_000, abs=2)
+        assert ledger.lost == ledger.unexplained == ledger.unexplained_before_rx == pytest.approx(10_000, abs=2)
         assert "the router's counters show none of 10 000 lost frames" in verdict.message
         assert "look at cables and the generator's ports" in verdict.message
         session.router.driver.restore()
@@ -80,7 +85,7 @@ def test_a_router_that_cannot_be_read_costs_the_ledger_and_not_the_verdict(
     plan = replace(plan, goal=plan.goal.model_copy(update={"clear_loss_ratio": None}))
     with faults.opened(plan) as session:
         for _ in range(2):
-            session.cause_fault(fault_of("ssh freeze"))
+            session.cause_fault(parse_fault("ssh freeze"))
         verdict = judged(session, MUCH)
     assert verdict.outcome is Ruling.FAIL
     assert len(verdict.ledgers) == 4 and "could not be read after trial 1" in verdict.ledgers[0].missing

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from linerate.testbed import namespaces
-from support import robot_run
+from support import leftovers, robot_run
 
-REASON = namespaces.available()
-
-pytestmark = [pytest.mark.netns, pytest.mark.skipif(REASON is not None, reason=str(REASON))]
+pytestmark = pytest.mark.netns
 
 
 def test_the_linux_router_suite(tmp_path: Path):
-    before = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
     suite = robot_run.ROOT / "tests" / "linux_router.robot"
-    found = robot_run.run(tmp_path, suite, "-v", "TESTBED:netns", *robot_run.short_goal(tmp_path), limit=300)
+    with leftovers.tags_of(tmp_path / "runtime") as tags:
+        found = robot_run.run(tmp_path, suite, "-v", "TESTBED:netns", *robot_run.short_goal(tmp_path), limit=300)
     assert found.status == 0, found.console
     (folder,) = (path for path in (tmp_path / "results").iterdir())
     verdicts = [json.loads(line)["verdict"] for line in (folder / "requirements.jsonl").read_text().splitlines()]
@@ -31,5 +27,5 @@ def test_the_linux_router_suite(tmp_path: Path):
     assert json.loads((folder / "environment.json").read_text())["simulated"] is False
     assert "SIMULATED" not in found.console
     assert robot_run.processes_of(tmp_path) == []
-    after = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=True).stdout
-    assert sorted(before.split()) == sorted(after.split())
+    assert tags
+    assert leftovers.namespaces_of(tags) == set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,15 +13,13 @@ from linerate.session.judging import Judge
 from linerate.session.plan import Plan
 from linerate.session.session import Session
 from linerate.sla.verdict import Ruling, Verdict
-from linerate.testbed import namespaces
 from linerate_bench.studies import faults
 from support import robot_run
-
-REASON = namespaces.available() or (None if shutil.which("tc") else "this machine has no 'tc'")
+from support.kernel_router import run_in_router
 
 pytestmark = [
     pytest.mark.netns,
-    pytest.mark.skipif(REASON is not None, reason=str(REASON)),
+    pytest.mark.skipif(shutil.which("tc") is None, reason="this machine has no 'tc'"),
 ]
 
 
@@ -34,11 +33,8 @@ def test_a_kernels_queue_and_its_missing_route_own_up(tmp_path: Path, monkeypatc
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     plan = Plan.read(Project.find(robot_run.ROOT), "linux_router", "linux", "netns", faults.GOAL)
     with faults.opened(plan) as session:
-        shell, side = session.router.driver, session.testbed.facts.sides[1]
-
-        def run(*argv: str) -> None:
-            shell._remote.run(*argv)
-
+        side = session.testbed.facts.sides[1]
+        run = partial(run_in_router, session)
         shaper = ("dev", side.interface, "root")
         run("tc", "qdisc", "add", *shaper, "tbf", "rate", "4mbit", "burst", "10kb", "limit", "20kb")
         slow = judged(session, "64b 1-flow unidirectional ≥ 20 kpps")

@@ -13,14 +13,11 @@ import pytest
 from linerate.counts.trial import Load
 from linerate.errors import TestbedError
 from linerate.session.session import Session
-from linerate.testbed import namespaces
-from linerate.traffic.frame_kinds import reason_against
+from linerate.traffic.frame_kinds import reason_not_forwarded
 from linerate.traffic.profiles import LABEL, Profile
 from support.kernel_router import configured
 
-REASON = namespaces.available()
-
-pytestmark = [pytest.mark.netns, pytest.mark.skipif(REASON is not None, reason=str(REASON))]
+pytestmark = pytest.mark.netns
 
 PPS, JUMBO_PPS, SECONDS = 20_000.0, 5_000.0, 0.3
 """Frames/s each way, of frames up to 1518 bytes and of longer ones: what a slow machine carries as well; s."""
@@ -46,7 +43,7 @@ class Opened:
     def profile(self, words: str) -> Profile:
         """The profile; skips the test where the kernel lacks what it needs."""
         profile = self.session.plan.catalogue.profile(words.split())
-        reason = reason_against(profile, self.session.router.lacking)
+        reason = reason_not_forwarded(profile, self.session.router.not_forwarded)
         if reason:
             pytest.skip(reason)
         return profile
@@ -62,12 +59,12 @@ def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
 @pytest.mark.parametrize("words", WORDS)
 def test_nothing_is_lost_and_every_frame_is_counted(testbed: Opened, words: str) -> None:
     profile = testbed.profile(words)
-    testbed.session.put_traffic(profile, bidirectional=True)
+    testbed.session.traffic.put(profile, bidirectional=True)
     pps = PPS if max(frame.size for frame in profile.frames) <= 1518 else JUMBO_PPS
     offered: list[int] = []
     # a busy machine may keep the sender from its CPU; what it did send must be counted in any case
     for _ in range(5):
-        directions = testbed.session.measure(Load(pps), SECONDS).directions
+        directions = testbed.session.traffic.measure(Load(pps), SECONDS).directions
         assert len(directions) == 2
         assert [direction.forwarded for direction in directions] == [direction.offered for direction in directions]
         offered += [direction.offered for direction in directions]
@@ -116,9 +113,9 @@ def test_what_has_no_way_is_refused_before_it_is_sent(testbed: Opened) -> None:
     assert router is not None
     for words, kind in (("64b vlan", "vlan"), ("64b mpls", "mpls"), ("68b vlan mpls", None)):
         profile = testbed.session.plan.catalogue.profile(words.split())
-        if kind is None or any(needs == {kind} for needs in router.lacking):
+        if kind is None or any(needs == {kind} for needs in router.not_forwarded):
             with pytest.raises(TestbedError, match=r"was not sent: .*(its module|without the tags)"):
-                testbed.session.put_traffic(profile, bidirectional=False)
+                testbed.session.traffic.put(profile, bidirectional=False)
 
 
 def _received(netns: str) -> list[str]:

@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from linerate.testbed import namespaces
 from support import robot_run
-
-REASON = namespaces.available()
 
 SENTENCES = (
     "imix-csit unidirectional ≥ 10% line rate",
@@ -31,7 +28,6 @@ def test_the_words_pass_through_client_server_and_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.netns
-@pytest.mark.skipif(REASON is not None, reason=str(REASON))
 def test_exactly_as_many_flows_are_on_the_wire(tmp_path: Path) -> None:
     steps = (
         "${frames} =    Capture Forwarded Frames    ${BENCH}    64b 256-networks    1000    600    ${True}",

@@ -6,6 +6,7 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -13,14 +14,20 @@ import pytest
 from linerate.evidence.records import ENVIRONMENT, REQUIREMENT, TRIAL, schema
 from linerate.evidence.run import check_manifest, read_run
 from support import robot_run
+from support.paths import DATA, ROOT
 
 pytestmark = pytest.mark.slow
+
+NINE = json.loads((DATA / "netgate6100" / "nine-sentences.json").read_text(encoding="utf-8"))
+"""Verdict, message, figures and each trial's [intended, offered, forwarded] per direction, the warm-up's too."""
+
+OTHER_SUITES = ("netgate6100_linux", "netgate6100_pfsense")
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> robot_run.RobotRun:
     folder = tmp_path_factory.mktemp("netgate")
-    return robot_run.run(folder, robot_run.ROOT / "tests" / "netgate6100.robot", "-v", "GOAL:quick")
+    return robot_run.run(folder, robot_run.ROOT / "tests" / "netgate6100.robot")
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +41,32 @@ def test_it_passes_and_leaves_no_process(done: robot_run.RobotRun):
     assert len(done.tests) == 9
     assert all(message.startswith("PASS: ") for _, message in done.tests.values())
     assert robot_run.processes_of(done.folder) == []
+
+
+@pytest.mark.parametrize("expected", NINE, ids=[row["test"] for row in NINE])
+def test_the_nine_sentences_are_judged_as_recorded(left: Path, expected: dict[str, Any]):
+    (record,) = [row for row in rows(left / "requirements.jsonl") if row["test"] == expected["test"]]
+    assert record["sentence"] == expected["sentence"]
+    assert record["verdict"] == expected["verdict"]
+    assert record["message"] == expected["message"]
+    assert record["extra"]["figures"] == expected["figures"]
+    # a trial that a busy machine stretched is repeated: its counts are the same, and it is one more
+    found = [row for row in rows(left / "trials.jsonl") if row["requirement"] == record["number"]]
+    trials = [row["directions"] for row in found if row["valid"]]
+    counts = [[[row[key] for key in ("intended", "offered", "forwarded")] for row in trial] for trial in trials]
+    assert counts == expected["trials"]
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_the_router_keeps_its_other_suites(tmp_path: Path):
+    """As published for Linux and pfSense: both suites in one run, each with a testbed of its own."""
+    first, second = (ROOT / "tests" / f"{name}.robot" for name in OTHER_SUITES)
+    found = robot_run.run(tmp_path, second, str(first))
+    assert found.status == 0, found.console
+    assert len(list((tmp_path / "results").glob("*/requirements.jsonl"))) == len(OTHER_SUITES)
 
 
 def test_it_says_simulated_wherever_a_person_looks(done: robot_run.RobotRun, left: Path):
@@ -50,8 +83,10 @@ def test_it_says_simulated_wherever_a_person_looks(done: robot_run.RobotRun, lef
 
 def test_the_records_are_as_published_and_unchanged(left: Path):
     for name, file in ((TRIAL, "trials.jsonl"), (REQUIREMENT, "requirements.jsonl")):
-        for line in (left / file).read_text().splitlines():
-            jsonschema.validate(json.loads(line), schema(name))
+        validator = jsonschema.Draft202012Validator(schema(name))
+        validator.check_schema(schema(name))
+        for row in rows(left / file):
+            validator.validate(row)
     jsonschema.validate(json.loads((left / "environment.json").read_text()), schema(ENVIRONMENT))
     assert check_manifest(left) == ()
 

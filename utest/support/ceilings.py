@@ -1,4 +1,4 @@
-"""A generator with a known ceiling, and verdicts beside it."""
+"""Ceilings, calibrations and failed verdicts for tests."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from linerate.ceilings.calibration import Calibration, CalibrationFile, CeilingEntry
-from linerate.ceilings.headroom import Headroom
-from linerate.counts.trial import DirectionCount, Load, Outcome, Tolerance, judge
+from linerate.ceilings.headroom import MeasuredLimits
+from linerate.counts.trial import DirectionCount, Load, Outcome, Tolerance, assess_trial
 from linerate.sla.goals import read_goal
 from linerate.sla.sentence import parse
 from linerate.sla.verdict import Ruling, Verdict
@@ -60,15 +60,15 @@ def content(*ceilings: CeilingEntry, server: str = "v3.08", **other: object) -> 
     return found.model_copy(update=other)
 
 
-def beside(*ceilings: CeilingEntry, link_bps: float = LINK) -> Headroom:
-    return Headroom.of(calibration(*ceilings), CATALOGUE, "hardware", link_bps, "v3.08", NOW)
+def measured_limits(*ceilings: CeilingEntry, link_bps: float = LINK) -> MeasuredLimits:
+    return MeasuredLimits.of(calibration(*ceilings), CATALOGUE, "hardware", link_bps, "v3.08", NOW)
 
 
 def failed(sentence: str, offered: float, ruling: Ruling = Ruling.FAIL, lost: float = 0.1) -> Verdict:
     requirement = parse(sentence, CATALOGUE)
     frames = round(offered)
     count = DirectionCount(0, 1, frames, frames, round(frames * (1 - lost)))
-    trial = judge(1, Outcome(Load(max(offered, 1.0)), 1.0, 1.0, 0.0, (count,)), Tolerance())
+    trial = assess_trial(1, Outcome(Load(max(offered, 1.0)), 1.0, 1.0, 0.0, (count,)), Tolerance())
     return Verdict(requirement, GOAL, ruling, "lost 10 %", (trial,), LINK, {})
 
 

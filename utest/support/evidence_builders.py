@@ -1,10 +1,20 @@
 """Trials and records for the tests of the evidence."""
 
-from linerate.counts.trial import DirectionCount, Load, Outcome, Tolerance, Trial, judge
+from dataclasses import dataclass
+
+from linerate.counts.trial import DirectionCount, Load, Outcome, Tolerance, Trial, assess_trial
 from linerate.evidence.records import RequirementRecord, TrialRecord
 
 LINK = 10e9
 RUN = "20261121T040000Z-abc123"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTraffic:
+    """Traffic of which a report needs two figures only."""
+
+    name: str
+    mean_size: float
 
 
 def trial(
@@ -14,7 +24,7 @@ def trial(
     asked = int(pps * duration)
     sent = asked - unsent
     directions = [(0, 1), (1, 0)]
-    return judge(
+    return assess_trial(
         number,
         Outcome(
             Load(pps),

@@ -1,4 +1,4 @@
-"""A forwarding model that counts nothing by itself, and a shell over a simulated machine: helpers of the tests."""
+"""A forwarding model with fixed counters, and a shell over a simulated machine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KINDS: Mapping[str, tuple[Callable[[], MachineSoftware], str]] = {
 
 
 def sample(path: str) -> str:
-    """A recorded output, with the line ends it was recorded with."""
+    """A recorded output with its original line ends."""
     return (DATA / path).read_bytes().decode()
 
 
@@ -56,7 +56,7 @@ def router_state(software: str = "vpp") -> RouterState:
 
 
 class FakeModel:
-    """Remembers what it is told."""
+    """Records its configuration and its clears."""
 
     def __init__(self, state: RouterState) -> None:
         self._state, self.clears = state, 0
@@ -79,7 +79,7 @@ def simulated(kind: str) -> tuple[Machine, FakeModel]:
 
 
 def shell_of(machine: Machine) -> Callable[[str, float], Result]:
-    """A router's shell straight into *machine*."""
+    """A router's shell on *machine*."""
 
     def shell(command: str, limit: float) -> Result:
         output = machine.run(command)
@@ -96,7 +96,7 @@ class ControlServer:
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.REP)
         self.port = self._socket.bind_to_random_port("tcp://127.0.0.1")
-        self._over = threading.Event()
+        self._end = threading.Event()
         self._thread = threading.Thread(target=self._serve, daemon=True)
 
     def __enter__(self) -> ControlServer:
@@ -104,12 +104,12 @@ class ControlServer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
+        self._end.set()
         self._thread.join(5)
         self._context.destroy(linger=0)
 
     def _serve(self) -> None:
-        while not self._over.is_set():
+        while not self._end.is_set():
             if self._socket.poll(50):
                 self._socket.send_json(self._answer(self._socket.recv_json()))
 

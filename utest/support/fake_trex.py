@@ -1,6 +1,6 @@
 """A folder that looks like a TRex installation: its ``t-rex-64`` takes TRex's arguments and runs the embedded server.
 
-How it fails is the name of the folder: ``good``, ``dies`` (before it serves), ``mute`` (its API never answers),
+The name of the folder says how it fails: ``good``, ``dies`` (before it serves), ``mute`` (its API never answers),
 ``deaf`` (SIGINT does not end it).
 """
 
@@ -58,7 +58,7 @@ server.wait()
 
 
 def install(folder: Path, kind: str = "good", *, bypass: bool = True) -> Path:
-    """Make it in *folder*; the folder of the installation."""
+    """Create it in *folder*; return the installation's folder."""
     home = folder / kind
     home.mkdir()
     program = home / "t-rex-64"

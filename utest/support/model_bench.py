@@ -1,4 +1,4 @@
-"""A modelled Netgate 6100, configured for its two networks, on a clock that tests turn by hand."""
+"""A modelled Netgate 6100, configured for its two networks, on a clock that tests set."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ipaddress
 from functools import cache
 
 from linerate.generators.base import Direction
-from linerate.generators.streams import streams
+from linerate.generators.streams import profile_streams
 from linerate.platforms import Platform, read_platform
 from linerate.project import Project
 from linerate.simulation.noise import Noise
@@ -52,7 +52,7 @@ def configuration(backend: ModelBackend) -> RouterConfiguration:
     )
 
 
-def testbed(
+def configured_model(
     software: str = "vpp", rx_queues: int | None = None, noise: Noise | None = None, seed: int = 0
 ) -> tuple[ModelBackend, HandClock]:
     clock = HandClock()
@@ -72,7 +72,7 @@ def traffic(words: str, pps: float, swapped: bool = False) -> tuple[StreamTraffi
             tuple(FieldVariable(v.offset, v.size, v.minimum, v.maximum, v.minimum, v.step) for v in stream.variables),
             fix_ipv4_checksum=stream.fix_ipv4,
         )
-        for number, stream in enumerate(streams(profile, direction))
+        for number, stream in enumerate(profile_streams(profile, direction))
     )
 
 

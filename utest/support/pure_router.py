@@ -1,4 +1,4 @@
-"""A router that is a function: so many frames a second, a buffer, and what a testbed may do wrong around it."""
+"""A router that is a function: a capacity, a buffer, and problems of the testbed."""
 
 from dataclasses import dataclass, field
 
@@ -50,4 +50,4 @@ class PureRouter:
         return Outcome(Load(LINE), seconds, seconds, 1_795_000_000.0, (count,))
 
 
-ALWAYS = frozenset(range(10_000))
+EVERY_TRIAL = frozenset(range(10_000))

@@ -1,20 +1,19 @@
-"""A real TRex, where TREX_HOME names an installation."""
+"""A real TRex, if TREX_HOME names an installation."""
 
 from __future__ import annotations
 
 from linerate.errors import TestbedError
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate.testbed import namespaces
 from linerate.testbed.netns import home_of_trex
 
 
 def missing() -> str:
-    """Why there can be no real TRex here; "" where there can."""
+    """Why no real TRex can run here; "" if it can."""
     try:
         home_of_trex()
     except TestbedError as error:
         return str(error)
-    return namespaces.available() or ""
+    return ""
 
 
 REASON = missing()

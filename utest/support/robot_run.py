@@ -1,4 +1,4 @@
-"""Runs a suite as a user would, in a process of its own, and says what a person saw."""
+"""Runs a suite as a user would, in a process of its own, and returns what it printed and its results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.paths import ROOT
 
 @dataclass(frozen=True)
 class RobotRun:
-    """What a run left: exit status, console text, and each test's (status, message)."""
+    """The results of a run: exit status, console text, and each test's (status, message)."""
 
     status: int
     console: str
@@ -35,7 +35,7 @@ class RobotRun:
 def command(folder: Path, suite: Path, *options: str) -> list[str]:
     """The robot call, with everything it writes under *folder*."""
     results = ["-v", f"RESULTS:{folder / 'results'}", "--outputdir", str(folder / "out"), "--consolecolors", "off"]
-    # what somebody has calibrated on this machine is no part of a test
+    # calibrations of this machine must not influence a test
     results += ["-v", f"CALIBRATIONS:{folder / 'calibrations'}"]
     return [sys.executable, "-m", "robot", "--exitonerror", *results, *options, str(suite)]
 
@@ -67,7 +67,7 @@ def run(folder: Path, suite: Path, *options: str, limit: float = 120) -> RobotRu
 
 
 def write_suite(folder: Path, *steps: str, setup: str = "Open Testbed For    netgate6100    software=vpp") -> Path:
-    """A suite of one test; its first step stands on line 8."""
+    """A suite of one test; its first step is on line 8."""
     path = folder / "suite.robot"
     body = "\n".join(f"    {step}" for step in steps)
     path.write_text(
@@ -90,13 +90,13 @@ def write_suite(folder: Path, *steps: str, setup: str = "Open Testbed For    net
 
 
 def project(folder: Path) -> Path:
-    """A copy of ``variables/`` that a test may spoil."""
+    """A copy of ``variables/`` that a test may change."""
     shutil.copytree(ROOT / "variables", folder / "project" / "variables")
     return folder / "project"
 
 
 def short_goal(folder: Path) -> tuple[str, str]:
-    """Robot's option for a project whose goal ``quick`` needs fewer seconds of trials: what a test has no time for."""
+    """Robot's option for a project whose goal ``quick`` needs fewer seconds of trials, to save time."""
     home = project(folder)
     path = home / "variables" / "goals" / "quick.yaml"
     text = path.read_text(encoding="utf-8")
@@ -107,7 +107,7 @@ def short_goal(folder: Path) -> tuple[str, str]:
 
 
 def processes_of(folder: Path) -> list[str]:
-    """Processes that carry this test's runtime folder in their environment or arguments: what a run left behind."""
+    """Processes left by a run: those with this test's runtime folder in their environment or arguments."""
     found = []
     marker = str(folder).encode()
     for entry in Path("/proc").iterdir():

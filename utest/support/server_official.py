@@ -80,7 +80,7 @@ def refused(call: Callable[..., Any], *args: Any, **named: Any) -> str:
 
 
 def steered(client: Any) -> dict[str, Any]:
-    """Single streams, several profiles, captures of both ways, a file that is not there."""
+    """Single streams, several profiles, captures in both directions, a missing file."""
     saw: dict[str, Any] = {}
     client.reset([0, 1])
     numbers = client.add_streams([STLStream(packet=packet(), mode=STLTXCont(pps=100)) for _ in (1, 2)], ports=[0])

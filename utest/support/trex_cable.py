@@ -1,8 +1,8 @@
-"""A process for tests: the embedded TRex server over a cable between its two ports, whose faults are as asked for.
+"""A process for tests: the embedded TRex server with a cable between its two ports, with faults.
 
 Specification: ``loss`` 0..1 of the frames; ``ierrors`` per trial at the receiving port; ``link_down`` a port;
-``flap`` a port whose link is down in the middle half of what it receives; ``late`` s by which frames come late;
-``stretch`` how many times longer than asked sending takes; ``clock_speed``.
+``flap`` a port whose link is down in the middle half of a trial; ``late`` s by which frames are late;
+``stretch`` factor by which sending takes longer; ``clock_speed``.
 """
 
 import time
@@ -16,7 +16,7 @@ from linerate_bench.server.loop import TrexServer
 
 
 class Cable:
-    """Sends exactly what is asked for; the other port receives it, less the loss."""
+    """Sends exactly the requested frames; the other port receives them, without the lost ones."""
 
     def __init__(self, specification: Mapping[str, Any]) -> None:
         self.speed = float(specification.get("clock_speed", 1))
@@ -43,10 +43,10 @@ class Cable:
             self.jobs[port].append((self.now(), taken, slowed))
 
     def update(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
-        begun, duration, _ = self.jobs[port][-1]
+        began, duration, _ = self.jobs[port][-1]
         now = self.now()
         self.stop(port)
-        left = None if duration is None else max(0.0, begun + duration - now)
+        left = None if duration is None else max(0.0, began + duration - now)
         self.jobs[port].append((now, left, tuple(replace(stream, pps=stream.pps / self.stretch) for stream in streams)))
 
     def pause(self, port: int) -> None:
@@ -56,22 +56,22 @@ class Cable:
 
     def stop(self, port: int) -> None:
         if self.sending(port):
-            begun, _, streams = self.jobs[port][-1]
-            self.jobs[port][-1] = (begun, self.now() - begun, streams)
+            began, _, streams = self.jobs[port][-1]
+            self.jobs[port][-1] = (began, self.now() - began, streams)
 
     def sending(self, port: int) -> bool:
         if not self.jobs[port]:
             return False
-        begun, duration, streams = self.jobs[port][-1]
+        began, duration, streams = self.jobs[port][-1]
         if all(stream.count is not None for stream in streams):
-            return any(self.now() < begun + (stream.count or 0) / stream.pps for stream in streams)
-        return duration is None or self.now() < begun + duration
+            return any(self.now() < began + (stream.count or 0) / stream.pps for stream in streams)
+        return duration is None or self.now() < began + duration
 
     def sent(self, port: int, ago: float = 0.0) -> tuple[int, int]:
         now = self.now() - ago
         frames = octets = 0
-        for begun, duration, streams in self.jobs[port]:
-            passed = max(0.0, now - begun if duration is None else min(now - begun, duration))
+        for began, duration, streams in self.jobs[port]:
+            passed = max(0.0, now - began if duration is None else min(now - began, duration))
             for stream in streams:
                 count = min(round(stream.pps * passed), stream.count or 10**12)
                 frames, octets = frames + count, octets + count * (len(stream.frame) + 4)
@@ -79,19 +79,19 @@ class Cable:
 
     def counters(self, port: int) -> PortCounters:
         out, out_bytes = self.sent(port)
-        came, came_bytes = self.sent(1 - port, self.late)
+        arrived, arrived_bytes = self.sent(1 - port, self.late)
         return PortCounters(
             opackets=out,
-            ipackets=round(came * (1 - self.loss)),
+            ipackets=round(arrived * (1 - self.loss)),
             obytes=out_bytes,
-            ibytes=round(came_bytes * (1 - self.loss)),
+            ibytes=round(arrived_bytes * (1 - self.loss)),
             ierrors=self.missed * len(self.jobs[1 - port]),
         )
 
     def link_up(self, port: int) -> bool:
         if port == self.flap and self.jobs[1 - port]:
-            begun, duration, _ = self.jobs[1 - port][-1]
-            return not 0.25 < (self.now() - begun) / (duration or 1) < 0.75
+            began, duration, _ = self.jobs[1 - port][-1]
+            return not 0.25 < (self.now() - began) / (duration or 1) < 0.75
         return port != self.down
 
     def capture(self, port: int, limit: int) -> None:

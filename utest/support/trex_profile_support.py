@@ -1,4 +1,4 @@
-"""Profiles in TRex's format of our own writing, for the tests of them."""
+"""Profiles in TRex's format, for tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLIENTS = ["pypi", pytest.param(HOME, id="official", marks=pytest.mark.skipif(no
 
 WORDS = VARIABLES / "profiles"
 
-# what the profiles below have in common: UDP frames, the addresses of direction 1 swapped
+# the common part of the profiles below: UDP frames, the addresses of direction 1 swapped
 HEAD = """\
 from trex_stl_lib.api import *
 
@@ -42,7 +42,7 @@ def register():
 
 
 class Own:
-    """A project with one profile of its own, ``mine``."""
+    """A project with its own profile, ``mine``."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.traffic = folder, folder / "traffic"
@@ -67,7 +67,7 @@ class Own:
 
 @contextmanager
 def sending(backend: FakeBackend, client: str) -> Iterator[TrexGenerator]:
-    """A generator that drives a server over *backend* by *client*."""
+    """A generator that uses *client* with a server over *backend*."""
     with serving(backend) as server:
         settings = TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, client=client)
         with TrexGenerator(settings) as generator:

@@ -1,6 +1,6 @@
-"""A real VPP between the embedded server's veth pairs, as a testbed of ``kind: hardware``, which no run starts itself.
+"""A real VPP between the embedded server's veth pairs, as a running testbed of ``kind: hardware``.
 
-VPP is looked for on PATH and in ``VPP_HOME`` (its ``bin``); Debian has no package of it, FD.io has.
+VPP is found on PATH or in ``bin`` of ``VPP_HOME``; Debian has no package of it, FD.io has.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ software:
 
 
 def program(name: str) -> str | None:
-    """Where VPP's program *name* is."""
+    """The path of VPP's program *name*."""
     home = os.environ.get("VPP_HOME", "")
     return shutil.which(name, path=str(Path(home) / "bin")) if home else shutil.which(name)
 
 
 def missing() -> str:
-    """Why there can be no VPP here; "" where there can."""
+    """Why no VPP can run here; "" if it can."""
     if program("vpp") is None or program("vppctl") is None:
         return "needs VPP: vpp and vppctl on PATH, or VPP_HOME has to name its installation"
-    return namespaces.available() or ""
+    return ""
 
 
 @dataclass(frozen=True)
@@ -67,16 +67,16 @@ class Rig:
     options: tuple[str, ...]
 
     def cli(self, *words: str) -> str:
-        """What VPP answers."""
+        """VPP's output for *words*."""
         command = [str(self.folder / "bin" / "vppctl"), *words]
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout
 
 
 @contextlib.contextmanager
 def rig(folder: Path) -> Iterator[Rig]:
-    """Everything is ended and removed afterwards."""
+    """A running testbed; everything is ended and removed afterwards."""
     tag = f"v{uuid.uuid4().hex[:6]}"
-    topology = namespaces.plan(tag, INTERFACES)
+    topology = namespaces.plan_topology(tag, INTERFACES)
     with contextlib.ExitStack() as stack:
         for command in topology.teardown:
             stack.callback(subprocess.run, command, check=False, capture_output=True, timeout=10)
@@ -128,10 +128,17 @@ def _server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> dict[
         }
         for cable in topology.cables
     ]
-    told = {"backend": "wire", "ports": ports, "clock_speed": 1.0, "host": "127.0.0.1", "rpc_port": 0, "pub_port": 0}
+    specification = {
+        "backend": "wire",
+        "ports": ports,
+        "clock_speed": 1.0,
+        "host": "127.0.0.1",
+        "rpc_port": 0,
+        "pub_port": 0,
+    }
     server = _process(stack, sys.executable, "-P", "-m", "linerate_bench.server")
     assert server.stdin and server.stdout
-    server.stdin.write(json.dumps(told).encode() + b"\n")
+    server.stdin.write(json.dumps(specification).encode() + b"\n")
     server.stdin.flush()
     facts: dict[str, int] = json.loads(server.stdout.readline())
     return facts

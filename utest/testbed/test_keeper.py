@@ -1,4 +1,4 @@
-"""The keeper and its client: what a testbed starts is always taken down, whoever is killed."""
+"""The keeper and its client: a testbed is always taken down, whichever process is killed."""
 
 import json
 import os
@@ -55,7 +55,7 @@ sys.stdin.read()
 def lease(tmp_path: Path) -> Iterator[leases.Lease]:
     runtime = tmp_path / "runtime"
     runtime.mkdir(mode=0o700)
-    yield leases.reserve(runtime)
+    yield leases.create_lease(runtime)
     assert [path.name for path in runtime.iterdir()] == ["lock"]
 
 
@@ -77,7 +77,7 @@ def soon(true: Callable[[], bool], limit: float = 10.0) -> bool:
     return true()
 
 
-def gone(pid: int) -> bool:
+def ended(pid: int) -> bool:
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -95,7 +95,7 @@ words = st.text(min_size=1, max_size=8)
 
 
 @given(st.lists(st.lists(words, min_size=1).map(tuple)).map(tuple), words, st.sampled_from(["json", ("h", 1)]))
-def test_a_plan_survives_its_journey(commands, name, ready) -> None:
+def test_a_plan_can_be_read_back_from_its_json(commands, name, ready) -> None:
     first = ProcessPlan(name, ("x",), "log", {"a": [1]}, {"E": "1"}, ready, 3.0)
     given_plan = KeeperPlan("lease", commands, (first,), commands, ("f",))
     line = given_plan.to_json()
@@ -105,7 +105,7 @@ def test_a_plan_survives_its_journey(commands, name, ready) -> None:
 
 @pytest.mark.slow
 class TestKeeper:
-    def test_later_processes_know_what_earlier_ones_said(self, lease: leases.Lease) -> None:
+    def test_later_processes_get_the_facts_of_earlier_ones(self, lease: leases.Lease) -> None:
         keeper = KeeperClient.start(
             plan(lease, process(lease, "a", OBEDIENT), process(lease, "b", OBEDIENT, spec={"to": "${a.port}"}))
         )
@@ -117,32 +117,32 @@ class TestKeeper:
         finally:
             keeper.close()
             keeper.close()
-        assert gone(keeper.pid)
+        assert ended(keeper.pid)
         assert keeper.failures == ()
 
     def test_a_process_that_asks_for_it_is_started_again(self, lease: leases.Lease) -> None:
         keeper = KeeperClient.start(plan(lease, process(lease, "a", RETURNING, spec={"number": 0})))
         try:
-            assert soon(lambda: len(keeper.deaths()) == 2 and all(death.again for death in keeper.deaths()))
+            assert soon(lambda: len(keeper.deaths()) == 2 and all(death.restarted for death in keeper.deaths()))
             assert "'a' ended with status 70" in str(keeper.deaths()[0])
             assert str(keeper.deaths()[0]).endswith("it was started again")
-            keeper.forgive()
+            keeper.forget_restarted()
             assert keeper.deaths() == ()
         finally:
             keeper.close()
-        assert gone(keeper.pid) and keeper.failures == ()
+        assert ended(keeper.pid) and keeper.failures == ()
 
-    def test_one_that_cannot_be_started_again_stays_dead(self, lease: leases.Lease) -> None:
+    def test_a_process_that_cannot_be_started_again_stays_ended(self, lease: leases.Lease) -> None:
         code = RETURNING.replace("if spec", "assert spec['number'] == 0\nif spec")
         code = code.replace('print(json.dumps({"ready"', 'spec["number"] == 0 and print(json.dumps({"ready"')
         keeper = KeeperClient.start(plan(lease, process(lease, "a", code, spec={"number": 0})))
         try:
             assert soon(lambda: len(keeper.deaths()) == 2)
-            keeper.forgive()
-            assert [death.again for death in keeper.deaths()] == [False, False]
+            keeper.forget_restarted()
+            assert [death.restarted for death in keeper.deaths()] == [False, False]
         finally:
             keeper.close()
-        assert gone(keeper.pid)
+        assert ended(keeper.pid)
 
     def test_setup_that_fails_half_way_is_taken_down(self, lease: leases.Lease, tmp_path: Path) -> None:
         made, undone = tmp_path / "made", tmp_path / "undone"
@@ -161,23 +161,23 @@ class TestKeeper:
         with pytest.raises(TestbedError, match="there is no program 'no-such-program'"):
             KeeperClient.start(plan(lease, setup=(("no-such-program",),)))
 
-    def test_never_ready_ends_within_its_limit_with_the_log(self, lease: leases.Lease) -> None:
+    def test_a_process_that_is_never_ready_is_an_error_with_its_log(self, lease: leases.Lease) -> None:
         with pytest.raises(TestbedError, match=r"'slow' was not ready within 0.5 s; its log ends: I am thinking"):
             KeeperClient.start(plan(lease, process(lease, "a", OBEDIENT), process(lease, "slow", MUTE, limit=0.5)))
 
-    def test_an_early_end_is_told_with_the_log(self, lease: leases.Lease) -> None:
+    def test_an_early_end_is_reported_with_the_log(self, lease: leases.Lease) -> None:
         code = "import sys; sys.exit('it hurts')"
         with pytest.raises(
             TestbedError, match=r"'ill' ended with status 1 before it was ready; its log ends: it hurts"
         ):
             KeeperClient.start(plan(lease, process(lease, "ill", code)))
 
-    def test_a_refusal_is_passed_on(self, lease: leases.Lease) -> None:
+    def test_the_error_of_a_process_is_passed_on(self, lease: leases.Lease) -> None:
         code = 'print(\'{"error": "port 4501 is taken"}\'); raise SystemExit(1)'
         with pytest.raises(TestbedError, match=r"^port 4501 is taken$"):
             KeeperClient.start(plan(lease, process(lease, "server", code)))
 
-    def test_ready_by_connection(self, lease: leases.Lease) -> None:
+    def test_a_process_is_ready_once_it_accepts_a_connection(self, lease: leases.Lease) -> None:
         code = "import socket, time; s = socket.create_server(('127.0.0.1', {})); time.sleep(60)"
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
@@ -196,13 +196,13 @@ class TestKeeper:
         finally:
             keeper.close()
 
-    def test_the_stubborn_and_the_orphaned_are_killed(self, lease: leases.Lease) -> None:
+    def test_processes_that_do_not_end_and_orphans_are_killed(self, lease: leases.Lease) -> None:
         keeper = KeeperClient.start(plan(lease, process(lease, "mule", STUBBORN), process(lease, "p", PARENT)))
         began = time.monotonic()
         keeper.close()
         assert time.monotonic() - began < 10
         assert keeper.failures == ("'mule' had to be killed",)
-        assert gone(keeper.facts["p"]["child"])
+        assert ended(keeper.facts["p"]["child"])
 
     def test_sigterm_to_the_keeper_takes_down_and_sigint_does_not(self, lease: leases.Lease) -> None:
         keeper = KeeperClient.start(plan(lease, process(lease, "p", PARENT)))
@@ -211,7 +211,7 @@ class TestKeeper:
         time.sleep(0.2)
         assert keeper.deaths() == ()
         os.kill(keeper.pid, signal.SIGTERM)
-        assert soon(lambda: gone(keeper.facts["p"]["child"]) and not lease.path.exists())
+        assert soon(lambda: ended(keeper.facts["p"]["child"]) and not lease.path.exists())
         keeper.close()
 
     def test_killed_keeper_leaves_no_process_and_its_lease_is_cleared(self, lease: leases.Lease) -> None:
@@ -219,15 +219,15 @@ class TestKeeper:
         pids = [row.pid for row in leases.Lease.read(lease.path).processes]
         assert len(pids) == 2
         os.kill(keeper.pid, signal.SIGKILL)
-        assert soon(lambda: all(gone(pid) for pid in pids))
+        assert soon(lambda: all(ended(pid) for pid in pids))
         assert soon(lambda: [death.name for death in keeper.deaths()] == ["keeper"])
-        assert not gone(keeper.facts["p"]["child"])
-        assert leases.clear_stale(lease.path.parent)
-        assert gone(keeper.facts["p"]["child"])
+        assert not ended(keeper.facts["p"]["child"])
+        assert leases.clear_leftovers(lease.path.parent)
+        assert ended(keeper.facts["p"]["child"])
         assert not lease.folder.exists()
         keeper.close()
 
-    def test_killed_owner_takes_the_bench_along(self, lease: leases.Lease) -> None:
+    def test_a_killed_owner_ends_the_testbed(self, lease: leases.Lease) -> None:
         text = plan(lease, process(lease, "mule", STUBBORN), process(lease, "p", PARENT)).to_json()
         code = (
             "import sys, time, json\n"
@@ -249,10 +249,10 @@ class TestKeeper:
             pids += [row.pid for row in leases.Lease.read(lease.path).processes]
             owner.kill()
             owner.wait(5)
-        assert soon(lambda: all(gone(pid) for pid in pids))
+        assert soon(lambda: all(ended(pid) for pid in pids))
         assert soon(lambda: not lease.path.exists())
 
-    def test_owner_killed_during_setup(self, lease: leases.Lease) -> None:
+    def test_an_owner_killed_during_setup_ends_the_testbed(self, lease: leases.Lease) -> None:
         text = plan(lease, process(lease, "p", PARENT), process(lease, "slow", MUTE, limit=30)).to_json()
         keeper = subprocess.Popen(
             [sys.executable, "-m", "linerate.testbed.keeper"], stdin=subprocess.PIPE, env=environment()
@@ -264,12 +264,12 @@ class TestKeeper:
         keeper.stdin.close()
         assert keeper.wait(10) == 0
 
-    def test_two_benches_do_not_disturb_each_other(self, lease: leases.Lease) -> None:
-        other = leases.reserve(lease.path.parent)
+    def test_two_testbeds_do_not_disturb_each_other(self, lease: leases.Lease) -> None:
+        other = leases.create_lease(lease.path.parent)
         first = KeeperClient.start(plan(lease, process(lease, "a", OBEDIENT)))
         second = KeeperClient.start(plan(other, process(other, "a", OBEDIENT)))
         try:
-            assert leases.clear_stale(lease.path.parent) == []
+            assert leases.clear_leftovers(lease.path.parent) == []
             first.close()
             assert second.deaths() == ()
             assert other.folder.is_dir()
@@ -284,5 +284,5 @@ class TestKeeper:
         broken.write_text("#!/bin/sh\necho broken >&2\nexit 1\n")
         broken.chmod(0o755)
         monkeypatch.setattr(sys, "executable", str(broken))
-        with pytest.raises(TestbedError, match=r"did not answer; it said: broken"):
+        with pytest.raises(TestbedError, match=r"did not answer; its log ends: broken"):
             KeeperClient.start(plan(lease))

@@ -1,4 +1,4 @@
-"""Leases: what a killed testbed left is cleared, and nothing else is touched whatever a lease file says."""
+"""Leases: leftovers of a killed testbed are removed, and nothing else, whatever a lease file holds."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from linerate.errors import TestbedError
-from linerate.system.identity import Identity
+from linerate.system.identity import ProcessIdentity
 from linerate.testbed import leases
 from linerate.testbed.leases import Lease
 
@@ -27,7 +27,7 @@ def runtime(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def gone() -> Identity:
+def ended() -> ProcessIdentity:
     """A process that has ended."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     identity = leases.identify(child.pid)
@@ -40,22 +40,23 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     """What would have been run."""
     seen: list[tuple[str, ...]] = []
     monkeypatch.setattr(leases, "run_command", lambda argv, *_: seen.append(argv) or "")
-    monkeypatch.setattr(leases, "_empty", lambda netns: [])
+    monkeypatch.setattr(leases, "_end_processes_in", lambda netns: [])
     return seen
 
 
-def abandoned(runtime: Path, holder: Identity, **more: object) -> Lease:
-    lease = replace(leases.reserve(runtime), holder=holder, **more)
+def abandoned(runtime: Path, holder: ProcessIdentity, **more: object) -> Lease:
+    lease = replace(leases.create_lease(runtime), holder=holder, **more)
     lease.write()
     return lease
 
 
-def test_a_process_is_known_by_more_than_its_id(gone: Identity) -> None:
+@pytest.mark.slow
+def test_a_process_is_known_by_more_than_its_id(ended: ProcessIdentity) -> None:
     me = leases.identify(os.getpid())
     assert me.alive
     assert not replace(me, start="1").alive
     assert not replace(me, where="another boot").alive
-    assert not gone.alive
+    assert not ended.alive
 
 
 def test_a_process_of_another_pid_namespace_is_left_alone() -> None:
@@ -63,46 +64,51 @@ def test_a_process_of_another_pid_namespace_is_left_alone() -> None:
     assert replace(me, start="1", where=me.where.split()[0] + " pid:[1]").alive
 
 
-def test_a_reserved_bench_is_private_and_kept(runtime: Path) -> None:
-    lease = leases.reserve(runtime)
+def test_a_new_lease_is_private_and_kept(runtime: Path) -> None:
+    lease = leases.create_lease(runtime)
     assert stat.S_IMODE(lease.path.stat().st_mode) == 0o600
     assert stat.S_IMODE(lease.folder.stat().st_mode) == 0o700
     assert Lease.read(lease.path) == lease
-    assert leases.clear_stale(runtime) == []
+    assert leases.clear_leftovers(runtime) == []
     assert lease.path.exists()
     assert leases.release(lease.path)
     assert leases.release(lease.path) == []
     assert [path.name for path in runtime.iterdir()] == ["lock"]
 
 
-def test_what_a_killed_bench_left_is_cleared(runtime: Path, gone: Identity, commands: list[tuple[str, ...]]) -> None:
+@pytest.mark.slow
+def test_leftovers_of_a_killed_testbed_are_removed(
+    runtime: Path, ended: ProcessIdentity, commands: list[tuple[str, ...]]
+) -> None:
     child = subprocess.Popen(["sleep", "60"])
     try:
         names = (("ip", "netns", "del", "lr-1a2b3c-router"), ("/usr/sbin/ip", "link", "delete", "lr1a2b3cg0"))
-        lease = abandoned(runtime, gone, processes=(leases.identify(child.pid),), teardown=names)
-        done = leases.clear_stale(runtime)
+        lease = abandoned(runtime, ended, processes=(leases.identify(child.pid),), teardown=names)
+        done = leases.clear_leftovers(runtime)
         assert len(done) == 4
         assert not lease.processes[0].alive
         assert tuple(commands) == names
         assert not lease.folder.exists()
         assert not lease.path.exists()
-        assert leases.clear_stale(runtime) == []
+        assert leases.clear_leftovers(runtime) == []
     finally:
         child.kill()
         child.wait()
 
 
-def test_a_process_id_used_again_is_not_killed(runtime: Path, gone: Identity) -> None:
+@pytest.mark.slow
+def test_a_process_id_used_again_is_not_killed(runtime: Path, ended: ProcessIdentity) -> None:
     child = subprocess.Popen(["sleep", "60"])
     try:
-        abandoned(runtime, gone, processes=(replace(leases.identify(child.pid), start="1"),))
-        leases.clear_stale(runtime)
+        abandoned(runtime, ended, processes=(replace(leases.identify(child.pid), start="1"),))
+        leases.clear_leftovers(runtime)
         assert child.poll() is None
     finally:
         child.kill()
         child.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "argv",
     [
@@ -118,28 +124,29 @@ def test_a_process_id_used_again_is_not_killed(runtime: Path, gone: Identity) ->
     ],
 )
 def test_no_other_command_of_a_lease_is_run(
-    runtime: Path, gone: Identity, commands: list[tuple[str, ...]], argv: tuple[str, ...]
+    runtime: Path, ended: ProcessIdentity, commands: list[tuple[str, ...]], argv: tuple[str, ...]
 ) -> None:
-    abandoned(runtime, gone, teardown=(argv,))
-    assert any("did not run" in line for line in leases.clear_stale(runtime))
+    abandoned(runtime, ended, teardown=(argv,))
+    assert any("did not run" in line for line in leases.clear_leftovers(runtime))
     assert commands == []
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
 @given(argv=st.lists(st.text(max_size=12), max_size=6))
 def test_no_made_up_command_is_run(argv: list[str]) -> None:
-    assert not leases.permitted(tuple(argv)) or argv[0].endswith("ip")
+    assert not leases.permitted_teardown(tuple(argv)) or argv[0].endswith("ip")
 
 
-def test_only_folders_of_the_runtime_folder_are_removed(runtime: Path, gone: Identity, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_only_folders_of_the_runtime_folder_are_removed(runtime: Path, ended: ProcessIdentity, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "file").touch()
     link = runtime / "link"
     link.symlink_to(precious)
     folders = (str(precious), str(runtime / ".." / "precious"), str(link), str(runtime), str(runtime / "."), "/")
-    abandoned(runtime, gone, folders=folders)
-    leases.clear_stale(runtime)
+    abandoned(runtime, ended, folders=folders)
+    leases.clear_leftovers(runtime)
     assert (precious / "file").exists()
     assert runtime.is_dir()
     assert not link.is_symlink()
@@ -149,15 +156,16 @@ def test_only_folders_of_the_runtime_folder_are_removed(runtime: Path, gone: Ide
 def test_a_lease_that_cannot_be_read_is_removed(runtime: Path, text: str) -> None:
     (runtime / "abc.lease").write_text(text)
     (runtime / "abc").mkdir()
-    assert len(leases.clear_stale(runtime)) == 1
+    assert len(leases.clear_leftovers(runtime)) == 1
     assert [path.name for path in runtime.iterdir()] == ["lock"]
 
 
-def test_two_starters_take_turns(runtime: Path, gone: Identity) -> None:
+@pytest.mark.slow
+def test_only_one_process_cleans_up_at_a_time(runtime: Path, ended: ProcessIdentity) -> None:
     for _ in range(5):
-        abandoned(runtime, gone)
+        abandoned(runtime, ended)
     done: list[str] = []
-    threads = [threading.Thread(target=lambda: done.extend(leases.clear_stale(runtime))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: done.extend(leases.clear_leftovers(runtime))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -182,7 +190,7 @@ class TestRuntimeFolder:
             leases.runtime_folder()
 
     @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
-    def test_a_strangers_folder_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_folder_of_another_user_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
         (tmp_path / "linerate").mkdir()
         os.chown(tmp_path / "linerate", 12345, -1)

@@ -1,4 +1,4 @@
-"""The netns testbed as data: names, commands, keys; and, as root, that the commands do and undo what they say."""
+"""The netns testbed as data: names, commands, keys; and, as root, that the commands make and remove it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ import pytest
 
 from linerate.errors import ConfigError
 from linerate.testbed import namespaces, sshd
-from linerate.testbed.leases import permitted
-
-REASON = namespaces.available()
+from linerate.testbed.leases import permitted_teardown
 
 
-def test_names_are_told_from_other_peoples_and_fit_the_kernel() -> None:
-    found = namespaces.plan("ab12")
+def test_names_have_our_prefix_and_fit_the_kernel() -> None:
+    found = namespaces.plan_topology("ab12")
     assert (found.generator, found.router) == ("lr-ab12-gen", "lr-ab12-dut")
     for cable in found.cables:
         assert len(cable.port) <= 15 and len(cable.router_interface) <= 15
@@ -30,13 +28,13 @@ def test_names_are_told_from_other_peoples_and_fit_the_kernel() -> None:
 
 
 def test_addresses_are_those_of_the_methodology() -> None:
-    first, second = namespaces.plan("x").cables
+    first, second = namespaces.plan_topology("x").cables
     assert (first.port_ipv4, first.router_address, first.network) == ("100.65.1.2", "100.65.1.1/24", "16.0.0.0/8")
     assert (second.port_ipv4, second.router_address, second.network) == ("100.65.2.2", "100.65.2.1/24", "48.0.0.0/8")
 
 
 def test_every_interface_is_made_inside_its_namespace() -> None:
-    found = namespaces.plan("x", ("lan0", "wan0"))
+    found = namespaces.plan_topology("x", ("lan0", "wan0"))
     links = [command for command in found.setup if command[:3] == ("ip", "link", "add")]
     assert len(links) == 2
     for command, name in zip(links, ("lan0", "wan0"), strict=True):
@@ -47,30 +45,31 @@ def test_every_interface_is_made_inside_its_namespace() -> None:
 
 
 def test_the_teardown_may_be_run_from_a_lease() -> None:
-    assert all(permitted(command) for command in namespaces.plan("ab12").teardown)
+    assert all(permitted_teardown(command) for command in namespaces.plan_topology("ab12").teardown)
 
 
 @pytest.mark.parametrize("tag", ["", "-x", "a b", "a;b", "../x", "x" * 60])
 def test_a_bad_tag_is_refused(tag: str) -> None:
     with pytest.raises(ConfigError, match="letters, digits"):
-        namespaces.plan(tag)
+        namespaces.plan_topology(tag)
 
 
 @pytest.mark.parametrize("names", [("a" * 16, "b"), ("eth0", "eth0"), ("a/b", "c")])
 def test_bad_interface_names_are_refused(names: tuple[str, str]) -> None:
     with pytest.raises(ConfigError):
-        namespaces.plan("x", names)
+        namespaces.plan_topology("x", names)
 
 
-def test_the_reason_against_names_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reason_against_netns_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    assert re.search("root", namespaces.available() or "")
+    assert re.search("root", namespaces.reason_against() or "")
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr("linerate.testbed.namespaces.find", lambda program: None)
-    assert "iproute2" in (namespaces.available() or "")
+    monkeypatch.setattr("linerate.testbed.namespaces.find_program", lambda program: None)
+    assert "iproute2" in (namespaces.reason_against() or "")
 
 
-def test_sessions_get_their_command_as_one_word(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_sessions_get_their_command_as_one_argument(tmp_path: Path) -> None:
     """A stand-in for 'ip' shows what it is given: the client's command reaches one shell, in the namespace, unsplit."""
     fake = tmp_path / "ip tool"
     fake.write_text("#!/bin/sh\nprintf '[%s]' \"$@\"\n")
@@ -85,16 +84,15 @@ def test_sessions_get_their_command_as_one_word(tmp_path: Path) -> None:
     assert done.stdout == f"[netns][exec][lr-x-dut][/bin/sh][-c][{command}]"
 
 
-def test_the_server_lets_nobody_in_by_password(tmp_path: Path) -> None:
+def test_the_server_refuses_passwords(tmp_path: Path) -> None:
     text = sshd.configuration(tmp_path, 2222, "root", pam=False)
     assert "PasswordAuthentication no" in text and "KbdInteractiveAuthentication no" in text
     assert "ListenAddress 127.0.0.1:2222" in text and "AllowUsers root" in text
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(REASON is not None, reason=REASON or "")
+@pytest.mark.netns
 def test_a_real_sshd_serves_a_shell_inside_the_router(tmp_path: Path) -> None:
-    topology = namespaces.plan(f"t{uuid.uuid4().hex[:8]}")
+    topology = namespaces.plan_topology(f"t{uuid.uuid4().hex[:8]}")
     process = None
     try:
         for command in topology.setup:
@@ -128,19 +126,17 @@ def test_a_real_sshd_serves_a_shell_inside_the_router(tmp_path: Path) -> None:
             process.wait(5)
         for command in topology.teardown:
             subprocess.run(command, check=False, capture_output=True, timeout=10)
-    assert namespaces.existing(topology.generator.removeprefix("lr-").removesuffix("-gen")) == ()
+    assert namespaces.existing_namespaces(topology.generator.removeprefix("lr-").removesuffix("-gen")) == ()
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(REASON is not None, reason=REASON or "")
-def test_what_is_stale_is_found_by_its_tag() -> None:
+@pytest.mark.netns
+def test_namespaces_are_found_by_the_start_of_their_tag() -> None:
     tag = f"t{uuid.uuid4().hex[:8]}"
-    topology = namespaces.plan(tag)
+    topology = namespaces.plan_topology(tag)
     try:
         for command in topology.setup[:1]:
             subprocess.run(command, check=True, capture_output=True, timeout=10)
-        assert namespaces.stale(tag) == (("ip", "netns", "del", topology.generator),)
+        assert namespaces.existing_namespaces(tag[:-1]) == (topology.generator,)
     finally:
-        for command in namespaces.stale(tag):
-            subprocess.run(command, check=True, timeout=10)
-    assert namespaces.stale(tag) == ()
+        subprocess.run(topology.teardown[0], check=False, timeout=10)
+    assert namespaces.existing_namespaces(tag) == ()

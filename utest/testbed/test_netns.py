@@ -1,4 +1,4 @@
-"""The netns testbed: namespaces, server and sshd come up together and go together."""
+"""The netns testbed: namespaces, server and sshd are started together and removed together."""
 
 import signal
 import subprocess
@@ -13,7 +13,7 @@ from linerate.errors import ConfigError, TestbedError
 from linerate.platforms import Platform, Software
 from linerate.testbed import leases, namespaces
 from linerate.testbed.keeper_client import environment
-from linerate.testbed.netns import NetnsBlueprint
+from linerate.testbed.netns import NetnsSetup
 from linerate.testbed.opening import open_testbed
 from linerate.testbed.settings import NetnsSettings
 from support.paths import SUPPORT, VARIABLES
@@ -31,9 +31,6 @@ PLATFORM = Platform(
 )
 SETTINGS = NetnsSettings(testbed="netns", kind="netns")
 
-REASON = namespaces.available()
-needs_namespaces = pytest.mark.skipif(REASON is not None, reason=REASON or "")
-
 
 @pytest.fixture
 def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -42,30 +39,29 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def clean(runtime: Path, tag: str) -> bool:
-    return [path.name for path in runtime.iterdir()] == ["lock"] and namespaces.existing(tag) == ()
+    return [path.name for path in runtime.iterdir()] == ["lock"] and namespaces.existing_namespaces(tag) == ()
 
 
-def test_only_linux_can_be_the_router(runtime: Path) -> None:
+def test_other_software_than_linux_is_refused(runtime: Path) -> None:
     with pytest.raises(ConfigError, match="take a software with 'shell: linux'"):
         open_testbed(SETTINGS, PLATFORM, "vpp", platform_file=FILE)
     assert [path.name for path in runtime.iterdir()] == ["lock"]
 
 
-def test_without_namespaces_the_reason_is_told(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(namespaces, "available", lambda: "making network namespaces needs root; run it with sudo")
+def test_the_reason_against_namespaces_is_reported(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(namespaces, "reason_against", lambda: "making network namespaces needs root; run it with sudo")
     with pytest.raises(TestbedError, match=r"testbed 'netns' cannot be set up: .* run it with sudo"):
         open_testbed(SETTINGS, PLATFORM, "linux", platform_file=FILE)
     assert [path.name for path in runtime.iterdir()] == ["lock"]
 
 
-@pytest.mark.slow
-@needs_namespaces
-class TestNetnsBench:
+@pytest.mark.netns
+class TestNetnsTestbed:
     def test_the_next_start_may_run_the_teardown(self, runtime: Path) -> None:
-        lease = leases.reserve(runtime)
-        plan = NetnsBlueprint(SETTINGS, PLATFORM, "linux", lease).plan()
+        lease = leases.create_lease(runtime)
+        plan = NetnsSetup(SETTINGS, PLATFORM, "linux", lease).plan()
         assert plan.teardown
-        assert all(leases.permitted(argv) for argv in plan.teardown)
+        assert all(leases.permitted_teardown(argv) for argv in plan.teardown)
         assert [process.name for process in plan.processes] == ["server", "sshd"]
 
     def test_opens_serves_and_closes(self, runtime: Path) -> None:
@@ -73,7 +69,7 @@ class TestNetnsBench:
             facts = testbed.facts
             assert facts.runtime
             tag = facts.runtime.name
-            assert len(namespaces.existing(tag)) == 2
+            assert len(namespaces.existing_namespaces(tag)) == 2
             assert not facts.simulated
             assert facts.link_bps == 1e9
             found = subprocess.run(ssh(testbed, "ip -o link"), capture_output=True, text=True, timeout=10, check=False)
@@ -87,7 +83,7 @@ class TestNetnsBench:
         assert psutil.wait_procs(processes, 5)[1] == []
         assert clean(runtime, tag)
 
-    def test_what_a_killed_keeper_left_is_cleared(self, runtime: Path) -> None:
+    def test_leftovers_of_a_killed_keeper_are_removed(self, runtime: Path) -> None:
         testbed = open_testbed(SETTINGS, PLATFORM, "linux", platform_file=FILE)
         assert testbed.facts.runtime
         tag = testbed.facts.runtime.name
@@ -99,7 +95,7 @@ class TestNetnsBench:
         until = time.monotonic() + 5
         while keeper.alive and time.monotonic() < until:
             time.sleep(0.02)
-        assert leases.clear_stale(runtime)
+        assert leases.clear_leftovers(runtime)
         assert psutil.wait_procs(processes, 5)[1] == []
         assert sleeper.wait(5) != 0
         assert clean(runtime, tag)
@@ -125,7 +121,7 @@ class TestNetnsBench:
         assert owner.stdout
         with owner.stdout:
             tag = owner.stdout.readline().strip()
-        assert len(namespaces.existing(tag)) == 2
+        assert len(namespaces.existing_namespaces(tag)) == 2
         owner.send_signal(number)
         owner.wait(10)
         until = time.monotonic() + 10

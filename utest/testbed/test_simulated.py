@@ -1,4 +1,4 @@
-"""The simulated testbed: two processes that know of each other, reached by TRex's ports and over SSH."""
+"""The simulated testbed: two connected processes, reached by TRex's ports and over SSH."""
 
 import signal
 import subprocess
@@ -17,7 +17,7 @@ from linerate.testbed.files import read_testbed
 from linerate.testbed.keeper_client import environment
 from linerate.testbed.opening import hardware_facts, open_testbed
 from linerate.testbed.settings import HardwareSettings, SimulatedSettings
-from linerate.testbed.simulated import SimulatedBlueprint
+from linerate.testbed.simulated import SimulatedSetup
 from linerate_bench import serve
 from support.paths import ROOT
 
@@ -34,13 +34,13 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_plan_and_facts_fit_together(runtime: Path) -> None:
-    lease = leases.reserve(runtime)
-    blueprint = SimulatedBlueprint(SETTINGS, PLATFORM, "vpp", FILE, lease)
-    plan = blueprint.plan()
+    lease = leases.create_lease(runtime)
+    setup = SimulatedSetup(SETTINGS, PLATFORM, "vpp", FILE, lease)
+    plan = setup.plan()
     assert [process.name for process in plan.processes] == ["server", "shells"]
     assert plan.folders == (str(lease.folder),)
     ports = [{"mac": "02:00:00:00:00:01"}, {"mac": "02:00:00:00:00:02"}]
-    facts = blueprint.facts(
+    facts = setup.facts(
         {
             "server": {"rpc_port": 1, "pub_port": 2, "ports": ports},
             "shells": {"port": 3, "host_key": "ssh-ed25519 AAAA comment"},
@@ -57,7 +57,7 @@ def test_plan_and_facts_fit_together(runtime: Path) -> None:
     assert paramiko.Ed25519Key.from_private_key_file(str(facts.router.key_path)).get_name() == "ssh-ed25519"
 
 
-def test_an_unknown_software_lists_those_there_are() -> None:
+def test_an_unknown_software_is_reported_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="no software 'vp' here; known: vpp, linux, pfsense"):
         open_testbed(SETTINGS, PLATFORM, "vp", platform_file=FILE)
 
@@ -75,7 +75,7 @@ def test_hardware_starts_nothing(runtime: Path) -> None:
 
 
 @pytest.mark.slow
-class TestSimulatedBench:
+class TestSimulatedTestbed:
     def test_opens_serves_and_closes(self, runtime: Path) -> None:
         with open_testbed(SETTINGS, PLATFORM, "vpp", platform_file=FILE) as testbed:
             router = testbed.facts.router
@@ -101,14 +101,14 @@ class TestSimulatedBench:
         assert psutil.wait_procs(processes, 5)[1] == []
         assert [path.name for path in runtime.iterdir()] == ["lock"]
 
-    def test_a_taken_port_is_one_sentence_and_nothing_is_left(self, runtime: Path) -> None:
+    def test_a_port_in_use_is_an_error_and_nothing_is_left(self, runtime: Path) -> None:
         with open_testbed(SETTINGS, PLATFORM, "vpp", platform_file=FILE) as testbed:
             port = testbed.facts.generator.sync_port
             with pytest.raises(TestbedError, match=str(port)):
                 open_testbed(SETTINGS, PLATFORM, "vpp", platform_file=FILE, rpc_port=port)
             assert len(list(runtime.glob("*.lease"))) == 1
 
-    def test_what_died_is_told(self, runtime: Path) -> None:
+    def test_a_process_that_ended_is_reported(self, runtime: Path) -> None:
         with open_testbed(SETTINGS, PLATFORM, "linux", platform_file=FILE) as testbed:
             lease = leases.Lease.read(next(runtime.glob("*.lease")))
             psutil.Process(lease.processes[0].pid).kill()
@@ -118,7 +118,7 @@ class TestSimulatedBench:
             assert "'server' ended with signal 9" in testbed.problems()[0]
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-    def test_serve_ends_without_a_trace(self, runtime: Path, number: int) -> None:
+    def test_serve_leaves_nothing_behind(self, runtime: Path, number: int) -> None:
         argv = ["serve", "--platform", "netgate6100", "--rpc-port", "0", "--pub-port", "0"]
         process = subprocess.Popen(
             [sys.executable, "-m", "linerate", *argv],
@@ -129,12 +129,12 @@ class TestSimulatedBench:
             cwd=ROOT,
         )
         assert process.stdout
-        said = []
+        output = []
         for line in process.stdout:
-            said.append(line)
+            output.append(line)
             if line.startswith("Ctrl-C"):
                 break
-        text = "".join(said)
+        text = "".join(output)
         assert "SIMULATED" in text
         assert "sync port" in text
         process.send_signal(number)
@@ -155,7 +155,7 @@ class TestSimulatedBench:
         (["--platform", "netgate6100", "--software", "bird"], "no software 'bird' here; known: vpp"),
     ],
 )
-def test_serve_refuses_with_a_sentence(
+def test_serve_refuses_wrong_arguments_with_a_sentence(
     runtime: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str], says: str
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -165,7 +165,7 @@ def test_serve_refuses_with_a_sentence(
     assert signal.getsignal(signal.SIGINT) == before
 
 
-def test_serve_knows_no_impossible_speed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_serve_refuses_an_impossible_clock_speed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         serve.main(["--platform", "netgate6100", "--clock-speed", "0.1"])
     assert "0.1 is not between 1 and 1000" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Bursts and chains in time, held against a clock that counts each frame as TRex's nodes send it."""
+"""Bursts and chains in time, compared with a simulation that sends each frame as TRex's nodes do."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linerate.errors import ConfigError
-from linerate.traffic.patterns import Pattern, Timed, pattern
+from linerate.traffic.patterns import Pattern, StreamTiming, make_pattern
 
 FILE = Path("mine.py")
 
 
-def single(frames: int, pps: float = 10.0, delay: float = 0.0, begins: bool = True, after: int | None = None) -> Timed:
-    return Timed(f"stream of {frames}", pps, frames, 1, 0.0, delay, begins, after)
+def single(
+    frames: int, pps: float = 10.0, delay: float = 0.0, begins: bool = True, after: int | None = None
+) -> StreamTiming:
+    return StreamTiming(f"stream of {frames}", pps, frames, 1, 0.0, delay, begins, after)
 
 
-def several(frames: int, bursts: int, gap: float, pps: float = 10.0, **more: object) -> Timed:
+def several(frames: int, bursts: int, gap: float, pps: float = 10.0, **more: object) -> StreamTiming:
     row = single(frames, pps, **more)
-    return Timed(row.name, pps, frames, bursts, gap, row.delay, row.begins, row.next)
+    return StreamTiming(row.name, pps, frames, bursts, gap, row.delay, row.begins, row.next)
 
 
-def moments(streams: list[Timed], found: Pattern, root: int) -> Iterator[float]:
-    """When TRex sends the frames of the chain that begins at *root*, told the delays and followers of *found*."""
+def moments(streams: list[StreamTiming], found: Pattern, root: int) -> Iterator[float]:
+    """When TRex sends the frames of the chain that starts at *root*, with the delays and followers of *found*."""
     now, place = 0.0, root
     while True:
         stream = streams[place]
@@ -45,11 +47,11 @@ def moments(streams: list[Timed], found: Pattern, root: int) -> Iterator[float]:
         place = following
 
 
-def test_a_burst_that_is_over_is_begun_again_a_frames_time_later() -> None:
-    found = pattern([single(20, pps=10)], FILE)
+def test_a_burst_that_ends_starts_again_one_frame_time_later() -> None:
+    found = make_pattern([single(20, pps=10)], FILE)
     assert found.ends and found.after == (0,)
-    assert found.pps == 10 and found.crest([512]) == pytest.approx(1)
-    # evenly, so a load is what it says
+    assert found.pps == 10 and found.peak_to_mean([512]) == pytest.approx(1)
+    # evenly spaced, so a load is exact
     assert found.frames(1000, 1.0) == 1000
 
 
@@ -59,61 +61,63 @@ def test_a_chain_keeps_the_order_and_the_ratio_of_its_streams() -> None:
         single(20, begins=False, after=2),
         single(30, begins=False, after=0),
     ]
-    found = pattern(chain, FILE)
+    found = make_pattern(chain, FILE)
     assert not found.ends and found.after == (1, 2, 0)
     assert [found.rate(place) / found.pps for place in range(3)] == pytest.approx([1 / 6, 1 / 3, 1 / 2])
     assert found.frames(1e5, 1.0) == pytest.approx(1e5, abs=60)
 
 
-def test_bursts_without_end_send_their_mean_rate_and_more_while_they_last() -> None:
-    found = pattern([several(4, 0, 1.0, pps=1000)], FILE)
+def test_endless_bursts_have_a_mean_rate_and_a_higher_peak() -> None:
+    found = make_pattern([several(4, 0, 1.0, pps=1000)], FILE)
     assert found.pps == pytest.approx(4 / 1.003) and not found.ends
-    assert found.crest([512]) == pytest.approx(1000 * 1.003 / 4)
-    beside = pattern([several(4, 0, 1.0, pps=1000), Timed("all the time", 1000, None, 0, 0.0, 0.0, True, None)], FILE)
-    assert beside.rate(1) == 1000 and beside.crest([512, 512]) == pytest.approx(2000 / (1000 + 4 / 1.003))
+    assert found.peak_to_mean([512]) == pytest.approx(1000 * 1.003 / 4)
+    beside = make_pattern(
+        [several(4, 0, 1.0, pps=1000), StreamTiming("all the time", 1000, None, 0, 0.0, 0.0, True, None)], FILE
+    )
+    assert beside.rate(1) == 1000 and beside.peak_to_mean([512, 512]) == pytest.approx(2000 / (1000 + 4 / 1.003))
 
 
-def test_what_ends_side_by_side_is_begun_again_when_all_is_over() -> None:
-    found = pattern([single(10), single(100), several(5, 2, 0.5)], FILE)
+def test_streams_that_end_start_again_together() -> None:
+    found = make_pattern([single(10), single(100), several(5, 2, 0.5)], FILE)
     assert found.ends and found.after == (0, 1, 2)
     assert [part.period for part in found.parts] == pytest.approx([10, 10, 10])
     assert [found.rate(place) for place in range(3)] == pytest.approx([1, 10, 1])
 
 
-def test_single_frames_near_each_other_are_a_burst() -> None:
-    close = [Timed(str(n), 1.0, 1, 1, 0.0, 1e-8, n == 0, n + 1 if n < 99 else None) for n in range(100)]
+def test_single_frames_close_together_count_as_a_burst() -> None:
+    close = [StreamTiming(str(n), 1.0, 1, 1, 0.0, 1e-8, n == 0, n + 1 if n < 99 else None) for n in range(100)]
     apart = replace(close[-1], next=100)
-    found = pattern([*close[:-1], apart, Timed("later", 1.0, 1, 1, 0.0, 1.0, False, 0)], FILE)
-    assert found.crest([512.0] * 101) > 1e5
-    train = pattern([Timed("train", 1.0, 1, 100, 1e-8, 0.0, True, None)], FILE)
-    assert train.crest([512.0]) == pytest.approx((1e8 * (1 + 99e-8)) / 100, rel=0.05)
-    at_once = pattern([Timed("at once", 1.0, 1, 3, 0.0, 0.0, True, None)], FILE)
-    assert at_once.crest([512.0]) == math.inf
+    found = make_pattern([*close[:-1], apart, StreamTiming("later", 1.0, 1, 1, 0.0, 1.0, False, 0)], FILE)
+    assert found.peak_to_mean([512.0] * 101) > 1e5
+    train = make_pattern([StreamTiming("train", 1.0, 1, 100, 1e-8, 0.0, True, None)], FILE)
+    assert train.peak_to_mean([512.0]) == pytest.approx((1e8 * (1 + 99e-8)) / 100, rel=0.05)
+    at_once = make_pattern([StreamTiming("at once", 1.0, 1, 3, 0.0, 0.0, True, None)], FILE)
+    assert at_once.peak_to_mean([512.0]) == math.inf
 
 
-def test_what_begins_late_and_has_no_end_is_due_later() -> None:
-    found = pattern([several(10, 0, 1e-5, pps=1e6, delay=1e-3)], FILE)
+def test_an_endless_stream_with_a_start_delay_is_due_later() -> None:
+    found = make_pattern([several(10, 0, 1e-5, pps=1e6, delay=1e-3)], FILE)
     assert found.frames(found.pps, 1e-3) == 0
     assert found.frames(found.pps, 1.001) == pytest.approx(found.pps, rel=1e-3)
     assert found.frames(found.pps / 100, 0.2) == pytest.approx(found.pps / 1000, rel=0.01)
 
 
 WRONG = [
-    ([single(1, after=1), single(1, begins=False, after=1)], "begins itself|both begin the same stream"),
-    ([single(1, after=2), single(1, after=2), single(1, begins=False)], "both begin the same stream"),
-    ([single(1, after=1), single(2, begins=False, after=2), single(3, begins=False, after=1)], "both begin the same"),
-    ([single(1), single(2, begins=False)], "stream of 2 is never begun"),
-    ([single(1, after=1), single(2)], "stream of 2 begins by itself and after another"),
-    ([single(1, after=1), several(2, 0, 1.0, begins=False)], "stream of 2 is begun by another and does not end"),
-    ([single(1), several(2, 0, 1.0)], "stream of 1 begins what ends, and other streams go on"),
+    ([single(1, after=1), single(1, begins=False, after=1)], "starts itself|both start the same stream"),
+    ([single(1, after=2), single(1, after=2), single(1, begins=False)], "both start the same stream"),
+    ([single(1, after=1), single(2, begins=False, after=2), single(3, begins=False, after=1)], "both start the same"),
+    ([single(1), single(2, begins=False)], "stream of 2 is never started"),
+    ([single(1, after=1), single(2)], "stream of 2 starts by itself and after another"),
+    ([single(1, after=1), several(2, 0, 1.0, begins=False)], "stream of 2 is started by another and does not end"),
+    ([single(1), several(2, 0, 1.0)], "stream of 1 starts a chain that ends, and other streams go on"),
     ([single(1, after=0)], "without any time between"),
 ]
 
 
 @pytest.mark.parametrize(("streams", "says"), WRONG, ids=[row[1][:30] for row in WRONG])
-def test_what_does_not_repeat_is_refused_in_a_sentence(streams: list[Timed], says: str) -> None:
+def test_streams_that_do_not_repeat_are_refused(streams: list[StreamTiming], says: str) -> None:
     with pytest.raises(ConfigError, match=says) as caught:
-        pattern(streams, FILE)
+        make_pattern(streams, FILE)
     assert str(caught.value).startswith("mine.py: ") and "expected" in str(caught.value)
 
 
@@ -123,8 +127,8 @@ times = st.sampled_from([0.0, 0.001, 0.3, 2.0])
 
 
 @st.composite
-def chains(draw: st.DrawFn) -> tuple[list[Timed], list[int]]:
-    """Chains side by side, all of them with an end or all without; and where each begins."""
+def chains(draw: st.DrawFn) -> tuple[list[StreamTiming], list[int]]:
+    """Chains sent at the same time, all with an end or all without; and the first stream of each."""
     loops, streams, roots = draw(st.booleans()), [], []
     for _ in range(draw(st.integers(1, 3))):
         length, first = draw(st.integers(1, 3)), len(streams)
@@ -132,31 +136,37 @@ def chains(draw: st.DrawFn) -> tuple[list[Timed], list[int]]:
         for number in range(length):
             last = number == length - 1
             after = (first if loops else None) if last else first + number + 1
-            # a loop takes some time in any case
+            # a loop always takes some time
             delay = draw(times) + (0.25 if loops and not number else 0.0)
             row = single(draw(frames), draw(rates), delay, not number, after)
-            streams.append(Timed(row.name, row.pps, row.frames, draw(frames), draw(times), delay, row.begins, row.next))
+            streams.append(
+                StreamTiming(row.name, row.pps, row.frames, draw(frames), draw(times), delay, row.begins, row.next)
+            )
     return streams, roots
 
 
 @given(chain=chains(), faster=st.sampled_from([0.5, 1.0, 10.0]), share=st.floats(0.05, 3.0))
 @settings(max_examples=200, deadline=None)
-def test_what_is_due_is_what_the_nodes_send(chain: tuple[list[Timed], list[int]], faster: float, share: float) -> None:
+def test_intended_frames_are_those_that_trex_sends(
+    chain: tuple[list[StreamTiming], list[int]], faster: float, share: float
+) -> None:
     streams, roots = chain
-    found = pattern(streams, FILE)
+    found = make_pattern(streams, FILE)
     end = share * max(part.period for part in found.parts)
     due = found.frames(found.pps * faster, end / faster)
     sent = [list(itertools.takewhile(lambda at: at < end + 1e-6, moments(streams, found, root))) for root in roots]
     sure = sum(1 for row in sent for at in row if at < end - 1e-6)
-    # a frame at the very end may be in or out
+    # a frame at the very end may count or not
     assert sure <= due <= sum(map(len, sent))
     assert found.pps == pytest.approx(sum(found.rate(place) for place in range(len(streams))))
-    assert found.crest([512.0] * len(streams)) >= 1 - 1e-9
+    assert found.peak_to_mean([512.0] * len(streams)) >= 1 - 1e-9
 
 
 @given(chain=chains(), moments=st.lists(st.floats(0, 50), min_size=2, max_size=6))
 @settings(max_examples=100, deadline=None)
-def test_never_less_is_due_later(chain: tuple[list[Timed], list[int]], moments: list[float]) -> None:
-    found = pattern(chain[0], FILE)
+def test_intended_frames_never_decrease_with_time(
+    chain: tuple[list[StreamTiming], list[int]], moments: list[float]
+) -> None:
+    found = make_pattern(chain[0], FILE)
     counts = [found.frames(found.pps, moment) for moment in sorted(moments)]
     assert counts == sorted(counts) and found.frames(found.pps, 0.0) == 0

@@ -130,7 +130,7 @@ def test_the_256_networks_are_all_different() -> None:
         ("128b qinq mpls2 ipv6 tcp", 94),
     ],
 )
-def test_headers_and_their_least_frame(words: str, least: int) -> None:
+def test_headers_have_their_smallest_frame(words: str, least: int) -> None:
     assert profile(words).headers.size + 4 == least
 
 
@@ -157,18 +157,18 @@ def test_the_name_begins_with_the_size() -> None:
         ("genome:" + "a" * 257, "1 to 256 letters"),
         ("genome:aj", "'j' means 16000 bytes, more than the 9216"),
         ("genome:ak", "'k' is no letter of the genome; expected a=64, b=128"),
-        ("genome:aB", "capital letters are sizes of one's own"),
+        ("genome:aB", "capital letters are custom sizes"),
         ("64b ipv7", "'ipv7' is not a traffic word"),
         ("vlan", "no frame size"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_remedy(words: str, says: str) -> None:
+def test_wrong_words_are_refused_with_what_is_expected(words: str, says: str) -> None:
     with pytest.raises(SentenceError) as caught:
         profile(words)
     assert says in str(caught.value)
 
 
-def test_the_words_stand_in_sentences() -> None:
+def test_traffic_words_are_understood_in_sentences() -> None:
     found = parse("128b ipv6 vlan 10k-flows bidirectional ≥ 50% line rate each way", CATALOGUE)
     assert found.profile.name == "128b ipv6 vlan 10k-flows" and found.profile.flows.count == 10_000
     assert parse("genome:aaaaddg unidirectional ≥ 1 Mpps", CATALOGUE).profile.mean_size == pytest.approx(2798 / 7)
@@ -176,7 +176,7 @@ def test_the_words_stand_in_sentences() -> None:
 
 
 @given(st.lists(st.sampled_from([*CATALOGUE.words(), "genome:abz", "5k-flows", "900b"]), max_size=5))
-def test_any_words_are_a_profile_or_refused_in_words(words: list[str]) -> None:
+def test_any_words_are_a_profile_or_a_sentence_error(words: list[str]) -> None:
     try:
         found = CATALOGUE.profile(words)
     except SentenceError as error:
@@ -202,7 +202,7 @@ def own(tmp_path: Path) -> Project:
     return read
 
 
-def test_a_genome_with_sizes_of_its_own(own: Project) -> None:
+def test_a_genome_may_have_custom_sizes(own: Project) -> None:
     mine = own("kind: mix, name: ours, genome: aaAB, custom: {A: 1020, B: 9216}").profile(["ours"])
     assert mine.mean_size == (2 * 64 + 1020 + 9216) / 4
 
@@ -229,7 +229,7 @@ def test_a_genome_with_sizes_of_its_own(own: Project) -> None:
         ("kind: pcap, name: ours", "file"),
     ],
 )
-def test_a_wrong_file_says_what_would_be_right(own: Project, entry: str, says: str) -> None:
+def test_a_wrong_file_is_refused_with_what_is_expected(own: Project, entry: str, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
         own(entry)
     assert says in str(caught.value) and "own.yaml" in str(caught.value)
@@ -267,7 +267,7 @@ def test_a_capture_keeps_its_frames_in_their_ratio(own: Project, tmp_path: Path,
     assert found.frames[1].data == bytes(12) + large[12:]
 
 
-def test_one_flow_of_a_capture_needs_no_direction(own: Project, tmp_path: Path) -> None:
+def test_a_capture_of_one_flow_needs_no_direction(own: Project, tmp_path: Path) -> None:
     write(tmp_path / "ours.pcap", [packet("16.0.0.7", 1000, size) for size in (4, 400)])
     assert not parse("ours ≥ 1 Mpps", own("kind: pcap, name: ours, file: ours.pcap")).bidirectional
 
@@ -292,7 +292,9 @@ def test_a_capture_takes_no_other_headers_or_flows(own: Project, tmp_path: Path,
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_capture_that_cannot_be_sent(own: Project, tmp_path: Path, frames: list[bytes], link: int, says: str) -> None:
+def test_a_capture_that_cannot_be_sent_is_refused(
+    own: Project, tmp_path: Path, frames: list[bytes], link: int, says: str
+) -> None:
     write(tmp_path / "ours.pcap", frames, link=link)
     with pytest.raises(ConfigError) as caught:
         own("kind: pcap, name: ours, file: ours.pcap").profile(["ours"])
@@ -300,7 +302,7 @@ def test_a_capture_that_cannot_be_sent(own: Project, tmp_path: Path, frames: lis
 
 
 @given(st.binary(max_size=200))
-def test_a_file_that_is_no_capture_is_refused_in_words(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+def test_a_file_that_is_no_capture_is_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     from linerate.traffic.captures import read_capture
 
     path = tmp_path_factory.mktemp("capture") / "x.pcap"
@@ -309,6 +311,6 @@ def test_a_file_that_is_no_capture_is_refused_in_words(tmp_path_factory: pytest.
         read_capture(path)
 
 
-def test_a_capture_that_is_not_there(own: Project) -> None:
+def test_a_missing_capture_is_refused(own: Project) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         own("kind: pcap, name: ours, file: none.pcap").profile(["ours"])

@@ -1,4 +1,4 @@
-"""Traffic without a figure: the words of a sentence's left side."""
+"""Traffic without a threshold: the words of a sentence's left side."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_traffic_and_direction_are_understood():
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "says"),
     [
         ("64b", "says no direction"),
         ("unidirectional", "no frame size"),
@@ -29,6 +29,6 @@ def test_traffic_and_direction_are_understood():
         ("", "no frame size"),
     ],
 )
-def test_what_is_not_traffic_is_refused_saying_what_would_be_right(words, told):
-    with pytest.raises(SentenceError, match=f"'{words}'.*{told}"):
+def test_what_is_not_traffic_is_refused_with_what_is_expected(words, says):
+    with pytest.raises(SentenceError, match=f"'{words}'.*{says}"):
         parse_traffic(words, CATALOGUE)

@@ -1,4 +1,4 @@
-"""What can be judged of streams in TRex's format, as data: modes, rates, sizes, flows. No process, no library."""
+"""Streams in TRex's format, as data: modes, rates, sizes, flows. No process, no library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from linerate.errors import ConfigError
 from linerate.traffic.stream_flows import flow_count
 from linerate.traffic.trex_profile import ProfileSource, TrexProfile
-from linerate.traffic.trex_streams import read_program
+from linerate.traffic.trex_streams import read_trex_profile
 
 SOURCE = ProfileSource(Path("mine.py"), "0" * 64, "", "")
 Data = dict[str, Any]
@@ -41,7 +41,7 @@ def rate(kind: str, value: float) -> Data:
 
 
 def program(*streams: Data, back: tuple[Data, ...] = ()) -> TrexProfile:
-    return read_program({"directions": [{"streams": list(streams)}, {"streams": list(back)}]}, SOURCE)
+    return read_trex_profile({"directions": [{"streams": list(streams)}, {"streams": list(back)}]}, SOURCE)
 
 
 def latency(pps: float, size: int = 64) -> Data:
@@ -59,13 +59,15 @@ def latency(pps: float, size: int = 64) -> Data:
         ([("bps_L2", 512e3, 64), ("bps_L2", 12144e3, 1518)], [0.5, 0.5]),
     ],
 )
-def test_rates_of_any_unit_are_a_ratio(rates: list[tuple[str, float, int]], shares: list[float]) -> None:
+def test_rates_of_any_unit_give_the_shares_of_the_streams(
+    rates: list[tuple[str, float, int]], shares: list[float]
+) -> None:
     found = program(*(stream(frame(size), mode=rate(kind, value)) for kind, value, size in rates))
     assert [item.share for item in found.directions[0]] == pytest.approx(shares)
     assert dict(found.sizes()) == pytest.approx({64: shares[0], 1518: shares[1]})
 
 
-def test_latency_streams_are_counted_apart() -> None:
+def test_latency_streams_have_a_fixed_rate() -> None:
     found = program(stream(mode=rate("pps", 5)), latency(1000, 1518))
     assert [(item.share, item.pps) for item in found.directions[0]] == [(1.0, 0.0), (0.0, 1000.0)]
     assert found.fixed_pps == 1000 and dict(found.sizes()) == {64: 1.0}
@@ -83,18 +85,18 @@ MULTI = {"rate": {"type": "pps", "value": 1}, "type": "multi_burst", "pkts_per_b
 @pytest.mark.parametrize(
     ("item", "says"),
     [
-        (stream(mode=BURST, name="S0", next="S1"), "stream 1 ('S0') begins 'S1', and no stream that is sent has that"),
-        (stream(mode={**BURST, "total_pkts": 0}), "no stream that TRex would take (a burst of no frames)"),
-        (stream(mode={"rate": BURST["rate"], "type": "single_burst"}), "would take ('total_pkts' is missing)"),
-        (stream(mode={**MULTI, "ibg": "x"}), "no stream that TRex would take"),
+        (stream(mode=BURST, name="S0", next="S1"), "stream 1 ('S0') starts 'S1', and no stream that is sent has that"),
+        (stream(mode={**BURST, "total_pkts": 0}), "not a stream that TRex accepts (a burst of no frames)"),
+        (stream(mode={"rate": BURST["rate"], "type": "single_burst"}), "accepts ('total_pkts' is missing)"),
+        (stream(mode={**MULTI, "ibg": "x"}), "not a stream that TRex accepts"),
         (stream(mode={**MULTI, "ibg": float("nan")}), "a time or a count that is negative or no number"),
         (stream(mode={**MULTI, "count": -1}), "a time or a count that is negative or no number"),
         (stream(mode={key: value for key, value in MULTI.items() if key != "count"}), "'count' is missing"),
-        (stream(self_start=False), "is never begun, by itself or by another"),
-        (stream(mode={**MULTI}, isg=5000.0), "begins 5 ms late (isg)"),
-        (stream(start_paused=True), "does not begin by itself"),
+        (stream(self_start=False), "is never started, by itself or by another"),
+        (stream(mode={**MULTI}, isg=5000.0), "starts 5 ms late (isg)"),
+        (stream(start_paused=True), "does not start by itself"),
         (stream(flags=8), "is a dummy"),
-        (stream(isg=5000.0), "begins 5 ms late (isg)"),
+        (stream(isg=5000.0), "starts 5 ms late (isg)"),
         (stream(mode=rate("pps", 0)), "has a rate of 0 pps"),
         (stream(mode=rate("frames", 1)), "has a rate of 1 frames"),
         (stream(mode={"type": "continuous"}), "'rate' is missing"),
@@ -104,13 +106,13 @@ MULTI = {"rate": {"type": "pps", "value": 1}, "type": "multi_burst", "pkts_per_b
         (latency(5), "has latency streams only"),
     ],
 )
-def test_what_no_load_can_be_made_of(item: Data, says: str) -> None:
+def test_streams_that_no_load_can_scale_are_refused(item: Data, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
         program(item)
     assert says in str(caught.value) and str(caught.value).startswith("mine.py: ")
 
 
-def test_rates_that_only_a_link_would_tell() -> None:
+def test_rates_that_depend_on_the_link_are_refused() -> None:
     with pytest.raises(ConfigError, match="their ratio depends on the link"):
         program(stream(), stream(mode=rate("percentage", 5)))
     with pytest.raises(ConfigError, match="measures latency at a rate in per cent"):
@@ -143,23 +145,23 @@ TUPLE = {"type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": 20, "port
         ((counter(1, 15, next_var="b"), PORTS, write(SRC), write(SPORT, "b")), 150),
         ((TUPLE, write(SRC, "t.ip"), write(SPORT, "t.port")), 100),
         ((counter(1, 250, value_list=[1, 5, 9]), write(SRC)), 3),
-        # not to be told
+        # not countable
         ((counter(1, 250, op="random"), write(SRC)), 0),
         ((counter(1, 250), write(SRC, type="write_mask_flow_var", pkt_cast_size=4, mask=255)), 0),
         (({**TUPLE, "limit_flows": 30}, write(SRC, "t.ip")), 0),
         ((write(SRC, "nowhere"),), 0),
     ],
 )
-def test_flows_are_counted_or_not_known(instructions: tuple[Data, ...], count: int) -> None:
+def test_flows_of_a_stream_are_counted_or_not_known(instructions: tuple[Data, ...], count: int) -> None:
     assert flow_count([(frame(), instructions)]) == count
 
 
-def test_flows_of_several_streams() -> None:
+def test_flows_of_several_streams_are_counted_or_not_known() -> None:
     varied = (counter(0x10000001, 0x100000FA), write(SRC))
     assert flow_count([(frame(), varied), (frame(594), varied), (frame(1518), varied)]) == 250
     assert flow_count([(frame(sport=port), varied) for port in (1, 2, 3)]) == 750
     assert flow_count([(frame(source="10000001"), ()), (frame(source="10000002"), ())]) == 2
-    # one of them stands where the other one passes by
+    # the constant flow is among those of the other stream
     assert flow_count([(frame(), varied), (frame(source="10000002"), ())]) == 0
 
 
@@ -173,7 +175,9 @@ def test_flows_of_several_streams() -> None:
         ((counter(0, 9, size=1), write(SRC)), 0, 0xFFFFFFFF),
     ],
 )
-def test_the_range_of_the_addresses(instructions: tuple[Data, ...], first: int, last: int) -> None:
+def test_the_range_of_addresses_includes_what_the_field_engine_writes(
+    instructions: tuple[Data, ...], first: int, last: int
+) -> None:
     found = program(stream(instructions=instructions))
     assert found.addresses == ((first, last), (0x30000001, 0x30000001))
 
@@ -191,7 +195,7 @@ TRIM = {"type": "trim_pkt_size", "name": "a"}
         (counter(0, 0, size=2, value_list=[60, 60, 120]), (64 + 64 + 124) / 3),
     ],
 )
-def test_sizes_that_vary(variable: Data, mean: float) -> None:
+def test_varying_sizes_give_their_mean(variable: Data, mean: float) -> None:
     found = program(stream(frame(204), (variable, TRIM)))
     assert sum(size * part for size, part in found.sizes()) == pytest.approx(mean)
 
@@ -200,11 +204,11 @@ def test_sizes_that_vary(variable: Data, mean: float) -> None:
     ("variable", "says"),
     [
         (counter(60, 161, size=2), "are cut to 60 to 161 bytes; expected 14 to the 160 of its packet"),
-        (counter(60, 100, size=2, next_var="b"), "the sizes of its frames cannot be told"),
-        ({**TUPLE, "name": "b"}, "the sizes of its frames cannot be told"),
+        (counter(60, 100, size=2, next_var="b"), "the sizes of its frames cannot be derived"),
+        ({**TUPLE, "name": "b"}, "the sizes of its frames cannot be derived"),
     ],
 )
-def test_sizes_that_cannot_be(variable: Data, says: str) -> None:
+def test_impossible_sizes_are_refused(variable: Data, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
         program(stream(frame(164), (variable, TRIM)))
     assert says in str(caught.value)

@@ -1,6 +1,6 @@
-"""What is known of the network cards of traffic generators: ``variables/generators/*.yaml``, each figure with a source.
+"""Published facts about the network cards of generators: ``variables/generators/*.yaml``, each figure with a source.
 
-A figure that nobody published is not there: absent means unknown.
+A missing figure is unknown.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Annotated
 
 from pydantic import Field, field_validator, model_validator
 
-from ..config import Config, load
+from ..config import Config, load_config
 from ..errors import ConfigError
 from ..generators.base import GeneratorPort
 from ..traffic.frame_kinds import FrameKind
 from ..units import parse_link_speed
 
 _VERSION = re.compile(r"v?(\d+)\.(\d+)")
-_NAME = re.compile(r"[a-z0-9_]+")
+_CARD_NAME = re.compile(r"[a-z0-9_]+")
 
-Rate = Annotated[float, Field(gt=0)]
-Bytes = Annotated[int, Field(ge=64, le=16384)]
+Positive = Annotated[float, Field(gt=0)]
+FrameBytes = Annotated[int, Field(ge=64, le=16384)]
 
 
 class FigureSource(Config):
-    """Where a figure stands, what it says there in short, and when it was looked up (``2026-01-31``)."""
+    """The source of a figure: where it is published, what it says in short, and when it was read (``2026-01-31``)."""
 
     title: Annotated[str, Field(min_length=3)]
     url: str
@@ -38,14 +38,14 @@ class FigureSource(Config):
 
     @field_validator("url")
     @classmethod
-    def _url(cls, value: str) -> str:
+    def _check_url(cls, value: str) -> str:
         if not re.fullmatch(r"https?://\S+", value):
             raise ValueError("is not an address; expected https://…")
         return value
 
     @field_validator("seen")
     @classmethod
-    def _day(cls, value: str) -> str:
+    def _check_date(cls, value: str) -> str:
         try:
             date.fromisoformat(value)
         except ValueError:
@@ -56,95 +56,95 @@ class FigureSource(Config):
         return f"{self.title}, {self.url}, seen {self.seen}"
 
 
-class Servers(Config):
-    """TRex versions: from ``since`` on, ``before`` one that no longer. Neither: all, and those that are not told."""
+class TrexVersions(Config):
+    """TRex versions from ``since`` up to, not including, ``before``. Neither: all versions, also unknown ones."""
 
     since: str | None = None
     before: str | None = None
 
     @field_validator("since", "before")
     @classmethod
-    def _version(cls, value: str | None) -> str | None:
+    def _check_version(cls, value: str | None) -> str | None:
         if value is not None and not _VERSION.fullmatch(value):
             raise ValueError("is not a version of TRex; expected for example v3.07")
         return value
 
-    def hold(self, server: str | None) -> bool:
-        """Whether *server*, as it tells its version, is one of these; a bound needs a version to be told."""
+    def include(self, server: str | None) -> bool:
+        """Whether the version that *server* reports is one of these; an unknown one (None) is in no bounded range."""
         if self.since is None and self.before is None:
             return True
         if server is None or (found := _VERSION.match(server)) is None:
             return False
-        mine = _order(found)
+        version = _numbers(found)
         since, before = (_VERSION.fullmatch(bound) if bound else None for bound in (self.since, self.before))
-        return (since is None or _order(since) <= mine) and (before is None or mine < _order(before))
+        return (since is None or _numbers(since) <= version) and (before is None or version < _numbers(before))
 
 
-def _order(found: re.Match[str]) -> tuple[int, int]:
+def _numbers(found: re.Match[str]) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-class Fact(Config):
-    """Something known of a card under some versions of TRex."""
+class CardFact(Config):
+    """A fact about a card with some versions of TRex."""
 
-    servers: Servers = Servers()
+    servers: TrexVersions = TrexVersions()
     source: FigureSource
 
 
-class Limit(Fact):
-    """A ceiling: frames/s of a port or of all sending ports of a card together, or bit/s of frames with FCS of a card.
+class CardLimit(CardFact):
+    """A ceiling in frames/s of a port, or of all sending ports of a card together, or in bit/s (L2) of a card.
 
-    ``frames_below``: holds where every frame is smaller than so many bytes with FCS.
+    ``frames_below``: applies only if every frame is smaller than so many bytes with FCS.
     """
 
-    pps_per_port: Rate | None = None
-    pps_per_card: Rate | None = None
-    bps_per_card: Rate | None = None
-    frames_below: Bytes | None = None
+    pps_per_port: Positive | None = None
+    pps_per_card: Positive | None = None
+    bps_per_card: Positive | None = None
+    frames_below: FrameBytes | None = None
 
     @model_validator(mode="after")
-    def _one(self) -> Limit:
+    def _check_one_rate(self) -> CardLimit:
         if sum(value is not None for value in (self.pps_per_port, self.pps_per_card, self.bps_per_card)) != 1:
             raise ValueError("needs exactly one of pps_per_port, pps_per_card, bps_per_card")
         return self
 
 
-class NoLatency(Fact):
-    """Probe frames of one of these kinds (none named: any) do not work; ``remedy``: what to do."""
+class UnsupportedLatency(CardFact):
+    """Probe frames of these kinds (empty: any) do not work; ``remedy``: what to do."""
 
     frames: tuple[FrameKind, ...] = ()
     remedy: str
 
 
-class FrameSize(Fact):
-    """Frames it cannot send: above ``largest`` or below ``smallest`` bytes with FCS."""
+class FrameSizeLimit(CardFact):
+    """The card cannot send frames above ``largest`` or below ``smallest`` bytes with FCS."""
 
-    smallest: Bytes | None = None
-    largest: Bytes | None = None
+    smallest: FrameBytes | None = None
+    largest: FrameBytes | None = None
 
     @model_validator(mode="after")
-    def _any(self) -> FrameSize:
+    def _check_any_size(self) -> FrameSizeLimit:
         if self.smallest is None and self.largest is None:
             raise ValueError("needs 'smallest' or 'largest'")
         return self
 
 
-class FlowStatistics(Fact):
-    """``streams`` that can be counted at a time; whether bytes received are counted too."""
+class FlowStatisticsLimit(CardFact):
+    """How many ``streams`` it counts at a time; whether it counts received bytes too."""
 
     streams: Annotated[int, Field(ge=0)]
     counts_bytes: bool = True
 
 
-class Quirk(Fact):
-    """Worth knowing, in words; no verdict depends on it."""
+class CardQuirk(CardFact):
+    """A remark; no verdict depends on it."""
 
     quirk: str
 
 
 class Card(Config):
-    """One file. ``drivers``: as TRex names them; ``speeds`` of its ports, ``descriptions``: parts of TRex's, to tell
-    cards of one driver apart; ``only_named``: never chosen unless a testbed names it.
+    """One file. ``drivers``: TRex's names of them. ``speeds`` of its ports and ``descriptions`` (parts of TRex's texts)
+    distinguish cards of one driver. ``only_named``: used only if a testbed names it.
     """
 
     card: str
@@ -153,25 +153,25 @@ class Card(Config):
     speeds: tuple[str, ...] = ()
     descriptions: tuple[str, ...] = ()
     only_named: bool = False
-    limits: tuple[Limit, ...] = ()
-    latency: tuple[NoLatency, ...] = ()
-    frame_sizes: tuple[FrameSize, ...] = ()
-    flow_stats: FlowStatistics | None = None
-    quirks: tuple[Quirk, ...] = ()
+    limits: tuple[CardLimit, ...] = ()
+    latency: tuple[UnsupportedLatency, ...] = ()
+    frame_sizes: tuple[FrameSizeLimit, ...] = ()
+    flow_stats: FlowStatisticsLimit | None = None
+    quirks: tuple[CardQuirk, ...] = ()
 
     @field_validator("speeds")
     @classmethod
-    def _speeds(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_speeds(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for speed in value:
             parse_link_speed(speed)
         return value
 
-    def runs_at(self, bps: float) -> bool:
-        """Whether it has ports of *bps* bit/s; 0: not told, which fits any."""
+    def has_speed(self, bps: float) -> bool:
+        """Whether it has ports of *bps* bit/s; 0 (unknown) fits any card."""
         speeds = [parse_link_speed(speed) for speed in self.speeds]
         return not speeds or not bps or any(abs(speed - bps) <= 0.01 * speed for speed in speeds)
 
-    def is_described(self, description: str) -> bool:
+    def is_named_by(self, description: str) -> bool:
         """Whether TRex's *description* of a port names it."""
         return any(part.lower() in description.lower() for part in self.descriptions)
 
@@ -186,58 +186,58 @@ class CardFile:
 
 
 def read_cards(folder: Path) -> tuple[CardFile, ...]:
-    """Every file of *folder*; none where there is no such folder. Raises ConfigError naming file, line and remedy."""
+    """Every file of *folder*; none if there is no such folder. Raises ConfigError with file, line and fix."""
     found = []
     for path in sorted(folder.glob("*.yaml")):
-        card = load(path, Card)
-        if card.card != path.stem or not _NAME.fullmatch(card.card):
+        card = load_config(path, Card)
+        if card.card != path.stem or not _CARD_NAME.fullmatch(card.card):
             raise ConfigError(f"says 'card: {card.card}'; in a file of this name expected '{path.stem}'", path)
         found.append(CardFile(card, path, hashlib.sha256(path.read_bytes()).hexdigest()))
     return tuple(found)
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Which card the generator's ports are on; None and ``why`` where that is not known."""
+class CardChoice:
+    """The card of the generator's ports; None if it is not known. ``why``: the reason for either."""
 
     file: CardFile | None
     why: str
 
 
-def choose(files: Sequence[CardFile], ports: Sequence[GeneratorPort], named: str | None = None) -> Choice:
-    """The card that all *ports* are on: the one *named* in the testbed, else by driver, description and speed."""
+def choose_card(files: Sequence[CardFile], ports: Sequence[GeneratorPort], named: str | None = None) -> CardChoice:
+    """The card of all *ports*: the one *named* in the testbed, else by driver, description and speed."""
     drivers = sorted({port.driver for port in ports})
     driven = [file for file in files if all(driver in file.card.drivers for driver in drivers)]
     if named is not None:
         for file in files:
             if file.card.card == named:
                 if file in driven:
-                    return Choice(file, "named in the testbed file")
-                return Choice(
+                    return CardChoice(file, "named in the testbed file")
+                return CardChoice(
                     None,
                     f"the testbed file says 'card: {named}', which TRex drives by {', '.join(file.card.drivers)}, but"
                     f" the driver here is {', '.join(drivers)}; fix 'card'",
                 )
-        return Choice(None, f"there is no file '{named}.yaml' in variables/generators")
+        return CardChoice(None, f"there is no file '{named}.yaml' in variables/generators")
     if not ports or not drivers[0]:
-        return Choice(None, "the server does not tell its ports' driver")
+        return CardChoice(None, "the server does not report its ports' driver")
     fitting = [file for file in driven if not file.card.only_named]
     if not fitting:
-        return Choice(None, f"no file in variables/generators knows {', '.join(drivers)}")
-    told = [file for file in fitting if all(file.card.is_described(port.description) for port in ports)]
-    left = told or [file for file in fitting if all(file.card.runs_at(port.speed_bps) for port in ports)]
-    names = " or ".join(file.card.card for file in left or fitting)
-    if len(left) == 1:
-        by = "description" if told and len(fitting) > 1 else "driver" if len(fitting) == 1 else "driver and port speed"
-        return Choice(left[0], f"by its {by}")
-    return Choice(
+        return CardChoice(None, f"no file in variables/generators knows {', '.join(drivers)}")
+    described = [file for file in fitting if all(file.card.is_named_by(port.description) for port in ports)]
+    candidates = described or [file for file in fitting if all(file.card.has_speed(port.speed_bps) for port in ports)]
+    names = " or ".join(file.card.card for file in candidates or fitting)
+    if len(candidates) == 1:
+        by = "description" if described else "driver and port speed"
+        return CardChoice(candidates[0], f"by its {by if len(fitting) > 1 else 'driver'}")
+    return CardChoice(
         None,
-        f"{', '.join(drivers)} may be {names}; say which: 'card: {(left or fitting)[0].card.card}' for the"
+        f"{', '.join(drivers)} may be {names}; say which: 'card: {(candidates or fitting)[0].card.card}' for the"
         " generator in the testbed file",
     )
 
 
-def places(ports: Sequence[GeneratorPort]) -> tuple[str, ...]:
-    """Which card each of *ports* is on, by its PCI address; all alike where one of them is not told."""
+def card_of_each_port(ports: Sequence[GeneratorPort]) -> tuple[str, ...]:
+    """The card of each of *ports*, by its PCI bus and device; all the same ("") if one is not known."""
     found = tuple(port.pci.rpartition(".")[0] for port in ports)
     return found if all(found) else ("",) * len(found)

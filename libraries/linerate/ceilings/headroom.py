@@ -1,8 +1,8 @@
-"""What the generator's own ceiling makes of a verdict: near or above it a FAIL proves nothing.
+"""The generator's own ceiling and a verdict: a FAIL near or above the ceiling proves nothing.
 
-The ceiling was measured (:class:`Headroom`, a calibration), or is published of the generator's card
-(:mod:`.known_limits`); what was measured comes first. The rule is one: it takes the word FAIL away and puts
-INCONCLUSIVE in its place. Nothing else: no PASS and no FAIL comes of it.
+The ceiling was measured (:class:`MeasuredLimits`, a calibration) or is published for the generator's card
+(:mod:`.published_limits`); a measured one comes first. The rule turns such a FAIL into INCONCLUSIVE, and does nothing
+else: it never makes a PASS or a FAIL.
 """
 
 from __future__ import annotations
@@ -14,105 +14,106 @@ from typing import Protocol
 
 from ..counts.trial import Tolerance, Trial
 from ..sla.requirement import Quantity
-from ..sla.verdict import Evidence, Ruling, Verdict, decide, weigh_loss
+from ..sla.verdict import Evidence, Ruling, Verdict, decide, loss_rule
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import Profile
 from ..units import si
 from .calibration import Calibration, CeilingEntry
 
-SHARE = 0.98
-"""Of the lossless ceiling: what is nearer to it is too near, for the ceiling is known to a per cent only."""
+USABLE_SHARE = 0.98
+"""A load above this share of the lossless ceiling is too near to it: the ceiling is known only to about 1 %."""
 
 
 @dataclass(frozen=True)
-class Bound:
+class KnownCeiling:
     """The generator's ceiling for one profile and direction, in frames/s of each sending port.
 
-    ``line`` fills the link; ``lossless`` is carried; ``received`` comes back while all that fits is sent. ``lead``,
-    ``words`` (of the ceiling that was used) and ``remedy`` say it; ``evidence``: where it comes from.
+    ``line``: line rate; ``lossless``: carried without loss; ``received``: comes back at line rate. The reason of a
+    verdict has ``conclusion``, ``explain`` (of the ceiling used) and ``remedy``; ``evidence``: the source, for records.
     """
 
     line: float
     lossless: float
     received: float
-    lead: str
-    words: Callable[[float], str]
+    conclusion: str
+    explain: Callable[[float], str]
     remedy: str
     evidence: Mapping[str, object]
 
     @property
-    def is_whole(self) -> bool:
-        """The generator carries all that fits on the link: there is no ceiling below it, and nothing is near it."""
+    def reaches_line_rate(self) -> bool:
+        """Whether the generator carries line rate, so that it limits nothing."""
         return self.lossless >= self.line * (1 - Tolerance().under)
 
 
-class Ceilings(Protocol):
+class CeilingSource(Protocol):
     """A source of ceilings."""
 
-    def bound(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> Bound | None:
-        """What it knows of this profile and direction; None where it knows nothing."""
+    def known_ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> KnownCeiling | None:
+        """The ceiling for this profile and direction; None if it is not known."""
         ...
 
 
-def applied(verdict: Verdict, *sources: Ceilings) -> Verdict:
-    """*verdict*, or INCONCLUSIVE in place of a FAIL that was found near or above the generator's own ceiling.
+def apply_ceilings(verdict: Verdict, *sources: CeilingSource) -> Verdict:
+    """*verdict*, or INCONCLUSIVE in place of a FAIL near or above the generator's own ceiling.
 
-    The first of *sources* that knows a ceiling is heard alone. A sentence about a load fails all the same where the
-    trials below that ceiling fail it by themselves; ``forwards`` is held against the rate that must come back;
-    ``recovers``, against the load after the overload. Cycles are counted by the router itself.
+    Only the first of *sources* that knows a ceiling counts. A sentence about a load stays a FAIL if its trials below
+    the ceiling are enough for one. For ``forwards`` the ceiling is compared with the rate to be forwarded, for
+    ``recovers`` with the load after the overload. ``costs`` stays a FAIL: the router counts cycles itself.
     """
     requirement = verdict.requirement
     if verdict.outcome is not Ruling.FAIL or requirement.quantity is Quantity.COST:
         return verdict
-    known = (source.bound(requirement.profile, requirement.bidirectional, requirement.pairs) for source in sources)
-    found = next((bound for bound in known if bound is not None), None)
-    if found is None or found.is_whole:
+    traffic = (requirement.profile, requirement.bidirectional, requirement.pairs)
+    known = (source.known_ceiling(*traffic) for source in sources)
+    found = next((ceiling for ceiling in known if ceiling is not None), None)
+    if found is None or found.reaches_line_rate:
         return verdict
-    if requirement.quantity in _BY_LOSS and _fails_below(verdict, SHARE * found.lossless):
+    if requirement.quantity in _JUDGED_BY_LOSS and _fails_below(verdict, USABLE_SHARE * found.lossless):
         return verdict
-    ceiling, load, what = found.lossless, _offered(verdict), "were offered by each port"
+    ceiling, load, load_text = found.lossless, _offered_when_failing(verdict), "were offered by each port"
     if requirement.quantity is Quantity.FORWARDING_RATE:
         ceiling = min(ceiling, found.received)
-        load, what = requirement.threshold_load(verdict.link_bps).pps, "are to come back at each port"
+        load, load_text = requirement.threshold_load(verdict.link_bps).pps, "must be received at each port"
     if requirement.quantity is Quantity.RECOVERY:
-        # in the overload it may lose what it likes
-        load, what = verdict.figures["reduced_load_pps"], "were sent into each port after the overload"
-    if load <= SHARE * ceiling:
+        # loss in the overload itself does not matter
+        load, load_text = verdict.figures["reduced_load_pps"], "were sent into each port after the overload"
+    if load <= USABLE_SHARE * ceiling:
         return verdict
     reason = (
-        f"{found.lead}: {si(load, 'pps')} {what}, and {found.words(ceiling)}; {found.remedy}; what was measured:"
-        f" {verdict.reason}"
+        f"{found.conclusion}: {si(load, 'pps')} {load_text}, and {found.explain(ceiling)}; {found.remedy}; what was"
+        f" measured: {verdict.reason}"
     )
-    evidence = {**found.evidence, "load_pps": load, "share": SHARE}
+    evidence = {**found.evidence, "load_pps": load, "share": USABLE_SHARE}
     return replace(verdict, outcome=Ruling.INCONCLUSIVE, reason=reason, ceiling=evidence)
 
 
-_BY_LOSS = (Quantity.THROUGHPUT, Quantity.LOSS, Quantity.LATENCY, Quantity.JITTER)
+_JUDGED_BY_LOSS = (Quantity.THROUGHPUT, Quantity.LOSS, Quantity.LATENCY, Quantity.JITTER)
 
 
-def _fails_below(verdict: Verdict, near: float) -> bool:
-    """Whether the trials in which no port offered more than *near* frames/s fail it by themselves."""
+def _fails_below(verdict: Verdict, highest_pps: float) -> bool:
+    """Whether the trials in which no port offered more than *highest_pps* frames/s are enough for a FAIL."""
     goal, in_total = verdict.goal, verdict.requirement.in_total
-    as_before = weigh_loss(goal, in_total)
+    rule = loss_rule(goal, in_total)
 
-    def weigh(trial: Trial) -> Evidence:
-        found = as_before(trial)
-        return found if found.against and _most(trial) <= near else Evidence.SCOUT
+    def evidence_of(trial: Trial) -> Evidence:
+        found = rule(trial)
+        return found if found.against_router and _highest_offered(trial) <= highest_pps else Evidence.SCOUT
 
-    return decide(goal, verdict.trials, weigh) is Ruling.FAIL
+    return decide(goal, verdict.trials, evidence_of) is Ruling.FAIL
 
 
 @dataclass(frozen=True)
-class Headroom:
-    """A calibration beside the testbed that is used now.
+class MeasuredLimits:
+    """A calibration and whether it applies to the testbed in use.
 
-    ``unfit``: why it is not used; ``stale``: why it may no longer be true, though it is. "" where nothing is wrong.
+    ``why_unfit``: why it is not used; ``why_stale``: why it may no longer be true, though it is used; else "".
     """
 
     calibration: Calibration
     catalogue: Catalogue
-    unfit: str = ""
-    stale: str = ""
+    why_unfit: str = ""
+    why_stale: str = ""
 
     @classmethod
     def of(
@@ -123,78 +124,78 @@ class Headroom:
         link_bps: float,
         server: str | None,
         now: datetime | None = None,
-    ) -> Headroom:
+    ) -> MeasuredLimits:
         """*kind* of the testbed, *link_bps* of its ports, version of its *server* (None: not known yet)."""
-        stale = calibration.stale(server, now or datetime.now(UTC))
-        return cls(calibration, catalogue, calibration.unfit(kind, link_bps), stale)
+        stale = calibration.why_stale(server, now or datetime.now(UTC))
+        return cls(calibration, catalogue, calibration.why_unfit(kind, link_bps), stale)
 
     def ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> CeilingEntry | None:
-        """What was measured for this profile, direction and *pairs*; None where nothing was that holds here."""
-        return None if self.unfit else self.calibration.ceiling(profile, bidirectional, self.catalogue, pairs)
+        """The ceiling measured for this profile, direction and *pairs*; None if there is none that applies."""
+        return None if self.why_unfit else self.calibration.ceiling(profile, bidirectional, self.catalogue, pairs)
 
-    def clock(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> str:
-        """What the generator's clock was found to tell without a router, in words; "" where nothing is known."""
+    def clock_text(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> str:
+        """The generator's own latency, measured without a router, in words; "" if it is not known."""
         found = self.ceiling(profile, bidirectional, pairs)
         if found is None or found.latency is None:
             return ""
         return (
-            f"with the router bypassed it tells {found.latency} at {si(found.latency.load_pps, 'pps')}"
+            f"with the router bypassed it measures {found.latency} at {si(found.latency.load_pps, 'pps')}"
             f" ({self._calibrated(found)})"
         )
 
-    def bound(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> Bound | None:
-        """:meth:`ceiling` for the rule."""
+    def known_ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> KnownCeiling | None:
+        """:meth:`ceiling`, for :func:`apply_ceilings`."""
         found = self.ceiling(profile, bidirectional, pairs)
         if found is None:
             return None
-        return Bound(
+        return KnownCeiling(
             line=found.line_pps,
             lossless=found.lossless_pps,
             received=found.received_pps,
-            lead="so near the generator's own ceiling no loss is held against the router",
-            words=lambda ceiling: (
-                f"with the router bypassed it carried {si(ceiling, 'pps')} of {found.traffic} {found.direction} without loss"
-                f" ({self._calibrated(found)}; beyond {SHARE:.0%} of that no FAIL is given)"
+            conclusion="loss this close to the generator's own ceiling does not count against the router",
+            explain=lambda ceiling: (
+                f"with the router bypassed it carried {si(ceiling, 'pps')} of {found.traffic} {found.direction} without"
+                f" loss ({self._calibrated(found)}; beyond {USABLE_SHARE:.0%} of that no FAIL is given)"
             ),
             remedy="use a faster generator",
             evidence={
                 **found.model_dump(mode="json", exclude_none=True),
                 "file": self.calibration.path.name,
                 "sha256": self.calibration.sha256,
-                "stale": self.stale,
+                "stale": self.why_stale,
             },
         )
 
     def record(self) -> dict[str, object]:
-        """For the environment's record: which file, from when, whether it was used and whether it was stale."""
+        """For the record of the environment: file, date, whether it is used, whether it is stale."""
         content = self.calibration.content
         return {
             "file": self.calibration.path.name,
             "sha256": self.calibration.sha256,
             "measured": sorted({item.measured for item in content.ceilings}),
             "versions": dict(content.versions),
-            "used": not self.unfit,
-            "unfit": self.unfit,
-            "stale": self.stale,
+            "used": not self.why_unfit,
+            "unfit": self.why_unfit,
+            "stale": self.why_stale,
         }
 
     def __str__(self) -> str:
-        if self.unfit:
-            return f"calibration {self.calibration} is not used: {self.unfit}; calibrate anew"
-        stale = f", STALE: {self.stale}; calibrate anew" if self.stale else ""
+        if self.why_unfit:
+            return f"calibration {self.calibration} is not used: {self.why_unfit}; calibrate anew"
+        stale = f", STALE: {self.why_stale}; calibrate anew" if self.why_stale else ""
         return f"calibration {self.calibration}{stale}"
 
     def _calibrated(self, found: CeilingEntry) -> str:
-        stale = f", STALE: {self.stale}" if self.stale else ""
+        stale = f", STALE: {self.why_stale}" if self.why_stale else ""
         return f"calibrated on {found.measured[:10]}{stale}"
 
 
-def _offered(verdict: Verdict) -> float:
-    """The highest rate, in frames/s of a port, that was offered in the trials which speak against the router."""
-    telling = [trial for trial in verdict.trials if trial.blames_router] or list(verdict.trials)
-    against = [trial for trial in telling if trial.lost] or telling
-    return max((_most(trial) for trial in against), default=0.0)
+def _offered_when_failing(verdict: Verdict) -> float:
+    """The highest rate, in frames/s of a port, offered in a trial that is evidence against the router."""
+    usable = [trial for trial in verdict.trials if trial.blames_router] or list(verdict.trials)
+    against = [trial for trial in usable if trial.lost] or usable
+    return max((_highest_offered(trial) for trial in against), default=0.0)
 
 
-def _most(trial: Trial) -> float:
+def _highest_offered(trial: Trial) -> float:
     return max((direction.offered for direction in trial.outcome.directions), default=0) / max(trial.seconds, 1e-9)

@@ -1,6 +1,6 @@
-"""What is published of the generator's card, beside a testbed: the second source of :mod:`.headroom`'s rule.
+"""Published limits of the generator's card: the second source for the rule of :mod:`.headroom`.
 
-Beyond a published ceiling no FAIL is given; what the card is known not to do at all is refused before traffic.
+Above a published ceiling there is no FAIL; what the card cannot do at all is refused before traffic.
 """
 
 from __future__ import annotations
@@ -14,51 +14,49 @@ from ..generators.base import GeneratorPort
 from ..traffic.frame_kinds import kinds_of
 from ..traffic.profiles import Profile
 from ..units import si
-from .cards import CardFile, Choice, Limit, places
-from .headroom import SHARE, Bound
+from .cards import CardChoice, CardFile, CardLimit, card_of_each_port
+from .headroom import USABLE_SHARE, KnownCeiling
 
 
 @dataclass(frozen=True)
 class PublishedLimits:
-    """The card that was chosen, if any (``choice``), under *server* (None: its version is not known)."""
+    """The limits of the chosen card, if any (``choice``), with TRex version ``server`` (None: not known)."""
 
-    choice: Choice
+    choice: CardChoice
     link_bps: float
     server: str | None = None
-    places: tuple[str, ...] = ("", "")
-    """Of each port that the testbed uses: which card it is on; "": not told, taken as the same."""
+    port_cards: tuple[str, ...] = ("", "")
+    """The card of each port that the testbed uses; "": not known, taken as the same."""
 
     @classmethod
-    def of(cls, choice: Choice, ports: Sequence[GeneratorPort], link_bps: float, server: str | None) -> PublishedLimits:
-        """*ports*: those that the testbed uses; *link_bps* of each."""
-        return cls(choice, link_bps, server, places(ports))
+    def of(
+        cls, choice: CardChoice, ports: Sequence[GeneratorPort], link_bps: float, server: str | None
+    ) -> PublishedLimits:
+        """*ports*: those that the testbed uses, each of *link_bps* bit/s."""
+        return cls(choice, link_bps, server, card_of_each_port(ports))
 
-    @property
-    def one_card(self) -> bool:
-        """Whether all ports are of one card, as far as is known."""
-        return len(set(self.places)) == 1
-
-    def sending(self, bidirectional: bool, pairs: int = 1) -> int:
-        """How many ports of one card send at once, of the card of which most do."""
-        senders = [place for index, place in enumerate(self.places[: 2 * pairs]) if bidirectional or not index % 2]
+    def most_senders_on_one_card(self, bidirectional: bool, pairs: int = 1) -> int:
+        """How many ports of one card send at once: the highest number of any card."""
+        senders = [card for index, card in enumerate(self.port_cards[: 2 * pairs]) if bidirectional or not index % 2]
         return max(Counter(senders).values(), default=1)
 
     @property
-    def file(self) -> CardFile | None:
-        """The card's file; None where the card is not known."""
+    def card_file(self) -> CardFile | None:
+        """The card's file; None if the card is not known."""
         return self.choice.file
 
     @property
-    def limits(self) -> tuple[Limit, ...]:
-        """Those that hold for this server."""
-        return tuple(limit for limit in self.file.card.limits if limit.servers.hold(self.server)) if self.file else ()
+    def limits(self) -> tuple[CardLimit, ...]:
+        """The ceilings that apply to this TRex version."""
+        limits = self.card_file.card.limits if self.card_file else ()
+        return tuple(limit for limit in limits if limit.servers.include(self.server))
 
-    def bound(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> Bound | None:
-        """The lowest ceiling that holds for *profile*, as frames/s of each sending port; None where none is known."""
-        file, sending = self.file, self.sending(bidirectional, pairs)
+    def known_ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> KnownCeiling | None:
+        """The lowest ceiling that applies to *profile*, of each sending port; None if none is known."""
+        file, sending = self.card_file, self.most_senders_on_one_card(bidirectional, pairs)
         largest = max(frame.size for frame in profile.frames)
         found = [
-            (_per_port(limit, profile, sending), limit)
+            (_pps_per_port(limit, profile, sending), limit)
             for limit in self.limits
             if limit.frames_below is None or largest < limit.frames_below
         ]
@@ -66,16 +64,16 @@ class PublishedLimits:
             return None
         pps, limit = min(found, key=lambda pair: pair[0])
         ports = f", {sending} ports of it send" if sending > 1 and limit.pps_per_port is None else ""
-        return Bound(
+        return KnownCeiling(
             line=profile.line_rate_pps(self.link_bps),
             lossless=pps,
             received=pps,
-            lead="the generator's card is not known to carry this load",
-            words=lambda ceiling: (
-                f"this card ({file.card.name}) is known to stop at {_words(limit)}{ports}: {si(ceiling, 'pps')} from"
-                f" each port (source: {limit.source}; beyond {SHARE:.0%} of that no FAIL is given)"
+            conclusion="the generator's card is not known to carry this load",
+            explain=lambda ceiling: (
+                f"this card ({file.card.name}) is known to stop at {_limit_text(limit)}{ports}: {si(ceiling, 'pps')}"
+                f" from each port (source: {limit.source}; beyond {USABLE_SHARE:.0%} of that no FAIL is given)"
             ),
-            remedy="calibrate the generator, for what is measured comes before what is published, or use a faster one",
+            remedy="calibrate the generator, because a measured ceiling replaces a published one, or use a faster one",
             evidence={
                 "known": True,
                 "card": file.card.card,
@@ -87,47 +85,47 @@ class PublishedLimits:
             },
         )
 
-    def refuse(self, profile: Profile, probes: bool) -> None:
-        """Raise TestbedError where the card is known not to send these frames, or not to tell their latency."""
-        if self.file is None:
+    def check_sendable(self, profile: Profile, probes: bool) -> None:
+        """Raise TestbedError if the card is known not to send these frames, or not to measure their latency."""
+        if self.card_file is None:
             return
-        card, sizes = self.file.card, [frame.size for frame in profile.frames]
+        card, sizes = self.card_file.card, [frame.size for frame in profile.frames]
         for size in card.frame_sizes:
             beyond = [n for n in sizes if n > (size.largest or n) or n < (size.smallest or n)]
-            if beyond and size.servers.hold(self.server):
+            if beyond and size.servers.include(self.server):
                 raise TestbedError(
                     f"'{profile.name}' was not sent: the generator's card ({card.name}) is known not to send frames of"
                     f" {beyond[0]} bytes under {self.server or 'this TRex'} ({size.source})"
                 )
         for lacking in card.latency if probes else ():
             kinds = sorted(kinds_of(profile) & set(lacking.frames))
-            if lacking.servers.hold(self.server) and (kinds or not lacking.frames):
-                what = f"of {' and '.join(kinds)} frames " if kinds else ""
+            if lacking.servers.include(self.server) and (kinds or not lacking.frames):
+                frames = f"of {' and '.join(kinds)} frames " if kinds else ""
                 raise TestbedError(
-                    f"'{profile.name}' was not sent: the generator's card ({card.name}) is known not to tell the"
-                    f" latency {what}under {self.server or 'this TRex'} ({lacking.source}); {lacking.remedy}"
+                    f"'{profile.name}' was not sent: the generator's card ({card.name}) is known not to measure the"
+                    f" latency {frames}under {self.server or 'this TRex'} ({lacking.source}); {lacking.remedy}"
                 )
 
     def record(self) -> dict[str, object]:
-        """For the environment's record."""
-        if self.file is None:
+        """For the record of the environment."""
+        if self.card_file is None:
             return {"card": None, "why": self.choice.why}
         return {
-            "card": self.file.card.card,
+            "card": self.card_file.card.card,
             "why": self.choice.why,
-            "file": self.file.path.name,
-            "sha256": self.file.sha256,
-            "one_card": self.one_card,
+            "file": self.card_file.path.name,
+            "sha256": self.card_file.sha256,
+            "one_card": len(set(self.port_cards)) == 1,
         }
 
     def __str__(self) -> str:
-        if self.file is None:
+        if self.card_file is None:
             return f"limits of the generator's card are not known: {self.choice.why}"
-        known = "; ".join(_words(limit) for limit in self.limits)
-        return f"{self.file.card.name} ({self.choice.why}): {known or 'no ceiling is known'} ({self.file.path.name})"
+        file, known = self.card_file, "; ".join(_limit_text(limit) for limit in self.limits)
+        return f"{file.card.name} ({self.choice.why}): {known or 'no ceiling is known'} ({file.path.name})"
 
 
-def _per_port(limit: Limit, profile: Profile, sending: int) -> float:
+def _pps_per_port(limit: CardLimit, profile: Profile, sending: int) -> float:
     """Frames/s of each of *sending* ports of a card."""
     if limit.pps_per_port is not None:
         return limit.pps_per_port
@@ -136,7 +134,7 @@ def _per_port(limit: Limit, profile: Profile, sending: int) -> float:
     return (limit.bps_per_card or 0.0) / (8 * profile.mean_size) / sending
 
 
-def _words(limit: Limit) -> str:
+def _limit_text(limit: CardLimit) -> str:
     small = f" of frames below {limit.frames_below} bytes" if limit.frames_below else ""
     if limit.pps_per_port is not None:
         return f"{si(limit.pps_per_port, 'pps')} per port{small}"

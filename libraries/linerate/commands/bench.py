@@ -6,11 +6,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ..simulation.processes import command
+from ..simulation.processes import bench_command
 
 
 def main(argv: Sequence[str]) -> int:
-    """Become the bench's own program, with the words *argv*. Raises TestbedError where it is not installed."""
-    words = [*command(""), *argv]
+    """Replace this process by the bench's own program, with the words *argv*. Raises TestbedError if not installed."""
+    words = [*bench_command(""), *argv]
     sys.stdout.flush()
     os.execv(words[0], words)  # noqa: S606  (no shell: this interpreter, a module of ours)

@@ -7,41 +7,41 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import __version__
-from ..ceilings.calibration import FOLDER, CalibrationFile, CeilingEntry, entry, write_calibration
+from ..ceilings.calibration import FOLDER, CalibrationFile, CeilingEntry, ceiling_entry, write_calibration
 from ..counts.ceiling import OwnLatency
 from ..counts.trial import Fault, Load, Trial
 from ..errors import LinerateError, TestbedError
 from ..generators.base import Probe
-from ..methods.ceiling import headroom, own_latency
-from ..methods.trials import Terms
+from ..methods.ceiling import find_ceiling, own_latency
+from ..methods.trials import CharacterisationTerms
 from ..project import Project
-from ..session.bypass import REMEDY, check_bypassed
+from ..session.bypass import BYPASS_REMEDY, check_router_bypassed
 from ..session.plan import Plan
 from ..session.session import Session
 from ..session.traffic import PROBE_PPS
-from ..system.cpu_steal import Ticks
-from ..system.signals import signals_interrupt
+from ..system.cpu_steal import cpu_times, steal_percent, steal_text
+from ..system.signals import termination_as_interrupt
 from ..testbed.settings import HardwareSettings
 from ..traffic.profiles import PAIRS, Profile
 from ..units import si
 
 TRAFFIC = ("64b", "64b 1-flow", "imix", "1514b")
-"""Measured unless others are asked for: the smallest, the largest, what lies between, and a single flow."""
+"""Measured by default: the smallest frames, the largest, a mix, and a single flow."""
 
 GOAL = "standard"
-"""Only its warm-up counts here."""
+"""The goal, of which only the warm-up is used."""
 
-LOOK_PPS, LOOK_AT = 100.0, 40
-"""Frames/s of the frames that are looked at, and how many of each port; others (LLDP …) may be among them."""
+BYPASS_CHECK_PPS, BYPASS_CHECK_FRAMES = 100.0, 40
+"""To check the bypass: frames/s, and how many to capture at each port; others (LLDP …) may be among them."""
 
-AT = 0.5
-"""Of the lossless ceiling: the load at which latency is measured, away from any queue."""
+LATENCY_LOAD_RATIO = 0.5
+"""Load for latency as a ratio of the lossless ceiling: no queue builds up."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print a line for each ceiling and write the file; returns 0.
 
-    Raises LinerateError where the files, the words or the testbed are wrong, SystemExit for wrong arguments.
+    Raises LinerateError for problems with the files, the words or the testbed, SystemExit for wrong arguments.
     """
     arguments = _parser().parse_args(argv)
     chosen = tuple(
@@ -53,29 +53,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(plan.testbed, HardwareSettings):
         used = plan.testbed.generator.ports[: 2 * arguments.pairs]
         for first, second in zip(used[::2], used[1::2], strict=True):
-            print(
-                f"A cable must go from the generator's port {first} to its port {second}, past the router.", flush=True
-            )
-    there = plan.testbed.pair_count
-    if arguments.pairs > there:
-        raise TestbedError(f"testbed '{plan.testbed.testbed}' has {there} pair{'s' * (there > 1)} of ports")
+            words = f"A cable must go from the generator's port {first} to its port {second}, past the router."
+            print(words, flush=True)
+    count = plan.testbed.pair_count
+    if arguments.pairs > count:
+        raise TestbedError(f"testbed '{plan.testbed.testbed}' has {count} pair{'s' * (count > 1)} of ports")
     directions = tuple((both, arguments.pairs) for both in chosen or (False, True))
-    with signals_interrupt():
+    with termination_as_interrupt():
         calibrate(plan, profiles, directions, arguments.duration, arguments.calibrations or folder(project))
     return 0
 
 
 def folder(project: Project) -> Path:
-    """Where calibrations are kept unless said otherwise: they are measured, so they lie with the results."""
+    """The default folder of calibrations: with the results."""
     return project.results / FOLDER
 
 
 def calibrate(
     plan: Plan, profiles: Sequence[Profile], directions: Sequence[tuple[bool, int]], duration: float, calibrations: Path
 ) -> None:
-    """Measure each of *profiles* in each of *directions* (both directions at once?, on how many pairs) and write the file.
+    """Measure each of *profiles* in each of *directions* (bidirectional or not, number of pairs) and write the file.
 
-    What was measured before the testbed breaks down or somebody stops it is written too. Raises TestbedError.
+    If the testbed breaks down or a user interrupts, what was measured until then is written. Raises TestbedError.
     """
     found: list[CeilingEntry] = []
     session = Session.start(plan, bypass=True)
@@ -85,7 +84,7 @@ def calibrate(
                 f"SIMULATED: {session.testbed.facts.label}; nothing here is a measurement of a generator.", flush=True
             )
         session.generator.connect()
-        _look(session, max(pairs for _, pairs in directions))
+        _check_bypassed(session, max(pairs for _, pairs in directions))
         try:
             for profile in profiles:
                 for bidirectional, pairs in directions:
@@ -110,33 +109,34 @@ def _file(session: Session, found: Sequence[CeilingEntry]) -> CalibrationFile:
     )
 
 
-def _look(session: Session, pairs: int = 1) -> None:
-    """Frames that come back must be those that were sent. Raises TestbedError."""
+def _check_bypassed(session: Session, pairs: int = 1) -> None:
+    """Raise TestbedError unless the frames that come back are those that were sent."""
     profile = session.plan.catalogue.profile(["64b", "1-flow"])
     try:
-        frames = session.traffic.capture(profile, True, Load(LOOK_PPS), LOOK_AT, pairs)
+        frames = session.traffic.capture(profile, True, Load(BYPASS_CHECK_PPS), BYPASS_CHECK_FRAMES, pairs)
     except TestbedError as error:
-        raise TestbedError(f"whether the router is bypassed could not be seen: {error}; {REMEDY}") from error
-    check_bypassed(frames, profile, session.traffic.directions(True, pairs), session.generator.ports)
+        raise TestbedError(f"it is not known whether the router is bypassed: {error}; {BYPASS_REMEDY}") from error
+    check_router_bypassed(frames, profile, session.traffic.directions(True, pairs), session.generator.ports)
 
 
 def _measure(session: Session, profile: Profile, bidirectional: bool, pairs: int, duration: float) -> CeilingEntry:
-    before = Ticks.read()
+    before = cpu_times()
     session.traffic.put(profile, bidirectional, pairs=pairs)
     line = profile.line_rate_pps(session.link_bps)
     if session.plan.warm_up:
         session.traffic.measure(Load(line), session.plan.warm_up)
-    terms = Terms(session.plan.testbed.tolerances(), session.testbed.facts.clock_speed, _said)
-    found = headroom(session.traffic.measure, line, terms, duration)
+    terms = CharacterisationTerms(session.plan.testbed.tolerances(), session.testbed.facts.clock_speed, _print_trial)
+    found = find_ceiling(session.traffic.measure, line, terms, duration)
     latency = _latency(session, profile, bidirectional, pairs, found.lossless, duration)
-    return entry(profile, bidirectional, found, latency, duration, Ticks.read().steal_since(before), pairs=pairs)
+    steal = steal_percent(before, cpu_times())
+    return ceiling_entry(profile, bidirectional, found, latency, duration, steal, pairs=pairs)
 
 
 def _latency(
     session: Session, profile: Profile, bidirectional: bool, pairs: int, lossless: float, duration: float
 ) -> OwnLatency | None:
-    """What the generator's clock tells without a router; None where these frames, or its card, have no probes."""
-    load = Load(AT * lossless)
+    """The generator's own latency; None if these frames or its card have no probes."""
+    load = Load(LATENCY_LOAD_RATIO * lossless)
     try:
         session.traffic.put(profile, bidirectional, Probe(min(PROBE_PPS, load.pps / 10)), pairs=pairs)
         return own_latency(session.traffic.measure(load, duration))
@@ -145,12 +145,11 @@ def _latency(
         return None
 
 
-def _said(trial: Trial) -> None:
-    wrong = "".join(f"; {problem}" for problem in trial.problems if problem.fault is not Fault.UNDER_OFFERED)
-    asked, share = si(trial.outcome.load.pps, "pps"), 100 * trial.offered / max(1, trial.intended)
-    print(
-        f"  trial {trial.number}: {asked} asked of each port, {share:.2f} % sent, {trial.lost} lost{wrong}", flush=True
-    )
+def _print_trial(trial: Trial) -> None:
+    problems = "".join(f"; {problem}" for problem in trial.problems if problem.fault is not Fault.UNDER_OFFERED)
+    load, share = si(trial.outcome.load.pps, "pps"), 100 * trial.offered / max(1, trial.intended)
+    words = f"  trial {trial.number}: {load} asked of each port, {share:.2f} % sent, {trial.lost} lost{problems}"
+    print(words, flush=True)
 
 
 def _line(found: CeilingEntry) -> str:
@@ -159,7 +158,7 @@ def _line(found: CeilingEntry) -> str:
     return (
         f"{found.traffic} {found.direction}: offers {si(found.offered_pps, 'pps')} from each port, receives"
         f" {si(found.lossless_pps, 'pps')} whole ({share:.4g} % line rate){latency}; {found.trials} trials, CPU steal"
-        f" {found.steal_percent:.1f} %"
+        f" {steal_text(found.steal_percent)}"
     )
 
 

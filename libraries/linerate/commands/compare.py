@@ -1,9 +1,9 @@
 """``python -m linerate compare RUN RUN``: what two runs of the same suite measured, sentence by sentence.
 
-Each trial that says something of the router, and is no scout, is one observation, in the worse direction: frames/s
+Each trial of full duration that says something about the router is one observation, in the worse direction: frames/s
 forwarded (``forwards``), the mean latency or the jitter in µs, the bound of the recovery in s, cycles per packet, else
 the loss ratio. Means are compared by Welch's t-test, or by ministat's pooled one; samples without any spread by their
-means alone, where a difference counts from RELEVANT on.
+means alone, with RELEVANT as the least difference that counts.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from pathlib import Path
 from ..counts.trial import Fault, Trial
 from ..errors import ConfigError, TestbedError
 from ..evidence.records import RequirementRecord, TrialRecord
-from ..evidence.run import Run, read_run
-from ..methods.cost import CYCLES
+from ..evidence.run import RecordedRun, read_run
+from ..methods.cost import CYCLES_READING
 from ..stats import Comparison, Method, compare
 from ..units import si
 
 RELEVANT = 0.001
-"""The least difference, as a ratio of the larger mean, that counts between samples in which no spread was seen."""
+"""The least difference, as a ratio of the larger mean, that counts between samples without spread."""
 
 _ROUNDING = 1e-9
-"""A standard deviation that is less of its mean is that of rounding."""
+"""Up to this ratio to the mean, a standard deviation comes from rounding."""
 
-_HAIR = 1e-9
+_DURATION_SLACK = 1e-9
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedSentence:
     """One sentence in one run: its verdict, and what each trial measured, in ``unit``."""
 
     test: str
@@ -46,23 +46,23 @@ class Observed:
 class ComparedSentence:
     """A sentence in both runs. ``comparison`` None: too few observations for a test.
 
-    A verdict that became INCONCLUSIVE, or was it, proves nothing by itself.
+    A verdict that became or was INCONCLUSIVE proves nothing by itself.
     """
 
-    before: Observed
-    after: Observed
+    before: ObservedSentence
+    after: ObservedSentence
     comparison: Comparison | None
 
     @property
     def worse(self) -> bool:
         """Proven worse: fewer frames forwarded, more lost, or later; or a PASS that is a FAIL now."""
-        return self._turned("PASS", "FAIL") or (self._proven and self._downhill and not self._turned("FAIL", "PASS"))
+        return self._turned("PASS", "FAIL") or (self._proven and self._declined and not self._turned("FAIL", "PASS"))
 
     @property
     def better(self) -> bool:
         """Proven better; or a FAIL that is a PASS now."""
         return self._turned("FAIL", "PASS") or (
-            self._proven and not self._downhill and not self._turned("PASS", "FAIL")
+            self._proven and not self._declined and not self._turned("PASS", "FAIL")
         )
 
     @property
@@ -73,7 +73,7 @@ class ComparedSentence:
 
     @property
     def still(self) -> bool:
-        """Neither run's observations have any spread, so that no test says what a difference is worth."""
+        """Neither run's observations have any spread, so that no test applies."""
         found = self.comparison
         return found is not None and all(
             (sample.stddev or 0.0) <= _ROUNDING * abs(sample.mean) for sample in (found.reference, found.candidate)
@@ -92,11 +92,11 @@ class ComparedSentence:
         return found.significant
 
     @property
-    def _downhill(self) -> bool:
+    def _declined(self) -> bool:
         return self.comparison is not None and (self.comparison.difference < 0) is (self.before.unit == "pps")
 
 
-def observed(run: Run) -> list[Observed]:
+def observed(run: RecordedRun) -> list[ObservedSentence]:
     """The sentences of *run* with what their trials measured."""
     trials: dict[int, list[TrialRecord]] = {}
     for record in run.trials:
@@ -105,20 +105,20 @@ def observed(run: Run) -> list[Observed]:
     return [_observed(record, trials.get(record.number, [])) for record in run.requirements]
 
 
-def _observed(record: RequirementRecord, trials: Sequence[TrialRecord]) -> Observed:
+def _observed(record: RequirementRecord, trials: Sequence[TrialRecord]) -> ObservedSentence:
     words = record.sentence.split()
     unit, figure = next(
         (known for word, known in _QUANTITIES.items() if word in words),
         ("loss ratio", lambda trial, sentence: trial.loss_ratio(_in_total(sentence))),
     )
     least = record.goal_terms.get("final_trial_duration", 0.0)
-    whole = [item.trial for item in trials if item.trial.outcome.duration >= float(least) - _HAIR]
+    whole = [item.trial for item in trials if item.trial.outcome.duration >= float(least) - _DURATION_SLACK]
     found = [value for trial in whole if (value := figure(trial, record.sentence)) is not None and math.isfinite(value)]
-    told = record.extra.get("figures", {}).get(CYCLES)
-    if unit == "cycles/packet" and not found and told is not None:
-        # older records tell only the mean of the trials
-        found = [float(told)]
-    return Observed(record.test, record.sentence, record.verdict, unit, tuple(found))
+    mean = record.extra.get("figures", {}).get(CYCLES_READING)
+    if unit == "cycles/packet" and not found and mean is not None:
+        # older records have only the mean of the trials
+        found = [float(mean)]
+    return ObservedSentence(record.test, record.sentence, record.verdict, unit, tuple(found))
 
 
 def _worse_rate(trial: Trial, sentence: str) -> float:
@@ -127,7 +127,7 @@ def _worse_rate(trial: Trial, sentence: str) -> float:
 
 
 def _in_total(sentence: str) -> bool:
-    """Whether its threshold, not the load that it names, is of all directions together."""
+    """Whether its threshold (not its load) is of all directions together."""
     return " in total" in sentence.partition(" at ")[0]
 
 
@@ -140,14 +140,14 @@ def _jitter(trial: Trial, sentence: str) -> float | None:
 
 
 def _recovery(trial: Trial, sentence: str) -> float | None:
-    """The upper bound; the lower one where loss did not end within the trial."""
+    """The upper bound; the lower one if loss did not end within the trial."""
     known = trial.outcome.readings
     return known.get("recovery_high_s", known.get("recovery_low_s"))
 
 
 def _cycles(trial: Trial, sentence: str) -> float | None:
     stretched = any(problem.fault is Fault.STRETCHED for problem in trial.problems)
-    return None if stretched else trial.outcome.readings.get(CYCLES)
+    return None if stretched else trial.outcome.readings.get(CYCLES_READING)
 
 
 Figure = Callable[[Trial, str], float | None]
@@ -159,12 +159,12 @@ _QUANTITIES: dict[str, tuple[str, Figure]] = {
     "jitter": ("µs", _jitter),
     "recovers": ("s", _recovery),
 }
-"""The word of a sentence that says what is asked, the unit of an observation, and what a trial tells of it."""
+"""The sentence's word for a quantity -> the unit of an observation, and how to get it from a trial."""
 
 
-def rows(before: Run, after: Run, confidence: float, method: Method) -> list[ComparedSentence]:
-    """The sentences that both runs have, in the order of the later one. Raises TestbedError where there are none."""
-    earlier: dict[tuple[str, str], list[Observed]] = {}
+def rows(before: RecordedRun, after: RecordedRun, confidence: float, method: Method) -> list[ComparedSentence]:
+    """The sentences that both runs have, in the order of the later one. Raises TestbedError if there are none."""
+    earlier: dict[tuple[str, str], list[ObservedSentence]] = {}
     for item in observed(before):
         earlier.setdefault((item.test, item.sentence), []).append(item)
     found = []
@@ -182,18 +182,17 @@ def rows(before: Run, after: Run, confidence: float, method: Method) -> list[Com
     return found
 
 
-def report(before: Run, after: Run, table: Sequence[ComparedSentence], confidence: float, method: Method) -> str:
-    """The comparison as text: what took part, a line per sentence, what is proven."""
+def report(
+    before: RecordedRun, after: RecordedRun, table: Sequence[ComparedSentence], confidence: float, method: Method
+) -> str:
+    """The comparison as text: what differs between the testbeds, a line per sentence, what is proven."""
     lines = [
         f"{before.path.name} (reference) and {after.path.name}, {100 * confidence:g} % confidence, {method} t-test"
     ]
     lines += _differences(before, after)
     for row in table:
-        change = (
-            row.after.verdict
-            if row.before.verdict == row.after.verdict
-            else (f"{row.before.verdict} → {row.after.verdict}")
-        )
+        was, now = row.before.verdict, row.after.verdict
+        change = now if was == now else f"{was} → {now}"
         state = "WORSE " if row.worse else "better" if row.better else "unsure" if row.unsure else "      "
         lines.append(f"{state}  {row.after.sentence}: {_figures(row)}  [{change}]")
     worse = sum(row.worse for row in table)
@@ -203,10 +202,10 @@ def report(before: Run, after: Run, table: Sequence[ComparedSentence], confidenc
     return "\n".join(lines)
 
 
-def _differences(before: Run, after: Run) -> list[str]:
+def _differences(before: RecordedRun, after: RecordedRun) -> list[str]:
     one, two = before.environment, after.environment
     if one is None or two is None:
-        return ["what took part in one of them is not known"]
+        return ["testbed and versions of one of them are not known"]
     lines = []
     if one.simulated or two.simulated:
         lines.append("SIMULATED: nothing here is a measurement of a router")
@@ -225,22 +224,22 @@ def _figures(row: ComparedSentence) -> str:
         one, two = math.fsum(before) / len(before), math.fsum(after) / len(after)
         change = f" ({100 * (two / one - 1):+.3g} %)" if one else ""
         how = "one figure each, no test" if len(before) == len(after) == 1 else counts
-        return f"{_say(one, unit)} → {_say(two, unit)}{change}; {how}"
+        return f"{_text(one, unit)} → {_text(two, unit)}{change}; {how}"
     found = row.comparison
     one, two = found.reference.mean, found.candidate.mean
     if row.still:
         quiet = "no spread in either run, so no test"
         if abs(one - two) <= _ROUNDING * max(abs(one), abs(two)):
-            return f"{_say(one, unit)} in both; {quiet}"
+            return f"{_text(one, unit)} in both; {quiet}"
         change = f" ({100 * (two / one - 1):+.3g} %)" if one else ""
-        return f"{_say(one, unit)} → {_say(two, unit)}{change}; {quiet}: counts from {100 * RELEVANT:g} % on"
+        return f"{_text(one, unit)} → {_text(two, unit)}{change}; {quiet}: counts from {100 * RELEVANT:g} % on"
     relative = ""
     if found.relative_percent is not None and found.relative_half_width_percent is not None:
         relative = f" ({found.relative_percent:+.3g} ± {found.relative_half_width_percent:.3g} %)"
-    return f"{_say(one, unit)} → {_say(two, unit)}{relative}{'; ' + found.note if found.note else ''}"
+    return f"{_text(one, unit)} → {_text(two, unit)}{relative}{'; ' + found.note if found.note else ''}"
 
 
-def _say(value: float, unit: str) -> str:
+def _text(value: float, unit: str) -> str:
     return si(value, "pps") if unit == "pps" else f"{value:.4g} {unit}"
 
 

@@ -11,21 +11,21 @@ from pathlib import Path
 
 from ..errors import LinerateError, TestbedError
 from ..generators.base import GeneratorPort
-from ..methods.budget import clock
+from ..methods.budget import duration_text
 from ..project import Project
 from ..routers.base import Shell
-from ..routers.link_state import LinkState, link_states
+from ..routers.link_state import LinkState, read_link_states
 from ..session.plan import Plan
 from ..session.session import Session
-from ..system.signals import signals_interrupt
+from ..system.signals import termination_as_interrupt
 from .calibrate import GOAL, folder
 
-LIMIT = 10.0
+COMMAND_LIMIT = 10.0
 """Seconds that one command on the router may take."""
 
 
 class State(Enum):
-    """What a check came to."""
+    """The result of a check."""
 
     OK = "ok"
     WARNING = "warning"
@@ -34,36 +34,36 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line. ``said``: what was found, and what to do where something is wrong."""
+    """One line. ``finding``: what was found, and what to do if something is wrong."""
 
     name: str
     state: State
-    said: str
+    finding: str
 
     def __str__(self) -> str:
-        return f"{self.state.value:<8} {self.name}: {self.said}"
+        return f"{self.state.value:<8} {self.name}: {self.finding}"
 
 
-def ok(name: str, said: str) -> Check:
+def ok(name: str, finding: str) -> Check:
     """Nothing to do."""
-    return Check(name, State.OK, said)
+    return Check(name, State.OK, finding)
 
 
-def warning(name: str, said: str) -> Check:
-    """A run is possible, and something is worth fixing."""
-    return Check(name, State.WARNING, said)
+def warning(name: str, finding: str) -> Check:
+    """A run is possible, and something should be fixed."""
+    return Check(name, State.WARNING, finding)
 
 
-def wrong(name: str, said: object) -> Check:
+def wrong(name: str, finding: object) -> Check:
     """A run would fail."""
-    return Check(name, State.WRONG, str(said))
+    return Check(name, State.WRONG, str(finding))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a line for each check as it is done; returns 0, or 1 where something is wrong."""
     arguments = _parser().parse_args(argv)
     done: list[Check] = []
-    with signals_interrupt(), closing(examine(arguments)) as checks:
+    with termination_as_interrupt(), closing(examine(arguments)) as checks:
         for check in checks:
             done.append(check)
             print(check, flush=True)
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
-    """Every check, in the order in which things depend on each other. All that was opened is closed at the end."""
+    """Every check, each after those it depends on. Everything that was opened is closed at the end."""
     try:
         project = Project.find()
         calibrations = arguments.calibrations or folder(project)
@@ -118,15 +118,15 @@ def _testbed(session: Session) -> Iterator[Check]:
 def _generator(session: Session) -> Iterator[Check]:
     access = session.testbed.facts.generator
     if access.force:
-        # a look at a testbed takes nothing away from anybody
+        # a check must not take ports from other users
         session.testbed.facts = replace(session.testbed.facts, generator=replace(access, force=False))
-        yield warning("generator", "'force: true': a run takes the ports from whoever holds them; not done here")
+        yield warning("generator", "'force: true': a run takes the ports from other users; not done here")
     problem: TestbedError | None = None
     try:
         session.generator.connect()
     except TestbedError as error:
         problem = error
-    # where it is connected all the same, what is wrong is a port; that is told below, of each
+    # if it is connected although there is a problem, the problem is a port's and reported below
     if not session.generator.connected:
         yield wrong("generator", problem)
         return
@@ -138,7 +138,7 @@ def _generator(session: Session) -> Iterator[Check]:
     yield ok(
         "generator",
         f"TRex {versions.get('server', '?')} at {access.host}:{access.sync_port} takes the client"
-        f" {versions.get('client', '?')}; nobody else held ports {' and '.join(str(port.index) for port in ports)}",
+        f" {versions.get('client', '?')}; no other user held ports {' and '.join(str(port.index) for port in ports)}",
     )
     if leftover := versions.get("leftover"):
         yield warning("leftovers", f"{leftover}; nothing more to do")
@@ -159,22 +159,22 @@ def _port(session: Session, port: GeneratorPort) -> Check:
             f"runs at {speed}, the platform '{session.plan.platform.platform}' says {session.link_bps / 1e9:g}; fix"
             " 'port_speed' or the cabling",
         )
-    return ok(name, f"link up at {speed}, {port.mac}, driver {port.driver or 'not told'}")
+    return ok(name, f"link up at {speed}, {port.mac}, driver {port.driver or 'not reported'}")
 
 
 def _card(session: Session) -> Iterator[Check]:
     known = session.generator.known_limits
-    if known is None or known.file is None:
+    if known is None or known.card_file is None:
         yield warning("card", str(known or "the generator's ports could not be asked"))
         return
     yield ok("card", str(known))
-    card = known.file.card
+    card = known.card_file.card
     for lacking in card.latency:
-        if lacking.servers.hold(known.server):
+        if lacking.servers.include(known.server):
             what = f"of {', '.join(lacking.frames)} frames " if lacking.frames else ""
             yield warning("card", f"no latency {what}({lacking.source}); {lacking.remedy}")
     for quirk in card.quirks:
-        if quirk.servers.hold(known.server):
+        if quirk.servers.include(known.server):
             yield ok("card", f"{quirk.quirk} ({quirk.source})")
 
 
@@ -196,16 +196,16 @@ def _router(session: Session, traffic: bool) -> Iterator[Check]:
             yield wrong("router system", error)
             return
         yield ok("router system", ", ".join(str(found[key]) for key in ("software", "version") if key in found))
-        yield from _tried("router rights", lambda: _rights(session, shell))
-        yield from _tried("router counters", lambda: _counters(session))
-        yield from _tried("router interfaces", lambda: _interfaces(session, shell))
+        yield from _or_wrong("router rights", lambda: _rights(session, shell))
+        yield from _or_wrong("router counters", lambda: _counters(session))
+        yield from _or_wrong("router interfaces", lambda: _interfaces(session, shell))
         if traffic and session.generator.connected:
-            yield from _tried("traffic", lambda: _traffic(session))
+            yield from _or_wrong("traffic", lambda: _traffic(session))
     finally:
         session.router.restore()
 
 
-def _tried(name: str, checks: Callable[[], list[Check]]) -> Iterator[Check]:
+def _or_wrong(name: str, checks: Callable[[], list[Check]]) -> Iterator[Check]:
     try:
         found = checks()
     except TestbedError as error:
@@ -216,7 +216,7 @@ def _tried(name: str, checks: Callable[[], list[Check]]) -> Iterator[Check]:
 def _rights(session: Session, shell: Shell) -> list[Check]:
     access = session.testbed.facts.router
     if access.sudo:
-        result = shell("sudo -n true", LIMIT)
+        result = shell("sudo -n true", COMMAND_LIMIT)
         if result.status:
             why = (result.stderr or result.stdout).strip().partition("\n")[0] or f"status {result.status}"
             return [
@@ -227,7 +227,7 @@ def _rights(session: Session, shell: Shell) -> list[Check]:
                 )
             ]
         return [ok("router rights", f"'{access.user}' may 'sudo -n'")]
-    if "uid=0(" in shell("id", LIMIT).stdout:
+    if "uid=0(" in shell("id", COMMAND_LIMIT).stdout:
         return [ok("router rights", f"'{access.user}' is root")]
     return [
         warning(
@@ -240,13 +240,13 @@ def _rights(session: Session, shell: Shell) -> list[Check]:
 def _counters(session: Session) -> list[Check]:
     telemetry = session.router.watch.read()
     names = ", ".join(side.interface for side in session.testbed.facts.sides)
-    return [ok("router counters", f"those of {names} are read; it is up for {clock(telemetry.uptime)}")]
+    return [ok("router counters", f"those of {names} are read; it is up for {duration_text(telemetry.uptime)}")]
 
 
 def _interfaces(session: Session, shell: Shell) -> list[Check]:
     facts = session.testbed.facts
     names = [side.interface for side in facts.sides]
-    states = link_states(session.plan.software.shell, shell, names, facts.router.sudo)
+    states = read_link_states(session.plan.software.shell, shell, names, facts.router.sudo)
     ports = {port.index: port for port in session.generator.ports}
     return [
         _interface(session, state, ports.get(number))
@@ -264,15 +264,15 @@ def _interface(session: Session, state: LinkState, port: GeneratorPort | None) -
             " 'interfaces' of the platform",
         )
     to = f", to which port {port.index} sends" if port and state.mac and port.destination else ""
-    told = f"{state.mac or 'its MAC address is not told'}{to}"
+    found = f"{state.mac or 'its MAC address is not reported'}{to}"
     if state.up is False:
         if session.plan.testbed.prepare == "configure":
-            return ok(name, f"{told}; down, and taken up for a run ('prepare: configure')")
+            return ok(name, f"{found}; down, and taken up for a run ('prepare: configure')")
         return wrong(name, "is down, and the testbed file says 'prepare: none'; take it up on the router")
     if state.carrier is False:
-        # before it is configured an interface may show none although the cable is there: the generator's side tells
-        return warning(name, f"{told}; it shows no link; check the cable unless the router takes it up later")
-    return ok(name, told if state.up is None and state.carrier is None else f"{told}; up")
+        # before it is configured an interface may show none although the cable is there; the port's link shows that
+        return warning(name, f"{found}; it shows no link; check the cable unless the router takes it up later")
+    return ok(name, found if state.up is None and state.carrier is None else f"{found}; up")
 
 
 def _traffic(session: Session) -> list[Check]:
@@ -291,7 +291,7 @@ def _calibration(session: Session) -> Check:
             f"python -m linerate calibrate {session.plan.testbed.testbed} --platform {session.plan.platform.platform}"
         )
         return warning("calibration", f"none: what the generator itself loses is not known; {again}")
-    return warning("calibration", str(found)) if found.unfit or found.stale else ok("calibration", str(found))
+    return warning("calibration", str(found)) if found.why_unfit or found.why_stale else ok("calibration", str(found))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -308,6 +308,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--traffic",
         action="store_true",
-        help="configure the router and send slow traffic each way for a second as well",
+        help="configure the router and send slow traffic in each direction for a second as well",
     )
     return parser

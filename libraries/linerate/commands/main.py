@@ -33,7 +33,7 @@ def main(argv: list[str]) -> int:
             print(__version__)
             return 0
         case [name, *rest] if name in COMMANDS:
-            # imported when asked for: a command may need what the others do not
+            # imported here: commands need different packages
             module = importlib.import_module(f".{COMMANDS[name]}", __package__)
             words = argv if COMMANDS[name] == "bench" else rest
         case _:

@@ -1,4 +1,4 @@
-"""Why a router lost frames, as its own counters tell it: where on their way, and whether a count adds to another."""
+"""Why a router lost frames, by its own counters: at which stage, and which counts may be added."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from enum import Enum
 
 
 class Stage(Enum):
-    """Where on their way the frames were lost."""
+    """Where in the router the frames were lost."""
 
     ARRIVING = "on arrival"
-    """Before they were in the interface's count of received frames."""
+    """Before the interface counted them as received."""
     PASSING = "in passing"
-    """Counted as received, never handed to the interface that was to send them."""
+    """Counted as received, not handed to the sending interface."""
     LEAVING = "on leaving"
-    """Handed to the interface, but not in its count of sent frames."""
+    """Handed to the sending interface, not counted as sent."""
 
 
 class Role(Enum):
-    """What a count is beside the others of the same stage: many counters count the same frame."""
+    """How a count relates to others of the same stage; several counters may count the same frame."""
 
     LOSS = "frames that no other LOSS counts"
-    BEYOND = "frames that the LOSS of this stage may count too: only what is beyond it adds to it"
-    REASON = "names or repeats what others count, or counts events, not frames: never added"
+    OVERLAPPING = "frames that the LOSS of this stage may count too: only the excess is added"
+    REASON = "repeats or explains other counts, or counts events, not frames: never added"
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A counter of lost frames since the router started. ``interface``: "" for one of the router as a whole.
+    """A counter of lost frames since the router started. ``interface``: "" for the router as a whole.
 
-    ``name``: the router's own word for it. ``meaning``: for a person, in a phrase.
+    ``name``: the router's own word for it. ``meaning``: a phrase that explains it.
     """
 
     stage: Stage
@@ -41,13 +41,13 @@ class Cause:
     meaning: str = ""
 
     @property
-    def place(self) -> str:
+    def label(self) -> str:
         """``rx-miss at TenGigabitEthernet3/0/0``."""
         return f"{self.name} at {self.interface}" if self.interface else self.name
 
 
-def failed_to_leave(causes: Iterable[Cause], interface: str) -> int:
-    """Frames handed to *interface* and never sent: its LOSS on leaving, or the count BEYOND where that is more."""
-    mine = [cause for cause in causes if cause.stage is Stage.LEAVING and cause.interface == interface]
-    sums = (sum(cause.count for cause in mine if cause.role is role) for role in (Role.LOSS, Role.BEYOND))
+def unsent_by_interface(causes: Iterable[Cause], interface: str) -> int:
+    """Frames handed to *interface* and not sent: its LOSS on leaving, or the OVERLAPPING count where that is more."""
+    leaving = [cause for cause in causes if cause.stage is Stage.LEAVING and cause.interface == interface]
+    sums = (sum(cause.count for cause in leaving if cause.role is role) for role in (Role.LOSS, Role.OVERLAPPING))
     return max(sums)

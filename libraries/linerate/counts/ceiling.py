@@ -1,4 +1,4 @@
-"""What a generator was found to carry by itself."""
+"""What a generator can carry by itself, as measured."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from .trial import Trial
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """What was found, in frames/s of each sending port: never more than was shown.
+    """Measured rates in frames/s of each sending port.
 
-    ``offered``: the highest load that was sent as asked for; ``lossless``: the highest that was sent, whatever was
-    asked for, and came back whole; ``received``: what came back while all that fits on the link, ``line``, was asked
-    for.
+    ``line``: line rate. ``offered``: the highest intended load that was sent in full. ``lossless``: the highest rate
+    sent without loss, whatever was intended. ``received``: the rate received while ``line`` was intended.
     """
 
     line: float
@@ -25,10 +24,10 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class OwnLatency:
-    """What the generator tells of probe frames that meet no router, in µs, of the worse direction.
+    """Latency of probe frames without a router, in µs, of the worse direction: the generator's own share.
 
-    ``minimum`` None: it does not tell one. The 99th percentile lies within ``p99_low`` … ``p99_high``, the bucket of
-    its histogram: that is its resolution.
+    ``minimum`` None: not reported. The 99th percentile lies within ``p99_low`` … ``p99_high``, a bucket of the
+    generator's histogram.
     """
 
     pps: float

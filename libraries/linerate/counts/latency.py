@@ -1,7 +1,7 @@
-"""Latency of one trial as a generator counts it: how many probe frames came how late, and what that proves.
+"""Latency of one trial as a generator counts it: a histogram of probe frames, and the bounds that it proves.
 
-Terms: RFC 1242 3.8 (latency), RFC 2544 26.2. A generator tells a histogram of a few buckets, so a percentile is known
-to lie within a bucket, never exactly: bounds are kept, and a verdict needs the bound that is against it.
+Terms: RFC 1242 3.8 (latency), RFC 2544 26.2. The histogram has few buckets, so a percentile is known only to lie within
+a bucket: bounds are kept, and a verdict uses the bound that is worse for it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from ..errors import SentenceError
 
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,3})?)$")
 
-NAMED = ("min", "mean", "max")
+NAMED_STATISTICS = ("min", "mean", "max")
 
-TELLING = 10
-"""Probe frames that must be later than a percentile before it is believed."""
+FRAMES_BEYOND_PERCENTILE = 10
+"""Probe frames that must be above a percentile before it is trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Statistic:
     @classmethod
     def read(cls, word: str) -> Statistic:
         """The statistic that *word* names. Raises SentenceError."""
-        if word in NAMED or (_PERCENTILE.match(word) and float(word[1:]) > 0):
+        if word in NAMED_STATISTICS or (_PERCENTILE.match(word) and float(word[1:]) > 0):
             return cls(word)
         raise SentenceError(
             f"'{word}' is no statistic of latency; expected p50, p99, p99.9 (any percentile), min, mean or max"
@@ -38,15 +38,15 @@ class Statistic:
 
     @property
     def share(self) -> float | None:
-        """The share of the frames that a percentile counts, 0..1; None for the others."""
+        """The share of frames below a percentile, 0..1; None for other statistics."""
         found = _PERCENTILE.match(self.name)
         return float(found[1]) / 100 if found else None
 
     @property
     def frames_needed(self) -> int:
-        """Probe frames that must arrive before the statistic is believed."""
+        """Probe frames that must arrive before the statistic is trusted."""
         share = self.share
-        return 100 if share is None else max(100, math.ceil(TELLING / (1 - share) - 1e-6))
+        return 100 if share is None else max(100, math.ceil(FRAMES_BEYOND_PERCENTILE / (1 - share) - 1e-6))
 
     def __str__(self) -> str:
         return self.name
@@ -54,7 +54,7 @@ class Statistic:
 
 @dataclass(frozen=True, slots=True)
 class LatencyBounds:
-    """A figure that is known to lie within ``low`` … ``high``, in µs."""
+    """A latency that lies within ``low`` … ``high``, in µs."""
 
     low: float
     high: float
@@ -69,9 +69,9 @@ class LatencyBounds:
 class LatencyCount:
     """The probe frames of one direction in one trial. Times in µs.
 
-    ``histogram``: {a bucket's least: frames}, in TRex's buckets: one digit and zeros, 0 for less than 10 µs.
-    ``minimum`` None: the generator does not tell it. ``jitter``: the generator's running mean of the difference between
-    one frame's latency and the next's (RFC 3550 6.4.1 in TRex).
+    ``histogram``: {lower end of a bucket: frames}, in TRex's buckets: one digit and zeros, 0 for less than 10 µs.
+    ``minimum`` None: not reported. ``jitter``: the generator's running mean of the difference between the latencies of
+    consecutive frames (RFC 3550 6.4.1 in TRex).
     """
 
     tx_port: int
@@ -92,10 +92,10 @@ class LatencyCount:
         return max(0, self.sent - self.received)
 
     def bounds(self, statistic: Statistic) -> LatencyBounds | None:
-        """Within which the statistic lies. None where no frame was measured, or the generator does not tell.
+        """Bounds of the statistic. None where no frame was measured, or the generator does not report it.
 
-        From the histogram alone, which holds every frame at once. ``mean``, ``minimum`` and ``maximum`` as TRex tells
-        them are smoothed, or brought up to date every half second without what came first: they can only widen.
+        Only the histogram holds every frame. TRex smooths its ``mean``, ``minimum`` and ``maximum``, or updates them
+        every half second without the first frames: they can only widen the bounds.
         """
         if statistic.name == "jitter":
             return LatencyBounds(self.jitter, self.jitter) if self.received else None
@@ -107,23 +107,23 @@ class LatencyCount:
             low, high = (total / counted for total in sums)
             return LatencyBounds(low, high)
         if statistic.name == "max":
-            return self._within(max(self.histogram))
+            return self._bucket_bounds(max(self.histogram))
         if statistic.name == "min":
-            return self._within(min(self.histogram))
+            return self._bucket_bounds(min(self.histogram))
         rank = max(1, math.ceil((statistic.share or 0.0) * counted - 1e-9))
         below = 0
         for key in sorted(self.histogram):
             below += self.histogram[key]
             if below >= rank:
-                return self._within(key)
+                return self._bucket_bounds(key)
         return None
 
-    def _within(self, key: int) -> LatencyBounds:
-        """The bucket *key*; the last one reaches at least to the maximum that was told."""
+    def _bucket_bounds(self, key: int) -> LatencyBounds:
+        """The bucket *key*; the last one reaches at least to the reported maximum."""
         last = key == max(self.histogram)
         return LatencyBounds(float(key), max(float(bucket_end(key)), self.maximum if last else 0.0))
 
 
 def bucket_end(key: int) -> int:
-    """Where the bucket of TRex's histogram that begins at *key* µs ends: 0 → 10, 10 → 20, 90 → 100, 100 → 200."""
+    """End of the bucket of TRex's histogram that begins at *key* µs: 0 → 10, 10 → 20, 90 → 100, 100 → 200."""
     return key + 10 ** (len(str(key)) - 1) if key >= 10 else 10

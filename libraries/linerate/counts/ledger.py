@@ -1,25 +1,25 @@
-"""Where the frames of a trial went: what the generator sent, what the router counted, what came back. Pure.
+"""Where the frames of a trial went: what the generator sent, what the router counted, what came back.
 
-Each way of the traffic has one interface of the router that it enters and one that it leaves by, so that the counters
-of both give three sums: frames that never reached the router's count, frames that it took and did not send, frames that
-it sent and that did not come back. From each the drops that the router owns up to are taken off, and the rest is
-*unexplained*. A sum that comes out negative says that the router dropped other frames too, or counts some twice.
+Each direction enters the router by one interface and leaves it by another. Their counters give three differences:
+offered less received by the router, received less sent by the router, sent by the router less forwarded. Each
+difference, less the drops that the router counts there, is *unexplained*. A negative one means that the router dropped
+other frames too, or counts some twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from .causes import Cause, Role, Stage
-from .telemetry import InterfaceCounters, Telemetry
+from .telemetry import Telemetry
 from .trial import Trial
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """*frames* that the router counts as lost between two readings; or a reason of them, which adds nothing."""
+    """*frames* that the router counted as lost between two readings; or a reason for such drops, which adds nothing."""
 
     stage: Stage
     name: str
@@ -28,17 +28,17 @@ class Drop:
     meaning: str = ""
 
     @property
-    def place(self) -> str:
+    def label(self) -> str:
         """``rx-miss at TenGigabitEthernet3/0/0``."""
         return f"{self.name} at {self.interface}" if self.interface else self.name
 
 
 @dataclass(frozen=True, slots=True)
-class WayAccount:
-    """Frames of one way, from ``tx_port`` through *ingress* and *egress* to ``rx_port``.
+class DirectionAccount:
+    """Frames of one direction, from ``tx_port`` through *ingress* and *egress* to ``rx_port``.
 
-    ``router_rx`` and ``router_tx``: as the interfaces count them, None where the router told nothing. ``drops``: those
-    that are this way's for certain.
+    ``router_rx``, ``router_tx``: counts of these interfaces, None: not read. ``drops``: those certainly of this
+    direction.
     """
 
     tx_port: int
@@ -58,64 +58,64 @@ class WayAccount:
 
     @property
     def explained(self) -> int:
-        """Frames that the router counts as dropped on this way."""
+        """Frames of this direction that the router counts as dropped."""
         return sum(drop.frames for drop in self.drops)
 
     @property
     def unexplained(self) -> int:
-        """Lost and counted nowhere; what a :class:`Ledger` has in ``shared`` may be among it."""
+        """Lost and not counted by the router; may include drops that are in :attr:`Ledger.shared`."""
         return self.lost - self.explained
 
-    def at(self, stage: Stage) -> tuple[Drop, ...]:
+    def drops_at(self, stage: Stage) -> tuple[Drop, ...]:
         """The drops of *stage*."""
         return tuple(drop for drop in self.drops if drop.stage is stage)
 
-    def _sum(self, stage: Stage) -> int:
-        return sum(drop.frames for drop in self.at(stage))
+    def _dropped_at(self, stage: Stage) -> int:
+        return sum(drop.frames for drop in self.drops_at(stage))
 
     @property
-    def before(self) -> int | None:
-        """Unexplained between the generator and the router's count of received frames."""
+    def unexplained_before_rx(self) -> int | None:
+        """Unexplained between the generator's count of sent frames and the router's of received ones."""
         if self.router_rx is None:
             return None
-        return self.offered - self._sum(Stage.ARRIVING) - self.router_rx
+        return self.offered - self._dropped_at(Stage.ARRIVING) - self.router_rx
 
     @property
-    def inside(self) -> int | None:
-        """Unexplained between the router's two counts."""
+    def unexplained_rx_to_tx(self) -> int | None:
+        """Unexplained between the router's counts of received and of sent frames."""
         if self.router_rx is None or self.router_tx is None:
             return None
-        return self.router_rx - self._sum(Stage.PASSING) - self._sum(Stage.LEAVING) - self.router_tx
+        return self.router_rx - self._dropped_at(Stage.PASSING) - self._dropped_at(Stage.LEAVING) - self.router_tx
 
     @property
-    def behind(self) -> int | None:
-        """Unexplained between the router's count of sent frames and the generator."""
+    def unexplained_after_tx(self) -> int | None:
+        """Unexplained between the router's count of sent frames and the generator's of received ones."""
         return None if self.router_tx is None else self.router_tx - self.forwarded
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """The account of trials ``first`` to ``trial``, of which the last was bad.
+    """The account of the trials ``first_trial`` to ``last_trial``; the last one was bad.
 
-    ``shared``: drops that may be any way's. ``reasons``: names and repetitions of what is counted already. ``missing``:
-    why there is no account of the router, "" where there is one.
+    ``shared``: drops that may be of any direction. ``reasons``: add nothing to what the drops count. ``missing``: why
+    the router's counts are missing, "" where they are not.
     """
 
-    first: int
-    trial: int
-    directions: tuple[WayAccount, ...]
+    first_trial: int
+    last_trial: int
+    directions: tuple[DirectionAccount, ...]
     shared: tuple[Drop, ...] = ()
     reasons: tuple[Drop, ...] = ()
     missing: str = ""
 
     @property
     def lost(self) -> int:
-        """Frames that did not come back, all ways."""
+        """Frames that did not come back, all directions."""
         return sum(direction.lost for direction in self.directions)
 
     @property
     def drops(self) -> tuple[Drop, ...]:
-        """All that the router counts as lost, the largest first."""
+        """All that the router counts as lost, largest first."""
         found = [*(drop for direction in self.directions for drop in direction.drops), *self.shared]
         return tuple(sorted(found, key=lambda drop: -drop.frames))
 
@@ -126,42 +126,47 @@ class Ledger:
 
     @property
     def unexplained(self) -> int:
-        """Frames lost and counted nowhere; negative: more drops were counted than frames lost."""
+        """Frames lost and not counted by the router; negative: it counted more drops than were lost."""
         return self.lost - self.explained
 
     @property
-    def before(self) -> int | None:
-        """Unexplained before the router, all ways; None where a count is missing."""
-        return _total([direction.before for direction in self.directions])
+    def unexplained_before_rx(self) -> int | None:
+        """As in :class:`DirectionAccount`, all directions; None where a count is missing."""
+        return _sum_if_known([direction.unexplained_before_rx for direction in self.directions])
 
     @property
-    def inside(self) -> int | None:
-        """Unexplained in the router, all ways."""
-        found = _total([direction.inside for direction in self.directions])
+    def unexplained_rx_to_tx(self) -> int | None:
+        """As in :class:`DirectionAccount`, all directions, less the shared drops."""
+        found = _sum_if_known([direction.unexplained_rx_to_tx for direction in self.directions])
         return None if found is None else found - sum(drop.frames for drop in self.shared)
 
     @property
-    def behind(self) -> int | None:
-        """Unexplained behind the router, all ways."""
-        return _total([direction.behind for direction in self.directions])
+    def unexplained_after_tx(self) -> int | None:
+        """As in :class:`DirectionAccount`, all directions."""
+        return _sum_if_known([direction.unexplained_after_tx for direction in self.directions])
 
     def to_json(self) -> dict[str, Any]:
-        """The account as JSON data, sums written out."""
+        """The account as JSON data, sums included."""
+
+        def sums(of: Ledger | DirectionAccount) -> dict[str, int | None]:
+            return {
+                "lost": of.lost,
+                "explained": of.explained,
+                "unexplained": of.unexplained,
+                "before": of.unexplained_before_rx,
+                "inside": of.unexplained_rx_to_tx,
+                "behind": of.unexplained_after_tx,
+            }
 
         def rows(drops: Iterable[Drop]) -> list[dict[str, Any]]:
             return [{**asdict(drop), "stage": drop.stage.value} for drop in drops]
 
-        sums = ("lost", "explained", "unexplained", "before", "inside", "behind")
         return {
-            "trials": [self.first, self.trial],
+            "trials": [self.first_trial, self.last_trial],
             "missing": self.missing,
-            **{name: getattr(self, name) for name in sums},
+            **sums(self),
             "directions": [
-                {
-                    **asdict(direction),
-                    "drops": rows(direction.drops),
-                    **{name: getattr(direction, name) for name in sums},
-                }
+                {**asdict(direction), "drops": rows(direction.drops), **sums(direction)}
                 for direction in self.directions
             ],
             "shared": rows(self.shared),
@@ -169,52 +174,48 @@ class Ledger:
         }
 
 
-def account(trials: Sequence[Trial], before: Telemetry, after: Telemetry, interfaces: Mapping[int, str]) -> Ledger:
-    """The ledger of *trials*, all there were between two readings. *interfaces*: the router's, by generator port."""
-    directions = _offered(trials, interfaces)
+def make_ledger(trials: Sequence[Trial], before: Telemetry, after: Telemetry, interfaces: Mapping[int, str]) -> Ledger:
+    """The ledger of *trials*: all between the two readings. *interfaces*: the router's, by the generator's port."""
+    directions = _direction_counts(trials, interfaces)
     first, last = trials[0].number, trials[-1].number
-    sides = set(interfaces.values())
-    for name in sides:
+    names = set(interfaces.values())
+    for name in names:
         old, new = before.interfaces.get(name), after.interfaces.get(name)
         if old and new and (new.rx_packets < old.rx_packets or new.tx_packets < old.tx_packets):
             return Ledger(
                 first, last, directions, missing=f"the router's counters of {name} went backwards; they were reset"
             )
-    drops, reasons = _since(before.causes, after.causes, sides)
-    filled = tuple(
-        WayAccount(
-            direction.tx_port,
-            direction.rx_port,
-            direction.ingress,
-            direction.egress,
-            direction.offered,
-            direction.forwarded,
-            _grown(before.interfaces.get(direction.ingress), after.interfaces.get(direction.ingress), "rx_packets"),
-            _grown(before.interfaces.get(direction.egress), after.interfaces.get(direction.egress), "tx_packets"),
-            tuple(drop for drop in drops if drop.interface and drop.interface == _end(direction, drop.stage)),
+    drops, reasons = _drops_and_reasons(before.causes, after.causes, names)
+    directions = tuple(
+        replace(
+            direction,
+            router_rx=_increase(before, after, direction.ingress, "rx_packets"),
+            router_tx=_increase(before, after, direction.egress, "tx_packets"),
+            drops=tuple(
+                drop for drop in drops if drop.interface and drop.interface == _interface_at(direction, drop.stage)
+            ),
         )
         for direction in directions
     )
     shared = tuple(drop for drop in drops if not drop.interface)
-    if len(filled) == 1:
-        only = filled[0]
-        filled = (WayAccount(**{**_fields(only), "drops": (*only.drops, *shared)}),)
+    if len(directions) == 1:
+        directions = (replace(directions[0], drops=(*directions[0].drops, *shared)),)
         shared = ()
-    return Ledger(first, last, filled, shared, reasons)
+    return Ledger(first, last, directions, shared, reasons)
 
 
-def without_router(trials: Sequence[Trial], interfaces: Mapping[int, str], why: str) -> Ledger:
-    """The ledger where the router could not be read, and *why*."""
-    return Ledger(trials[0].number, trials[-1].number, _offered(trials, interfaces), missing=why)
+def ledger_without_router(trials: Sequence[Trial], interfaces: Mapping[int, str], why: str) -> Ledger:
+    """The ledger where the router's counters could not be read, and *why*."""
+    return Ledger(trials[0].number, trials[-1].number, _direction_counts(trials, interfaces), missing=why)
 
 
 def lost_at_router(before: Telemetry, after: Telemetry, interfaces: Iterable[str]) -> dict[str, int]:
-    """What the router's own counters say it dropped between two readings, by cause, without the zeros."""
-    drops, _ = _since(before.causes, after.causes, set(interfaces))
-    return {drop.place: drop.frames for drop in drops}
+    """Frames that the router's own counters show as dropped between two readings, by cause, without zeros."""
+    drops, _ = _drops_and_reasons(before.causes, after.causes, set(interfaces))
+    return {drop.label: drop.frames for drop in drops}
 
 
-def _offered(trials: Sequence[Trial], interfaces: Mapping[int, str]) -> tuple[WayAccount, ...]:
+def _direction_counts(trials: Sequence[Trial], interfaces: Mapping[int, str]) -> tuple[DirectionAccount, ...]:
     sums: dict[tuple[int, int], tuple[int, int]] = {}
     for trial in trials:
         for count in trial.outcome.directions:
@@ -222,57 +223,54 @@ def _offered(trials: Sequence[Trial], interfaces: Mapping[int, str]) -> tuple[Wa
             offered, forwarded = sums.get(key, (0, 0))
             sums[key] = (offered + count.offered, forwarded + count.forwarded)
     return tuple(
-        WayAccount(tx, rx, interfaces.get(tx, ""), interfaces.get(rx, ""), *frames) for (tx, rx), frames in sums.items()
+        DirectionAccount(tx, rx, interfaces.get(tx, ""), interfaces.get(rx, ""), *frames)
+        for (tx, rx), frames in sums.items()
     )
 
 
-def _end(direction: WayAccount, stage: Stage) -> str:
+def _interface_at(direction: DirectionAccount, stage: Stage) -> str:
     return direction.egress if stage is Stage.LEAVING else direction.ingress
 
 
-def _fields(direction: WayAccount) -> dict[str, Any]:
-    return {name: getattr(direction, name) for name in WayAccount.__slots__}
+def _increase(before: Telemetry, after: Telemetry, interface: str, counter: str) -> int | None:
+    old, new = before.interfaces.get(interface), after.interfaces.get(interface)
+    return None if old is None or new is None else getattr(new, counter) - getattr(old, counter)
 
 
-def _grown(old: InterfaceCounters | None, new: InterfaceCounters | None, name: str) -> int | None:
-    return None if old is None or new is None else getattr(new, name) - getattr(old, name)
-
-
-def _since(
-    before: Iterable[Cause], after: Iterable[Cause], sides: set[str]
+def _drops_and_reasons(
+    before: Iterable[Cause], after: Iterable[Cause], interfaces: set[str]
 ) -> tuple[tuple[Drop, ...], tuple[Drop, ...]]:
-    """Drops that add up, and reasons, between two readings; of the interfaces under test and the router as a whole."""
+    """Drops that add up, and reasons, between two readings; of *interfaces* and of the router as a whole."""
     old = {(cause.stage, cause.name, cause.interface): cause.count for cause in before}
     drops: list[Drop] = []
     reasons: list[Drop] = []
-    beyond: list[Drop] = []
+    overlapping: list[Drop] = []
     for cause in after:
-        grown = cause.count - old.get((cause.stage, cause.name, cause.interface), 0)
-        # one that was cleared meanwhile says nothing
-        if grown < 0 or (cause.interface and cause.interface not in sides):
+        increase = cause.count - old.get((cause.stage, cause.name, cause.interface), 0)
+        # a counter that was cleared in between proves nothing
+        if increase < 0 or (cause.interface and cause.interface not in interfaces):
             continue
-        drop = Drop(cause.stage, cause.name, cause.interface, grown, cause.meaning)
-        {Role.LOSS: drops, Role.BEYOND: beyond, Role.REASON: reasons}[cause.role].append(drop)
-    for drop in beyond:
+        drop = Drop(cause.stage, cause.name, cause.interface, increase, cause.meaning)
+        {Role.LOSS: drops, Role.OVERLAPPING: overlapping, Role.REASON: reasons}[cause.role].append(drop)
+    for drop in overlapping:
         counted = sum(
             other.frames for other in drops if other.stage is drop.stage and drop.interface in ("", other.interface)
         )
         extra = max(0, drop.frames - counted)
-        drops.append(Drop(drop.stage, drop.name, drop.interface, extra, drop.meaning))
-        reasons.append(Drop(drop.stage, drop.name, drop.interface, drop.frames - extra, drop.meaning))
+        drops.append(replace(drop, frames=extra))
+        reasons.append(replace(drop, frames=drop.frames - extra))
     reasons = [reason for reason in reasons if reason.frames]
     return tuple(_with_reason(drop, reasons) for drop in drops if drop.frames), tuple(reasons)
 
 
 def _with_reason(drop: Drop, reasons: Iterable[Drop]) -> Drop:
-    """*drop* with what its largest reason says, where its own name says nothing."""
-    own = [one for one in reasons if one.stage is drop.stage and one.interface in ("", drop.interface)]
-    if drop.meaning or not own:
+    """*drop* with the name of its largest reason as its meaning, where it has none."""
+    matching = [reason for reason in reasons if reason.stage is drop.stage and reason.interface in ("", drop.interface)]
+    if drop.meaning or not matching:
         return drop
-    most = max(own, key=lambda one: one.frames)
-    return Drop(drop.stage, drop.name, drop.interface, drop.frames, f"mostly {most.name}")
+    return replace(drop, meaning=f"mostly {max(matching, key=lambda reason: reason.frames).name}")
 
 
-def _total(numbers: Sequence[int | None]) -> int | None:
+def _sum_if_known(numbers: Sequence[int | None]) -> int | None:
     known = [number for number in numbers if number is not None]
     return sum(known) if known and len(known) == len(numbers) else None

@@ -1,4 +1,4 @@
-"""Traffic whose load changes, and whose counts are read, while it runs: between a generator and a method."""
+"""Traffic whose load changes, and whose counts are read, while it runs: what a generator offers a method."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .trial import Load
 class Sample:
     """Frames offered and forwarded since the start, both directions together, at ``time`` s of the testbed's clock.
 
-    Both counts are to be of the same moment, as nearly as the testbed can: what one is read later, it shows as loss.
+    The testbed reads both counts as close together as it can: a gap between the two readings looks like loss.
     """
 
     time: float
@@ -25,14 +25,14 @@ class Sample:
 
 
 class LiveTraffic(Protocol):
-    """Traffic under way. Each may raise a LinerateError; :meth:`stop` is then called all the same."""
+    """Running traffic. Each method may raise a LinerateError; :meth:`stop` is called even then."""
 
     def start(self, load: Load) -> Sample:
         """Send without end at *load* into each port; the counts at the start."""
         ...
 
     def change(self, load: Load) -> Sample:
-        """Go over to *load* without a pause; the counts at the moment of the change."""
+        """Change to *load* without a pause; the counts at the change."""
         ...
 
     def sample(self) -> Sample:
@@ -40,7 +40,7 @@ class LiveTraffic(Protocol):
         ...
 
     def wait(self, seconds: float) -> None:
-        """Let so many seconds pass on the testbed's clock."""
+        """Wait *seconds* of the testbed's clock."""
         ...
 
     def stop(self) -> None:

@@ -1,24 +1,24 @@
-"""Do frames arrive where they should? What a little slow traffic shows, each way with a rate of its own. Pure."""
+"""Whether frames arrive where they should: what a little slow traffic shows, each direction at its own rate."""
 
 from __future__ import annotations
 
 from ..errors import TestbedError
 from .trial import DirectionCount, Outcome
 
-APART = 0.25
-"""By how much more frames each further way has, so that their numbers tell them apart."""
+DIRECTION_STEP = 0.25
+"""Each further direction has so many more frames (ratio), so that their counts identify them."""
 
-STRANGERS = 0.08
-"""Share of a way's frames that others (LLDP and the like) may be beside them, before they are another way's."""
+FOREIGN_RATIO = 0.08
+"""Ratio of a direction's frames that may be of other protocols (LLDP); more are another direction's."""
 
-FEW = 20
-"""As many may be in any case."""
+FOREIGN_FRAMES = 20
+"""Foreign frames that are always allowed."""
 
 
-def check_reached(outcome: Outcome) -> None:
-    """Raise TestbedError where a way carries nothing, or what arrives is not what was sent there.
+def check_reachability(outcome: Outcome) -> None:
+    """Raise TestbedError where a direction forwards nothing, or a port receives what was not sent to it.
 
-    Swapped cables, a wrong next hop or an unconfigured router are the testbed's: they must never read as loss.
+    Swapped cables, a wrong next hop or an unconfigured router are the testbed's fault and must not count as loss.
     """
     for direction in outcome.directions:
         if not direction.offered:
@@ -27,38 +27,38 @@ def check_reached(outcome: Outcome) -> None:
             )
         if not direction.forwarded:
             raise TestbedError(
-                f"none of {direction.offered} frames sent from the generator's port {direction.tx_port} came back at port"
-                f" {direction.rx_port}; check the cables, the router's addresses, routes and neighbours, and the destination"
-                " MAC of TRex's port"
+                f"none of {direction.offered} frames sent from the generator's port {direction.tx_port} came back at"
+                f" port {direction.rx_port}; check the cables, the router's addresses, routes and neighbours, and the"
+                " destination MAC of TRex's port"
             )
-    if strange := _strange(outcome):
+    if found := _direction_with_foreign_frames(outcome):
         sent = ", ".join(f"{direction.offered} to port {direction.rx_port}" for direction in outcome.directions)
         raise TestbedError(
-            f"the generator's port {strange.rx_port} received {strange.forwarded} frames, and {strange.offered} were"
-            f" to arrive there (sent: {sent}): some are another way's, or strangers'; check which cable leads where,"
-            " and the router's routes"
+            f"the generator's port {found.rx_port} received {found.forwarded} frames, and {found.offered} were to"
+            f" arrive there (sent: {sent}): some belong to another direction, or come from elsewhere; check which cable"
+            " leads where, and the router's routes"
         )
 
 
 def check_own_addresses(name: str, outcome: Outcome) -> None:
-    """Raise TestbedError where frames of *name*, which bring their addresses, have no way through the router."""
+    """Raise TestbedError where the router does not forward all frames of *name*, a profile with its own addresses."""
     for direction in outcome.directions:
-        if direction.forwarded < direction.offered * (1 - STRANGERS):
+        if direction.forwarded < direction.offered * (1 - FOREIGN_RATIO):
             raise TestbedError(
                 f"of {direction.offered} frames of '{name}' sent slowly from the generator's port {direction.tx_port},"
-                f" {direction.forwarded} came back at port {direction.rx_port}, where other traffic arrives: the router has no way"
-                " for them, or drops them as wrong; check the addresses, checksums and lengths that they bring along"
+                f" {direction.forwarded} came back at port {direction.rx_port}, where other traffic arrives: the router"
+                " has no route for them, or drops them as invalid; check their addresses, checksums and lengths"
             )
-    if strange := _strange(outcome):
+    if found := _direction_with_foreign_frames(outcome):
         raise TestbedError(
-            f"of the frames of '{name}' {strange.forwarded} arrived at port {strange.rx_port}, and {strange.offered}"
-            " were sent there: the router sends some of them another way; check the addresses that they bring along"
+            f"of the frames of '{name}' {found.forwarded} arrived at port {found.rx_port}, and {found.offered} were"
+            " sent there: the router sends some of them elsewhere; check their addresses"
         )
 
 
-def _strange(outcome: Outcome) -> DirectionCount | None:
-    """The way at whose end clearly more arrived than was sent there."""
-    return next(
-        (direction for direction in outcome.directions if direction.surplus > max(FEW, STRANGERS * direction.offered)),
-        None,
-    )
+def _direction_with_foreign_frames(outcome: Outcome) -> DirectionCount | None:
+    """The first direction that received clearly more frames than it was sent."""
+    for direction in outcome.directions:
+        if direction.surplus > max(FOREIGN_FRAMES, FOREIGN_RATIO * direction.offered):
+            return direction
+    return None

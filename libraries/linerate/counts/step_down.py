@@ -1,7 +1,7 @@
-"""Traffic whose load goes down while it runs, and what its counts tell of when the router lost its last frame.
+"""Traffic whose load goes down while it runs, and when the router lost its last frame.
 
-RFC 2544 26.5, system recovery. The generator's own count of sent frames is the clock: at a known rate it tells the
-time since the change, on any testbed, however fast that testbed's clock runs.
+RFC 2544 26.5, system recovery. The generator's count of sent frames is the clock: at a known rate it gives the time
+since the change on every testbed, however fast its clock runs.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from statistics import median
 
 from .trial import Load, Outcome
 
-TAIL = 0.25
-"""The share of the samples, the last ones, that tell where the loss levelled off."""
+TAIL_SHARE = 0.25
+"""Share of the samples, the last ones, that define the final level of missing frames."""
 
-LEAST = 12
-"""Samples without which nothing is told."""
+MIN_SAMPLES = 12
+"""Fewer samples prove nothing."""
 
-RUN = 3
-"""Samples in a row that must be level before the loss counts as ended."""
+LEVEL_SAMPLES = 3
+"""Consecutive samples at the final level before the loss counts as ended."""
 
-SKEW = 0.001
+READ_SKEW_SECONDS = 0.001
 """Seconds by which a generator may read the counts of one port later than those of another."""
 
-BLUR = 4.0
-"""Times that the usual difference between two samples must be exceeded before it counts as a change."""
+SPREAD_FACTOR = 4.0
+"""A difference between two samples is a change where it exceeds the usual one by this factor."""
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A time in s that is known to lie within ``low`` … ``high`` (infinite: no end of it was seen)."""
+class TimeBounds:
+    """A time in s that lies within ``low`` … ``high`` (infinite: its end was not seen)."""
 
     low: float
     high: float
@@ -46,8 +46,8 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """Frames offered and forwarded since the start, of each direction, as they stood at one moment."""
+class CountSnapshot:
+    """Frames of each direction, offered and forwarded since the start, at one moment."""
 
     offered: tuple[int, ...]
     forwarded: tuple[int, ...]
@@ -61,69 +61,68 @@ class Moment:
 class StepDown:
     """Traffic at one load, then at the lower ``second``, without a pause.
 
-    ``outcome``: the counts of the whole, after the drain. The load changed between ``before`` and ``after``;
-    ``samples`` were read after that, in order, until the end. ``sent``: frames/s that the sending ports surely sent at
-    least, and at most, in the second phase, as the testbed's clock tells it.
+    ``outcome``: all counts, after the drain. The load changed between ``before`` and ``after``; ``samples`` follow in
+    order, until the end. ``sent``: least and greatest frames/s of the sending ports in the second phase, by the
+    testbed's clock.
     """
 
     outcome: Outcome
     second: Load
-    before: Moment
-    after: Moment
-    samples: tuple[Moment, ...]
+    before: CountSnapshot
+    after: CountSnapshot
+    samples: tuple[CountSnapshot, ...]
     sent: tuple[float, float] = (0.0, math.inf)
 
-    def overloaded(self, direction: int) -> float:
-        """The share (0..1) of a direction's frames of the first phase that the router lost."""
+    def overload_loss_ratio(self, direction: int) -> float:
+        """Loss ratio (0..1) of a direction in the first phase."""
         whole = self.outcome.directions[direction]
         offered = self.after.offered[direction]
         return min(self.after.missing(direction), whole.lost) / offered if offered else 0.0
 
-    def blur(self, direction: int) -> float:
-        """Frames of a direction whose loss cannot be seen: they may be under way, or counted a little later."""
-        return self._blurs(direction)[0] if len(self.samples) >= LEAST else math.nan
+    def undetectable_loss(self, direction: int) -> float:
+        """Frames of a direction whose loss cannot be seen: they may be under way, or counted later."""
+        return self._level_bounds(direction)[0] if len(self.samples) >= MIN_SAMPLES else math.nan
 
-    def recovery(self, direction: int, tolerance: float = 0.005) -> Span | None:
-        """When the last frame of a direction was lost, in s since the change; None where there are too few samples.
+    def recovery(self, direction: int, tolerance: float = 0.005) -> TimeBounds | None:
+        """When the last frame of a direction was lost, in s since the change; None: too few samples.
 
-        Missing frames (sent less received) are lost or under way. Where fewer are missing than in the end, some were
-        lost later: that is ``low``, where two samples in a row say so, by more than all that such counts ever differed
-        in the end. From where as many are missing as in the end, RUN samples in a row, none was lost (but for less than
-        the :meth:`blur`): that is ``high``. *tolerance*: by how much (0..1) the rate sent may differ from the rate
-        asked for.
+        Missing frames (sent less received) are lost or under way. ``low``: the last time that two consecutive samples
+        miss clearly fewer frames than at the end, so more were lost later. ``high``: the first time from which
+        LEVEL_SAMPLES samples miss as many as at the end, so no more than :meth:`undetectable_loss` were lost later.
+        *tolerance*: ratio (0..1) by which the rate sent may differ from the intended one.
         """
-        if len(self.samples) < LEAST:
+        if len(self.samples) < MIN_SAMPLES:
             return None
-        missing = [moment.missing(direction) for moment in self.samples]
-        fine, coarse = self._blurs(direction)
-        level = median(self._tail(missing)[-LEAST // 2 :])
-        far = [count < level - coarse for count in missing]
-        sure = [index + 1 for index in range(len(far) - 1) if far[index] and far[index + 1]]
-        low = self._since(self.samples[sure[-1]], direction)[0] / (1 + tolerance) if sure else 0.0
-        first = max((index + 1 for index, count in enumerate(missing) if count < level - fine), default=0)
-        flat = [abs(count - level) <= fine for count in missing]
-        runs = (index for index in range(first, len(flat) - RUN + 1) if all(flat[index : index + RUN]))
-        settled = next(runs, None)
-        high = math.inf if settled is None else self._since(self.samples[settled], direction)[1] / (1 - tolerance)
-        return Span(max(0.0, low), high)
+        missing = [sample.missing(direction) for sample in self.samples]
+        level_bound, change_bound = self._level_bounds(direction)
+        level = median(self._tail(missing)[-MIN_SAMPLES // 2 :])
+        lower = [count < level - change_bound for count in missing]
+        losing = [index + 1 for index in range(len(lower) - 1) if lower[index] and lower[index + 1]]
+        low = self._seconds_since_change(losing[-1], direction)[0] / (1 + tolerance) if losing else 0.0
+        first = max((index + 1 for index, count in enumerate(missing) if count < level - level_bound), default=0)
+        flat = [abs(count - level) <= level_bound for count in missing]
+        last = len(flat) - LEVEL_SAMPLES + 1
+        settled = next((index for index in range(first, last) if all(flat[index : index + LEVEL_SAMPLES])), None)
+        high = math.inf if settled is None else self._seconds_since_change(settled, direction)[1] / (1 - tolerance)
+        return TimeBounds(max(0.0, low), high)
 
-    def _blurs(self, direction: int) -> tuple[float, float]:
-        """Frames within which counts are level, and beyond which they surely are not.
+    def _level_bounds(self, direction: int) -> tuple[float, float]:
+        """Differences in frames: up to the first, two counts are at one level; above the second, certainly not.
 
-        From the differences between one sample and the next in the end, about their median: what grows steadily is
-        loss. The second is twice the range of all that is no steady growth.
+        Both come from the last samples. Their median growth is steady loss and is subtracted; the rest is noise.
         """
-        tail = self._tail([moment.missing(direction) for moment in self.samples])
+        tail = self._tail([sample.missing(direction) for sample in self.samples])
         changes = [later - earlier for earlier, later in pairwise(tail)]
-        usual = median(changes)
-        fine = max(BLUR * median(abs(change - usual) for change in changes), SKEW * self.second.pps) + 1
-        rest = [count - usual * index for index, count in enumerate(tail)]
-        return fine, fine + 2 * (max(rest) - min(rest))
+        growth = median(changes)
+        spread = median(abs(change - growth) for change in changes)
+        level_bound = max(SPREAD_FACTOR * spread, READ_SKEW_SECONDS * self.second.pps) + 1
+        noise = [count - growth * index for index, count in enumerate(tail)]
+        return level_bound, level_bound + 2 * (max(noise) - min(noise))
 
     def _tail(self, missing: Sequence[int]) -> Sequence[int]:
-        return missing[-max(LEAST // 2, round(TAIL * len(missing))) :]
+        return missing[-max(MIN_SAMPLES // 2, round(TAIL_SHARE * len(missing))) :]
 
-    def _since(self, moment: Moment, direction: int) -> tuple[float, float]:
-        """Seconds since the change, at least and at most, by the frames sent meanwhile."""
-        sent, rate = moment.offered[direction], self.second.pps
+    def _seconds_since_change(self, sample: int, direction: int) -> tuple[float, float]:
+        """Least and greatest seconds from the change to a sample, by the frames sent since."""
+        sent, rate = self.samples[sample].offered[direction], self.second.pps
         return (sent - self.after.offered[direction]) / rate, (sent - self.before.offered[direction]) / rate

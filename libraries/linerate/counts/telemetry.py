@@ -1,4 +1,4 @@
-"""A router's own counters, as one reading of them."""
+"""One reading of a router's own counters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .causes import Cause
 class InterfaceCounters:
     """Frames and bytes of one interface since the router started, as the router counts them.
 
-    ``tx_packets`` were sent: what a router counts before it fails to send is taken off.
+    ``tx_packets``: really sent; frames that the router counted and then failed to send are subtracted.
     """
 
     rx_packets: int = 0
@@ -41,10 +41,10 @@ class NodeRuntime:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """A reading. ``uptime`` s; ``drops`` by the router's words; ``raw`` the commands' text.
+    """A reading. ``uptime`` in s; ``drops`` by the router's own names; ``raw``: output by command.
 
-    ``causes``: every counter of lost frames that was read, with what it is beside the others; zeros too.
-    For VPP only: ``runtime`` and ``since_clear``, s that it covers (0: not known).
+    ``causes``: every counter of lost frames, zeros included. VPP only: ``runtime`` and ``since_clear``, the seconds
+    that it covers (0: not known).
     """
 
     uptime: float

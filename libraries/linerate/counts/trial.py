@@ -1,4 +1,4 @@
-"""One trial: what was asked for, what was really offered, what came back. Counts first, rates derived.
+"""One trial: intended, offered and forwarded frames. Counts are kept, rates are derived from them.
 
 Terms: RFC 2285 3.5 (intended load, offered load), RFC 2544 26.1 (trial), RFC 9971 (trial duration, loss ratio).
 """
@@ -14,7 +14,7 @@ from .latency import LatencyCount
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """An intended load: ``pps`` frames/s into **each** sending port (all streams of the profile together)."""
+    """An intended load: ``pps`` frames/s of **each** sending port (all streams of the profile together)."""
 
     pps: float
 
@@ -25,10 +25,10 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class DirectionCount:
-    """Frames of one direction in one trial, all counts.
+    """Counts of one direction in one trial.
 
-    ``intended``: load x duration; ``offered``: really sent by the generator; ``forwarded``: received on the expected
-    port. Bytes are L2 with FCS.
+    ``intended``: load x duration; ``offered``: really sent; ``forwarded``: received on the expected port. Bytes are L2
+    with FCS.
     """
 
     tx_port: int
@@ -41,17 +41,17 @@ class DirectionCount:
 
     @property
     def unsent(self) -> int:
-        """Frames the generator did not send: its own shortcoming, never the router's loss."""
+        """Frames that the generator did not send: never the router's loss."""
         return max(0, self.intended - self.offered)
 
     @property
     def lost(self) -> int:
-        """Frames that did not come back. Never negative; a surplus is :attr:`surplus`."""
+        """Frames that did not come back; 0 where there is a :attr:`surplus`."""
         return max(0, self.offered - self.forwarded)
 
     @property
     def surplus(self) -> int:
-        """Frames received beyond those offered (duplicates or strangers)."""
+        """Frames received beyond those offered (duplicates or foreign frames)."""
         return max(0, self.forwarded - self.offered)
 
     @property
@@ -61,7 +61,7 @@ class DirectionCount:
 
 
 class Fault(Enum):
-    """What can be wrong with a trial, by the testbed."""
+    """What the testbed can do wrong in a trial."""
 
     UNDER_OFFERED = "the generator sent less than was asked"
     STRETCHED = "the generator took longer than the trial's duration"
@@ -75,13 +75,13 @@ class Fault(Enum):
     CLOCK = "the clock jumped"
 
     @property
-    def spares_the_router(self) -> bool:
-        """True: loss seen under this fault proves nothing. False: the load was merely lower, loss still counts."""
+    def excuses_router(self) -> bool:
+        """True: loss under this fault proves nothing. False: only the load was lower, loss still counts."""
         return self not in (Fault.UNDER_OFFERED, Fault.STRETCHED)
 
     @property
-    def too_slow(self) -> bool:
-        """The generator could not send what it was asked for, or only just: another one, or a lower load, would do."""
+    def generator_too_slow(self) -> bool:
+        """The generator could not send the intended load, or only just: use another one, or a lower load."""
         return self in (Fault.UNDER_OFFERED, Fault.STRETCHED, Fault.CPU_BOUND)
 
 
@@ -98,11 +98,11 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one trial left: ``duration`` s asked, ``elapsed`` s of transmission really taken, counts per direction.
+    """The result of one trial: intended ``duration`` s, ``elapsed`` s of transmission, counts per direction.
 
-    ``started`` is Unix time in s. ``problems`` are those the generator itself saw; :func:`judge` adds the rest.
-    ``readings`` are the generator's further figures (CPU in per cent, queue_full …), kept as evidence. ``latency``: of
-    the directions that had probe frames.
+    ``started``: Unix time in s. ``problems``: those that the generator saw; :func:`assess_trial` adds others.
+    ``readings``: further figures of the generator (CPU in per cent, queue_full …). ``latency``: of the directions with
+    probe frames.
     """
 
     load: Load
@@ -116,17 +116,16 @@ class Outcome:
 
 
 Measure = Callable[[Load, float], Outcome]
-"""The one thing a method knows of the world: ``measure(load, duration in s) -> Outcome``."""
+"""All that a method knows of the testbed: ``measure(load, duration in s) -> Outcome``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far a trial may be from what was asked before it is invalid.
+    """How far a trial may differ from what was intended before it is invalid.
 
-    ``under``, ``over``: ratios of the intended count; ``late``: ratio of the trial's duration. The rate, count by time,
-    may be less than asked by ``rate``; None: by the larger of ``under`` and ``late``, not by both. ``cpu``: per cent
-    of a second that one of the generator's cores may be busy (a core of TRex that keeps up is idle between bursts;
-    its manual wants less than 80 on average; one that falls behind reads 98 to 100).
+    ``under``, ``over``: ratios of the intended count; ``late``: ratio of the trial duration; ``rate``: ratio by which
+    frames/s may be lower, None: the larger of ``under`` and ``late``. ``cpu``: per cent of a second that one of the
+    generator's cores may be busy (TRex's manual: less than 80 on average; a core that is too slow shows 98 to 100).
     """
 
     under: float = 0.005
@@ -136,17 +135,16 @@ class Tolerance:
     rate: float | None = None
 
     @property
-    def behind(self) -> float:
-        """By how much the rate may be less than asked, as a ratio."""
+    def rate_shortfall(self) -> float:
+        """Ratio by which frames/s may be lower than intended."""
         return max(self.under, self.late) if self.rate is None else self.rate
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """An outcome with what is wrong with it. ``number`` counts from 1 within a requirement; warm-up trials are 0.
+    """An outcome and its problems. ``number`` counts from 1 within a requirement; warm-up trials are 0.
 
-    ``sent_for``: s that frames were really sent, by the testbed's clock; rates are counts divided by it. None: not known
-    better than the duration asked for.
+    ``sent_for``: s that frames were really sent, by the testbed's clock; None: the intended duration.
     """
 
     number: int
@@ -156,7 +154,7 @@ class Trial:
 
     @property
     def seconds(self) -> float:
-        """Seconds that frames were sent: at least the duration asked for."""
+        """Seconds that frames were sent, at least the intended duration; rates are counts divided by it."""
         return max(self.outcome.duration, self.sent_for or 0.0)
 
     @property
@@ -176,18 +174,18 @@ class Trial:
 
     @property
     def lost(self) -> int:
-        """Frames lost, all directions (a surplus in one direction does not make good a loss in the other)."""
+        """Frames lost, all directions (a surplus in one does not cancel a loss in another)."""
         return sum(direction.lost for direction in self.outcome.directions)
 
     @property
     def valid(self) -> bool:
-        """The load was put on the wire and the testbed saw nothing wrong."""
+        """The load was sent, and the testbed saw nothing wrong."""
         return not self.problems
 
     @property
     def blames_router(self) -> bool:
-        """Loss in this trial is the router's: valid, or only *less* was offered than asked (monotonic evidence)."""
-        return not any(problem.fault.spares_the_router for problem in self.problems)
+        """Loss in this trial is the router's: valid, or only *less* was offered than intended."""
+        return not any(problem.fault.excuses_router for problem in self.problems)
 
     def loss_ratio(self, in_total: bool) -> float:
         """Loss ratio of all directions together, or of the worst one."""
@@ -196,9 +194,9 @@ class Trial:
         return max((direction.loss_ratio for direction in self.outcome.directions), default=0.0)
 
     def clear_loss(self, in_total: bool) -> float:
-        """Lost frames as a ratio of those *intended*, where that is more than were offered.
+        """Lost frames as a ratio of the *intended* ones, where these are more than the offered.
 
-        Of a few frames that a generator brought itself to send, one burst is much; of the load asked for it is not.
+        Where a generator sent only a few frames, a small burst of loss must not look like a high ratio.
         """
         if in_total:
             return self.lost / max(self.offered, self.intended, 1)
@@ -208,34 +206,35 @@ class Trial:
         )
 
 
-def judge(number: int, outcome: Outcome, tolerance: Tolerance, clock_speed: float = 1.0) -> Trial:
-    """An outcome as a trial: adds the problems that its figures show.
+def assess_trial(number: int, outcome: Outcome, tolerance: Tolerance, clock_speed: float = 1.0) -> Trial:
+    """The outcome as a trial, with the problems that its figures show.
 
-    *clock_speed*: seconds of the testbed's clock per second of the wall (1 on every testbed but a simulated one).
+    *clock_speed*: seconds of the testbed's clock per real second (1 except on a simulated testbed).
     """
     found = list(outcome.problems)
     for direction in outcome.directions:
         name = f"port {direction.tx_port} to {direction.rx_port}"
-        asked, sent = direction.intended, direction.offered
-        if sent < asked * (1 - tolerance.under) - 1:
-            share = 100 * sent / asked
-            found.append(Problem(Fault.UNDER_OFFERED, f"{name}: {sent} of {asked} frames ({share:.2f} %)"))
-        if sent > asked * (1 + tolerance.over) + 1:
-            found.append(Problem(Fault.OVER_OFFERED, f"{name}: {sent} frames instead of {asked}"))
+        intended, offered = direction.intended, direction.offered
+        if offered < intended * (1 - tolerance.under) - 1:
+            share = 100 * offered / intended
+            found.append(Problem(Fault.UNDER_OFFERED, f"{name}: {offered} of {intended} frames ({share:.2f} %)"))
+        if offered > intended * (1 + tolerance.over) + 1:
+            found.append(Problem(Fault.OVER_OFFERED, f"{name}: {offered} frames instead of {intended}"))
         if direction.surplus:
-            found.append(Problem(Fault.SURPLUS, f"{name}: {direction.forwarded} received, {sent} sent"))
-    # a simulated clock sends for exactly the duration, and the wall says nothing of it
+            found.append(Problem(Fault.SURPLUS, f"{name}: {direction.forwarded} received, {offered} sent"))
+    # a simulated clock sends for exactly the duration; real time has no meaning there
     sent_for = outcome.duration
     if clock_speed == 1.0:
         sent_for = max(outcome.duration, outcome.elapsed - outcome.readings.get("elapsed_uncertainty", 0.0))
     for direction in outcome.directions:
-        asked, sent = direction.intended, direction.offered
-        if asked * (1 - tolerance.under) - 1 <= sent < asked * (1 - tolerance.behind) * sent_for / outcome.duration - 1:
+        intended, offered = direction.intended, direction.offered
+        needed = intended * (1 - tolerance.rate_shortfall) * sent_for / outcome.duration - 1
+        if intended * (1 - tolerance.under) - 1 <= offered < needed:
             name = f"port {direction.tx_port} to {direction.rx_port}"
-            found.append(Problem(Fault.UNDER_OFFERED, f"{name}: {sent} of {asked} frames, in {sent_for:.3f} s"))
-    told = any(problem.fault is Fault.STRETCHED for problem in outcome.problems)
-    if sent_for > outcome.duration * (1 + tolerance.late) and not told:
+            found.append(Problem(Fault.UNDER_OFFERED, f"{name}: {offered} of {intended} frames, in {sent_for:.3f} s"))
+    reported = any(problem.fault is Fault.STRETCHED for problem in outcome.problems)
+    if sent_for > outcome.duration * (1 + tolerance.late) and not reported:
         found.append(Problem(Fault.STRETCHED, f"{sent_for:.2f} s instead of {outcome.duration:g} s"))
     if (busy := outcome.readings.get("cpu_util", 0.0)) > tolerance.cpu:
-        found.append(Problem(Fault.CPU_BOUND, f"{busy:.0f} % of a second, where {tolerance.cpu:g} % leave it time"))
+        found.append(Problem(Fault.CPU_BOUND, f"{busy:.0f} % of a second, at most {tolerance.cpu:g} % is allowed"))
     return Trial(number, outcome, tuple(found), sent_for)

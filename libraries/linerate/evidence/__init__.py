@@ -1,1 +1,1 @@
-"""What a run leaves behind: records, tables, plots, and the way to Allure (``docs/evidence.md``)."""
+"""What a run leaves behind: records, tables, plots, and Allure results (``docs/evidence.md``)."""

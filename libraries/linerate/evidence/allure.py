@@ -1,8 +1,8 @@
 """Allure results without a flag on the command line: a listener for a Robot library, attachments, run-wide files.
 
-A library is given ``ROBOT_LIBRARY_LISTENER = allure_listener(path)`` in its ``__init__``, in global scope, and every
-suite file must import it. Robot then tells the listener of the importing suites only: a folder's own suite stays unseen
-unless its ``__init__.robot`` imports the library too.
+A library of global scope sets ``ROBOT_LIBRARY_LISTENER = allure_listener(path)`` in its ``__init__``, and every suite
+file must import it. Robot calls the listener for the importing suites only: a folder's own suite is left out unless its
+``__init__.robot`` imports the library too.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ CATEGORIES: tuple[Mapping[str, Any], ...] = (
         "matchedStatuses": ["failed", "broken"],
     },
 )
-"""The first that fits is meant; the expressions mean the same to Java (Allure 2) and JavaScript (Allure 3)."""
+"""The first match counts; the expressions mean the same in Java (Allure 2) and JavaScript (Allure 3)."""
 
 _ROUTERS_FAULT = re.compile(r"^(?:\d+\) )?FAIL:", re.MULTILINE)
 
 
 class AllureListener:
-    """Robot listener (API 2) around ``allure_robotframework``, fixed where it is a library's.
+    """Robot listener (API 2) around ``allure_robotframework``, changed so that a library can have it.
 
     * Nothing is made or registered before the first suite starts: libdoc, editors and dry runs leave no folder.
-    * It stays idle when the user gave ``--listener allure_robotframework`` himself: each test is written once.
-    * It registers with Allure from the outermost suite's start to its end, as Robot does not close a library listener
-      whose library the topmost suite does not import.
+    * It stays idle if the user gave ``--listener allure_robotframework``: each test is written once.
+    * It is registered with Allure from the outermost suite's start to its end, because Robot does not close a library
+      listener whose library the topmost suite does not import.
     * Suites above the first importing one are taken from the long name; dots in names do not split them.
-    * A test whose message does not say ``FAIL:`` is *broken*, not *failed*: it is not the router's fault.
+    * A test whose message has no ``FAIL:`` is *broken*, not *failed*: it is not the router's fault.
     """
 
     ROBOT_LISTENER_API_VERSION = 2
@@ -68,7 +68,7 @@ class AllureListener:
     def start_suite(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Begin with the outermost suite, unless idle."""
         if self._depth == 0 and not _dry_run() and _listening() is None:
-            # the import creates Allure's plugin manager: not before it is wanted
+            # imported here: the import creates Allure's plugin manager
             from allure_robotframework import allure_robotframework
 
             path = self._path() if callable(self._path) else self._path
@@ -96,7 +96,7 @@ class AllureListener:
             self._case = case
 
     def end_test(self, name: str, attributes: Mapping[str, Any]) -> None:
-        """End a test: its status and its suites as they are meant."""
+        """End a test and correct its status and suites."""
         if not self._inner or self._case is None:
             return
         self._inner.end_test(name, dict(attributes))
@@ -104,7 +104,7 @@ class AllureListener:
         if attributes["status"] == "FAIL" and not _ROUTERS_FAULT.search(attributes["message"]):
             case.status = "broken"
         if case.descriptionHtml:
-            # this one hides the plain description
+            # Allure shows this one instead of the plain description
             case.descriptionHtml = html_format(attributes["doc"]) + case.descriptionHtml
         case.labels = [label for label in case.labels if label.name not in ("parentSuite", "suite", "subSuite")]
         case.labels += _suite_labels(self._inner.title_path)
@@ -120,7 +120,7 @@ class AllureListener:
             self._inner.end_keyword(name, attributes)
 
     def log_message(self, message: Mapping[str, Any]) -> None:
-        """Keep a log message for its step, escaped where it is not HTML: Allure shows it as HTML."""
+        """Pass on a log message, escaped if it is not HTML: Allure shows it as HTML."""
         if self._inner:
             plain = message["html"] == "no" and message["level"] != "FAIL"
             self._inner.log_message(
@@ -136,32 +136,27 @@ class AllureListener:
 
 
 def allure_listener(path: Path | Callable[[], Path]) -> AllureListener:
-    """The listener that leaves Allure results in *path* (or in what *path* returns when the first suite starts)."""
+    """The listener that writes Allure results to *path* (or what *path* returns when the first suite starts)."""
     return AllureListener(path)
 
 
 def attach_svg(name: str, svg: str) -> bool:
-    """Attach a picture to the running test. False where nobody listens."""
+    """Attach a picture to the running test. False if no Allure listener is active."""
     return _attach(name, svg, "SVG")
 
 
 def attach_html(name: str, html: str) -> bool:
-    """Attach a page to the running test (Allure 3 shows scripted ones blank). False where nobody listens."""
+    """Attach a page without scripts (Allure 3 shows scripted ones blank) to the running test. False: no listener."""
     return _attach(name, html, "HTML")
 
 
 def attach_text(name: str, text: str) -> bool:
-    """Attach plain text to the running test. False where nobody listens."""
+    """Attach plain text to the running test. False: no listener."""
     return _attach(name, text, "TEXT")
 
 
-def attach_json(name: str, data: Any) -> bool:
-    """Attach JSON data to the running test. False where nobody listens."""
-    return _attach(name, json.dumps(data, indent=2, ensure_ascii=False), "JSON")
-
-
 def show_svg(name: str, svg: str) -> bool:
-    """Show a picture in the running test's description, where a reader needs no click. False where nobody listens."""
+    """Show a picture in the running test's description. False: no listener."""
     listening = _listening()
     if listening is None or not _in_test():
         return False
@@ -175,7 +170,7 @@ def show_svg(name: str, svg: str) -> bool:
 def write_environment(path: Path, facts: Mapping[str, object], simulated: bool | None = None) -> None:
     """Write ``environment.properties`` into Allure's folder *path*: a line per fact.
 
-    *simulated* puts a line before them that says which kind of testbed it was; None leaves that to the facts.
+    *simulated* adds a first line with the kind of testbed; None adds none.
     """
     kinds = {None: {}, True: {"testbed": "SIMULATED (not a measurement)"}, False: {"testbed": "real"}}
     lines = [f"{_key(name)} = {_value(str(value))}\n" for name, value in {**kinds[simulated], **facts}.items()]
@@ -186,8 +181,8 @@ def write_environment(path: Path, facts: Mapping[str, object], simulated: bool |
 def write_categories(path: Path, title: str = "Linerate", simulated: bool = False) -> None:
     """Write the categories (SLA not kept, inconclusive, configuration) into Allure's folder *path*.
 
-    As ``categories.json`` for Allure 2, and for Allure 3, which does not heed that file, as ``allurerc.json`` to be
-    named on its command line; that one also holds the report's title.
+    As ``categories.json`` for Allure 2. Allure 3 ignores that file: for it, as ``allurerc.json``, to be named on its
+    command line, with the report's title.
     """
     path.mkdir(parents=True, exist_ok=True)
     (path / "categories.json").write_text(json.dumps(CATEGORIES, indent=2) + "\n", encoding="utf-8")
@@ -209,7 +204,7 @@ def _in_test() -> bool:
 
 
 def _listening() -> Any:
-    """The Allure listener that is registered now, whoever did it; None where there is none."""
+    """The Allure listener that is registered now, if any."""
     from allure_commons import plugin_manager
     from allure_robotframework.allure_listener import AllureListener as Registered
 
@@ -237,7 +232,7 @@ def _attach(name: str, body: str, kind: str) -> bool:
 
 
 def _parents(name: str, attributes: Mapping[str, Any]) -> list[str]:
-    """The suites above the one that starts, as far as its long name tells: names may hold dots, its id counts them."""
+    """The suites above the one that starts, from its long name. Names may contain dots; its id has their number."""
     depth = str(attributes["id"]).count("-")
     if depth == 0:
         return []

@@ -1,4 +1,4 @@
-"""Searches, ramps and scaling as pictures and tables. Pure functions; rates are of each port unless said."""
+"""Searches, ramps and scaling as pictures and tables. Pure functions; rates are of each port unless stated."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from ..methods.ramp import RampPhase, RampResult
 from ..methods.scaling import ScalingResult
 from ..methods.search import CapacityBounds, SearchResult
 from ..units import Rate
-from .canvas import DEMAND, FAINT, LOST, WAYS, canvas, unit
-from .grid import Grid
+from .drawing import DIRECTION_COLOURS, FAINT_COLOUR, LOST_COLOUR, THRESHOLD_COLOUR, drawing, rate_unit
 from .rates import TrafficFigures, percent
+from .result_table import ResultTable
 
-_NOT = "–"
+_NONE = "–"
 
 
 def search_table(
     result: SearchResult, traffic: TrafficFigures, link_bps: float, title: str, simulated: bool = False
-) -> Grid:
-    """The bounds of each loss ratio, in every unit."""
+) -> ResultTable:
+    """The bounds for each loss ratio, in every unit."""
     rows = []
     for item in result.bounds:
         lower = None if item.lower is None else Rate(item.lower.pps, traffic.mean_size, link_bps)
@@ -27,12 +27,12 @@ def search_table(
             (
                 item.name,
                 percent(item.loss_ratio),
-                _NOT if lower is None else f"{lower.pps:,.0f}",
-                _NOT if item.upper is None else f"{item.upper.pps:,.0f}",
-                _NOT if item.width is None else percent(item.width),
-                _NOT if item.throughput is None else f"{item.throughput:,.0f}",
-                _NOT if lower is None else f"{lower.percent:.2f}",
-                _NOT if lower is None else f"{lower.l1_bps / 1e9:.4f}",
+                _NONE if lower is None else f"{lower.pps:,.0f}",
+                _NONE if item.upper is None else f"{item.upper.pps:,.0f}",
+                _NONE if item.width is None else percent(item.width),
+                _NONE if item.throughput is None else f"{item.throughput:,.0f}",
+                _NONE if lower is None else f"{lower.percent:.2f}",
+                _NONE if lower is None else f"{lower.l1_bps / 1e9:.4f}",
                 "done" if item.finished else "unfinished",
             )
         )
@@ -52,21 +52,21 @@ def search_table(
         f" {result.traffic:g} s of traffic; between {result.lowest.pps:,.0f} and {result.highest.pps:,.0f} frames/s.",
     )
     least = min((item.lower.pps for item in result.bounds if item.lower is not None), default=None)
-    unseen = "" if least is None else result.goal.unseen(least)
+    unseen = "" if least is None else result.goal.hidden_shortage_text(least)
     if unseen:
         notes += (f"{unseen[0].upper()}{unseen[1:]}.",)
-    return Grid(title, columns, tuple(rows), notes, tuple(filter(None, (result.ended,))), simulated)
+    return ResultTable(title, columns, tuple(rows), notes, tuple(filter(None, (result.ended,))), simulated)
 
 
 def search_plot(result: SearchResult, title: str, simulated: bool = False, in_total: bool = False) -> str:
-    """Loss over load, one point for each trial, with the bounds that were found. SVG."""
-    named, factor = unit(result.highest.pps)
-    with canvas(title, simulated) as made:
+    """Loss over load as SVG: one point for each trial, and the bounds found."""
+    named, factor = rate_unit(result.highest.pps)
+    with drawing(title, simulated) as picture:
         drawn: dict[str, Any] = {}
-        for valid, color, label in ((True, WAYS[0], "trial"), (False, FAINT, "trial, not valid")):
+        for valid, color, label in ((True, DIRECTION_COLOURS[0], "trial"), (False, FAINT_COLOUR, "trial, not valid")):
             shown = [trial for trial in result.trials if trial.valid is valid]
             if shown:
-                drawn[label] = made.axes.scatter(
+                drawn[label] = picture.axes.scatter(
                     [trial.outcome.load.pps / factor for trial in shown],
                     [100 * trial.loss_ratio(in_total) for trial in shown],
                     s=[14 + 10 * min(trial.outcome.duration, 6) for trial in shown],
@@ -75,14 +75,16 @@ def search_plot(result: SearchResult, title: str, simulated: bool = False, in_to
                     linewidths=0,
                     zorder=3,
                 )
-        for item, color in zip(result.bounds, (DEMAND, WAYS[2], WAYS[3], LOST), strict=False):
-            drawn |= _bound_lines(made.axes, item, factor, color)
-        made.plain(f"load of each port [{named}]", "frames lost [%]")
-        made.axes.set_yscale("symlog", linthresh=0.01)
-        made.axes.set_ylim(-0.003, 130)
-        made.axes.set_xlim(0, result.highest.pps / factor * 1.03)
-        made.legend(drawn)
-    return made.svg
+        for item, color in zip(
+            result.bounds, (THRESHOLD_COLOUR, DIRECTION_COLOURS[2], DIRECTION_COLOURS[3], LOST_COLOUR), strict=False
+        ):
+            drawn |= _bound_lines(picture.axes, item, factor, color)
+        picture.label_axes(f"load of each port [{named}]", "frames lost [%]")
+        picture.axes.set_yscale("symlog", linthresh=0.01)
+        picture.axes.set_ylim(-0.003, 130)
+        picture.axes.set_xlim(0, result.highest.pps / factor * 1.03)
+        picture.legend(drawn)
+    return picture.svg
 
 
 def _bound_lines(axes: Any, item: CapacityBounds, factor: float, color: str) -> dict[str, Any]:
@@ -95,10 +97,10 @@ def _bound_lines(axes: Any, item: CapacityBounds, factor: float, color: str) -> 
 
 
 def ramp_plot(result: RampResult, title: str, simulated: bool = False) -> str:
-    """Offered and forwarded rate over the seconds of the ramp, with the saturation point. SVG."""
+    """Offered and forwarded rate over the seconds of the ramp as SVG, with the saturation point."""
     highest = max((step.offered_pps for step in result.steps), default=1.0)
-    named, factor = unit(highest)
-    with canvas(title, simulated) as made:
+    named, factor = rate_unit(highest)
+    with drawing(title, simulated) as picture:
         seconds, at = [], 0.0
         for step in result.steps:
             seconds.append(at)
@@ -106,28 +108,30 @@ def ramp_plot(result: RampResult, title: str, simulated: bool = False) -> str:
         edges = [*seconds, at]
         drawn: dict[str, Any] = {}
         for label, rates, color in (
-            ("offered", [step.offered_pps / factor for step in result.steps], FAINT),
-            ("forwarded", [step.forwarded_pps / factor for step in result.steps], WAYS[0]),
+            ("offered", [step.offered_pps / factor for step in result.steps], FAINT_COLOUR),
+            ("forwarded", [step.forwarded_pps / factor for step in result.steps], DIRECTION_COLOURS[0]),
         ):
-            drawn[label] = made.axes.stairs(rates, edges, color=color, linewidth=1.8, zorder=3, baseline=None)
+            drawn[label] = picture.axes.stairs(rates, edges, color=color, linewidth=1.8, zorder=3, baseline=None)
         found = result.saturation
         if found is not None:
             index = result.steps.index(found)
-            drawn["saturation"] = made.axes.axvline(edges[index], color=LOST, linestyle="--", linewidth=1.3, zorder=4)
+            drawn["saturation"] = picture.axes.axvline(
+                edges[index], color=LOST_COLOUR, linestyle="--", linewidth=1.3, zorder=4
+            )
         for phase in (RampPhase.WARM_UP, RampPhase.HOLD):
             inside = [index for index, step in enumerate(result.steps) if step.phase is phase]
             if inside:
-                made.axes.axvspan(edges[inside[0]], edges[inside[-1] + 1], color="#eef2f5", zorder=0, linewidth=0)
+                picture.axes.axvspan(edges[inside[0]], edges[inside[-1] + 1], color="#eef2f5", zorder=0, linewidth=0)
         scope = "both ports together" if result.in_total else "each port"
-        made.plain("seconds of traffic (it pauses between the steps)", f"rate, {scope} [{named}]")
-        made.axes.set_xlim(0, max(at, 1e-9))
-        made.axes.set_ylim(0, highest / factor * 1.08)
-        made.legend(drawn)
-    return made.svg
+        picture.label_axes("seconds of traffic (it pauses between the steps)", f"rate, {scope} [{named}]")
+        picture.axes.set_xlim(0, max(at, 1e-9))
+        picture.axes.set_ylim(0, highest / factor * 1.08)
+        picture.legend(drawn)
+    return picture.svg
 
 
-def ramp_table(result: RampResult, title: str, simulated: bool = False) -> Grid:
-    """Every step in figures, under what was found."""
+def ramp_table(result: RampResult, title: str, simulated: bool = False) -> ResultTable:
+    """One row for each step, below the findings."""
     rows = tuple(
         (
             step.phase.value,
@@ -150,30 +154,32 @@ def ramp_table(result: RampResult, title: str, simulated: bool = False) -> Grid:
         ("", ""),
     )
     notes = tuple(f"Deviation: {item}." for item in result.deviations)
-    return Grid(title, columns, rows, notes, result.findings, simulated)
+    return ResultTable(title, columns, rows, notes, result.findings, simulated)
 
 
 def scaling_plot(result: ScalingResult, title: str, simulated: bool = False) -> str:
-    """Lower bounds over the value that was varied, reaching up to the upper ones. SVG."""
-    told = [(point.value, item) for point in result.points if point.result for item in point.result.bounds]
-    highest = max((item.lower.pps for _, item in told if item.lower), default=1.0)
-    named, factor = unit(highest)
-    names = list(dict.fromkeys(item.name for _, item in told))
-    with canvas(title, simulated) as made:
+    """Lower bounds over the varied value as SVG, with error bars up to the upper bounds."""
+    known = [(point.value, item) for point in result.points if point.result for item in point.result.bounds]
+    highest = max((item.lower.pps for _, item in known if item.lower), default=1.0)
+    named, factor = rate_unit(highest)
+    names = list(dict.fromkeys(item.name for _, item in known))
+    with drawing(title, simulated) as picture:
         drawn: dict[str, Any] = {}
-        for name, color, mark in zip(names, (WAYS[0], WAYS[2], DEMAND, LOST), "osD^", strict=False):
-            mine = [(value, item) for value, item in told if item.name == name and item.lower is not None]
+        for name, color, mark in zip(
+            names, (DIRECTION_COLOURS[0], DIRECTION_COLOURS[2], THRESHOLD_COLOUR, LOST_COLOUR), "osD^", strict=False
+        ):
+            mine = [(value, item) for value, item in known if item.name == name and item.lower is not None]
             if mine:
-                drawn[name] = _series(made.axes, mine, factor, color, mark)
-        made.plain(result.axis, f"load carried by each port [{named}]")
+                drawn[name] = _series(picture.axes, mine, factor, color, mark)
+        picture.label_axes(result.axis, f"load carried by each port [{named}]")
         values = [point.value for point in result.points]
         if values and max(values) > 20 * max(min(values), 1):
-            made.axes.set_xscale("log")
-        made.axes.set_xticks(values, [f"{value:,}" for value in values])
-        made.axes.minorticks_off()
-        made.axes.set_ylim(0, highest / factor * 1.1)
-        made.legend(drawn)
-    return made.svg
+            picture.axes.set_xscale("log")
+        picture.axes.set_xticks(values, [f"{value:,}" for value in values])
+        picture.axes.minorticks_off()
+        picture.axes.set_ylim(0, highest / factor * 1.1)
+        picture.legend(drawn)
+    return picture.svg
 
 
 def _series(axes: Any, points: Sequence[tuple[int, CapacityBounds]], factor: float, color: str, mark: str) -> Any:
@@ -192,12 +198,12 @@ def _series(axes: Any, points: Sequence[tuple[int, CapacityBounds]], factor: flo
     )
 
 
-def scaling_table(result: ScalingResult, title: str, simulated: bool = False) -> Grid:
+def scaling_table(result: ScalingResult, title: str, simulated: bool = False) -> ResultTable:
     """The bounds at every value."""
     rows: list[tuple[str, ...]] = []
     for point in result.points:
         if point.result is None:
-            rows.append((f"{point.value:,}", _NOT, _NOT, _NOT, _NOT, point.reason))
+            rows.append((f"{point.value:,}", _NONE, _NONE, _NONE, _NONE, point.reason))
             continue
         for item in point.result.bounds:
             rows.append(
@@ -205,8 +211,8 @@ def scaling_table(result: ScalingResult, title: str, simulated: bool = False) ->
                     f"{point.value:,}",
                     item.name,
                     percent(item.loss_ratio),
-                    _NOT if item.lower is None else f"{item.lower.pps:,.0f}",
-                    _NOT if item.upper is None else f"{item.upper.pps:,.0f}",
+                    _NONE if item.lower is None else f"{item.lower.pps:,.0f}",
+                    _NONE if item.upper is None else f"{item.upper.pps:,.0f}",
                     "done" if item.finished else f"unfinished; {point.result.ended}",
                 )
             )
@@ -218,4 +224,4 @@ def scaling_table(result: ScalingResult, title: str, simulated: bool = False) ->
         ("upper bound", "frames/s each port"),
         ("search", ""),
     )
-    return Grid(title, columns, tuple(rows), simulated=simulated)
+    return ResultTable(title, columns, tuple(rows), simulated=simulated)

@@ -1,11 +1,10 @@
-"""What took part in a run, as far as this machine can tell: host, Python, packages, CPU time withheld."""
+"""The environment of a run on this machine: host, Python and packages."""
 
 from __future__ import annotations
 
 import os
 import platform
 import sys
-from collections.abc import Mapping
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ PACKAGES = (
     "scipy",
     "mlrsearch",
 )
-"""The distributions whose versions can bear on a figure."""
+"""The distributions whose versions may influence a result."""
 
 
 def host_facts() -> dict[str, Any]:
@@ -58,24 +57,6 @@ def package_versions() -> dict[str, str]:
         if name in wanted:
             found.setdefault(name, distribution.version)
     return dict(sorted(found.items()))
-
-
-def cpu_times() -> Mapping[str, float]:
-    """CPU seconds of all CPUs since boot, by use; give it to :func:`steal_percent` later."""
-    times: Mapping[str, float] = psutil.cpu_times()._asdict()
-    return times
-
-
-def steal_percent(before: Mapping[str, float], after: Mapping[str, float]) -> float | None:
-    """CPU time that the hypervisor withheld between two readings of :func:`cpu_times`, in per cent of all CPU time.
-
-    None where the system does not tell, or no time has passed. Guest time is part of user time and not counted twice.
-    """
-    if "steal" not in after or "steal" not in before:
-        return None
-    kinds = [name for name in after if name in before and not name.startswith("guest")]
-    total = sum(after[name] - before[name] for name in kinds)
-    return None if total <= 0 else 100 * (after["steal"] - before["steal"]) / total
 
 
 def _system() -> str:

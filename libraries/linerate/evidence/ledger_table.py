@@ -1,4 +1,4 @@
-"""Where the frames of bad trials went: a table from the generator through the router and back, HTML or plain text."""
+"""Where the frames of bad trials went: an HTML table from the generator through the router and back."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from html import escape
 
 from ..counts.causes import Stage
 from ..counts.ledger import Drop, Ledger
-from ..counts.ledger_words import where_lost
-from .tables import SIMULATED, STYLE
+from ..counts.ledger_phrases import where_lost
+from .tables import SIMULATED, STYLE, html_page
 
-_EXTRA = """
+_LEDGER_STYLE = """
 .lr-trials td.item, .lr-trials th.item { text-align: left; }
 .lr-trials td.item.drop { padding-left: 2em; }
 .lr-trials tr.count td { font-weight: 600; }
@@ -22,9 +22,9 @@ _EXTRA = """
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """A line of the table: *numbers* per way and then of all; None where it is not known, or no way's alone.
+    """A row of the table. *numbers*: of each direction, then of all; None: not known, or not of one direction alone.
 
-    *kind*: ``count`` of frames that were there, ``drop`` that the router counts, ``open`` for what is unexplained.
+    *kind*: ``count`` of frames at a point, ``drop`` that the router counts, ``open``: unexplained.
     """
 
     kind: str
@@ -33,8 +33,8 @@ class LedgerRow:
     note: str = ""
 
 
-def lines(ledger: Ledger) -> tuple[LedgerRow, ...]:
-    """The account from top to bottom: each count is the one above it less what stands between them."""
+def ledger_rows(ledger: Ledger) -> tuple[LedgerRow, ...]:
+    """The rows from top to bottom: each count is the one above it less the rows between them."""
     directions = ledger.directions
 
     def count(item: str, name: str) -> LedgerRow:
@@ -42,16 +42,23 @@ def lines(ledger: Ledger) -> tuple[LedgerRow, ...]:
         return LedgerRow("count", item, (*numbers, _sum(numbers)))
 
     def rest(item: str, name: str) -> LedgerRow:
-        # what no way owns for certain is in the total only
-        own = [None if ledger.shared and name == "inside" else getattr(direction, name) for direction in directions]
+        # what may be of any direction is in the total only
+        own = [
+            None if ledger.shared and name == "unexplained_rx_to_tx" else getattr(direction, name)
+            for direction in directions
+        ]
         return LedgerRow("open", f"unexplained {item}", (*own, getattr(ledger, name)))
 
     found = [count("sent by the generator", "offered")]
     if not ledger.missing:
-        found += [rest("before the router", "before"), *_drops(ledger, Stage.ARRIVING)]
+        found += [rest("before the router", "unexplained_before_rx"), *_drops(ledger, Stage.ARRIVING)]
         found.append(count("received by the router", "router_rx"))
-        found += [*_drops(ledger, Stage.PASSING), *_drops(ledger, Stage.LEAVING), rest("in the router", "inside")]
-        found += [count("sent by the router", "router_tx"), rest("behind the router", "behind")]
+        found += [
+            *_drops(ledger, Stage.PASSING),
+            *_drops(ledger, Stage.LEAVING),
+            rest("in the router", "unexplained_rx_to_tx"),
+        ]
+        found += [count("sent by the router", "router_tx"), rest("behind the router", "unexplained_after_tx")]
     found += [count("back at the generator", "forwarded"), count("lost", "lost")]
     if not ledger.missing:
         found.append(count("of them explained by the router's counters", "explained"))
@@ -62,42 +69,25 @@ def lines(ledger: Ledger) -> tuple[LedgerRow, ...]:
 
 
 def ledgers_table(ledgers: Sequence[Ledger], title: str = "", simulated: bool = False) -> str:
-    """The ledgers as an HTML page of its own: no script, nothing from elsewhere, every word escaped."""
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title or "Ledger")}</title>'
-        "<style>body { margin: 0; background: #fff; }</style></head>\n<body>"
-        f"{ledgers_fragment(ledgers, title, simulated)}</body></html>\n"
-    )
+    """The ledgers as an HTML page without scripts and external resources; all text is escaped."""
+    return html_page(title or "Ledger", ledgers_fragment(ledgers, title, simulated))
 
 
 def ledgers_fragment(ledgers: Sequence[Ledger], title: str = "", simulated: bool = False) -> str:
-    """The same for use inside another page, as Robot's log."""
+    """The ledgers for use inside another page, as Robot's log."""
     marked = f'<div class="simulated">{SIMULATED}</div>' if simulated else ""
     tables = "".join(map(_table, ledgers)) or "<p>no trial was bad</p>"
     return (
-        f'<style>{STYLE}{_EXTRA}</style><div class="lr-trials">{marked}<h1>{escape(title or "Where frames went")}</h1>'
-        f"{tables}</div>"
+        f'<style>{STYLE}{_LEDGER_STYLE}</style><div class="lr-trials">{marked}'
+        f"<h1>{escape(title or 'Where frames went')}</h1>{tables}</div>"
     )
 
 
-def ledger_text(ledger: Ledger) -> str:
-    """One ledger as plain text, for a console or a mail."""
-    rows = [("", *_heads(ledger)), *((line.item, *map(_figure, line.numbers)) for line in lines(ledger))]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    notes = ["", *(line.note for line in lines(ledger))]
-    text = [f"{span(ledger)}: {where_lost(ledger)}"]
-    for (item, *cells), note in zip(rows, notes, strict=True):
-        aligned = [cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True)]
-        text.append("  ".join([item.ljust(widths[0]), *aligned, note]).rstrip())
-    text += [f"told besides, not added: {reason}" for reason in _reasons(ledger)]
-    return "\n".join(text) + "\n"
-
-
-def span(ledger: Ledger) -> str:
+def trial_span(ledger: Ledger) -> str:
     """``trial 3``, or ``trials 1 to 3 (of which 3 is bad)``."""
-    if ledger.first == ledger.trial:
-        return f"trial {ledger.trial}"
-    return f"trials {ledger.first} to {ledger.trial} (of which {ledger.trial} is bad)"
+    if ledger.first_trial == ledger.last_trial:
+        return f"trial {ledger.last_trial}"
+    return f"trials {ledger.first_trial} to {ledger.last_trial} (of which {ledger.last_trial} is bad)"
 
 
 def _heads(ledger: Ledger) -> list[str]:
@@ -106,22 +96,22 @@ def _heads(ledger: Ledger) -> list[str]:
 
 def _drops(ledger: Ledger, stage: Stage) -> Iterable[LedgerRow]:
     for number, direction in enumerate(ledger.directions):
-        for drop in direction.at(stage):
+        for drop in direction.drops_at(stage):
             own = [drop.frames if at == number else None for at in range(len(ledger.directions))]
-            yield LedgerRow("drop", drop.place, (*own, drop.frames), drop.meaning)
+            yield LedgerRow("drop", drop.label, (*own, drop.frames), drop.meaning)
     for drop in ledger.shared:
         if drop.stage is stage:
-            yield LedgerRow("drop", drop.place, (*[None] * len(ledger.directions), drop.frames), drop.meaning)
+            yield LedgerRow("drop", drop.label, (*[None] * len(ledger.directions), drop.frames), drop.meaning)
 
 
 def _table(ledger: Ledger) -> str:
     heads = "".join(f"<th>{head}</th>" for head in _heads(ledger))
-    rows = "\n".join(_row(line) for line in lines(ledger))
-    told = "".join(f"<p>Told besides, not added: {escape(reason)}</p>" for reason in _reasons(ledger))
+    rows = "\n".join(_row(line) for line in ledger_rows(ledger))
+    reasons = "".join(f"<p>Also reported, not added: {escape(reason)}</p>" for reason in _reasons(ledger))
     return (
-        f"<p>{escape(f'{span(ledger)}: {where_lost(ledger)}')}</p>\n"
+        f"<p>{escape(f'{trial_span(ledger)}: {where_lost(ledger)}')}</p>\n"
         f'<div class="wide"><table><thead><tr><th class="item">frames</th>{heads}<th class="note"></th></tr></thead>\n'
-        f"<tbody>\n{rows}\n</tbody></table></div>{told}"
+        f"<tbody>\n{rows}\n</tbody></table></div>{reasons}"
     )
 
 
@@ -134,11 +124,11 @@ def _row(line: LedgerRow) -> str:
 
 
 def _reasons(ledger: Ledger) -> list[str]:
-    return [f"{_named(reason)}: {reason.frames:,}" for reason in ledger.reasons]
+    return [f"{_place_words(reason)}: {reason.frames:,}" for reason in ledger.reasons]
 
 
-def _named(reason: Drop) -> str:
-    return f"{reason.place} ({reason.meaning})" if reason.meaning else reason.place
+def _place_words(reason: Drop) -> str:
+    return f"{reason.label} ({reason.meaning})" if reason.meaning else reason.label
 
 
 def _figure(number: int | None) -> str:

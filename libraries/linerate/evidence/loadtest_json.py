@@ -1,9 +1,9 @@
 """A ramp as the JSON that trex-loadtest-viz draws, so that it can stand in one graph with published load tests.
 
-The format is known from what that program reads (github.com/wejn/trex-loadtest-viz, ``graph.rb``): ``vars`` with the
-ramp's settings, ``stats`` with one entry per second, each with ports ``"0"`` and ``"1"`` and their ``tx_pps``,
-``rx_pps``, ``tx_util`` and ``rx_util`` (per cent of line rate, L1). It divides by ``tx_pps`` without looking, so these
-must be floats, and not 0 on a port that sends.
+The format is what that program reads (github.com/wejn/trex-loadtest-viz, ``graph.rb``): ``vars`` with the ramp's
+settings, ``stats`` with one entry per second, each with ports ``"0"`` and ``"1"`` and their ``tx_pps``, ``rx_pps``,
+``tx_util`` and ``rx_util`` (per cent of line rate, L1). It divides by ``tx_pps``, so these must be floats, and not 0 on
+a port that sends.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from ..methods.ramp import RampPhase, RampResult, RampStep
 from ..units import si
 from .rates import TrafficFigures
 
-_HAIR = 1e-6
-"""Seconds that are none, but the rounding of sums."""
+_ROUNDING = 1e-6
+"""Seconds by which rounding may change a sum."""
 
 
 def loadtest_data(
     result: RampResult, traffic: TrafficFigures, bidirectional: bool, simulated: bool = False
 ) -> dict[str, Any]:
-    """The ramp as JSON data. Ports are told as 0 and 1, in the order in which the testbed uses them.
+    """The ramp as JSON data. Ports are numbered from 0, in the order in which the testbed uses them.
 
-    ``profile_file`` is the traffic in words: results of the same words come into the same graph. An entry is a second
-    whatever the steps last: its rates are the means of the steps in it, by how long each was.
+    ``profile_file`` is the traffic in words: results with the same words come into the same graph. An entry is one
+    second, however long a step is: its rates are the means of the steps in it, weighted by time.
     """
     plan = result.plan
     ports = _ports(result.steps)
@@ -55,7 +55,7 @@ def loadtest_json(result: RampResult, traffic: TrafficFigures, bidirectional: bo
 
 
 def _ports(steps: Sequence[RampStep]) -> dict[int, int]:
-    """The testbed's port numbers, as 0 and 1, and 2 and 3 where there is another pair, and so on."""
+    """The testbed's port numbers -> 0, 1, and so on."""
     directions = next((step.trial.outcome.directions for step in steps if step.trial.outcome.directions), ())
     found: dict[int, int] = {}
     for port in (port for direction in directions for port in (direction.tx_port, direction.rx_port)):
@@ -64,17 +64,17 @@ def _ports(steps: Sequence[RampStep]) -> dict[int, int]:
 
 
 Part = tuple[RampStep, float]
-"""A step, and for how many s of a second it lasts."""
+"""A step, and its seconds within one second."""
 
 
 def _seconds(steps: Sequence[RampStep]) -> list[list[Part]]:
-    """What each second of the ramp consists of; the last may be shorter."""
+    """The parts of each second of the ramp; the last second may be shorter."""
     found: list[list[Part]] = []
     now = 0.0
     for step in steps:
         ends = now + step.trial.outcome.duration
-        while ends - now > _HAIR:
-            at = int(now + _HAIR)
+        while ends - now > _ROUNDING:
+            at = int(now + _ROUNDING)
             until = min(ends, at + 1.0)
             while len(found) <= at:
                 found.append([])

@@ -1,4 +1,4 @@
-"""How sure the rates of a verdict are: for the record. No verdict depends on it, and a bootstrap takes its time."""
+"""Confidence intervals of a verdict's rates, for the record. No verdict depends on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts of trials as the rates that tables and plots show. Derived, never sampled."""
+"""The rates that tables and plots show, derived from the counts of trials."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..units import Rate
 
 
 class TrafficFigures(Protocol):
-    """What a report needs of a profile: :class:`~linerate.traffic.profiles.Profile`, or a record's two figures."""
+    """What a report needs of a profile: a :class:`~linerate.traffic.profiles.Profile`, or two figures of a record."""
 
     @property
     def name(self) -> str:
@@ -22,14 +22,6 @@ class TrafficFigures(Protocol):
     def mean_size(self) -> float:
         """Mean frame size in bytes with FCS."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class NamedTraffic:
-    """Traffic known from a record only."""
-
-    name: str
-    mean_size: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +40,7 @@ class DirectionRow:
         return f"{self.count.tx_port} → {self.count.rx_port}"
 
 
-def rows(trials: Sequence[Trial], traffic: TrafficFigures, link_bps: float) -> tuple[DirectionRow, ...]:
+def direction_rows(trials: Sequence[Trial], traffic: TrafficFigures, link_bps: float) -> tuple[DirectionRow, ...]:
     """Every direction of every trial, in order. *link_bps*: link speed of one direction in L1 bit/s."""
 
     def rate(frames: int, seconds: float) -> Rate:
@@ -71,19 +63,19 @@ def rows(trials: Sequence[Trial], traffic: TrafficFigures, link_bps: float) -> t
 
 
 def percent(ratio: float) -> str:
-    """A ratio as per cent, small ones with their figures: ``14.2 %``, ``0.00012 %``, ``0 %``."""
+    """A ratio as per cent, small ones with significant digits: ``14.2 %``, ``0.00012 %``, ``0 %``."""
     value = 100 * ratio
     if value == 0:
         return "0 %"
     return f"{value:.2f} %" if value >= 0.1 else f"{value:.2g} %" if value >= 1e-4 else f"{value:.1e} %"
 
 
-def name_of(trial: Trial) -> str:
+def trial_name(trial: Trial) -> str:
     """The trial's number, or ``warm-up``."""
     return str(trial.number) if trial.number else "warm-up"
 
 
-def say(trial: Trial) -> str:
+def trial_state(trial: Trial) -> str:
     """``valid``, ``warm-up``, or what is wrong with the trial."""
     if trial.valid:
         return "valid" if trial.number else "warm-up"

@@ -1,4 +1,4 @@
-"""Turns what a session measures into the records of its run's folder, trial by trial."""
+"""Writes what a session measures to the records of its run's folder, trial by trial."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..sla.requirement import RATE_UNITS, Requirement, TrafficWords
 from ..sla.verdict import Verdict
 from ..units import Rate
 from .rate_intervals import rate_intervals
-from .records import EnvironmentRecord, Figures, RequirementRecord, TrialRecord
-from .resume import Carried
+from .records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord
+from .resume import CarriedVerdict
 from .run import RunFolder
 
 
 class Recorder:
-    """Writes one run. Every call leaves its record on the disk before it returns."""
+    """Writes one run. Each call's record is on the disk when the call returns."""
 
     def __init__(self, results: Path, run_id: str, environment: EnvironmentRecord) -> None:
         self.folder = RunFolder.create(results, run_id)
@@ -37,10 +37,7 @@ class Recorder:
         calibration: Mapping[str, object] | None = None,
         card: Mapping[str, object] | None = None,
     ) -> None:
-        """Write versions of what takes part, and the router's configuration, into the environment's record.
-
-        *calibration* of the generator, if there is one; *card*: which one its ports are on.
-        """
+        """Add versions, the router's configuration, and the generator's *calibration* and *card* to the environment."""
         extra = {**self.environment.extra, "router_configuration": dict(configuration)}
         if calibration is not None:
             extra["calibration"] = dict(calibration)
@@ -50,14 +47,14 @@ class Recorder:
         self.folder.write_environment(self.environment)
 
     def begin(self, test: str) -> None:
-        """A sentence of *test* is about to be judged."""
+        """Begin the records of a sentence of *test*."""
         self._number = self.folder.next_requirement()
         self._started = time.time()
         self._test = test
         self._trials = []
 
     def keep_trial(self, requirement: Requirement | TrafficWords, trial: Trial, link_bps: float) -> None:
-        """Append one trial of the sentence, or of the traffic, under way (number 0: warm-up)."""
+        """Append one trial of the current sentence or traffic (number 0: warm-up)."""
         self.folder.add_trial(
             TrialRecord(
                 run=self.folder.run_id,
@@ -76,21 +73,21 @@ class Recorder:
             self._trials.append(trial.number)
 
     def keep_telemetry(self, name: str, telemetry: Telemetry) -> None:
-        """Keep the router's own words at this moment (*name*: ``before``, ``after`` or ``trial 3``)."""
+        """Keep the router's own output at this moment (*name*: ``before``, ``after`` or ``trial 3``)."""
         for command, text in telemetry.raw.items():
             self.folder.add_telemetry(self._number, f"{name} {command}", text)
 
     @property
     def number(self) -> int:
-        """The number of the sentence under way, within the run; 0 before the first."""
+        """The number of the current sentence within the run; 0 before the first."""
         return self._number
 
     def keep_file(self, name: str, text: str, number: int | None = None) -> Path:
-        """Keep a picture, a table or figures as ``characterisation/003-NAME``: of *number*, or what is under way."""
+        """Keep a picture, a table or figures as ``characterisation/003-NAME``; *number* None: the current one."""
         return self.folder.add_result(self._number if number is None else number, name, text)
 
-    def keep_verdict(self, verdict: Verdict, recovery: str = "") -> None:
-        """Append the requirement's record. *recovery*: what was done to the testbed before it was judged, if anything."""
+    def keep_verdict(self, verdict: Verdict, reconnection: str = "") -> None:
+        """Append the requirement's record. *reconnection*: what was done to the testbed before, in words."""
         requirement = verdict.requirement
         size, link = requirement.profile.mean_size, verdict.link_bps
         pps = verdict.figures.get("forwarded_pps")
@@ -112,7 +109,7 @@ class Recorder:
                 mean_size=size,
                 link_bps=link,
                 threshold=threshold,
-                measured=None if pps is None else Figures.of(Rate(pps, size, link)),
+                measured=None if pps is None else RateFigures.of(Rate(pps, size, link)),
                 trials=tuple(self._trials),
                 started=self._started,
                 ended=time.time(),
@@ -121,20 +118,20 @@ class Recorder:
                     "router_drops": dict(verdict.router_drops or {}),
                     **({"generator_ceiling": dict(verdict.ceiling)} if verdict.ceiling else {}),
                     "ledger": [ledger.to_json() for ledger in verdict.ledgers],
-                    **({"recovery": recovery} if recovery else {}),
+                    **({"recovery": reconnection} if reconnection else {}),
                     **({"traffic_file": program.to_json()} if (program := requirement.profile.program) else {}),
                     "rfc2544_throughput": verdict.is_rfc2544_throughput and not self.environment.simulated,
                 },
             )
         )
 
-    def carry(self, carried: Carried) -> Carried:
-        """Copy a verdict of an earlier run, with its trials, into this one's records; as it now stands there."""
-        mine = carried.into(self.folder.run_id, self.folder.next_requirement())
-        for trial in mine.trials:
+    def carry(self, carried: CarriedVerdict) -> CarriedVerdict:
+        """Copy a verdict of an earlier run, with its trials, into this one's records; returns the copy."""
+        copy = carried.copy_to(self.folder.run_id, self.folder.next_requirement())
+        for trial in copy.trials:
             self.folder.add_trial(trial)
-        self.folder.add_requirement(mine.record)
-        return mine
+        self.folder.add_requirement(copy.record)
+        return copy
 
     def close(self, cpu_steal_percent: float | None = None) -> None:
         """Note the end and write the manifest. Harmless when repeated."""

@@ -1,8 +1,8 @@
-"""The records of a run: one per trial, one per requirement, one for what took part. Plain data, to JSON and back.
+"""The records of a run: one per trial, one per requirement, one of the environment. Plain data, to JSON and back.
 
-Every record names its schema (``linerate.trial/1`` …), its run and whether it was simulated. The JSON Schema files
-stand in ``schemas/`` beside this module. Times are Unix time in s; rates are frames/s of one direction; sizes are bytes
-with FCS. A figure that is not finite is written as ``null``, which JSON can hold, and read back as NaN.
+Every record has its schema (``linerate.trial/1`` …), its run and whether it was simulated. The JSON Schema files are in
+``schemas/`` beside this module. Times are Unix time in s; rates are frames/s of one direction; sizes are bytes with
+FCS. A number that is not finite is written as ``null`` and read back as NaN.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class RateFigures:
     """A rate in every unit: frames/s, L1 bit/s, L2 bit/s, per cent of one direction's line rate."""
 
     pps: float
@@ -46,7 +46,7 @@ class Figures:
     percent: float
 
     @classmethod
-    def of(cls, rate: Rate) -> Figures:
+    def of(cls, rate: Rate) -> RateFigures:
         """The figures of a :class:`Rate`."""
         return cls(rate.pps, rate.l1_bps, rate.l2_bps, rate.percent)
 
@@ -55,8 +55,8 @@ class Figures:
 class TrialRecord:
     """One line of ``trials.jsonl``: a trial and all that is needed to judge it again without the testbed.
 
-    ``requirement`` is the number of the requirement within the run. ``mean_size`` in bytes with FCS, ``link_bps`` the
-    link speed of one direction, ``clock_speed`` seconds of the testbed's clock per second of the wall.
+    ``requirement``: the number of the requirement within the run. ``mean_size`` in bytes with FCS; ``link_bps``: link
+    speed of one direction; ``clock_speed``: seconds of the testbed's clock per second of real time.
     """
 
     run: str
@@ -101,7 +101,7 @@ class TrialRecord:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TrialRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        take = _Taker(data, TRIAL)
+        take = _Fields(data, TRIAL)
         readings = take("readings", dict)
         outcome = Outcome(
             Load(take.number("load_pps")),
@@ -131,11 +131,11 @@ class TrialRecord:
 
 @dataclass(frozen=True, slots=True)
 class RequirementRecord:
-    """One line of ``requirements.jsonl``: an SLA sentence and what came of it.
+    """One line of ``requirements.jsonl``: an SLA sentence and its verdict.
 
-    ``goal_terms``: the goal's figures, as in its file. ``threshold``: the demand in words, every unit. ``measured``:
-    the rate found, None where none could be. ``trials``: the numbers of its trials in ``trials.jsonl``. ``extra``: JSON
-    data of special quantities (cycles per packet, latency, telemetry's findings).
+    ``goal_terms``: the goal's figures, as in its file. ``threshold``: in words, in every unit. ``measured``: the rate
+    found, or None. ``trials``: the numbers of its trials in ``trials.jsonl``. ``extra``: JSON data of special
+    quantities (cycles per packet, latency, findings from telemetry).
     """
 
     run: str
@@ -151,7 +151,7 @@ class RequirementRecord:
     mean_size: float
     link_bps: float
     threshold: str
-    measured: Figures | None
+    measured: RateFigures | None
     trials: tuple[int, ...]
     started: float
     ended: float
@@ -195,7 +195,7 @@ class RequirementRecord:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RequirementRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        take = _Taker(data, REQUIREMENT)
+        take = _Fields(data, REQUIREMENT)
         figures = take("measured", dict, type(None))
         return cls(
             run=take("run", str),
@@ -221,12 +221,12 @@ class RequirementRecord:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentRecord:
-    """``environment.json``: what took part. Versions are words as each part gave them.
+    """``environment.json``: testbed, host and versions.
 
-    ``versions``: generator, client, server, router, as ``{"generator.server": "v3.08"}``. ``packages``: Python
-    distributions. ``cpu_steal_percent``: CPU time that the hypervisor withheld from this machine during the run, in per
-    cent of all CPU time; None before the end and where the system does not tell. ``ended`` None: the run did not
-    finish.
+    ``versions``: generator, client, server, router, as each reports it: ``{"generator.server": "v3.08"}``.
+    ``packages``: Python distributions. ``cpu_steal_percent``: CPU time that the hypervisor withheld from this machine
+    during the run, in per cent of all CPU time; None before the end and if the system does not report it. ``ended``
+    None: the run did not finish.
     """
 
     run: str
@@ -265,7 +265,7 @@ class EnvironmentRecord:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EnvironmentRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        take = _Taker(data, ENVIRONMENT)
+        take = _Fields(data, ENVIRONMENT)
         return cls(
             run=take("run", str),
             simulated=take("simulated", bool),
@@ -284,7 +284,7 @@ class EnvironmentRecord:
 
 
 def dumps(data: Mapping[str, Any]) -> str:
-    """JSON of one record on one line. Raises ValueError where a figure is not finite or not JSON data at all."""
+    """One record as one line of JSON. Raises ValueError if a number is not finite or something is not JSON data."""
     try:
         return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
     except (TypeError, ValueError) as error:
@@ -308,7 +308,7 @@ def _direction(count: DirectionCount) -> dict[str, int]:
 
 
 def _read_direction(data: Any) -> DirectionCount:
-    take = _Taker(data, None)
+    take = _Fields(data, None)
     names = ("tx_port", "rx_port", "intended", "offered", "forwarded", "offered_bytes", "forwarded_bytes")
     return DirectionCount(*(take(name, int) for name in names))
 
@@ -330,7 +330,7 @@ def _latency(count: LatencyCount) -> dict[str, Any]:
 
 
 def _read_latency(data: Any) -> LatencyCount:
-    take = _Taker(data, None)
+    take = _Fields(data, None)
     histogram = take("histogram_us", dict)
     return LatencyCount(
         tx_port=take("tx_port", int),
@@ -351,13 +351,13 @@ def _problem(problem: Problem) -> dict[str, str]:
     return {"fault": problem.fault.name, "detail": problem.detail}
 
 
-def _read_figures(data: Any) -> Figures:
-    take = _Taker(data, None)
-    return Figures(*(take.number(name) for name in ("pps", "l1_bps", "l2_bps", "percent")))
+def _read_figures(data: Any) -> RateFigures:
+    take = _Fields(data, None)
+    return RateFigures(*(take.number(name) for name in ("pps", "l1_bps", "l2_bps", "percent")))
 
 
 def _read_problem(data: Any) -> Problem:
-    take = _Taker(data, None)
+    take = _Fields(data, None)
     fault = take("fault", str)
     if fault not in Fault.__members__:
         raise ValueError(f"'fault' is '{fault}'; known: {', '.join(Fault.__members__)}")
@@ -372,7 +372,7 @@ def _read_figure(name: str, value: Any) -> float:
     return float(value)
 
 
-class _Taker:
+class _Fields:
     """Takes keys from JSON data, checking their types."""
 
     def __init__(self, data: Any, schema_name: str | None) -> None:
@@ -388,8 +388,8 @@ class _Taker:
         value = self._data[key]
         # JSON's true is an int to Python, but never a count
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-            right = " or ".join("null" if kind is type(None) else kind.__name__ for kind in types)
-            raise ValueError(f"'{key}' is {value!r}; expected {right}")
+            expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in types)
+            raise ValueError(f"'{key}' is {value!r}; expected {expected}")
         return value
 
     def number(self, key: str) -> float:

@@ -1,4 +1,4 @@
-"""The result of a characterisation as JSON data: whatever its dataclasses hold, in plain figures.
+"""The result of a characterisation as JSON data.
 
 Loads are frames/s into each port, trials their numbers in ``trials.jsonl``, figures that are not finite ``null``.
 """
@@ -17,8 +17,8 @@ from ..methods.deviations import Deviation
 from ..sla.goals import Goal
 
 
-def plain(value: Any) -> Any:
-    """*value* as JSON data. Raises TypeError for what is not made of dataclasses, sequences and plain values."""
+def json_data(value: Any) -> Any:
+    """*value* as JSON data. Raises TypeError for anything but dataclasses, mappings, sequences and plain values."""
     if isinstance(value, Load):
         return value.pps
     if isinstance(value, Trial):
@@ -34,11 +34,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): json_data(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [json_data(item) for item in value]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {item.name: plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+        return {item.name: json_data(getattr(value, item.name)) for item in dataclasses.fields(value)}
     if isinstance(value, PurePath):
         return str(value)
     raise TypeError(f"{type(value).__name__} is no part of a result")

@@ -1,7 +1,7 @@
-"""Going on with a run that was interrupted: what it decided is carried over, what it did not is judged now.
+"""Resuming an interrupted run: its verdicts are carried over, and the other sentences are judged now.
 
-The old folder is only read. A carried verdict is copied, with its trials, into the new run's folder, which is whole
-evidence by itself and says where each of them comes from.
+The old folder is only read. A carried verdict is copied, with its trials, into the new run's folder, which is complete
+by itself and names the run that each of them comes from.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from ..ceilings.cards import CardFile
 from ..errors import ConfigError, TestbedError
 from ..session.plan import Plan
 from .records import EnvironmentRecord, RequirementRecord, TrialRecord
-from .run import Run, read_run
+from .run import RecordedRun, read_run
 
 DECIDED = ("PASS", "FAIL")
 FINGERPRINTS = "fingerprints"
-"""Key of the environment record's extra data that :func:`fingerprints` goes into."""
+"""Key of :func:`fingerprints` in the environment record's extra data."""
 NO_FILE = "none"
-"""In place of the SHA-256 where there is no such file: one that is there later is a change too."""
+"""In place of the SHA-256 of a missing file: adding the file later is a change too."""
 
 
 def fingerprints(plan: Plan) -> dict[str, str]:
-    """SHA-256 of the files that say what is tested, with what and how, and what the generator itself can do."""
+    """SHA-256 of the files that define the test: platform, testbed, goal, profiles, calibration, generator cards."""
     project = plan.project
     named = {
         "platform file": [project.platforms / f"{plan.platform.platform}.yaml"],
@@ -37,13 +37,13 @@ def fingerprints(plan: Plan) -> dict[str, str]:
     return {
         **{name: _digest(paths) for name, paths in named.items()},
         "calibration file": plan.calibration.sha256 if plan.calibration else NO_FILE,
-        "set of generator card files": _all_of(plan.cards),
+        "set of generator card files": _cards_digest(plan.cards),
     }
 
 
-def _all_of(cards: Sequence[CardFile]) -> str:
-    told = "\n".join(f"{file.path.name} {file.sha256}" for file in cards)
-    return hashlib.sha256(told.encode()).hexdigest() if cards else NO_FILE
+def _cards_digest(cards: Sequence[CardFile]) -> str:
+    text = "\n".join(f"{file.path.name} {file.sha256}" for file in cards)
+    return hashlib.sha256(text.encode()).hexdigest() if cards else NO_FILE
 
 
 def _digest(paths: Iterable[Path]) -> str:
@@ -54,17 +54,17 @@ def _digest(paths: Iterable[Path]) -> str:
 
 
 @dataclass(frozen=True)
-class Carried:
+class CarriedVerdict:
     """A verdict of run ``run`` with its trials, warm-up included."""
 
     run: str
     record: RequirementRecord
     trials: tuple[TrialRecord, ...]
 
-    def into(self, run: str, number: int) -> Carried:
-        """The same as requirement *number* of *run*, saying where it comes from."""
+    def copy_to(self, run: str, number: int) -> CarriedVerdict:
+        """The same as requirement *number* of *run*, with the run it comes from."""
         origin = self.record.extra.get("carried_from", self.run)
-        return Carried(
+        return CarriedVerdict(
             self.run,
             replace(self.record, run=run, number=number, extra={**self.record.extra, "carried_from": origin}),
             tuple(replace(trial, run=run, requirement=number) for trial in self.trials),
@@ -72,15 +72,17 @@ class Carried:
 
 
 class Resumption:
-    """The decided sentences of an earlier run's suite, each given out once, in order."""
+    """The verdicts of an earlier run's suite, each carried over once, in order."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RecordedRun) -> None:
         if run.environment is None:
-            raise ConfigError("says nothing of what took part, so nothing can be carried over from it", run.path)
+            raise ConfigError("has no environment.json, so nothing can be carried over from it", run.path)
         self.run_id = run.environment.run
         self._environment = run.environment
         self._left = [
-            Carried(self.run_id, record, tuple(trial for trial in run.trials if trial.requirement == record.number))
+            CarriedVerdict(
+                self.run_id, record, tuple(trial for trial in run.trials if trial.requirement == record.number)
+            )
             for record in run.requirements
             if record.verdict in DECIDED
         ]
@@ -88,7 +90,7 @@ class Resumption:
 
     @classmethod
     def find(cls, results: Path, run_id: str, suite: str) -> Resumption:
-        """The folder of *suite* in run *run_id*. Raises ConfigError naming the runs that there are."""
+        """The verdicts of *suite* in run *run_id*. Raises ConfigError naming the last runs if there is no such run."""
         folders = [results / run_id, *sorted(results.glob(f"{run_id}-*"))]
         runs = [read_run(folder) for folder in folders if (folder / "environment.json").is_file()]
         if not runs or "/" in run_id or run_id in ("", ".", ".."):
@@ -102,20 +104,20 @@ class Resumption:
         raise ConfigError(f"run '{run_id}' has no suite '{suite}'; resume it with the suite that it ran", results)
 
     def check(self, now: EnvironmentRecord) -> None:
-        """Raise TestbedError naming what is not as it was: carried verdicts would then speak of something else."""
+        """Raise TestbedError naming what has changed: the carried verdicts would not be about this testbed."""
         before, differences = self._environment, []
         for name in ("platform", "software", "testbed", "simulated", "clock_speed"):
             differences += _difference(name.replace("_", " "), getattr(before, name), getattr(now, name))
         differences += _differences("", before.extra.get(FINGERPRINTS, {}), now.extra.get(FINGERPRINTS, {}), "changed")
-        # a run that broke off before it had asked says nothing of versions
+        # a run that ended before it had read them has no versions
         differences += _differences("", before.versions, now.versions if before.versions else {})
         if differences:
             raise TestbedError(
-                f"run '{self.run_id}' cannot be resumed: {'; '.join(differences)}; run the suite anew, without RESUME"
+                f"run '{self.run_id}' cannot be resumed: {'; '.join(differences)}; run the suite again, without RESUME"
             )
 
-    def take(self, test: str, sentence: str) -> Carried | None:
-        """The verdict on *sentence* of *test*, if it was decided; a second call has the second such verdict."""
+    def take(self, test: str, sentence: str) -> CarriedVerdict | None:
+        """The verdict on *sentence* of *test*, if there is one; a second call returns the second such verdict."""
         for place, carried in enumerate(self._left):
             if (carried.record.test, carried.record.sentence) == (test, sentence):
                 return self._left.pop(place)

@@ -1,6 +1,6 @@
-"""Results of RFC 2544's tests in the forms that its section 26 asks for: graphs and tables. Pure functions.
+"""Results of RFC 2544's tests as the graphs and tables that its section 26 asks for. Pure functions.
 
-Every table ends with the declared deviations of the results in it.
+Every table ends with the declared deviations of its results.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from ..methods.rfc2544.recovery import RecoveryResult
 from ..methods.rfc2544.reset import ResetResult
 from ..methods.rfc2544.throughput import ThroughputResult
 from ..units import l1_bits, l2_bits
-from .canvas import DEMAND, FAINT, WAYS, canvas, unit
-from .grid import Grid
+from .drawing import DIRECTION_COLOURS, FAINT_COLOUR, THRESHOLD_COLOUR, drawing, rate_unit
+from .result_table import ResultTable
 
-_NOT = "–"
+_NONE = "–"
 
 
-class _Declaring(Protocol):
+class _WithDeviations(Protocol):
     @property
     def deviations(self) -> tuple[Deviation, ...]: ...
 
 
-def throughput_table(results: Sequence[ThroughputResult], title: str, simulated: bool = False) -> Grid:
-    """26.1 as a table: one line for each frame size."""
+def throughput_table(results: Sequence[ThroughputResult], title: str, simulated: bool = False) -> ResultTable:
+    """26.1 as a table: one row for each frame size."""
     rows = []
     for item in results:
         found = item.throughput
@@ -36,10 +36,10 @@ def throughput_table(results: Sequence[ThroughputResult], title: str, simulated:
             (
                 str(item.size),
                 f"{item.line_pps:,.0f}",
-                _NOT if found is None else f"{found.pps:,.0f}",
-                _NOT if item.percent is None else f"{item.percent:.2f}",
-                _NOT if found is None else f"{found.pps * l1_bits(item.size) / 1e9:.4f}",
-                _NOT if found is None else f"{found.pps * l2_bits(item.size) / 1e9:.4f}",
+                _NONE if found is None else f"{found.pps:,.0f}",
+                _NONE if item.percent is None else f"{item.percent:.2f}",
+                _NONE if found is None else f"{found.pps * l1_bits(item.size) / 1e9:.4f}",
+                _NONE if found is None else f"{found.pps * l2_bits(item.size) / 1e9:.4f}",
                 str(len(item.trials)),
                 f"{item.duration:g}",
                 item.ended or "done",
@@ -56,58 +56,62 @@ def throughput_table(results: Sequence[ThroughputResult], title: str, simulated:
         ("each of", "s"),
         ("search", ""),
     )
-    return Grid(title, columns, tuple(rows), _declared(results), simulated=simulated)
+    return ResultTable(title, columns, tuple(rows), _declared(results), simulated=simulated)
 
 
 def throughput_plot(results: Sequence[ThroughputResult], title: str, simulated: bool = False) -> str:
-    """26.1 as the graph it asks for: frame rate over frame size, beside the theoretical rate of the medium. SVG."""
-    named, factor = unit(max((item.line_pps for item in results), default=1.0))
-    with canvas(title, simulated) as made:
+    """26.1 as a graph (SVG): frame rate over frame size, with the theoretical rate of the medium."""
+    named, factor = rate_unit(max((item.line_pps for item in results), default=1.0))
+    with drawing(title, simulated) as picture:
         drawn: dict[str, Any] = {}
         if results:
             link = results[0].line_pps * l1_bits(results[0].size)
-            sizes = _between(min(item.size for item in results), max(item.size for item in results))
-            (drawn["theoretical maximum"],) = made.axes.plot(
-                sizes, [link / l1_bits(size) / factor for size in sizes], color=FAINT, linestyle="--", zorder=2
+            sizes = _curve_sizes(min(item.size for item in results), max(item.size for item in results))
+            (drawn["theoretical maximum"],) = picture.axes.plot(
+                sizes, [link / l1_bits(size) / factor for size in sizes], color=FAINT_COLOUR, linestyle="--", zorder=2
             )
-        told = [(item.size, item.throughput.pps / factor) for item in results if item.throughput is not None]
-        if told:
-            (drawn["throughput, no frame lost"],) = made.axes.plot(
-                [size for size, _ in told], [rate for _, rate in told], color=WAYS[0], marker="o", zorder=3
+        known = [(item.size, item.throughput.pps / factor) for item in results if item.throughput is not None]
+        if known:
+            (drawn["throughput, no frame lost"],) = picture.axes.plot(
+                [size for size, _ in known],
+                [rate for _, rate in known],
+                color=DIRECTION_COLOURS[0],
+                marker="o",
+                zorder=3,
             )
-        made.plain("frame size [bytes with FCS]", f"rate into each port [{named}]")
-        made.axes.set_ylim(bottom=0)
-        made.axes.set_xlim(left=0)
-        made.legend(drawn)
-    return made.svg
+        picture.label_axes("frame size [bytes with FCS]", f"rate into each port [{named}]")
+        picture.axes.set_ylim(bottom=0)
+        picture.axes.set_xlim(left=0)
+        picture.legend(drawn)
+    return picture.svg
 
 
-def _between(least: int, most: int) -> list[float]:
+def _curve_sizes(least: int, most: int) -> list[float]:
     return [least + (most - least) * (index / 200) ** 2 for index in range(201)]
 
 
 def loss_plot(curves: Sequence[LossCurve], title: str, simulated: bool = False) -> str:
-    """26.3 as the graph it asks for: per cent lost over per cent of the medium's rate, both from 0 to 100. SVG."""
-    with canvas(title, simulated) as made:
+    """26.3 as a graph (SVG): per cent lost over per cent of the medium's rate, both from 0 to 100."""
+    with drawing(title, simulated) as picture:
         drawn: dict[str, Any] = {}
         for index, curve in enumerate(curves):
-            (drawn[f"{curve.size:g} bytes"],) = made.axes.plot(
+            (drawn[f"{curve.size:g} bytes"],) = picture.axes.plot(
                 [point.offered for point in curve.points],
                 [100 * point.loss_ratio for point in curve.points],
-                color=(*WAYS, DEMAND)[index % (len(WAYS) + 1)],
+                color=(*DIRECTION_COLOURS, THRESHOLD_COLOUR)[index % (len(DIRECTION_COLOURS) + 1)],
                 marker="o",
                 markersize=4,
                 zorder=3,
             )
-        made.plain("offered rate [% of the medium's frame rate at this size]", "frames lost [%]")
-        made.axes.set_xlim(0, 100)
-        made.axes.set_ylim(0, 100)
-        made.legend(drawn)
-    return made.svg
+        picture.label_axes("offered rate [% of the medium's frame rate at this size]", "frames lost [%]")
+        picture.axes.set_xlim(0, 100)
+        picture.axes.set_ylim(0, 100)
+        picture.legend(drawn)
+    return picture.svg
 
 
-def loss_table(curves: Sequence[LossCurve], title: str, simulated: bool = False) -> Grid:
-    """26.3 in figures: one line for each point."""
+def loss_table(curves: Sequence[LossCurve], title: str, simulated: bool = False) -> ResultTable:
+    """26.3 as a table: one row for each point."""
     rows = [
         (f"{curve.size:g}", f"{point.asked:.4g}", f"{point.offered:.4g}", f"{100 * point.loss_ratio:.5g}")
         for curve in curves
@@ -119,11 +123,13 @@ def loss_table(curves: Sequence[LossCurve], title: str, simulated: bool = False)
         ("offered", "% of line"),
         ("lost", "% of frames offered"),
     )
-    return Grid(title, columns, tuple(rows), (*_early(curves), *_declared(curves)), simulated=simulated)
+    return ResultTable(title, columns, tuple(rows), (*_ended_early(curves), *_declared(curves)), simulated=simulated)
 
 
-def latency_table(results: Sequence[LatencyResult], title: str, media: str = "", simulated: bool = False) -> Grid:
-    """26.2 as the table it asks for: size, rate, medium, latency; one line for each size and direction."""
+def latency_table(
+    results: Sequence[LatencyResult], title: str, media: str = "", simulated: bool = False
+) -> ResultTable:
+    """26.2 as a table: size, rate, medium, latency; one row for each size and direction."""
     rows = []
     for item in results:
         for number, direction in enumerate(item.directions):
@@ -131,12 +137,12 @@ def latency_table(results: Sequence[LatencyResult], title: str, media: str = "",
                 (
                     str(item.size),
                     f"{item.load.pps:,.0f}",
-                    media or _NOT,
+                    media or _NONE,
                     direction.direction or (("there", "back")[number] if number < 2 else str(number)),
                     f"{direction.mean:.2f}",
                     f"{direction.least:.2f}",
                     f"{direction.most:.2f}",
-                    f"{direction.deviation:.2f}" if direction.repeats > 1 else _NOT,
+                    f"{direction.deviation:.2f}" if direction.repeats > 1 else _NONE,
                     str(direction.repeats),
                 )
             )
@@ -151,21 +157,21 @@ def latency_table(results: Sequence[LatencyResult], title: str, media: str = "",
         ("std. deviation", "µs"),
         ("streams", ""),
     )
-    return Grid(title, columns, tuple(rows), (*_early(results), *_declared(results)), simulated=simulated)
+    return ResultTable(title, columns, tuple(rows), (*_ended_early(results), *_declared(results)), simulated=simulated)
 
 
-def back_to_back_table(results: Sequence[BackToBackResult], title: str, simulated: bool = False) -> Grid:
-    """26.4 and RFC 9004 as the table they ask for: one line for each frame size."""
+def back_to_back_table(results: Sequence[BackToBackResult], title: str, simulated: bool = False) -> ResultTable:
+    """26.4 and RFC 9004 as a table: one row for each frame size."""
     rows = []
     for item in results:
         limited = not item.unlimited and item.bursts
         rows.append(
             (
                 str(item.size),
-                _NOT if item.mean is None else f"{'≥ ' if item.unlimited else ''}{item.mean:,.1f}",
-                f"{min(item.bursts):,}" if limited else _NOT,
-                f"{max(item.bursts):,}" if limited else _NOT,
-                _NOT if item.spread is None else f"{item.spread:.1f}",
+                _NONE if item.mean is None else f"{'≥ ' if item.unlimited else ''}{item.mean:,.1f}",
+                f"{min(item.bursts):,}" if limited else _NONE,
+                f"{max(item.bursts):,}" if limited else _NONE,
+                _NONE if item.spread is None else f"{item.spread:.1f}",
                 str(len(item.bursts)),
                 _milliseconds(item.implied_buffer_time),
                 _milliseconds(item.corrected_buffer_time),
@@ -181,18 +187,18 @@ def back_to_back_table(results: Sequence[BackToBackResult], title: str, simulate
         ("implied buffer time", "ms"),
         ("corrected buffer time", "ms"),
     )
-    return Grid(title, columns, tuple(rows), (*_early(results), *_declared(results)), simulated=simulated)
+    return ResultTable(title, columns, tuple(rows), (*_ended_early(results), *_declared(results)), simulated=simulated)
 
 
-def recovery_table(results: Sequence[RecoveryResult], title: str, simulated: bool = False) -> Grid:
-    """26.5 as the table it asks for: one line for each frame size."""
+def recovery_table(results: Sequence[RecoveryResult], title: str, simulated: bool = False) -> ResultTable:
+    """26.5 as a table: one row for each frame size."""
     rows = [
         (
             str(item.size),
             f"{item.overload.pps:,.0f}",
             f"{item.reduced.pps:,.0f}",
-            _NOT if item.mean is None else str(item.mean),
-            ", ".join(map(str, item.times)) or _NOT,
+            _NONE if item.mean is None else str(item.mean),
+            ", ".join(map(str, item.times)) or _NONE,
             f"{item.after:g}",
         )
         for item in results
@@ -205,18 +211,18 @@ def recovery_table(results: Sequence[RecoveryResult], title: str, simulated: boo
         ("each", "known to lie within"),
         ("looked at", "s"),
     )
-    return Grid(title, columns, tuple(rows), (*_early(results), *_declared(results)), simulated=simulated)
+    return ResultTable(title, columns, tuple(rows), (*_ended_early(results), *_declared(results)), simulated=simulated)
 
 
-def reset_table(results: Sequence[ResetResult], title: str, simulated: bool = False) -> Grid:
-    """26.6, which asks for a statement for each kind of reset, as a table: one line for each."""
+def reset_table(results: Sequence[ResetResult], title: str, simulated: bool = False) -> ResultTable:
+    """26.6, which asks for a statement for each kind of reset, as a table: one row for each."""
     rows = [
         (
             item.kind,
             str(item.size),
             f"{item.load.pps:,.0f}",
-            _NOT if item.by_loss is None else f"{item.by_loss:.4g}",
-            _NOT if item.by_time is None else f"{item.by_time:.3g}",
+            _NONE if item.by_loss is None else f"{item.by_loss:.4g}",
+            _NONE if item.by_time is None else f"{item.by_time:.3g}",
             f"{item.lost:,}",
         )
         for item in results
@@ -229,25 +235,25 @@ def reset_table(results: Sequence[ResetResult], title: str, simulated: bool = Fa
         ("by time", "s"),
         ("frames lost", ""),
     )
-    return Grid(title, columns, tuple(rows), (*_early(results), *_declared(results)), simulated=simulated)
+    return ResultTable(title, columns, tuple(rows), (*_ended_early(results), *_declared(results)), simulated=simulated)
 
 
 def _milliseconds(seconds: float | None) -> str:
-    return _NOT if seconds is None else f"{1e3 * seconds:.4g}"
+    return _NONE if seconds is None else f"{1e3 * seconds:.4g}"
 
 
-def _declared(results: Iterable[_Declaring]) -> tuple[str, ...]:
-    """Every deviation, once, as notes."""
+def _declared(results: Iterable[_WithDeviations]) -> tuple[str, ...]:
+    """Each deviation once, as a note."""
     found = dict.fromkeys(f"Deviation: {item}." for result in results for item in result.deviations)
     return tuple(found)
 
 
-class _Ending(Protocol):
+class _WithEnding(Protocol):
     @property
     def size(self) -> float: ...
     @property
     def ended(self) -> str: ...
 
 
-def _early(results: Iterable[_Ending]) -> tuple[str, ...]:
+def _ended_early(results: Iterable[_WithEnding]) -> tuple[str, ...]:
     return tuple(f"{item.size:g} bytes: {item.ended}." for item in results if item.ended)

@@ -1,7 +1,7 @@
-"""The folder of one run: records appended as they happen, sums at the end.
+"""The folder of one run: records appended as they happen, SHA-256 sums at the end.
 
 A line is on the disk when the call that wrote it returns, so a crash or a power cut loses nothing already measured.
-A folder that was never closed is a whole folder without a manifest.
+A folder that was never closed only lacks its manifest.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ CHARACTERISATION = "characterisation"
 MANIFEST_FILE = "manifest.json"
 SUMS = "SHA256SUMS"
 DERIVED = frozenset({"allure", "report"})
-"""Sub-folders that can be made again from the records; the manifest leaves them out."""
+"""Sub-folders that can be made again from the records; they are not in the manifest."""
 
 R = TypeVar("R")
 
 
 def new_run_id(now: datetime) -> str:
-    """A run's name: UTC to the second, then a random suffix. Sorts by time. *now* must know its time zone."""
+    """A run's name: UTC to the second, then a random suffix. Sorts by time. *now* needs a time zone."""
     if now.tzinfo is None:
         raise ValueError("a run id needs a time with a time zone, as datetime.now(UTC)")
     return f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
 class RunFolder:
-    """The writing side of one run's folder. Use as a context manager, or call :meth:`close`, as often as you like."""
+    """Writes one run's folder. Use as a context manager, or call :meth:`close`."""
 
     def __init__(self, path: Path, run_id: str) -> None:
         self.path = path
@@ -50,7 +50,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, results: Path, run_id: str) -> RunFolder:
-        """Make ``results/run_id`` with empty record files. Raises TestbedError where it exists or cannot be made."""
+        """Make ``results/run_id`` with empty record files. Raises TestbedError if it exists or cannot be made."""
         path = results / run_id
         try:
             (path / TELEMETRY).mkdir(parents=True)
@@ -76,19 +76,19 @@ class RunFolder:
         return self._requirements
 
     def add_trial(self, record: TrialRecord) -> None:
-        """Append one trial. On the disk when this returns. Raises TestbedError where the disk refuses."""
+        """Append one trial. Raises TestbedError if it cannot be written."""
         self._append(TRIALS, record.to_json())
 
     def add_requirement(self, record: RequirementRecord) -> None:
-        """Append one requirement with its verdict. On the disk when this returns. Raises TestbedError."""
+        """Append one requirement with its verdict. Raises TestbedError if it cannot be written."""
         self._append(REQUIREMENTS, record.to_json())
 
     def write_environment(self, record: EnvironmentRecord) -> None:
-        """Write ``environment.json``, replacing what was there: once at the start, once more at the end."""
+        """Write or replace ``environment.json``."""
         self._replace(ENVIRONMENT_FILE, json.dumps(record.to_json(), indent=2, ensure_ascii=False, allow_nan=False))
 
     def add_telemetry(self, requirement: int, name: str, text: str) -> Path:
-        """Keep the router's own words, as ``telemetry/003-show-runtime.txt``; a second text of a name gets a number."""
+        """Keep the router's output, as ``telemetry/003-show-runtime.txt``; a second text of a name gets a number."""
         stem = f"{requirement:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')[:80] or 'text'}"
         taken = {path.stem for path in (self.path / TELEMETRY).iterdir()}
         free, count = stem, 1
@@ -112,15 +112,15 @@ class RunFolder:
         return self.path / file
 
     def write_manifest(self) -> None:
-        """Write ``manifest.json`` and ``SHA256SUMS`` anew from what is there now. The same files give the same text."""
-        sums = {name: _sum(self.path / name) for name in _files(self.path)}
+        """Write ``manifest.json`` and ``SHA256SUMS`` of the present files. The same files give the same text."""
+        sums = {name: _sha256(self.path / name) for name in _listed_files(self.path)}
         data = {"schema": MANIFEST, "run": self.run_id, "algorithm": "sha256", "files": sums}
         self._replace(MANIFEST_FILE, json.dumps(data, indent=2, ensure_ascii=False))
-        listed = {**sums, MANIFEST_FILE: _sum(self.path / MANIFEST_FILE)}
+        listed = {**sums, MANIFEST_FILE: _sha256(self.path / MANIFEST_FILE)}
         self._replace(SUMS, "".join(f"{digest}  {name}\n" for name, digest in listed.items()))
 
     def close(self) -> None:
-        """Write the manifest. Harmless when repeated; records may follow, then close again."""
+        """Write the manifest. Harmless when repeated; after further records, close again."""
         self.write_manifest()
 
     def _append(self, name: str, data: Mapping[str, Any]) -> None:
@@ -135,7 +135,7 @@ class RunFolder:
                         raise OSError(0, "the disk took only a part of the record; is it full?")
                     os.fsync(descriptor)
                 except OSError:
-                    # half a line would spoil the next one
+                    # half a line would damage the next one
                     os.ftruncate(descriptor, size)
                     raise
             finally:
@@ -159,8 +159,8 @@ class RunFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """The reading side: everything a run's folder holds. ``notes`` say in words what is missing or torn."""
+class RecordedRun:
+    """Everything a run's folder holds. ``notes``: what is missing or incomplete, in words."""
 
     path: Path
     trials: tuple[TrialRecord, ...]
@@ -169,10 +169,10 @@ class Run:
     notes: tuple[str, ...] = ()
 
 
-def read_run(folder: Path) -> Run:
+def read_run(folder: Path) -> RecordedRun:
     """Read a run's folder, closed or not.
 
-    A last line torn by a crash is left out and noted. Raises ConfigError naming file and line of anything else amiss.
+    A last line that a crash cut off is left out and noted. Raises ConfigError naming file and line of any other error.
     """
     if not folder.is_dir():
         raise ConfigError("is no folder; expected the folder of one run, as results/<run id>", folder)
@@ -187,16 +187,16 @@ def read_run(folder: Path) -> Run:
         except (OSError, ValueError) as error:
             raise ConfigError(f"is no record of a run's environment: {error}", path) from None
     else:
-        notes.append(f"{ENVIRONMENT_FILE} is missing: nothing is known of what took part")
+        notes.append(f"{ENVIRONMENT_FILE} is missing: versions and host are not known")
     if not (folder / MANIFEST_FILE).exists():
         notes.append(f"{MANIFEST_FILE} is missing: the run was not closed")
-    return Run(folder, trials, requirements, environment, tuple(notes))
+    return RecordedRun(folder, trials, requirements, environment, tuple(notes))
 
 
 def check_manifest(folder: Path) -> tuple[str, ...]:
-    """What differs from the manifest, in words; empty where everything is as it was written.
+    """What differs from the manifest, in words; empty if nothing does.
 
-    Raises ConfigError where there is no manifest that can be read.
+    Raises ConfigError if the manifest is missing or cannot be read.
     """
     path = folder / MANIFEST_FILE
     try:
@@ -204,10 +204,10 @@ def check_manifest(folder: Path) -> tuple[str, ...]:
         sums: dict[str, str] = dict(data["files"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"is no manifest of a run: {error}", path) from None
-    there = _files(folder)
-    found = [f"{name} is missing" for name in sums if name not in there]
-    found += [f"{name} was added" for name in there if name not in sums]
-    found += [f"{name} was changed" for name in there if name in sums and _sum(folder / name) != sums[name]]
+    present = _listed_files(folder)
+    found = [f"{name} is missing" for name in sums if name not in present]
+    found += [f"{name} was added" for name in present if name not in sums]
+    found += [f"{name} was changed" for name in present if name in sums and _sha256(folder / name) != sums[name]]
     return tuple(found)
 
 
@@ -220,9 +220,9 @@ def _read_lines(path: Path, parse: Callable[[Mapping[str, Any]], R], notes: list
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", path) from None
     *whole, rest = content.split(b"\n")
-    # every record ends its line, so what follows the last newline was never finished
+    # every record ends with a newline, so a rest after the last one is incomplete
     if rest:
-        notes.append(f"{path.name}: the last line was torn off and is left out ({len(rest)} bytes)")
+        notes.append(f"{path.name}: the last line is incomplete and left out ({len(rest)} bytes)")
     found = []
     for number, line in enumerate(whole, 1):
         try:
@@ -232,7 +232,7 @@ def _read_lines(path: Path, parse: Callable[[Mapping[str, Any]], R], notes: list
     return tuple(found)
 
 
-def _files(folder: Path) -> tuple[str, ...]:
+def _listed_files(folder: Path) -> tuple[str, ...]:
     names = []
     for path in folder.rglob("*"):
         relative = path.relative_to(folder)
@@ -241,13 +241,13 @@ def _files(folder: Path) -> tuple[str, ...]:
     return tuple(sorted(set(names) - {MANIFEST_FILE, SUMS}))
 
 
-def _sum(path: Path) -> str:
+def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sync_folder(folder: Path) -> None:
-    # a new name is on the disk only when its folder is
+    # a new name is on the disk only once its folder is synced
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""The trials of a requirement as a table: HTML that stands alone and needs no script, or plain text."""
+"""The trials of a requirement as an HTML table without scripts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from ..counts.trial import Trial
-from .rates import DirectionRow, TrafficFigures, name_of, percent, rows, say
+from .rates import DirectionRow, TrafficFigures, direction_rows, percent, trial_name, trial_state
 
 SIMULATED = "SIMULATED – not a measurement"
 
@@ -53,25 +53,29 @@ _COLUMNS = (
 def trials_table(
     trials: Sequence[Trial], traffic: TrafficFigures, link_bps: float, title: str = "", simulated: bool = False
 ) -> str:
-    """The trials as an HTML page of its own: no script, nothing from elsewhere, every word escaped.
+    """The trials as an HTML page without scripts and external resources; all text is escaped.
 
-    One line per trial and direction; *link_bps* is the link speed of one direction in L1 bit/s.
+    One row per trial and direction; *link_bps* is the link speed of one direction in L1 bit/s.
     """
+    return html_page(title or "Trials", trials_fragment(trials, traffic, link_bps, title, simulated))
+
+
+def html_page(title: str, fragment: str) -> str:
+    """*fragment* as an HTML page of its own."""
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title or "Trials")}</title>'
-        "<style>body { margin: 0; background: #fff; }</style></head>\n<body>"
-        f"{trials_fragment(trials, traffic, link_bps, title, simulated)}</body></html>\n"
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f"<style>body {{ margin: 0; background: #fff; }}</style></head>\n<body>{fragment}</body></html>\n"
     )
 
 
 def trials_fragment(
     trials: Sequence[Trial], traffic: TrafficFigures, link_bps: float, title: str = "", simulated: bool = False
 ) -> str:
-    """The same table for use inside another page, as Robot's log: its style touches nothing else there."""
+    """The table for use inside another page, as Robot's log; its style applies to itself only."""
     head = "".join(f"<th>{name}{f'<small>{unit}</small>' if unit else ''}</th>" for name, unit in _COLUMNS)
     body = []
     previous: Trial | None = None
-    for row in rows(trials, traffic, link_bps):
+    for row in direction_rows(trials, traffic, link_bps):
         body.append(_html_row(row, row.trial is not previous))
         previous = row.trial
     if not body:
@@ -85,35 +89,19 @@ def trials_fragment(
     )
 
 
-def trials_text(
-    trials: Sequence[Trial], traffic: TrafficFigures, link_bps: float, title: str = "", simulated: bool = False
-) -> str:
-    """The same table as plain text, for a console or a mail."""
-    heads = [f"{name} [{unit}]" if unit else name for name, unit in _COLUMNS]
-    cells = [_cells(row) for row in rows(trials, traffic, link_bps)]
-    widths = [max(len(line[column]) for line in [heads, *cells]) for column in range(len(heads))]
-    lines = [line for line in (SIMULATED if simulated else "", title, _caption(traffic, link_bps)) if line]
-    for cell in [heads, ["-" * width for width in widths], *cells]:
-        aligned = [text.rjust(width) for text, width in zip(cell[:-1], widths, strict=False)]
-        lines.append("  ".join([*aligned, cell[-1]]).rstrip())
-    if not cells:
-        lines.append("no trial was run")
-    return "\n".join(lines) + "\n"
-
-
 def _caption(traffic: TrafficFigures, link_bps: float) -> str:
     return (
-        f"{traffic.name}: mean frame {traffic.mean_size:g} bytes with FCS, link {link_bps / 1e9:g} Gbit/s each way."
-        " lost = offered − forwarded; unsent = intended − offered is the generator's shortcoming, not the router's."
+        f"{traffic.name}: mean frame {traffic.mean_size:g} bytes with FCS, link {link_bps / 1e9:g} Gbit/s in each"
+        " direction. lost = offered − forwarded; unsent = intended − offered: the generator's fault, not the router's."
     )
 
 
 def _cells(row: DirectionRow) -> list[str]:
     count, rate = row.count, row.forwarded
-    # what is wrong is wrong with the trial: said once, with its first direction
+    # a problem is of the whole trial: shown once, with its first direction
     again = not row.trial.valid and row.count is not row.trial.outcome.directions[0]
     return [
-        name_of(row.trial),
+        trial_name(row.trial),
         row.direction,
         f"{count.intended:,}",
         f"{count.offered:,}",
@@ -125,12 +113,12 @@ def _cells(row: DirectionRow) -> list[str]:
         _figure(rate.l1_bps / 1e9),
         _figure(rate.percent, 2),
         f"{row.trial.outcome.elapsed:.3f}",
-        "as above" if again else " ".join(say(row.trial).split()),
+        "as above" if again else " ".join(trial_state(row.trial).split()),
     ]
 
 
 def _figure(value: float, decimals: int = 4) -> str:
-    # two more places where the leading ones would be empty
+    # two more decimals for small values
     return f"{value:.{decimals if value >= 0.1 or value == 0 else decimals + 2}f}"
 
 

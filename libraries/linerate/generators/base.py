@@ -1,4 +1,4 @@
-"""What a method and a testbed need of a traffic generator."""
+"""The interface of a traffic generator."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from ..traffic.profiles import Profile
 
 @dataclass(frozen=True, slots=True)
 class GeneratorPort:
-    """A port as the generator itself describes it. ``speed_bps`` is its link speed in bit/s.
+    """A port as the generator itself describes it. ``speed_bps``: link speed in bit/s.
 
     ``pci``: its PCI address, ``description``: its card in words, ``destination``: the MAC address that it sends to; ""
-    where it tells none. ``measures``: what it can tell of received frames (``latency``, ``flow_stats``, …); None: not
-    told.
+    if unknown. ``measures``: what it can measure of received frames (``latency``, ``flow_stats``, …); None: unknown.
     """
 
     index: int
@@ -36,8 +35,8 @@ class GeneratorPort:
 class Direction:
     """One direction through the router: frames leave ``tx_port`` and are expected at ``rx_port``.
 
-    ``swapped``: the second direction of a pair, whose addresses are swapped. ``pair``: which pair of ports, from 0;
-    each has networks of its own.
+    ``swapped``: the second direction of a port pair, whose addresses are swapped. ``pair``: number of the port pair,
+    from 0; each pair has its own networks.
     """
 
     tx_port: int
@@ -47,7 +46,7 @@ class Direction:
 
 
 def directions_of(ports: Sequence[int], bidirectional: bool, pairs: int = 1) -> tuple[Direction, ...]:
-    """The directions through the first *pairs* pairs of *ports*, pair by pair."""
+    """The directions of the first *pairs* port pairs of *ports*, pair by pair."""
     found: list[Direction] = []
     for pair in range(pairs):
         first, second = ports[2 * pair : 2 * pair + 2]
@@ -59,17 +58,17 @@ def directions_of(ports: Sequence[int], bidirectional: bool, pairs: int = 1) -> 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """Frames whose latency is measured, among the others: ``pps`` of them per second into each sending port."""
+    """Frames whose latency is measured, as part of the load: ``pps`` per second from each sending port."""
 
     pps: float
 
 
 class Generator(Protocol):
-    """A connected generator that holds its ports. Every call has a time limit and raises TestbedError beyond it."""
+    """A connected generator with claimed ports. Every call has a time limit and raises TestbedError beyond it."""
 
     @property
     def ports(self) -> tuple[GeneratorPort, ...]:
-        """The ports held."""
+        """The claimed ports."""
         ...
 
     @property
@@ -78,9 +77,9 @@ class Generator(Protocol):
         ...
 
     def prepare(self, profile: Profile, directions: tuple[Direction, ...], probe: Probe | None = None) -> None:
-        """Put the profile's streams on the sending ports, replacing what was there.
+        """Put the profile's streams on the sending ports; they replace the former ones.
 
-        With *probe*, some of the load's frames are probes, and outcomes tell their latency.
+        With *probe*, some of the load's frames are probes, and outcomes have their latency.
         """
         ...
 
@@ -88,30 +87,31 @@ class Generator(Protocol):
         """One trial of the prepared profile: send for *duration* s, wait for the drain, read the counts."""
         ...
 
-    def reach(self, rates: Sequence[float], duration: float) -> Outcome:
-        """Send a rate of its own (frames/s) in each way of the prepared profile, so that ways can be told apart.
+    def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
+        """One trial with a separate rate (frames/s) for each direction of the prepared profile.
 
-        The outcome's load is the highest of them.
+        Different counts show which direction a frame belongs to. The outcome's load is the highest rate.
         """
         ...
 
     def burst(self, frames: int, pps: float) -> Outcome:
-        """Exactly *frames* frames of the prepared profile (no probes) from each sending port at *pps*, and the drain.
+        """Exactly *frames* frames of the prepared profile (no probes) from each sending port at *pps*, then the drain.
 
-        The outcome's load is *pps*, its duration what the frames take at that.
+        The outcome's load is *pps*, its duration *frames* / *pps*.
         """
         ...
 
-    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
-        """Send at *first* for *seconds* s, then at *second* for *after* s, without a pause; wait for the drain.
+    def step_down(
+        self, first: Load, first_duration: float, second: Load, second_duration: float, interval: float
+    ) -> StepDown:
+        """Send at *first*, then without a pause at *second*; wait for the drain. All times: s of the testbed's clock.
 
-        In the second phase the counts are read every *every* s, or as often as the generator can. All of the testbed's
-        clock.
+        In the second phase the counts are read every *interval* s, or as often as the generator can.
         """
         ...
 
     def live(self) -> LiveTraffic:
-        """Traffic of the prepared profile that is steered and looked at while it runs."""
+        """Traffic of the prepared profile whose load changes and whose counts are read while it runs."""
         ...
 
     def capture(self, load: Load, duration: float, limit: int) -> Mapping[int, tuple[bytes, ...]]:
@@ -123,12 +123,12 @@ class Generator(Protocol):
         ...
 
     def reconnect(self) -> None:
-        """Begin anew, with no streams, after a call that failed. Takes no port from anybody else unless told so.
+        """Connect again after a failed call; there are no streams then. May be repeated.
 
-        May be tried again where it fails.
+        Takes ports from another user only if the settings allow it.
         """
         ...
 
     def close(self) -> None:
-        """Stop traffic, release the ports, end the client's process. Harmless when repeated."""
+        """Stop traffic, release the ports, end the client's process. May be repeated."""
         ...

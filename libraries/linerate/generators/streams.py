@@ -1,6 +1,6 @@
-"""A profile and a direction as stream data: the frames' bytes, their shares of the rate and what varies in them.
+"""A profile and a direction as stream data: the frames' bytes, their shares of the rate and their variable fields.
 
-Plain data, so that a generator's own process can be told it as JSON. Ethernet II, tags (IEEE 802.1Q, 802.1ad), labels
+Plain data, which goes to a generator's own process as JSON. Ethernet II, tags (IEEE 802.1Q, 802.1ad), labels
 (RFC 3032), IPv4 (RFC 791), IPv6 (RFC 8200), UDP (RFC 768) and TCP (RFC 9293).
 """
 
@@ -12,22 +12,19 @@ import struct
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ..traffic.ip_header import opposite
-from ..traffic.profiles import ETHERNET, IP, AddressRange, Flows, FrameClass, Headers, Profile
+from ..traffic.ip_header import with_swapped_addresses
+from ..traffic.profiles import IP, AddressRange, Flows, FrameClass, Headers, Profile
 from ..units import FCS
 from .base import Direction, Probe
 
-IPV4 = ETHERNET
-"""Offset of the IPv4 header in a frame without tags and labels."""
+VARYING_BYTES = {4: (12, 16), 6: (20, 36)}
+"""Offsets in the IP header of the four variable bytes of source and destination address."""
 
-VARYING = {4: (12, 16), 6: (20, 36)}
-"""Offsets in the IP header of the four bytes of source and destination address that vary."""
+PROBE_PAYLOAD = 16
+"""Payload bytes into which TRex writes number and time of a probe frame (its flow_stat_payload_header)."""
 
-MARK = 16
-"""Bytes of payload that TRex writes number and moment of a probe frame into (its flow_stat_payload_header)."""
-
-GAP = 0.1
-"""Microseconds by which each further size of a mix begins later, as in TRex's own mixes, so that they do not burst."""
+STREAM_GAP = 0.1
+"""Microseconds between the starts of the sizes of a mix, as in TRex's own mixes: no burst at the start."""
 
 _ETHERTYPES, _MPLS, _PROTOCOLS, _TTL = {4: 0x0800, 6: 0x86DD}, 0x8847, {"udp": 17, "tcp": 6}, 64
 _TCP_ACK, _TCP_WINDOW = 0x10, 0xFFFF
@@ -47,10 +44,10 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A continuous stream, or a burst. ``frame`` without FCS in hexadecimal digits, MAC addresses zero (the port's).
+    """A continuous stream, or a burst. ``frame`` without FCS in hexadecimal digits; zero MAC addresses: the port's.
 
-    ``share`` of the port's frames, 0..1, all streams of a port together 1: a multiplier of N frames/s offers N in all.
-    ``gap`` in us before the first frame. ``fix_ipv4``: offset of the header whose checksum follows the variables.
+    ``share`` of the port's frames, 0..1; the sum of a port's streams is 1: a multiplier of N frames/s offers N in all.
+    ``gap`` in µs before the first frame. ``fix_ipv4``: offset of the IPv4 header whose checksum follows the variables.
     """
 
     frame: str
@@ -59,39 +56,44 @@ class Stream:
     variables: tuple[Variable, ...] = ()
     fix_ipv4: int | None = None
     group: int | None = None
-    """Number of the group whose latency is measured; its rate is ``pps``, whatever the multiplier."""
+    """Packet group for latency; such a stream has the rate ``pps`` with every multiplier."""
     pps: float = 0.0
     burst: int | None = None
-    """Frames that it sends in all; None: without end."""
+    """Total number of frames; None: continuous."""
     program: str = ""
-    """A stream of a user's own file, as TRex's ``add_stream`` takes it (JSON); ``pps`` is its rate where no multiplier
-    changes that."""
-    tempo: float = 0.0
-    """Of a stream that is part of a pattern in time: frames/s that all of the port's streams which follow the load send
-    on the average at the rates of ``program``. A load changes these rates, and all pauses, in the same ratio."""
+    """A stream of a user's own file, as JSON for TRex's ``add_stream``; ``pps``: its rate, if it is fixed."""
+    pattern_pps: float = 0.0
+    """For a stream of a pattern in time: mean frames/s of all load-dependent streams of the port at the rates of
+    ``program``. A load scales these rates and all pauses in the same ratio."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         return asdict(self)
 
 
-def streams(profile: Profile, direction: Direction, probe: Probe | None = None) -> tuple[Stream, ...]:
-    """The streams that the sending port of *direction* needs for *profile*: one per size or captured frame, and *probe*.
+def profile_streams(profile: Profile, direction: Direction, probe: Probe | None = None) -> tuple[Stream, ...]:
+    """The streams of *profile* for the sending port of *direction*: one per size or captured frame, and *probe*.
 
-    Raises ValueError for a profile whose frames cannot be probes, that has none for the second direction, or that
-    cannot go through another pair of ports.
+    Raises ValueError for a profile whose frames cannot be probes, that has no second direction, or that fits the first
+    port pair only.
     """
-    if direction.pair and profile.own_addresses:
-        raise ValueError("these frames bring their own addresses, which fit the first pair of ports only")
+    if direction.pair and profile.has_own_addresses:
+        raise ValueError("these frames have their own addresses, which fit the first pair of ports only")
     if profile.program is not None:
         if probe is not None:
             probe_size(profile, profile.frames[0])
-        if direction.swapped and profile.one_direction:
-            raise ValueError(profile.one_direction)
+        if direction.swapped and profile.one_direction_reason:
+            raise ValueError(profile.one_direction_reason)
         rows, pattern = profile.program.directions[direction.swapped], profile.program.patterns[direction.swapped]
-        tempo = 0.0 if pattern is None else pattern.pps
+        pattern_pps = 0.0 if pattern is None else pattern.pps
         return tuple(
-            Stream(item.frame.hex(), item.share, program=item.text, pps=item.pps, tempo=tempo if item.share else 0.0)
+            Stream(
+                item.frame.hex(),
+                item.share,
+                program=item.text,
+                pps=item.pps,
+                pattern_pps=pattern_pps if item.share else 0.0,
+            )
             for item in rows
         )
     flows, headers = profile.flows.of_pair(direction.pair), profile.headers.of_pair(direction.pair)
@@ -101,43 +103,43 @@ def streams(profile: Profile, direction: Direction, probe: Probe | None = None) 
 
     def stream(item: FrameClass, share: float, gap: float) -> Stream:
         if item.data:
-            return Stream((opposite(item.data) if direction.swapped else item.data).hex(), share, gap)
+            return Stream((with_swapped_addresses(item.data) if direction.swapped else item.data).hex(), share, gap)
         fixed = headers.ip if variables and headers.version == 4 else None
         return Stream(frame_bytes(item.size, flows, headers).hex(), share, gap, variables, fixed)
 
-    found = [stream(item, share, round(GAP * index, 6)) for index, (item, share) in enumerate(profile.shares())]
+    found = [stream(item, share, round(STREAM_GAP * index, 6)) for index, (item, share) in enumerate(profile.shares())]
     if probe is not None:
-        # of the commonest size, and in the same flows: it waits in the same queues
-        item = FrameClass(probe_size(profile, commonest(profile)))
-        found.append(replace(stream(item, 0.0, 0.0), group=probe_group(direction), pps=probe.pps))
+        # of the most frequent size and in the same flows, so that it waits in the same queues
+        item = FrameClass(probe_size(profile, most_frequent_frame(profile)))
+        found.append(replace(stream(item, 0.0, 0.0), group=probe_group_id(direction), pps=probe.pps))
     return tuple(found)
 
 
-def side_by_side(profile: Profile, direction: Direction) -> tuple[Stream, ...]:
-    """The streams of *profile* for the sending port of *direction*, each all the time, at its share of the load.
+def concurrent_streams(profile: Profile, direction: Direction) -> tuple[Stream, ...]:
+    """The streams of *profile* as continuous ones, all at the same time, each at its share of the load.
 
-    What comes by turns is sent at once by this: a short while shows all of it. Raises ValueError as :func:`streams`.
+    A short trial then sends frames of every stream. Raises ValueError as :func:`profile_streams`.
     """
     found = []
-    for stream in streams(profile, direction):
-        if not stream.tempo:
+    for stream in profile_streams(profile, direction):
+        if not stream.pattern_pps:
             found.append(stream)
             continue
         mode = {"type": "continuous", "rate": {"type": "pps", "value": stream.share}}
-        alone = {"mode": mode, "isg": 0.0, "self_start": True, "next_stream_id": -1, "action_count": 0}
-        found.append(replace(stream, program=json.dumps({**json.loads(stream.program), **alone}), tempo=0.0))
+        continuous = {"mode": mode, "isg": 0.0, "self_start": True, "next_stream_id": -1, "action_count": 0}
+        found.append(replace(stream, program=json.dumps({**json.loads(stream.program), **continuous}), pattern_pps=0.0))
     return tuple(found)
 
 
-def bursts(profile: Profile, direction: Direction, frames: int) -> tuple[Stream, ...]:
-    """The streams of *profile* for the sending port of *direction*, which send *frames* frames in all and end.
+def burst_streams(profile: Profile, direction: Direction, frames: int) -> tuple[Stream, ...]:
+    """The streams of *profile* for the sending port of *direction*, limited to *frames* frames in all.
 
-    Each size has its share of them, to a whole frame. Raises ValueError for a profile that has bursts of its own.
+    Each size has its share, to a whole frame. Raises ValueError for a profile with its own bursts.
     """
     if profile.program is not None and not profile.program.steady:
         raise ValueError("these frames come in a pattern of their own; a burst of so many needs continuous streams")
-    # a stream whose rate no load changes is not of those that share a burst
-    found, due = tuple(item for item in streams(profile, direction) if not item.pps), 0.0
+    # streams with a fixed rate are not part of the burst
+    found, due = tuple(item for item in profile_streams(profile, direction) if not item.pps), 0.0
     counts: list[int] = []
     for stream in found:
         due += stream.share * frames
@@ -146,20 +148,20 @@ def bursts(profile: Profile, direction: Direction, frames: int) -> tuple[Stream,
     return tuple(replace(stream, burst=count) for stream, count in zip(found, counts, strict=True) if count)
 
 
-def probe_group(direction: Direction) -> int:
-    """Number of the packet group of the probe frames of *direction*."""
+def probe_group_id(direction: Direction) -> int:
+    """The packet group of the probe frames of *direction*."""
     return direction.tx_port + 1
 
 
-def commonest(profile: Profile) -> FrameClass:
-    """The frames that there are most of."""
+def most_frequent_frame(profile: Profile) -> FrameClass:
+    """The frames with the largest share."""
     return max(profile.shares(), key=lambda row: row[1])[0]
 
 
 def probe_size(profile: Profile, frame: FrameClass) -> int:
-    """Bytes with FCS of probe frames among *frame*: at least what the generator's mark needs behind the headers.
+    """Bytes with FCS of probe frames among *frame*: at least headers, probe payload and FCS.
 
-    Raises ValueError for frames that a generator cannot mark.
+    Raises ValueError for frames that cannot be probes.
     """
     if profile.program is not None:
         raise ValueError(
@@ -168,14 +170,16 @@ def probe_size(profile: Profile, frame: FrameClass) -> int:
     if frame.data:
         raise ValueError("the latency of captured frames is not measured; expected a profile of frame sizes")
     if profile.headers.labels:
-        raise ValueError("the latency of labelled (MPLS) frames is not measured: TRex finds its mark behind IP only")
-    return max(frame.size, profile.headers.size + MARK + FCS)
+        raise ValueError(
+            "the latency of labelled (MPLS) frames is not measured: TRex finds its probe data after IP only"
+        )
+    return max(frame.size, profile.headers.size + PROBE_PAYLOAD + FCS)
 
 
 def _variables(flows: Flows, headers: Headers) -> tuple[Variable, ...]:
-    source, destination = (headers.ip + offset for offset in VARYING[headers.version])
+    source, destination = (headers.ip + offset for offset in VARYING_BYTES[headers.version])
     return tuple(
-        # the range is a whole number of steps: that is how field engines count
+        # field engines need a range of a whole number of steps
         Variable(name, offset, item.at(0), item.at(item.count - 1) + item.step - 1, step=item.step)
         for name, offset, item in (("src", source, flows.source), ("dst", destination, flows.destination))
         if item.count > 1 and not flows.captured
@@ -183,7 +187,7 @@ def _variables(flows: Flows, headers: Headers) -> tuple[Variable, ...]:
 
 
 def frame_bytes(size: int, flows: Flows, headers: Headers | None = None) -> bytes:
-    """The first frame of *size* bytes (FCS counted, but not contained). Raises ValueError where headers do not fit."""
+    """The first frame of *size* bytes with FCS, but without the FCS. Raises ValueError if the headers do not fit."""
     headers = headers or Headers()
     payload = size - FCS - headers.size
     if payload < 0:
@@ -191,7 +195,7 @@ def frame_bytes(size: int, flows: Flows, headers: Headers | None = None) -> byte
     addresses = _address(flows.source, headers) + _address(flows.destination, headers)
     segment = _segment(flows, headers, addresses, b"x" * payload)
     packet = _ip_header(len(segment), headers, addresses) + segment
-    return bytes(12) + _before_ip(headers) + packet
+    return bytes(12) + _headers_before_ip(headers) + packet
 
 
 def _address(item: AddressRange, headers: Headers) -> bytes:
@@ -199,8 +203,8 @@ def _address(item: AddressRange, headers: Headers) -> bytes:
     return prefix + struct.pack("!I", item.at(0))
 
 
-def _before_ip(headers: Headers) -> bytes:
-    """What follows the MAC addresses: tags, EtherType, labels."""
+def _headers_before_ip(headers: Headers) -> bytes:
+    """Tags, EtherType and labels, between MAC addresses and IP."""
     tags = b"".join(struct.pack("!HH", ethertype, vlan) for ethertype, vlan in headers.tags)
     if not headers.labels:
         return tags + struct.pack("!H", _ETHERTYPES[headers.version])
@@ -221,7 +225,7 @@ def _ip_header(payload: int, headers: Headers, addresses: bytes) -> bytes:
 
 
 def _segment(flows: Flows, headers: Headers, addresses: bytes, payload: bytes) -> bytes:
-    """UDP or TCP. Where it must have a checksum it is the first frame's: routers do not look at it (RFC 1812)."""
+    """UDP or TCP. A required checksum is the first frame's: routers do not check it (RFC 1812)."""
     ports = struct.pack("!HH", flows.source_port, flows.destination_port)
     length = headers.size - headers.ip - IP[headers.version] + len(payload)
 
@@ -231,7 +235,7 @@ def _segment(flows: Flows, headers: Headers, addresses: bytes, payload: bytes) -
         return ports + struct.pack("!IIBBHHH", 1, 1, 5 << 4, _TCP_ACK, _TCP_WINDOW, checksum, 0) + payload
 
     if headers.transport == "udp" and headers.version == 4:
-        # a UDP checksum of zero says "none" (RFC 768), so it stays true while the addresses vary
+        # zero: no checksum (RFC 768), which stays valid while the addresses vary
         return segment(0)
     pseudo = addresses + struct.pack("!II", length, _PROTOCOLS[headers.transport])
     summed = pseudo + segment(0)
@@ -239,7 +243,7 @@ def _segment(flows: Flows, headers: Headers, addresses: bytes, payload: bytes) -
 
 
 def ipv4_checksum(header: bytes) -> int:
-    """The checksum of an IPv4 header (RFC 1071): 0 for one whose checksum field is already right."""
+    """The checksum of an IPv4 header (RFC 1071); 0 if its checksum field is right already."""
     total: int = sum(struct.unpack(f"!{len(header) // 2}H", header))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)

@@ -1,9 +1,8 @@
-"""Headroom: how much the generator itself sends and receives, measured with the router bypassed.
+"""The generator's own ceilings: how much it sends and receives, measured with the router bypassed.
 
-First everything that fits on the link is asked for; where that is too much, a short search finds each ceiling: the
-highest load that is really *offered* when it is asked for (within the trials' tolerance), and the highest *lossless*
-one, sent and come back whole, be it less than was asked for. Loads are of each sending port; of two directions the
-worse one counts.
+The first trial asks for line rate. If that is too much, a short search finds each ceiling: the highest load that is
+*offered* as asked (within the trials' tolerance), and the highest *lossless* one: whatever was offered came back.
+Loads are of each sending port; of two directions the worse one counts.
 """
 
 from __future__ import annotations
@@ -16,121 +15,117 @@ from ..counts.latency import Statistic
 from ..counts.trial import Fault, Load, Measure, Outcome, Trial
 from ..errors import TestbedError
 from ..units import si
-from .trials import Ended, Terms, Trials
+from .trials import CharacterisationEnded, CharacterisationTerms, TrialSeries
 
-WIDTH = 0.01
+SEARCH_WIDTH = 0.01
 """Relative width of the search."""
 
-REPEATS = 2
-"""So many trials in a row must come back whole: one may have been lucky."""
+LOSSLESS_REPEATS = 2
+"""So many trials in a row must be without loss: one may be luck."""
 
-MOST = 24
-"""Trials of one search at most; what is shown by then is the ceiling."""
+MOST_SEARCH_TRIALS = 24
+"""The most trials of one search; the ceiling is what they showed."""
 
-LEAST = 1e-3
-"""Share of line rate below which nothing is looked for: a testbed that fails there is broken, not slow."""
+LOWEST_SHARE = 1e-3
+"""The lowest load searched, as a share of line rate: a testbed that fails there is broken, not slow."""
 
 
-def headroom(
-    measure: Measure,
-    line: float,
-    terms: Terms,
-    duration: float = 1.0,
-    *,
-    width: float = WIDTH,
-    repeats: int = REPEATS,
-    most: int = MOST,
-) -> Ceiling:
+def find_ceiling(measure: Measure, line: float, terms: CharacterisationTerms, duration: float = 1.0) -> Ceiling:
     """The ceilings of the generator that *measure* drives, on ports that carry *line* frames/s. Trials of *duration* s.
 
-    Raises TestbedError where the testbed spoils its trials or breaks down, and where not even LEAST of the line comes back.
+    Raises TestbedError if the testbed spoils its trials or breaks down, and if not even LOWEST_SHARE is carried.
     """
-    search = _Search(Trials(measure, terms), duration, most)
+    search = _CeilingSearch(TrialSeries(measure, terms), duration)
     try:
-        return search.ceiling(line, width, repeats)
-    except Ended as error:
+        return search.ceiling(line)
+    except CharacterisationEnded as error:
         raise TestbedError(f"the generator could not be calibrated: {error}") from error
 
 
-class _Search:
-    def __init__(self, trials: Trials, duration: float, most: int) -> None:
-        self._trials, self._duration, self._most = trials, duration, most
+class _CeilingSearch:
+    def __init__(self, trials: TrialSeries, duration: float) -> None:
+        self._trials, self._duration = trials, duration
 
-    def ceiling(self, line: float, width: float, repeats: int) -> Ceiling:
-        least = LEAST * line
+    def ceiling(self, line: float) -> Ceiling:
+        least = LOWEST_SHARE * line
         first = self._run(line)
-        shown: dict[float, float] = {}
+        offered_at: dict[float, float] = {}
 
-        def whole(pps: float, *done: Trial) -> bool:
-            # what was sent is what came back whole, be it less than was asked for
+        def is_lossless(pps: float, *done: Trial) -> bool:
+            # what comes back is what was offered, which may be less than was asked for
             trials = list(done)
-            while all(map(_whole, trials)) and len(trials) < repeats:
+            while all(map(_came_back_whole, trials)) and len(trials) < LOSSLESS_REPEATS:
                 trials.append(self._run(pps))
-            shown[pps] = min(map(_sent, trials))
-            return all(map(_whole, trials))
+            offered_at[pps] = min(map(_offered_rate, trials))
+            return all(map(_came_back_whole, trials))
 
-        lossless = line if whole(line, first) else self._highest(whole, line, _received(first), width, least)
+        lossless = line if is_lossless(line, first) else self._highest(is_lossless, line, _received_rate(first), least)
         if not lossless:
             raise TestbedError(
                 f"with the router bypassed frames are lost even at {si(least, 'pps')}; fix cables and ports"
             )
         offered = line
-        if not _offered(first):
-            offered = self._highest(lambda pps: _offered(self._run(pps)), line, _sent(first), width, least)
+        if not _offered_in_full(first):
+            offered = self._highest(lambda pps: _offered_in_full(self._run(pps)), line, _offered_rate(first), least)
         if not offered:
             raise TestbedError(
                 f"the generator does not offer even {si(least, 'pps')}; look at the TRex server's console"
             )
         return Ceiling(
-            line, offered, min(shown[lossless], lossless), min(_received(first), line), tuple(self._trials.done)
+            line,
+            offered,
+            min(offered_at[lossless], lossless),
+            min(_received_rate(first), line),
+            tuple(self._trials.done),
         )
 
-    def _highest(self, holds: Callable[[float], bool], high: float, guess: float, width: float, least: float) -> float:
-        """The highest load below *high*, which does not hold, that does; 0 where none of at least *least* does.
+    def _highest(self, holds: Callable[[float], bool], high: float, guess: float, least: float) -> float:
+        """The highest load below *high* that *holds* (*high* does not); 0 if none from *least* on does.
 
-        From the *guess* in growing steps until both sides are known, then by halves.
+        In growing steps from *guess* until a load that holds and one that does not are known, then by halves.
         """
-        low, step, at, end = 0.0, width, min(guess, high * (1 - width)), len(self._trials.done) + self._most
-        while at >= least and len(self._trials.done) < end:
-            if holds(at):
-                low, at = at, at * (1 + step)
+        low, step, pps = 0.0, SEARCH_WIDTH, min(guess, high * (1 - SEARCH_WIDTH))
+        most_trials = len(self._trials.done) + MOST_SEARCH_TRIALS
+        while pps >= least and len(self._trials.done) < most_trials:
+            if holds(pps):
+                low, pps = pps, pps * (1 + step)
             else:
-                high, at = at, at * (1 - step)
-            if low and high - low <= width * high * (1 + 1e-9):
+                high, pps = pps, pps * (1 - step)
+            if low and high - low <= SEARCH_WIDTH * high * (1 + 1e-9):
                 break
             middle, step = (low + high) / 2, 2 * step
-            at = min(at, middle) if low and at > low else max(at, middle)
+            pps = min(pps, middle) if low and pps > low else max(pps, middle)
         return low
 
     def _run(self, pps: float) -> Trial:
-        return self._trials.run(Load(pps), self._duration, _tells)
+        return self._trials.run(Load(pps), self._duration, _is_conclusive)
 
 
-def _tells(trial: Trial) -> bool:
-    # what the generator itself says that it failed to send or to receive is what is looked for here
-    return all(problem.fault.too_slow or problem.fault is Fault.GENERATOR for problem in trial.problems)
+def _is_conclusive(trial: Trial) -> bool:
+    # what the generator reports as not sent or not received is the ceiling, not a spoilt trial
+    return all(problem.fault.generator_too_slow or problem.fault is Fault.GENERATOR for problem in trial.problems)
 
 
-def _offered(trial: Trial) -> bool:
-    return not any(problem.fault.too_slow for problem in trial.problems)
+def _offered_in_full(trial: Trial) -> bool:
+    return not any(problem.fault.generator_too_slow for problem in trial.problems)
 
 
-def _whole(trial: Trial) -> bool:
-    return not trial.lost and all(problem.fault.too_slow for problem in trial.problems)
+def _came_back_whole(trial: Trial) -> bool:
+    return not trial.lost and all(problem.fault.generator_too_slow for problem in trial.problems)
 
 
-def _sent(trial: Trial) -> float:
+def _offered_rate(trial: Trial) -> float:
     """Frames/s offered in the worse direction."""
     return min(direction.offered for direction in trial.outcome.directions) / trial.seconds
 
 
-def _received(trial: Trial) -> float:
-    """Frames/s that came back in the worse direction."""
+def _received_rate(trial: Trial) -> float:
+    """Frames/s received in the worse direction."""
     return min(direction.forwarded for direction in trial.outcome.directions) / trial.seconds
 
 
 def own_latency(outcome: Outcome) -> OwnLatency | None:
-    """What the probe frames of *outcome* tell; None where none came back or the generator tells nothing."""
+    """The latency of the probe frames of *outcome*; None if none came back or the generator reports none."""
     found = []
     for count in outcome.latency:
         bounds = count.bounds(Statistic("p99"))

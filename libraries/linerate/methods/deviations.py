@@ -1,4 +1,4 @@
-"""Where a measurement departs from the method that it is named after. Part of the result, and printed with it."""
+"""Deviations of a measurement from the method that it is named after: part of the result, and printed with it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """``source`` names the method and its section, ``asks`` what it asks for, ``done`` what was done instead."""
+    """``source``: the method and its section; ``asks``: what it asks for; ``done``: what was done instead."""
 
     source: str
     asks: str
@@ -18,16 +18,16 @@ class Deviation:
         return f"{self.source} asks for {self.asks}; here: {self.done}"
 
 
-def declared(found: str, deviations: Sequence[Deviation]) -> str:
-    """What was found, with the deviations it was found under."""
+def with_deviations(found: str, deviations: Sequence[Deviation]) -> str:
+    """*found* with its deviations."""
     return "; ".join([found, *(f"deviation: {item}" for item in deviations)])
 
 
-def found_in(results: Sequence[object]) -> str:
-    """What each result says of itself, without the deviations."""
+def findings_text(results: Sequence[object]) -> str:
+    """The text of each result, without deviations."""
     return "\n".join(getattr(item, "found", str(item)) for item in results) or "nothing was measured"
 
 
 def deviations_of(results: Sequence[object]) -> list[Deviation]:
-    """Every deviation of *results*, once."""
+    """Every deviation of *results*, each once."""
     return list(dict.fromkeys(item for result in results for item in getattr(result, "deviations", ())))

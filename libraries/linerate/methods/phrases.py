@@ -1,4 +1,4 @@
-"""Words and figures that the methods share."""
+"""Texts and figures that the methods share."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..units import Rate, si
 
 
 def percent(ratio: float) -> str:
-    """A ratio as per cent with three digits; a loss that is there never reads 0."""
+    """A ratio as per cent with three digits; a small loss is never shown as 0."""
     return f"{100 * ratio:.3g} %"
 
 
-def rate_text(pps: float, requirement: Requirement, link_bps: float) -> str:
-    """A rate in every unit, counted as the sentence counts."""
+def rate_in_all_units(pps: float, requirement: Requirement, link_bps: float) -> str:
+    """A rate in every unit, with the sentence's ``each way`` or ``in total``."""
     rate = Rate(pps, requirement.profile.mean_size, link_bps)
     scope = f" {requirement.scope.value}" if requirement.scope.value else ""
     return (
@@ -27,12 +27,12 @@ def rate_text(pps: float, requirement: Requirement, link_bps: float) -> str:
 
 
 def rate_figures(requirement: Requirement, trials: Sequence[Trial], link_bps: float) -> dict[str, float]:
-    """Mean offered and forwarded rates over the trials that say something of the router, in every unit."""
-    telling = [trial for trial in trials if trial.blames_router] or list(trials)
+    """Mean offered and forwarded rates in every unit, over the trials that the testbed did not spoil, if any."""
+    usable = [trial for trial in trials if trial.blames_router] or list(trials)
     found: dict[str, float] = {}
     for name, mean in (
-        ("offered", fmean(offered_pps(trial, requirement) for trial in telling)),
-        ("forwarded", fmean(forwarded_pps(trial, requirement) for trial in telling)),
+        ("offered", fmean(offered_pps(trial, requirement) for trial in usable)),
+        ("forwarded", fmean(forwarded_pps(trial, requirement) for trial in usable)),
     ):
         rate = Rate(mean, requirement.profile.mean_size, link_bps)
         found |= {
@@ -41,36 +41,33 @@ def rate_figures(requirement: Requirement, trials: Sequence[Trial], link_bps: fl
             f"{name}_l2_bps": rate.l2_bps,
             f"{name}_percent_of_line": rate.percent,
         }
-    return found | pair_figures(requirement, telling)
+    return found | pair_figures(requirement, usable)
 
 
-def _pairs(requirement: Requirement, trial: Trial) -> list[tuple[DirectionCount, ...]]:
-    """The directions of each pair of ports."""
+def _directions_by_pair(requirement: Requirement, trial: Trial) -> list[tuple[DirectionCount, ...]]:
+    """The directions of each port pair."""
     directions = trial.outcome.directions
     each = len(directions) // requirement.pairs
     return [directions[start : start + each] for start in range(0, len(directions), each)] if each else []
 
 
 def pair_figures(requirement: Requirement, trials: Sequence[Trial]) -> dict[str, float]:
-    """Of each pair of ports the mean rates, both directions together, and the frames lost; of all the sums.
-
-    None where there is one pair only.
-    """
+    """Mean rates and lost frames of each port pair, both directions together, and their sums. Empty for one pair."""
     if requirement.pairs < 2 or not trials:
         return {}
     found: dict[str, float] = {}
-    rows = [(max(trial.seconds, 1e-9), _pairs(requirement, trial)) for trial in trials]
+    rows = [(max(trial.seconds, 1e-9), _directions_by_pair(requirement, trial)) for trial in trials]
     for number in range(requirement.pairs):
-        mine = [(seconds, pairs[number]) for seconds, pairs in rows]
+        counts = [(seconds, pairs[number]) for seconds, pairs in rows]
         found |= {
             f"pair_{number + 1}_offered_pps": fmean(
-                sum(direction.offered for direction in directions) / s for s, directions in mine
+                sum(direction.offered for direction in directions) / s for s, directions in counts
             ),
             f"pair_{number + 1}_forwarded_pps": fmean(
-                sum(direction.forwarded for direction in directions) / s for s, directions in mine
+                sum(direction.forwarded for direction in directions) / s for s, directions in counts
             ),
             f"pair_{number + 1}_lost_frames": float(
-                sum(direction.lost for _, directions in mine for direction in directions)
+                sum(direction.lost for _, directions in counts for direction in directions)
             ),
         }
     for name in ("offered_pps", "forwarded_pps", "lost_frames"):
@@ -78,13 +75,13 @@ def pair_figures(requirement: Requirement, trials: Sequence[Trial]) -> dict[str,
     return found
 
 
-def by_pair(requirement: Requirement, trials: Sequence[Trial]) -> str:
-    """What each pair of ports forwarded on average, and all together, in words; "" where there is one pair only."""
+def forwarded_by_pair(requirement: Requirement, trials: Sequence[Trial]) -> str:
+    """The mean forwarding rate of each port pair, and of all together, in words; "" for one pair."""
     found = pair_figures(requirement, trials)
     if not found:
         return ""
     named = []
-    for number, directions in enumerate(_pairs(requirement, trials[0]), 1):
+    for number, directions in enumerate(_directions_by_pair(requirement, trials[0]), 1):
         ports = f"ports {directions[0].tx_port} and {directions[0].rx_port}"
         lost = f"{found[f'pair_{number}_lost_frames']:,.0f}".replace(",", " ")
         named.append(f"{ports} {si(found[f'pair_{number}_forwarded_pps'], 'pps')} ({lost} lost)")
@@ -92,20 +89,21 @@ def by_pair(requirement: Requirement, trials: Sequence[Trial]) -> str:
     return f"; forwarded per pair: {', '.join(named)}; by all pairs together {together}"
 
 
-def by_direction(trial: Trial) -> str:
-    """Which way a trial lost its frames, in words; "" where there is one way only, or where the ways are much alike."""
+def lost_by_direction(trial: Trial) -> str:
+    """The loss in each direction of a trial, in words; "" for one direction, or if they are alike."""
     directions = sorted(trial.outcome.directions, key=lambda direction: direction.loss_ratio, reverse=True)
     if len(directions) < 2 or directions[-1].loss_ratio > directions[0].loss_ratio / 2:
         return ""
     found = [
-        f"{percent(direction.loss_ratio) if direction.lost else 'nothing'} from port {direction.tx_port} to port {direction.rx_port}"
+        f"{percent(direction.loss_ratio) if direction.lost else 'nothing'} from port {direction.tx_port}"
+        f" to port {direction.rx_port}"
         for direction in directions
     ]
     return f"lost {', but '.join(found)}"
 
 
 def forwarded_by_direction(trial: Trial) -> str:
-    """What each way of a trial forwarded, in words; "" where there is one only, or where they are much alike."""
+    """The forwarding rate in each direction of a trial, in words; "" in the cases of :func:`lost_by_direction`."""
     directions = sorted(trial.outcome.directions, key=lambda direction: direction.forwarded)
     if len(directions) < 2 or directions[0].forwarded > directions[-1].forwarded / 2:
         return ""
@@ -117,13 +115,13 @@ def forwarded_by_direction(trial: Trial) -> str:
     return f"forwarded {', but '.join(found)}"
 
 
-def testbed_reason(trials: Sequence[Trial]) -> str:
-    """Why the trials prove nothing: the last spoilt trial's problems, and what to do about them."""
+def spoilt_trials_reason(trials: Sequence[Trial]) -> str:
+    """Why the trials prove nothing: the problems of the last spoilt trial, and the fix."""
     spoilt = [trial for trial in trials if trial.problems]
     if not spoilt:
-        return "the generator's load was not enough to tell"
+        return "the generator's load was too low to prove anything"
     problems = spoilt[-1].problems
     text = "; ".join(str(problem) for problem in problems)
-    slow = any(problem.fault.too_slow for problem in problems)
+    slow = any(problem.fault.generator_too_slow for problem in problems)
     remedy = "; use a faster generator, or state a load it can send" if slow else "; fix the testbed and run again"
     return f"the testbed could not prove either: {text} ({len(spoilt)} of {len(trials)} trials){remedy}"

@@ -1,7 +1,7 @@
-"""Ramp: a warm-up, a load that rises from nothing to line rate, then a hold; where does the router fall behind?
+"""Ramp: a warm-up, a load that rises from zero to line rate, then a hold; where does the router fall behind?
 
-The second method of the published reviews, whose load rises smoothly and whose rates are read from the generator's
-display once a second. Here it rises in steps, each a trial of its own, so that every figure is a count.
+This is the second method of the published reviews. There the load rises smoothly and rates are read from the
+generator's display each second; here it rises in steps, each a trial, so that every figure is a count.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from enum import Enum
 
 from ..counts.trial import Load, Measure, Trial
 from ..units import si
-from .deviations import Deviation, declared
+from .deviations import Deviation, with_deviations
 from .phrases import percent
-from .trials import Ended, Terms, Trials, per_direction
+from .trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
 
-PAUSES = Deviation(
+PAUSES_BETWEEN_STEPS = Deviation(
     "method 2 of the published reviews",
     "a load that rises without a pause, with rates read from the generator's display each second",
     "a staircase of trials; traffic pauses between them so that each one's frames are counted to the last, and the"
@@ -53,38 +53,38 @@ class RampPlan:
     def __post_init__(self) -> None:
         if self.steps < 2 or not self.step > 0 or self.line_pps <= 0 or not 0 < self.target <= 100:
             raise ValueError(
-                f"a ramp has two steps or more of some length up to at most 100 % of a line rate, not {self.steps} of"
-                f" {self.step:g} s to {self.target:g} % of {self.line_pps:g} pps"
+                f"a ramp has at least two steps of more than 0 s, up to at most 100 % of a line rate, not {self.steps}"
+                f" of {self.step:g} s to {self.target:g} % of {self.line_pps:g} pps"
             )
         if self.warm_up < 0 or self.hold < 0 or not self.warm_up_pps > 0 or not 0 <= self.behind < 1:
-            raise ValueError("a ramp's warm-up and hold take no less than 0 s, and 'behind' is a ratio below 1")
+            raise ValueError("a ramp's warm-up and hold take at least 0 s, and 'behind' is a ratio below 1")
 
     @property
     def duration(self) -> float:
-        """Seconds of traffic in all."""
+        """Seconds of traffic of the whole ramp."""
         return self.warm_up + self.steps * self.step + self.hold
 
     def phases(self) -> Iterator[tuple[RampPhase, Load, float]]:
         """Every trial: its phase, load and duration in s."""
         top = self.line_pps * self.target / 100
-        for seconds in _pieces(self.warm_up, self.step):
+        for seconds in _equal_parts(self.warm_up, self.step):
             yield RampPhase.WARM_UP, Load(self.warm_up_pps), seconds
         for index in range(1, self.steps + 1):
             yield RampPhase.RISE, Load(top * index / self.steps), self.step
-        for seconds in _pieces(self.hold, self.step):
+        for seconds in _equal_parts(self.hold, self.step):
             yield RampPhase.HOLD, Load(top), seconds
 
 
-def _pieces(whole: float, piece: float) -> Iterator[float]:
+def _equal_parts(whole: float, piece: float) -> Iterator[float]:
     count = math.ceil(whole / piece - 1e-9)
     yield from (whole / count for _ in range(count))
 
 
 @dataclass(frozen=True, slots=True)
 class RampStep:
-    """One trial of the ramp, with the mean rates over it in frames/s: of both directions, or of the worse one.
+    """One trial of the ramp, with its mean rates in frames/s: of both directions together, or of the worse one.
 
-    ``behind``: more of the offered frames are missing than the plan allows.
+    ``behind``: it lost more than the plan's ``behind``.
     """
 
     phase: RampPhase
@@ -96,16 +96,16 @@ class RampStep:
 
     @property
     def load(self) -> Load:
-        """The load asked for, into each port."""
+        """The load asked for, of each sending port."""
         return self.trial.outcome.load
 
 
 @dataclass(frozen=True, slots=True)
 class RampResult:
-    """``saturation``: the first step from which on the router stays behind. None: it never does.
+    """``saturation``: the first step from which on the router stays behind (None: there is no such step).
 
-    ``peak_pps``: the highest forwarding rate of any step; ``ceiling_pps``: the most the generator offered, where it
-    offered less than was asked. ``ended``: why it ended early (empty: it did not).
+    ``peak_pps``: the highest forwarding rate of any step. ``ceiling_pps``: the most that the generator offered in steps
+    where it offered less than was asked. ``ended``: why the ramp ended early (empty: it did not).
     """
 
     plan: RampPlan
@@ -115,7 +115,7 @@ class RampResult:
     ceiling_pps: float | None
     ended: str
     in_total: bool
-    deviations: tuple[Deviation, ...] = (PAUSES,)
+    deviations: tuple[Deviation, ...] = (PAUSES_BETWEEN_STEPS,)
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -124,21 +124,21 @@ class RampResult:
 
     @property
     def kept_up(self) -> RampStep | None:
-        """The step of the ramp before :attr:`saturation`, the last that kept up. None: there is none."""
+        """The last step that kept up, before :attr:`saturation`; None if there is none."""
         rise = [step for step in self.steps if step.phase is RampPhase.RISE]
         at = rise.index(self.saturation) if self.saturation in rise else 0
         return rise[at - 1] if at else None
 
     @property
     def definition(self) -> str:
-        """What is called saturation here."""
+        """The definition of saturation, in words."""
         return (
             f"saturation is the lowest load of the ramp from which on every step, the hold included, lost more than"
             f" {percent(self.plan.behind)} of the frames offered"
         )
 
     def __str__(self) -> str:
-        return declared(self.found, self.deviations)
+        return with_deviations(self.found, self.deviations)
 
     @property
     def found(self) -> str:
@@ -147,7 +147,7 @@ class RampResult:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What was found, in words."""
+        """What was found, as a list of texts."""
         found, good = self.saturation, self.kept_up
         scope = ""
         if per_direction(self.trials):
@@ -174,34 +174,34 @@ class RampResult:
         return (*words, self.ended) if self.ended else tuple(words)
 
 
-def ramp(measure: Measure, plan: RampPlan, terms: Terms) -> RampResult:
-    """Run *plan*. A step that the testbed spoilt is repeated; one where the generator sent less is kept as it is."""
-    trials = Trials(measure, terms)
+def ramp(measure: Measure, plan: RampPlan, terms: CharacterisationTerms) -> RampResult:
+    """Run *plan*. A step that the testbed spoilt is repeated; one where the generator sent less is kept."""
+    trials = TrialSeries(measure, terms)
     steps: list[RampStep] = []
     ended = ""
     try:
         for phase, load, seconds in plan.phases():
             trial = trials.run(load, seconds, lambda trial: trial.blames_router)
-            steps.append(_step(phase, trial, plan, terms))
-    except Ended as reason:
+            steps.append(_ramp_step(phase, trial, plan, terms))
+    except CharacterisationEnded as reason:
         ended = str(reason)
     short = [step.offered_pps for step in steps if not step.trial.valid]
     measured = [step for step in steps if step.phase is not RampPhase.WARM_UP]
     peak = max((step.forwarded_pps for step in measured), default=0.0)
     ceiling = max(short) if short else None
-    return RampResult(plan, tuple(steps), _saturation(measured), peak, ceiling, ended, terms.in_total)
+    return RampResult(plan, tuple(steps), _saturation_step(measured), peak, ceiling, ended, terms.in_total)
 
 
-def _step(phase: RampPhase, trial: Trial, plan: RampPlan, terms: Terms) -> RampStep:
+def _ramp_step(phase: RampPhase, trial: Trial, plan: RampPlan, terms: CharacterisationTerms) -> RampStep:
     seconds = trial.seconds
     offered = [direction.offered / seconds for direction in trial.outcome.directions]
     forwarded = [direction.forwarded / seconds for direction in trial.outcome.directions]
-    together = math.fsum if terms.in_total else min
+    combined = math.fsum if terms.in_total else min
     loss = trial.loss_ratio(terms.in_total)
-    return RampStep(phase, trial, together(offered), together(forwarded), loss, loss > plan.behind)
+    return RampStep(phase, trial, combined(offered), combined(forwarded), loss, loss > plan.behind)
 
 
-def _saturation(steps: list[RampStep]) -> RampStep | None:
+def _saturation_step(steps: list[RampStep]) -> RampStep | None:
     found: RampStep | None = None
     for step in reversed(steps):
         if not step.behind:

@@ -1,9 +1,9 @@
-"""Recovery: how long a router goes on losing frames once an overload has ended (RFC 2544 26.5).
+"""Recovery: how long a router still loses frames after an overload (RFC 2544 26.5).
 
-A repetition overloads the router, halves the load without a pause, and looks at the counts until well after the limit.
-Departures from the RFC: the overload is the load of the sentence, by default the most that the testbed's generator is
-asked for (the RFC: 110 % of the throughput, or the maximum rate, whichever is lower), and lasts OVERLOAD s unless the
-goal's trials are longer (the RFC: at least 60 s, as with goal `rfc2544`).
+A repetition overloads the router, halves the load without a pause, and reads the counts until well after the limit.
+Deviations from the RFC: the overload is the load of the sentence, by default the testbed's maximum load (the RFC:
+110 % of the throughput, or the maximum rate if that is lower); it lasts OVERLOAD_SECONDS unless the goal's trials are
+longer (the RFC: at least 60 s, as with goal `rfc2544`).
 """
 
 from __future__ import annotations
@@ -12,56 +12,56 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ..counts.step_down import Span, StepDown
+from ..counts.step_down import StepDown, TimeBounds
 from ..counts.trial import Load, Measure, Outcome, Tolerance, Trial
 from ..sla.goals import Goal
 from ..sla.requirement import Requirement
 from ..sla.verdict import Evidence, Ruling, Verdict
 from ..units import si
-from .phrases import percent, testbed_reason
-from .sequential import Conditions, until_decided
+from .phrases import percent, spoilt_trials_reason
+from .sequential import TrialConditions, run_until_decided
 
-OVERLOAD = 10.0
-"""Seconds of overload where the goal's trials are not longer."""
+OVERLOAD_SECONDS = 10.0
+"""Seconds of overload, unless the goal's trials are longer."""
 
-LETTER = 60.0
-"""Seconds of overload that RFC 2544 26.5 asks for, at least."""
+RFC_OVERLOAD_SECONDS = 60.0
+"""The least overload of RFC 2544 26.5 in s."""
 
-REDUCED = 0.5
-"""The load afterwards, as a share of the overload (RFC 2544 26.5)."""
+REDUCED_LOAD_SHARE = 0.5
+"""The load after the overload, as a share of it (RFC 2544 26.5)."""
 
-REPEATS = 5
-"""Repetitions: with an exceed ratio of 0.2 or 0.3 one of them may be bad, for a burst of loss that had other causes."""
+REPETITIONS = 5
+"""With an exceed ratio of 0.2 or 0.3 one repetition may be bad: a burst of loss may have another cause."""
 
-OVERLOADED = 0.01
-"""The share of its frames that a router must lose in the first phase before it counts as overloaded."""
+OVERLOAD_LOSS_RATIO = 0.01
+"""A router that loses a smaller ratio of its frames in the first phase is not overloaded."""
 
-StepsDown = Callable[[Load, float, Load, float, float], StepDown]
-"""``(first load, s, second load, s, s between two looks)``."""
+MeasureStepDown = Callable[[Load, float, Load, float, float], StepDown]
+"""``(first load, s, second load, s, s between two readings of the counts)``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Phases:
-    """Seconds of overload, of the reduced load, and between two looks at the counts."""
+class OverloadPhases:
+    """Seconds of overload, of the reduced load, and between two readings of the counts."""
 
     overload: float
     after: float
-    every: float
+    sample_interval: float
 
     @classmethod
-    def of(cls, goal: Goal, limit: float) -> Phases:
-        """What *goal* and a *limit* in s ask for: the reduced load goes on for half the limit, 2 s at least, beyond."""
+    def of(cls, goal: Goal, limit: float) -> OverloadPhases:
+        """The phases for *goal* and a *limit* in s: the reduced load lasts half of it longer than it, at least 2 s."""
         after = limit + max(2.0, limit / 2)
-        return cls(max(OVERLOAD, goal.final_trial_duration), after, min(0.1, max(0.01, limit / 20)))
+        return cls(max(OVERLOAD_SECONDS, goal.final_trial_duration), after, min(0.1, max(0.01, limit / 20)))
 
     @property
-    def whole(self) -> float:
+    def duration(self) -> float:
         """Seconds of a repetition."""
         return self.overload + self.after
 
-    def goal(self, goal: Goal) -> Goal:
-        """*goal* with repetitions as its trials: its exceed ratio says how many of them may be bad."""
-        sizes = {"final_trial_duration": self.whole, "duration_sum": REPEATS * self.whole}
+    def goal_of_repetitions(self, goal: Goal) -> Goal:
+        """*goal* with repetitions as its trials: its exceed ratio limits how many may be bad."""
+        sizes = {"final_trial_duration": self.duration, "duration_sum": REPETITIONS * self.duration}
         return goal.model_copy(update={**sizes, "scout": 0.0, "clear_loss_ratio": None})
 
 
@@ -69,144 +69,150 @@ def recovery(
     requirement: Requirement,
     load: Load,
     goal: Goal,
-    step_down: StepsDown,
+    step_down: MeasureStepDown,
     link_bps: float,
-    conditions: Conditions,
+    conditions: TrialConditions,
     around: Callable[[Measure], Measure] = lambda measure: measure,
 ) -> Verdict:
     """Judge a ``recovers in ≤ …`` sentence, with *load* (frames/s into each port) as the overload.
 
-    A repetition is good where the last frame was surely lost within the limit, bad where one was surely lost after it,
-    in the worse direction; else, or where the router was not overloaded, it proves nothing. *around* is put about each
-    repetition.
+    A repetition is good if the last frame was certainly lost within the limit, bad if one was certainly lost after it,
+    in the worse direction; else, or if the router was not overloaded, it proves nothing. *around* wraps the
+    measurement of each repetition.
     """
-    limit, second = requirement.threshold.number, Load(load.pps * REDUCED)
-    phases = Phases.of(goal, limit)
-    goal = phases.goal(goal)
+    limit, reduced = requirement.threshold.number, Load(load.pps * REDUCED_LOAD_SHARE)
+    phases = OverloadPhases.of(goal, limit)
+    goal = phases.goal_of_repetitions(goal)
     tolerance = conditions.tolerance
-    seen: list[StepDown] = []
+    step_downs: list[StepDown] = []
 
-    def measure(first: Load, duration: float) -> Outcome:
-        found = step_down(first, phases.overload, second, phases.after, phases.every)
-        seen.append(found)
-        return _told(found, worst(found, tolerance))
+    def measure(overload: Load, duration: float) -> Outcome:
+        found = step_down(overload, phases.overload, reduced, phases.after, phases.sample_interval)
+        step_downs.append(found)
+        return _with_recovery_time(found, worst_recovery(found, tolerance))
 
-    def weigh(trial: Trial) -> Evidence:
-        found = seen[trial.number - 1]
-        span = worst(found, tolerance)
+    def evidence_of(trial: Trial) -> Evidence:
+        found = step_downs[trial.number - 1]
+        bounds = worst_recovery(found, tolerance)
         if not trial.valid:
             return Evidence.NONE
-        if span is None or unproven(found, span, load, tolerance):
-            return Evidence.UNTOLD
-        if span.low > limit:
+        if bounds is None or why_unproven(found, bounds, load, tolerance):
+            return Evidence.TOO_COARSE
+        if bounds.low > limit:
             return Evidence.BAD
-        return Evidence.GOOD if span.high <= limit else Evidence.UNTOLD
+        return Evidence.GOOD if bounds.high <= limit else Evidence.TOO_COARSE
 
-    ruling, trials = until_decided(around(measure), load, goal, weigh, conditions)
-    silent = (Evidence.NONE, Evidence.UNTOLD)
-    telling = [seen[trial.number - 1] for trial in trials if weigh(trial) not in silent]
-    spans = [span for found in telling if (span := worst(found, tolerance))]
+    ruling, trials = run_until_decided(around(measure), load, goal, evidence_of, conditions)
+    inconclusive = (Evidence.NONE, Evidence.TOO_COARSE)
+    conclusive = [step_downs[trial.number - 1] for trial in trials if evidence_of(trial) not in inconclusive]
+    recoveries = [bounds for found in conclusive if (bounds := worst_recovery(found, tolerance))]
     if ruling is Ruling.INCONCLUSIVE:
-        reason = _why_not(trials, seen, load, limit, tolerance)
+        reason = _inconclusive_reason(trials, step_downs, load, limit, tolerance)
     else:
-        bad = sum(weigh(trial).against for trial in trials)
-        told = _widest(spans)
-        within = f", {bad} of {len(telling)} repetitions beyond it" if bad and len(telling) > 1 else ""
-        reason = f"the last frame was lost {told} after the overload had ended (limit {limit:g} s{within})"
-    reason += f"; {_terms(load, second, phases, seen)}"
-    return Verdict(requirement, goal, ruling, reason, trials, link_bps, _figures(seen, spans, tolerance))
+        bad = sum(evidence_of(trial).against_router for trial in trials)
+        bad_text = f", {bad} of {len(conclusive)} repetitions beyond it" if bad and len(conclusive) > 1 else ""
+        time = _recovery_text(recoveries)
+        reason = f"the last frame was lost {time} after the overload had ended (limit {limit:g} s{bad_text})"
+    reason += f"; {_loads_text(load, reduced, phases, step_downs)}"
+    return Verdict(requirement, goal, ruling, reason, trials, link_bps, _figures(step_downs, recoveries, tolerance))
 
 
-def _told(found: StepDown, span: Span | None) -> Outcome:
-    """The repetition's outcome with its recovery time among the readings, where it is told."""
-    if span is None:
+def _with_recovery_time(found: StepDown, bounds: TimeBounds | None) -> Outcome:
+    """The repetition's outcome with the bounds of its recovery time, if known, among the readings."""
+    if bounds is None:
         return found.outcome
-    bounds = {"recovery_low_s": span.low, **({} if math.isinf(span.high) else {"recovery_high_s": span.high})}
-    return replace(found.outcome, readings={**found.outcome.readings, **bounds})
+    readings = {"recovery_low_s": bounds.low, **({} if math.isinf(bounds.high) else {"recovery_high_s": bounds.high})}
+    return replace(found.outcome, readings={**found.outcome.readings, **readings})
 
 
-def worst(found: StepDown, tolerance: Tolerance) -> Span | None:
-    """When the last frame was lost in the direction that took longest; None where a direction does not tell."""
-    spans = [
+def worst_recovery(found: StepDown, tolerance: Tolerance) -> TimeBounds | None:
+    """When the last frame was lost, in the slowest direction; None if a direction's counts do not show it."""
+    recoveries = [
         found.recovery(direction, max(tolerance.under, tolerance.over)) for direction in range(len(found.after.offered))
     ]
-    known = [span for span in spans if span is not None]
-    if len(known) < len(spans):
+    known = [bounds for bounds in recoveries if bounds is not None]
+    if len(known) < len(recoveries):
         return None
-    return Span(max(span.low for span in known), max(span.high for span in known))
+    return TimeBounds(max(bounds.low for bounds in known), max(bounds.high for bounds in known))
 
 
-def unproven(found: StepDown, span: Span, load: Load, tolerance: Tolerance) -> str:
-    """Why a repetition says nothing of recovery, in words; "" where it does. *load* is the overload."""
+def why_unproven(found: StepDown, bounds: TimeBounds, load: Load, tolerance: Tolerance) -> str:
+    """Why a repetition proves nothing about recovery, in words; "" if it does. *load* is the overload."""
     directions = range(len(found.after.offered))
-    most = max(found.overloaded(direction) for direction in directions)
-    if most < OVERLOADED:
+    loss = max(found.overload_loss_ratio(direction) for direction in directions)
+    if loss < OVERLOAD_LOSS_RATIO:
         return (
-            f"the router was not overloaded: of {si(load.pps, 'pps')} into each port it lost {percent(max(0.0, most))},"
-            f" and {percent(OVERLOADED)} would be needed; expected traffic that it cannot carry, as smaller"
+            f"the router was not overloaded: of {si(load.pps, 'pps')} into each port it lost {percent(max(0.0, loss))},"
+            f" less than {percent(OVERLOAD_LOSS_RATIO)}; expected traffic that it cannot carry, for example smaller"
             " frames, 'bidirectional' or '1-flow'"
         )
     if not found.sent[0] / (1 + tolerance.over) <= found.second.pps <= found.sent[1] / (1 - tolerance.under):
         return (
             f"the generator sent {si(found.sent[0], 'pps')} to {si(found.sent[1], 'pps')} after the overload instead of"
-            f" {si(found.second.pps, 'pps')}, and its count is the clock"
+            f" {si(found.second.pps, 'pps')}; times are taken from its frame count, so they are unknown"
         )
-    carried = min((1 - found.overloaded(direction)) * load.pps for direction in directions)
-    if math.isinf(span.high) and carried < found.second.pps:
+    carried = min((1 - found.overload_loss_ratio(direction)) * load.pps for direction in directions)
+    if math.isinf(bounds.high) and carried < found.second.pps:
         return (
-            f"half of it, {si(found.second.pps, 'pps')}, is more than the {si(carried, 'pps')} that the router carried"
-            " of it, so it may well be overloaded still; expected 'at' some 110 % of its throughput"
+            f"half of the overload, {si(found.second.pps, 'pps')}, is more than the {si(carried, 'pps')} that the"
+            " router carried, so it may still be overloaded; expected 'at' about 110 % of its throughput"
         )
     return ""
 
 
-def _why_not(trials: Sequence[Trial], seen: Sequence[StepDown], load: Load, limit: float, tolerance: Tolerance) -> str:
+def _inconclusive_reason(
+    trials: Sequence[Trial], step_downs: Sequence[StepDown], load: Load, limit: float, tolerance: Tolerance
+) -> str:
     if any(trial.problems for trial in trials):
-        return testbed_reason(trials)
-    for found in reversed(seen):
-        span = worst(found, tolerance)
-        if span is None:
+        return spoilt_trials_reason(trials)
+    for found in reversed(step_downs):
+        bounds = worst_recovery(found, tolerance)
+        if bounds is None:
             return (
-                f"the generator told its counts {len(found.samples)} times after the overload, which is too seldom;"
+                f"the generator reported its counts {len(found.samples)} times after the overload, which is too few;"
                 " expected a longer limit or a nearer generator"
             )
-        if reason := unproven(found, span, load, tolerance):
+        if reason := why_unproven(found, bounds, load, tolerance):
             return reason
-        if span.low <= limit < span.high:
+        if bounds.low <= limit < bounds.high:
             return (
-                f"the last frame was lost {span} after the overload had ended; the limit of {limit:g} s lies within:"
-                " the counts cannot tell it more exactly"
+                f"the last frame was lost {bounds} after the overload had ended; the limit of {limit:g} s lies between:"
+                " the counts show no more exact time"
             )
     return "the repetitions contradict each other"
 
 
-def _widest(spans: Sequence[Span]) -> str:
-    widest = Span(max(span.low for span in spans), max(span.high for span in spans))
-    return str(widest) if len(spans) == 1 else f"{widest} in the worst of {len(spans)} repetitions"
+def _recovery_text(recoveries: Sequence[TimeBounds]) -> str:
+    widest = TimeBounds(max(bounds.low for bounds in recoveries), max(bounds.high for bounds in recoveries))
+    return str(widest) if len(recoveries) == 1 else f"{widest} in the worst of {len(recoveries)} repetitions"
 
 
-def _terms(load: Load, second: Load, phases: Phases, seen: Sequence[StepDown]) -> str:
-    shorter = f" (RFC 2544 26.5 asks for {LETTER:g} s)" if phases.overload < LETTER else ""
-    lost = max(found.overloaded(direction) for found in seen for direction in range(len(found.after.offered)))
+def _loads_text(load: Load, reduced: Load, phases: OverloadPhases, step_downs: Sequence[StepDown]) -> str:
+    shorter = f" (RFC 2544 26.5 asks for {RFC_OVERLOAD_SECONDS:g} s)" if phases.overload < RFC_OVERLOAD_SECONDS else ""
+    lost = max(
+        found.overload_loss_ratio(direction) for found in step_downs for direction in range(len(found.after.offered))
+    )
     return (
         f"{phases.overload:g} s at {si(load.pps, 'pps')} into each port{shorter}, of which up to"
-        f" {percent(max(0.0, lost))} were lost, then {phases.after:g} s at {si(second.pps, 'pps')}"
+        f" {percent(max(0.0, lost))} were lost, then {phases.after:g} s at {si(reduced.pps, 'pps')}"
     )
 
 
-def _figures(seen: Sequence[StepDown], spans: Sequence[Span], tolerance: Tolerance) -> dict[str, float]:
-    directions = [(found, direction) for found in seen for direction in range(len(found.after.offered))]
+def _figures(
+    step_downs: Sequence[StepDown], recoveries: Sequence[TimeBounds], tolerance: Tolerance
+) -> dict[str, float]:
+    directions = [(found, direction) for found in step_downs for direction in range(len(found.after.offered))]
     figures = {
-        "reduced_load_pps": seen[-1].second.pps,
-        "overload_loss_ratio": max(found.overloaded(direction) for found, direction in directions),
+        "reduced_load_pps": step_downs[-1].second.pps,
+        "overload_loss_ratio": max(found.overload_loss_ratio(direction) for found, direction in directions),
     }
-    told = [found for found in seen if worst(found, tolerance)]
-    if told:
+    known = [found for found in step_downs if worst_recovery(found, tolerance)]
+    if known:
         figures["recovery_blur_frames"] = max(
-            found.blur(direction) for found in told for direction in range(len(found.after.offered))
+            found.undetectable_loss(direction) for found in known for direction in range(len(found.after.offered))
         )
-    if spans:
-        figures["recovery_low_s"] = max(span.low for span in spans)
-        if not math.isinf(high := max(span.high for span in spans)):
+    if recoveries:
+        figures["recovery_low_s"] = max(bounds.low for bounds in recoveries)
+        if not math.isinf(high := max(bounds.high for bounds in recoveries)):
             figures["recovery_high_s"] = high
     return figures

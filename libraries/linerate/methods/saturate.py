@@ -1,4 +1,4 @@
-"""Saturate: the forwarding rate at maximum offered load (RFC 2285 3.6.2), repeated, as the sentence asks."""
+"""Saturate: the forwarding rate at maximum offered load (RFC 2285 3.6.2), in repeated trials."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from statistics import fmean
 from ..counts.trial import Load, Measure
 from ..sla.goals import Goal
 from ..sla.requirement import Requirement
-from ..sla.verdict import Ruling, Verdict, forwarded_pps, offered_pps, weigh_forwarding
+from ..sla.verdict import Ruling, Verdict, forwarded_pps, forwarding_rule, offered_pps
 from ..stats import Interval, IntervalMethod, interval
 from ..stats.summary import confidence_text
 from ..units import si
-from .phrases import by_pair, forwarded_by_direction, rate_figures, rate_text, testbed_reason
-from .sequential import Conditions, until_decided
+from .phrases import forwarded_by_direction, forwarded_by_pair, rate_figures, rate_in_all_units, spoilt_trials_reason
+from .sequential import TrialConditions, run_until_decided
 
-CEILING = 0.001
-"""A generator that offers less than was asked by more than this ratio has its ceiling named."""
+FULL_LOAD_TOLERANCE = 0.001
+"""If the generator offers less than was asked by more than this ratio, the reason names its ceiling."""
 
 
 def saturate(
-    requirement: Requirement, load: Load, goal: Goal, measure: Measure, link_bps: float, conditions: Conditions
+    requirement: Requirement, load: Load, goal: Goal, measure: Measure, link_bps: float, conditions: TrialConditions
 ) -> Verdict:
-    """Judge a ``forwards`` sentence: *load* (frames/s into each port) is the most that the generator is asked for.
+    """Judge a ``forwards`` sentence at *load* (frames/s into each port), the most that the generator is asked for.
 
-    What a buffer holds when a trial ends comes back too, and counts: at low thresholds trials are as long as the goal's
-    ``buffer_frames`` need (:meth:`~linerate.sla.goals.Goal.at`).
+    Frames that a buffer holds when a trial ends count too, so trials are longer at low thresholds
+    (:meth:`~linerate.sla.goals.Goal.for_load`).
 
-    Among the figures are the mean and, in ``forwarded_pps_low`` and ``…_high``, its interval at the goal's confidence,
-    found as if the number of trials had been fixed before (one trial has none). The verdict does not use it.
+    The figures include the mean and, in ``forwarded_pps_low`` and ``…_high``, its interval at the goal's confidence, as
+    for a number of trials fixed beforehand (one trial has no interval). The verdict does not use it.
     """
     least = requirement.threshold_load(link_bps).pps
-    goal = goal.at(least)
-    weigh = weigh_forwarding(requirement, link_bps)
-    ruling, trials = until_decided(measure, load, goal, weigh, conditions)
-    telling = [trial for trial in trials if trial.blames_router] or list(trials)
-    rates = [forwarded_pps(trial, requirement) for trial in telling]
-    offered = [offered_pps(trial, requirement) for trial in telling]
+    goal = goal.for_load(least)
+    evidence_of = forwarding_rule(requirement, link_bps)
+    ruling, trials = run_until_decided(measure, load, goal, evidence_of, conditions)
+    usable = [trial for trial in trials if trial.blames_router] or list(trials)
+    rates = [forwarded_pps(trial, requirement) for trial in usable]
+    offered = [offered_pps(trial, requirement) for trial in usable]
     found = interval(rates, goal.confidence)
     figures = rate_figures(requirement, trials, link_bps) | {
         "forwarded_pps_min": min(rates),
@@ -45,42 +45,42 @@ def saturate(
         figures |= {"forwarded_pps_low": found.low, "forwarded_pps_high": found.high}
     threshold = requirement.threshold_pps(link_bps)
     if ruling is Ruling.INCONCLUSIVE:
-        reason = testbed_reason(trials)
+        reason = spoilt_trials_reason(trials)
         if max(offered) < threshold:
             reason = (
                 f"the generator offered {si(max(offered), 'pps')} (forwarded: {si(max(rates), 'pps')}), less than the"
-                f" {si(threshold, 'pps')} that are to come back; use a faster generator"
+                f" {si(threshold, 'pps')} to be forwarded; use a faster generator"
             )
     else:
         mean = figures["forwarded_pps"]
         margin = 100 * (mean / threshold - 1)
-        spread = _interval_words(found)
+        spread = _interval_text(found)
         if found.method is not IntervalMethod.CONSTANT:
             spread += f"; trials from {si(min(rates), 'pps')} to {si(max(rates), 'pps')}"
-        if below := sum(weigh(trial).against for trial in telling):
-            # a mean above the threshold must not hide what the verdict goes by
-            spread += f"; {below} of {len(telling)} trials below the threshold"
+        if below := sum(evidence_of(trial).against_router for trial in usable):
+            # the verdict depends on the trials, not on the mean
+            spread += f"; {below} of {len(usable)} trials below the threshold"
         asked = load.pps * (requirement.directions if requirement.in_total else 1)
         reason = (
-            f"forwarded {rate_text(mean, requirement, link_bps)} at {_offered_words(fmean(offered), asked)}"
+            f"forwarded {rate_in_all_units(mean, requirement, link_bps)} at {_offered_text(fmean(offered), asked)}"
             f" ({margin:+.2f} % against the threshold; {spread})"
         )
-        reason += by_pair(requirement, telling)
-        if ruling is Ruling.PASS and goal.unseen(least):
-            reason += f"; {goal.unseen(least)}"
+        reason += forwarded_by_pair(requirement, usable)
+        if ruling is Ruling.PASS and goal.hidden_shortage_text(least):
+            reason += f"; {goal.hidden_shortage_text(least)}"
         if ruling is Ruling.FAIL:
-            worst = min(telling, key=lambda trial: forwarded_pps(trial, requirement))
+            worst = min(usable, key=lambda trial: forwarded_pps(trial, requirement))
             reason += f"; its worst trial {forwarded_by_direction(worst)}" if forwarded_by_direction(worst) else ""
     return Verdict(requirement, goal, ruling, reason, trials, link_bps, figures)
 
 
-def _interval_words(found: Interval) -> str:
-    """The interval, the way it was found, and what that presumes."""
+def _interval_text(found: Interval) -> str:
+    """The interval, its method, and what that assumes."""
     if found.low is None or found.high is None or found.half_width is None:
         return "one trial has no interval"
     if found.method is IntervalMethod.CONSTANT:
         return "no spread: all trials forwarded as much"
-    how = f"{found.method.value}; {found.words.partition('; ')[2]}".removesuffix("; ")
+    how = f"{found.method.value}; {found.explanation.partition('; ')[2]}".removesuffix("; ")
     if found.method in (IntervalMethod.BCA, IntervalMethod.PERCENTILE):
         # not symmetrical about the mean
         words = f"{si(found.low, 'pps', 5)} to {si(found.high, 'pps', 5)}"
@@ -89,8 +89,8 @@ def _interval_words(found: Interval) -> str:
     return f"{confidence_text(found.confidence)} interval {words} ({how})"
 
 
-def _offered_words(offered: float, asked: float) -> str:
+def _offered_text(offered: float, asked: float) -> str:
     words = f"{si(offered, 'pps')} offered"
-    if offered >= asked * (1 - CEILING):
+    if offered >= asked * (1 - FULL_LOAD_TOLERANCE):
         return words
     return f"{words}, the generator's ceiling ({100 * offered / asked:.3g} % of the {si(asked, 'pps')} asked for)"

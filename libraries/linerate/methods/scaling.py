@@ -1,6 +1,6 @@
-"""Scaling: throughput against the number of flows, of receive queues, or the frame size; one search for each.
+"""Scaling: throughput against the number of flows or of receive queues, or the frame size; one search for each value.
 
-How traffic or router change from point to point is the caller's: it gives for each value something to measure with.
+The caller changes traffic or router from value to value, and gives a ``measure`` for each.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from dataclasses import dataclass, replace
 from ..counts.trial import Load, Measure
 from ..sla.goals import Goal
 from .search import LOSS_RATIOS, RELATIVE_WIDTH, SearchResult, search
-from .trials import BREAKDOWNS, Deadline, Terms
+from .trials import BREAKDOWN_ERRORS, CharacterisationTerms, Deadline
 
-FLOWS = (1, 2, 8, 64, 256, 1_000, 10_000)
-"""Numbers of flows worth a look: each queue alone, all of them, and caches that no longer hold every flow."""
+FLOW_COUNTS = (1, 2, 8, 64, 256, 1_000, 10_000)
+"""Numbers of flows to try: one queue alone, all queues, and more flows than caches hold."""
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """One point as it is set up: how to measure there, and the highest load to ask for (into each port)."""
+class ScalingSetup:
+    """A value that is set up: how to measure, and the highest load to ask for (of each sending port)."""
 
     measure: Measure
     highest: Load
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """What was found at one value. ``result`` None: the search was not begun; ``reason`` says why."""
+class ScalingPoint:
+    """The result at one value. ``result`` None: no search was made; ``reason`` says why."""
 
     value: int
     result: SearchResult | None
@@ -39,14 +39,14 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class ScalingResult:
-    """``axis`` names what was varied, for example ``flows``; ``points`` are in the order asked for."""
+    """``axis`` names what was varied, for example ``flows``; ``points`` are in the order of the values."""
 
     axis: str
-    points: tuple[Point, ...]
+    points: tuple[ScalingPoint, ...]
 
     @property
     def unfinished(self) -> tuple[int, ...]:
-        """Values whose search did not come to its end."""
+        """Values without a finished search."""
         return tuple(point.value for point in self.points if point.result is None or point.result.unfinished)
 
     def __str__(self) -> str:
@@ -56,43 +56,43 @@ class ScalingResult:
 def scale(
     axis: str,
     values: Sequence[int],
-    prepare: Callable[[int], Setting],
+    prepare: Callable[[int], ScalingSetup],
     goal: Goal,
-    terms: Terms,
+    terms: CharacterisationTerms,
     loss_ratios: Mapping[str, float] = LOSS_RATIOS,
     relative_width: float = RELATIVE_WIDTH,
     floor: float = 0.001,
 ) -> ScalingResult:
-    """Search at each of *values*, between *floor* times the highest load and it.
+    """Search at each of *values*, between *floor* times the highest load and the highest load.
 
-    *prepare* sets traffic and router up for a value; a value that it refuses, or at which the testbed breaks down, is a
-    point without a result. The deadline of *terms* holds for all points together.
+    *prepare* sets traffic and router up for a value; if it fails, the point has no result. The deadline of *terms* is
+    for all values together.
     """
     if not values or len(set(values)) != len(values):
         raise ValueError(f"scaling needs one value or more, each once, not {list(values)}")
-    points: list[Point] = []
+    points: list[ScalingPoint] = []
     sent, began = 0.0, terms.deadline.now()
     for value in values:
-        left = _left(terms.deadline, sent, terms.deadline.now() - began)
+        left = _remaining(terms.deadline, sent, terms.deadline.now() - began)
         if left is None:
-            points.append(Point(value, None, "deadline: not begun"))
+            points.append(ScalingPoint(value, None, "deadline: not begun"))
             continue
         try:
             setting = prepare(value)
-        except BREAKDOWNS as error:
-            points.append(Point(value, None, f"inconclusive: it could not be set up: {error}"))
+        except BREAKDOWN_ERRORS as error:
+            points.append(ScalingPoint(value, None, f"inconclusive: it could not be set up: {error}"))
             continue
         lowest = Load(setting.highest.pps * floor)
         found = search(
             setting.measure, goal, lowest, setting.highest, replace(terms, deadline=left), loss_ratios, relative_width
         )
         sent += found.traffic
-        points.append(Point(value, found))
+        points.append(ScalingPoint(value, found))
     return ScalingResult(axis, tuple(points))
 
 
-def _left(deadline: Deadline, sent: float, spent: float) -> Deadline | None:
-    """What is left of the deadline; None where nothing is."""
+def _remaining(deadline: Deadline, sent: float, spent: float) -> Deadline | None:
+    """The rest of the deadline; None if nothing is left."""
     traffic = None if deadline.traffic is None else deadline.traffic - sent
     wall = None if deadline.wall is None else deadline.wall - spent
     if (traffic is not None and traffic <= 0) or (wall is not None and wall <= 0):

@@ -1,8 +1,8 @@
-"""Search: how much the router really carries, by MLRsearch (RFC 9971; FD.io CSIT's own library chooses the loads).
+"""Search: how much the router carries, by MLRsearch (RFC 9971; FD.io CSIT's library chooses the loads).
 
-Several loss ratios are searched for together: without loss (NDR) and with at most half a per cent (PDR). Each ends in
-two loads: the *lower bound*, shown to be carried within the goal, and the *upper bound*, shown not to be, at most the
-relative width apart. A deadline or a spoilt testbed ends the search early, with the bounds found by then.
+Several loss ratios are searched together: without loss (NDR) and with at most half a per cent (PDR). The result of
+each is a *lower bound*, a load that was carried within the goal, and an *upper bound*, one that was not, at most the
+relative width apart. A deadline or a spoilt testbed ends the search early, with the bounds found until then.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from ..counts.trial import Load, Measure, Trial
 from ..sla.goals import Goal
 from ..units import si
 from .phrases import percent
-from .trials import Ended, Terms, Trials, per_direction
+from .trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
 
 LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
 """Names and loss ratios as FD.io CSIT uses them: non drop rate, partial drop rate."""
 
 RELATIVE_WIDTH = 0.005
-SHORTEST = 1.0
-"""Seconds of the trials that find where to look; a goal's final trials decide."""
+SHORTEST_TRIAL = 1.0
+"""Seconds of the first trials, which narrow the search; the goal's final trials decide."""
 
-ROOM = 0.05
-"""How far beyond the bounds found a second search with longer trials looks, as a ratio of them."""
+SECOND_SEARCH_MARGIN = 0.05
+"""How far a second search with longer trials extends beyond the bounds of the first, as a ratio of them."""
 
 _NO_LIMIT = 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class CapacityBounds:
-    """What was found for one loss ratio. Loads are of each sending port.
+    """The bounds for one loss ratio. Loads are of each sending port.
 
     ``throughput``: conditional throughput of RFC 9971 at the lower bound, frames/s of each port. ``finished``: the
-    bounds are as close as was asked, or the router carries the highest load, or not even the lowest.
+    bounds are as close as asked, or the router carries the highest load, or not even the lowest.
     """
 
     name: str
@@ -47,13 +47,13 @@ class CapacityBounds:
     throughput: float | None
     finished: bool
     good: Load | None = None
-    """The highest load below :attr:`bad` that was tried: a hint where the search is unfinished."""
+    """The highest load tried below :attr:`bad`: a hint if the search is unfinished."""
     bad: Load | None = None
     """The lowest load at which a single trial lost more than the loss ratio."""
 
     @property
     def width(self) -> float | None:
-        """How far the bounds are apart, as a ratio of the upper one. None while one of them is not known."""
+        """The distance of the bounds, as a ratio of the upper one; None if one of them is not known."""
         if self.lower is None or self.upper is None:
             return None
         return 1 - self.lower.pps / self.upper.pps
@@ -80,7 +80,7 @@ class CapacityBounds:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The bounds of every loss ratio, and how the search ended (empty: because it was done)."""
+    """The bounds of every loss ratio, and why the search ended early (empty: it did not)."""
 
     bounds: tuple[CapacityBounds, ...]
     trials: tuple[Trial, ...]
@@ -90,11 +90,11 @@ class SearchResult:
     highest: Load
     relative_width: float
     traffic: float
-    """Seconds of traffic that it took."""
+    """Seconds of traffic of the search."""
 
     @property
     def unfinished(self) -> tuple[str, ...]:
-        """Names of what was not searched to the end."""
+        """Names of the loss ratios whose search did not finish."""
         return tuple(item.name for item in self.bounds if not item.finished)
 
     def __getitem__(self, name: str) -> CapacityBounds:
@@ -117,16 +117,16 @@ def search(
     goal: Goal,
     lowest: Load,
     highest: Load,
-    terms: Terms,
+    terms: CharacterisationTerms,
     loss_ratios: Mapping[str, float] = LOSS_RATIOS,
     relative_width: float = RELATIVE_WIDTH,
 ) -> SearchResult:
     """Find the highest loads between *lowest* and *highest* that the router carries, one for each of *loss_ratios*.
 
-    *goal* gives trial duration, duration sum and exceed ratio; its own loss ratio is not used. Where the load found is
-    so low that the goal's trials do not see past its ``buffer_frames``, a second search around it takes longer ones
-    (:meth:`.Goal.at`; the result's ``goal`` is then that). *relative_width*: how close the bounds are to
-    come (0..1). Raises ValueError for loads, ratios or a width that leave nothing to search.
+    *goal* gives trial duration, duration sum and exceed ratio; its own loss ratio is not used. If the load found is so
+    low that the goal's ``buffer_frames`` hide a shortage, a second search around it has longer trials
+    (:meth:`.Goal.for_load`, then the result's ``goal``). *relative_width* (0..1): the distance of the bounds. Raises
+    ValueError for loads, ratios or a width that leave nothing to search.
     """
     if not 0 < lowest.pps < highest.pps:
         raise ValueError(
@@ -134,24 +134,24 @@ def search(
         )
     if len(set(loss_ratios.values())) != len(loss_ratios) or not loss_ratios:
         raise ValueError(f"a search needs one or more loss ratios, each once, not {dict(loss_ratios)}")
-    trials = Trials(measure, terms)
+    trials = TrialSeries(measure, terms)
     found = _search(trials, goal, lowest, highest, loss_ratios, relative_width)
     lower = min((item.lower.pps for item in found.bounds if item.lower is not None), default=None)
-    if found.ended or lower is None or goal.at(lower) == goal:
+    if found.ended or lower is None or goal.for_load(lower) == goal:
         return found
     upper = max((highest.pps if item.upper is None else item.upper.pps for item in found.bounds), default=highest.pps)
-    least = max(lowest.pps, lower * (1 - goal.hidden_shortage(lower)) * (1 - ROOM))
+    least = max(lowest.pps, lower * (1 - goal.hidden_shortage(lower)) * (1 - SECOND_SEARCH_MARGIN))
     longer = _search(
         trials,
-        goal.at(lower),
+        goal.for_load(lower),
         Load(least),
-        Load(min(highest.pps, upper * (1 + ROOM))),
+        Load(min(highest.pps, upper * (1 + SECOND_SEARCH_MARGIN))),
         loss_ratios,
         relative_width,
     )
     if not longer.unfinished:
         return longer
-    # what shorter trials found is too high by what a buffer hides, but better than nothing
+    # the bounds of shorter trials are too high, as a buffer hides a shortage, but better than none
     bounds = tuple(
         item if item.finished else replace(first, finished=False)
         for item, first in zip(longer.bounds, found.bounds, strict=True)
@@ -160,23 +160,23 @@ def search(
 
 
 def _search(
-    trials: Trials,
+    trials: TrialSeries,
     goal: Goal,
     lowest: Load,
     highest: Load,
     loss_ratios: Mapping[str, float],
     relative_width: float,
 ) -> SearchResult:
-    # imported when needed: it takes half a second, which every suite without a search would pay
+    # imported here because it takes half a second, which a suite without a search does not need
     from MLRsearch import Config, MultipleLossRatioSearch
 
-    wanted = {name: _wanted(goal, ratio, relative_width) for name, ratio in loss_ratios.items()}
+    wanted = {name: _search_goal(goal, ratio, relative_width) for name, ratio in loss_ratios.items()}
     controller = MultipleLossRatioSearch(
         config=Config(
             goals=list(wanted.values()),
             min_load=lowest.pps,
             max_load=highest.pps,
-            # the deadline is kept trial by trial, where it costs no bounds
+            # the deadline is checked before each trial instead, so that the bounds found until then stay
             search_duration_max=_NO_LIMIT,
             warmup_duration=None,
         )
@@ -184,30 +184,30 @@ def _search(
     ended = ""
     try:
         controller.search(measurer=_Measurer(trials, max(loss_ratios.values())), debug=lambda text: None)
-    except Ended as reason:
+    except CharacterisationEnded as reason:
         ended = str(reason)
     asked = (lowest, highest, relative_width)
-    bounds = tuple(_bounds(name, item, controller, trials, not ended, asked) for name, item in wanted.items())
+    bounds = tuple(_capacity_bounds(name, item, controller, trials, not ended, asked) for name, item in wanted.items())
     return SearchResult(bounds, tuple(trials.done), ended, goal, lowest, highest, relative_width, trials.traffic)
 
 
-def _wanted(goal: Goal, loss_ratio: float, relative_width: float) -> Any:
+def _search_goal(goal: Goal, loss_ratio: float, relative_width: float) -> Any:
     from MLRsearch import SearchGoal
 
     return SearchGoal(
         loss_ratio=loss_ratio,
         exceed_ratio=goal.exceed_ratio,
         relative_width=relative_width,
-        initial_trial_duration=min(SHORTEST, goal.final_trial_duration),
+        initial_trial_duration=min(SHORTEST_TRIAL, goal.final_trial_duration),
         final_trial_duration=goal.final_trial_duration,
         duration_sum=goal.duration_sum,
-        # a router that does not even carry the lowest load is a result, not an error
+        # a router that does not carry even the lowest load is a result, not an error
         fail_fast=False,
     )
 
 
-def _bounds(
-    name: str, wanted: Any, controller: Any, trials: Trials, done: bool, asked: tuple[Load, Load, float]
+def _capacity_bounds(
+    name: str, wanted: Any, controller: Any, trials: TrialSeries, done: bool, asked: tuple[Load, Load, float]
 ) -> CapacityBounds:
     from MLRsearch import GoalResult
 
@@ -229,11 +229,11 @@ def _bounds(
         None if upper is None else Load(upper),
         throughput,
         done or close or at_edge,
-        *_hints(trials, wanted.loss_ratio),
+        *_single_trial_bounds(trials, wanted.loss_ratio),
     )
 
 
-def _hints(trials: Trials, loss_ratio: float) -> tuple[Load | None, Load | None]:
+def _single_trial_bounds(trials: TrialSeries, loss_ratio: float) -> tuple[Load | None, Load | None]:
     bad = [t.outcome.load.pps for t in trials.done if t.blames_router and trials.loss(t) > loss_ratio]
     least = min(bad, default=math.inf)
     good = [t.outcome.load.pps for t in trials.done if t.valid and t.outcome.load.pps < least]
@@ -241,17 +241,17 @@ def _hints(trials: Trials, loss_ratio: float) -> tuple[Load | None, Load | None]
 
 
 class _Measurer:
-    """Gives the library our trials, in the place of its AbstractMeasurer.
+    """Gives the library our trials, as its AbstractMeasurer.
 
-    What the testbed spoilt never reaches it, for it takes unsent frames for loss.
+    Spoilt trials never reach the library, because it takes unsent frames for lost ones.
     """
 
-    def __init__(self, trials: Trials, largest_ratio: float) -> None:
+    def __init__(self, trials: TrialSeries, largest_ratio: float) -> None:
         self._trials, self._largest = trials, largest_ratio
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
         """One trial of *intended_duration* s at *intended_load* frames/s into each port."""
-        trial = self._trials.run(Load(intended_load), intended_duration, self._tells)
+        trial = self._trials.run(Load(intended_load), intended_duration, self._is_conclusive)
         if self._trials.terms.in_total:
             offered, lost = trial.offered, trial.lost
         else:
@@ -266,6 +266,6 @@ class _Measurer:
             loss_count=lost,
         )
 
-    def _tells(self, trial: Trial) -> bool:
-        # loss at less than the load asked for proves loss at that load, where it is beyond every ratio searched for
+    def _is_conclusive(self, trial: Trial) -> bool:
+        # loss at a lower load than asked proves loss at the load, if it is above every ratio of the search
         return trial.valid or (trial.blames_router and self._trials.loss(trial) > self._largest)

@@ -1,1 +1,1 @@
-"""Robot Framework's side: the keyword libraries, thin. The only room that imports Robot, but for Allure's listener."""
+"""The keyword libraries of Robot Framework. Only this room and Allure's listener import Robot."""

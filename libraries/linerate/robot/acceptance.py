@@ -15,12 +15,12 @@ from robot.libraries.BuiltIn import BuiltIn
 from ..counts.trial import Trial
 from ..errors import ConfigError, Inconclusive, SlaFailure
 from ..evidence import allure
-from ..evidence.environment import cpu_times, host_facts, package_versions, steal_percent
+from ..evidence.environment import host_facts, package_versions
 from ..evidence.ledger_table import ledgers_fragment, ledgers_table
-from ..evidence.plots import Demand, svg_image, trials_plot
+from ..evidence.plots import ThresholdLine, svg_image, trials_plot
 from ..evidence.recorder import Recorder
 from ..evidence.records import EnvironmentRecord
-from ..evidence.resume import FINGERPRINTS, Carried, Resumption, fingerprints
+from ..evidence.resume import FINGERPRINTS, CarriedVerdict, Resumption, fingerprints
 from ..evidence.run import new_run_id
 from ..evidence.tables import trials_fragment, trials_table
 from ..session.judging import Judge
@@ -28,6 +28,7 @@ from ..session.progress import Progress
 from ..session.session import Session
 from ..sla.requirement import RATE_UNITS, Quantity, Requirement
 from ..sla.verdict import Ruling, Tally, Verdict
+from ..system.cpu_steal import cpu_times, steal_percent
 from ..testbed.opening import OpenTestbed
 from ..units import si
 
@@ -36,7 +37,7 @@ CHARACTERISE = ("never", "on failure", "always")
 HAVE_CAPACITY = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.LOSS)
 
 GENERATOR_LOG = "trex log"
-"""The name among the telemetry of what a TRex server said that this run started."""
+"""The telemetry's name for the log of a TRex server that this run started."""
 
 
 @library(scope="GLOBAL", version="0.1")
@@ -44,11 +45,11 @@ class Acceptance:
     """Judges SLA sentences: PASS, FAIL or INCONCLUSIVE, each with its evidence.
 
     Evidence goes to ``results/<run id>/``, Allure results to ``results/<run id>/allure``, without any flag. A further
-    suite of the same execution gets a folder of its own, ``<run id>-2`` and so on; its Allure results join the first's.
+    suite of the same execution has its own folder, ``<run id>-2`` and so on; its Allure results join the first's.
     """
 
     def __init__(self, results: str) -> None:
-        """*results*: the folder in which each run gets a folder of its own."""
+        """*results*: the folder for the folders of runs."""
         self._results = Path(results).resolve()
         self._run_id = new_run_id(datetime.now(UTC))
         self._suites = 0
@@ -57,7 +58,7 @@ class Acceptance:
         self._progress = Progress(None)
         self._resumption: Resumption | None = None
         self._cpu: Any = None
-        # a library's listener is the one way to have Allure results from a plain `robot` call
+        # only a library's listener gives Allure results from a plain `robot` call
         self.ROBOT_LIBRARY_LISTENER = allure.allure_listener(self._allure)
 
     @property
@@ -66,10 +67,10 @@ class Acceptance:
 
     @keyword
     def describe_run(self, session: Session, resume: str = "") -> None:
-        """Open the run's folder, and say in the log, in Allure and in the records what takes part.
+        """Open the run's folder, and describe the run in the log, in Allure and in the records.
 
-        *resume*: the id of an interrupted run whose decided sentences are carried over. Fails where platform, software,
-        testbed, goal or calibration are not what they were.
+        *resume*: the id of an interrupted run whose verdicts are carried over. Fails if platform, software, testbed,
+        goal or calibration have changed since.
         """
         suite = str(BuiltIn().get_variable_value("${SUITE NAME}"))
         self._resumption = Resumption.find(self._results, resume, suite) if resume else None
@@ -115,7 +116,7 @@ class Acceptance:
 
     @keyword
     def note_parts(self, session: Session) -> None:
-        """Keep what generator and router say of themselves, and the router's configuration, and show it."""
+        """Keep and show the versions of generator and router, and the router's configuration."""
         versions, configuration = session.versions(), session.router.configuration()
         recorder, headroom, known = self._open_recorder(), session.generator.headroom, session.generator.known_limits
         recorder.keep_parts(
@@ -125,7 +126,7 @@ class Acceptance:
         if headroom is None:
             logger.info("the generator is not calibrated: its own limits are not known (linerate calibrate)")
         else:
-            logger.write(str(headroom), "WARN" if headroom.unfit or headroom.stale else "INFO")
+            logger.write(str(headroom), "WARN" if headroom.why_unfit or headroom.why_stale else "INFO")
         if self._resumption is not None:
             self._resumption.check(recorder.environment)
             logger.console(f"run {self._resumption.run_id} decided {self._resumption.decided} sentences: carried over")
@@ -134,31 +135,28 @@ class Acceptance:
 
     @keyword
     def read_requirement(self, session: Session, sentence: str) -> Requirement:
-        """Understand the SLA *sentence* and check it against the ports. Sends nothing.
+        """Parse the SLA *sentence* and check it against the ports. Sends nothing.
 
-        Fails saying what was not understood and what would be right.
+        Fails saying what was not understood and what is expected.
         """
         requirement = session.plan.requirement(sentence)
         line = requirement.profile.line_rate_pps(session.link_bps)
         load = session.traffic.load_for(requirement)
-        logger.info(f"line rate of {requirement.profile.name}: {si(line, 'pps')} each way")
+        logger.info(f"line rate of {requirement.profile.name}: {si(line, 'pps')} in each direction")
         logger.info(f"load: {si(load.pps, 'pps')} into each of {requirement.directions} port(s)")
         return requirement
 
     @keyword
-    def carried_verdict(self, requirement: Requirement) -> Carried | None:
-        """What the run that is resumed decided on this sentence of this test; None: nothing, or none is resumed.
-
-        It is copied into this run's records.
-        """
+    def carried_verdict(self, requirement: Requirement) -> CarriedVerdict | None:
+        """The verdict of the resumed run on this sentence of this test, copied into this run's records; None: none."""
         if self._resumption is None:
             return None
         found = self._resumption.take(str(BuiltIn().get_variable_value("${TEST NAME}")), requirement.sentence)
         return None if found is None else self._open_recorder().carry(found)
 
     @keyword
-    def carried_verdict_should_be_pass(self, carried: Carried) -> None:
-        """Pass or fail as the earlier run did, saying so."""
+    def carried_verdict_should_be_pass(self, carried: CarriedVerdict) -> None:
+        """Pass or fail as the earlier run did; the message names it."""
         words = f"{carried.record.message} (carried over from run {carried.record.extra['carried_from']})"
         allure.attach_text("Verdict", words)
         if carried.record.verdict != "PASS":
@@ -168,7 +166,7 @@ class Acceptance:
 
     @keyword
     def begin_evidence(self, session: Session, requirement: Requirement) -> None:
-        """Begin the record of a sentence: what follows belongs to it until `Keep Evidence`."""
+        """Begin the record of a sentence, to which everything belongs until `Keep Evidence`."""
         load = session.traffic.load_for(requirement)
         self._progress.begin(requirement.sentence, load.pps, session.plan.goal_at(requirement, session.link_bps))
         self._open_recorder().begin(str(BuiltIn().get_variable_value("${TEST NAME}")))
@@ -180,7 +178,7 @@ class Acceptance:
 
     @keyword
     def warm_up(self, session: Session, requirement: Requirement) -> None:
-        """Send the sentence's load for the goal's warm-up time. It is kept as trial 0, and not judged."""
+        """Send the sentence's load for the goal's warm-up time. The trial is kept as trial 0 and not judged."""
         trial = session.traffic.warm_up(requirement)
         if trial is not None:
             self._open_recorder().keep_trial(requirement, trial, session.link_bps)
@@ -203,7 +201,7 @@ class Acceptance:
 
     @keyword
     def inconclusive_verdict(self, session: Session, requirement: Requirement, reason: str) -> Verdict:
-        """The verdict that the testbed could not tell, because of *reason*."""
+        """The verdict INCONCLUSIVE, because of *reason*."""
         return Judge(session).inconclusive(requirement, reason)
 
     @keyword
@@ -211,15 +209,15 @@ class Acceptance:
         """Write the requirement's record and attach its trials to the report, as a table and as a plot."""
         self._progress.end()
         recorder = self._open_recorder()
-        recorder.keep_verdict(verdict, session.traffic.recovery.note)
+        recorder.keep_verdict(verdict, session.traffic.reconnection.note)
         requirement = verdict.requirement
         title = f"{verdict.outcome.value}: {requirement.sentence}"
-        demand = None
+        threshold = None
         if requirement.threshold.unit in RATE_UNITS:
-            demand = Demand(requirement.threshold_pps(session.link_bps), f"≥ {requirement.threshold}")
+            threshold = ThresholdLine(requirement.threshold_pps(session.link_bps), f"≥ {requirement.threshold}")
         if verdict.trials:
             shown = (verdict.trials, requirement.profile, session.link_bps, title, session.simulated)
-            plot = trials_plot(*shown, demand=demand, in_total=requirement.in_total)
+            plot = trials_plot(*shown, threshold=threshold, in_total=requirement.in_total)
             picture = "Offered and forwarded rate"
             allure.attach_html("Trials", trials_table(*shown))
             allure.attach_svg(picture, plot)
@@ -231,15 +229,15 @@ class Acceptance:
             allure.attach_html("Where frames went", ledgers_table(*account))
             logger.info(ledgers_fragment(*account), html=True)
         allure.attach_text("Verdict", verdict.message)
-        if session.traffic.recovery.note:
-            allure.attach_text("Recovery", session.traffic.recovery.note)
+        if session.traffic.reconnection.note:
+            allure.attach_text("Recovery", session.traffic.reconnection.note)
 
     @keyword
     def traffic_to_characterise(self, verdict: Verdict, when: str) -> str:
-        """The sentence's traffic and direction, where its actual capacity is to be searched for; else empty.
+        """The sentence's traffic and direction if its actual capacity is to be searched for; else empty.
 
-        *when*: ``never``, ``on failure`` or ``always``. Only rates and losses have a capacity, and nothing is searched
-        for on a testbed that could not tell.
+        *when*: ``never``, ``on failure`` or ``always``. Only rates and losses have a capacity; after INCONCLUSIVE
+        nothing is searched for.
         """
         if when not in CHARACTERISE:
             raise ConfigError(
@@ -253,9 +251,9 @@ class Acceptance:
 
     @keyword
     def verdict_should_be_pass(self, verdict: Verdict, more: str = "") -> None:
-        """Pass, or fail with ``FAIL:`` (the router's fault) or ``INCONCLUSIVE:`` (the testbed could not tell).
+        """Pass, or fail with ``FAIL:`` (the router's fault) or ``INCONCLUSIVE:`` (the testbed proved nothing).
 
-        *more* is said after the verdict.
+        *more* is added to the message.
         """
         message = f"{verdict.message}; {more}" if more else verdict.message
         if verdict.outcome is Ruling.FAIL:
@@ -267,7 +265,7 @@ class Acceptance:
 
     @keyword
     def close_evidence(self) -> None:
-        """Note the end of the run and write the manifest of its files. Harmless when repeated."""
+        """Record the end of the run and write the manifest of its files. Harmless when repeated."""
         self._progress.end()
         recorder, self._recorder = self._recorder, None
         testbed, self._testbed = self._testbed, None
@@ -290,7 +288,7 @@ def _testbed_words(session: Session) -> str:
     facts = session.testbed.facts
     if not facts.simulated:
         return facts.label
-    speed = f"; its clock runs {facts.clock_speed:g} times as fast as the wall's" if facts.clock_speed != 1 else ""
+    speed = f"; its clock runs {facts.clock_speed:g} times as fast as real time" if facts.clock_speed != 1 else ""
     return f"SIMULATED (not a measurement of a router): {facts.label}{speed}"
 
 

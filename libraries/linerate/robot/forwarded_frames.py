@@ -21,10 +21,10 @@ IPV4_CHECKSUM = ETHERNET + 10
 
 @library(scope="GLOBAL", version="0.1")
 class ForwardedFrames:
-    """What a router owes each frame it forwards (RFC 1812 5.3.1 and 4.2.2.5; new link-layer addresses).
+    """What a router must change in each frame it forwards (RFC 1812 5.3.1 and 4.2.2.5; new link-layer addresses).
 
     The keywords judge what `Capture Forwarded Frames` returns. A wrong frame fails with ``FAIL:``; a port without any
-    frame is the testbed's trouble, and fails without it.
+    frame is a problem of the testbed and fails without that word.
     """
 
     @keyword
@@ -32,7 +32,7 @@ class ForwardedFrames:
         """Each frame's IPv4 time to live is *expected*, and its header checksum is right."""
         for port, frame in _each(frames):
             if frame[IPV4_TTL] != expected:
-                raise AssertionError(f"FAIL: port {port}: time to live {frame[IPV4_TTL]}, should be {expected}")
+                raise AssertionError(f"FAIL: port {port}: time to live {frame[IPV4_TTL]}, expected {expected}")
             if _sum16(frame[ETHERNET : ETHERNET + IPV4_HEADER]) != 0xFFFF:
                 raise AssertionError(f"FAIL: port {port}: the IPv4 header checksum is wrong: {frame[:34].hex(' ')}")
 
@@ -46,16 +46,16 @@ class ForwardedFrames:
         for port, frame in _each(frames):
             to, sender = _mac(frame[0:6]), _mac(frame[6:12])
             if to != ports[port].mac.lower():
-                raise AssertionError(f"FAIL: port {port}: sent to {to}, should be {ports[port].mac}")
+                raise AssertionError(f"FAIL: port {port}: sent to {to}, expected {ports[port].mac}")
             if sender not in senders:
-                right = ", ".join(sorted(senders))
-                raise AssertionError(f"FAIL: port {port}: sent by {sender}, should be one of the router's: {right}")
+                known = ", ".join(sorted(senders))
+                raise AssertionError(f"FAIL: port {port}: sent by {sender}, expected one of the router's: {known}")
 
 
 def frames_of(profile: Profile, frames: Iterable[bytes]) -> tuple[bytes, ...]:
     """Those of *frames* that are *profile*'s: IPv4 with its addresses, of either direction.
 
-    Neighbour discovery, routing protocols and whatever else the router says of its own accord are left out.
+    Neighbour discovery, routing protocols and other frames of the router's own are left out.
     """
     ranges = [_numbers(profile.flows.source), _numbers(profile.flows.destination)]
     found = []
@@ -73,13 +73,13 @@ def _numbers(addresses: AddressRange) -> range:
 
 
 def _each(frames: Mapping[int, tuple[bytes, ...]]) -> list[tuple[int, bytes]]:
-    """Every frame with its port. Raises TestbedError where a port has none: what was not seen cannot be judged."""
+    """Every frame with its port. Raises TestbedError if a port has none."""
     if not frames:
         raise TestbedError("no frame was captured; take what 'Capture Forwarded Frames' returns")
-    for port, seen in frames.items():
-        if not seen:
+    for port, captured in frames.items():
+        if not captured:
             raise TestbedError(f"no frame was captured at the generator's port {port}; there is nothing to judge")
-    return [(port, frame) for port, seen in frames.items() for frame in seen]
+    return [(port, frame) for port, captured in frames.items() for frame in captured]
 
 
 def _mac(data: bytes) -> str:

@@ -8,7 +8,7 @@ from robot.api.deco import keyword, library
 from ..counts.telemetry import Telemetry
 from ..errors import TestbedError
 from ..session.session import Session
-from ..traffic.frame_kinds import reason_against
+from ..traffic.frame_kinds import reason_not_forwarded
 
 
 @library(scope="GLOBAL", version="0.1")
@@ -24,9 +24,9 @@ class RouterShell:
 
     @keyword
     def connect_router(self, session: Session) -> None:
-        """Log in to the router of *session* with its key and let it say what it is.
+        """Log in to the router of *session* and read its versions.
 
-        Fails with one sentence where the address does not answer, the host key is unknown or another, or the login is
+        Fails with one sentence if the address does not answer, the host key is unknown or another, or the login is
         refused.
         """
         for name, value in session.router.connect().items():
@@ -35,32 +35,29 @@ class RouterShell:
 
     @keyword
     def configure_router(self, session: Session) -> None:
-        """Give the router the testbed's addresses, static neighbours and routes; `Restore Router` takes them back.
+        """Set the testbed's addresses, static neighbours and routes on the router; `Restore Router` removes them.
 
-        Where the testbed file says ``set_up``, ways for IPv6, tagged and labelled frames as well.
+        With ``set_up`` in the testbed file, routes for IPv6, tagged and labelled frames as well.
         """
         session.router.configure()
 
     @keyword
     def reason_against_traffic(self, session: Session, traffic: str) -> str:
-        """Why the router, as `Configure Router` left it, cannot forward *traffic* (``64b vlan``); empty where it can.
-
-        It names what the router lacks, for example a module of its kernel.
-        """
+        """Why the router cannot forward *traffic* (``64b vlan``), as a missing kernel module; empty if it can."""
         profile = session.plan.catalogue.profile(traffic.split())
-        return reason_against(profile, session.router.lacking)
+        return reason_not_forwarded(profile, session.router.not_forwarded)
 
     @keyword
     def restore_router(self, session: Session) -> None:
-        """Take back what `Configure Router` changed, then log out. Harmless when repeated."""
+        """Undo what `Configure Router` changed, then log out. Harmless when repeated."""
         self._session = None
         session.router.restore()
 
     @keyword
     def run_on_router(self, command: str, limit: float = 10.0) -> str:
-        """Run *command* in the router's shell and return its output.
+        """Run *command* on the router and return its output.
 
-        Fails where it takes longer than *limit* seconds, the link drops, or its exit status is not 0.
+        Fails if it takes longer than *limit* s, the link drops, or its exit status is not 0.
         """
         if self._session is None:
             raise TestbedError("no router is connected; call 'Connect Router' first")
@@ -71,5 +68,5 @@ class RouterShell:
 
     @keyword
     def read_router_telemetry(self, session: Session) -> Telemetry:
-        """The router's counters now, as evidence. Fails where it restarted since the last reading."""
+        """The router's counters now, as evidence. Fails if it restarted since the last reading."""
         return session.router.watch.read()

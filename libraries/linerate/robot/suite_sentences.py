@@ -1,4 +1,4 @@
-"""Finds what a suite means as SLA sentences, wherever they stand, before anything runs. No keyword library."""
+"""Finds the SLA sentences of a suite, wherever they are, before anything runs. No keyword library."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ CALLS_FIRST = {
     "repeatkeyword": 1,
     "waituntilkeywordsucceeds": 2,
 }
-"""Keywords that call another, and the argument that names it. Those that expect a failure are left out on purpose."""
+"""Keywords that call another -> the index of the argument that names it. Those that expect a failure are left out."""
 
 
 @dataclass(frozen=True)
 class KeywordCall:
-    """A keyword's call: where it stands, what it calls, and the variables that only the run will set."""
+    """A keyword's call: its place, name and arguments, and the variables that are set during the run (``later``)."""
 
     where: str
     name: str
@@ -41,17 +41,17 @@ class KeywordCall:
     later: frozenset[str]
 
     def needs_the_run(self) -> bool:
-        """Whether its text holds a variable that is set on the way: an argument, a loop's, a result."""
+        """Whether its text has a variable that is set during the run: an argument, a loop's, a result."""
         return not self.later.isdisjoint(_variables(self.text))
 
     @property
     def text(self) -> str:
-        """Name and arguments in one line, as far as they are text."""
+        """Name and arguments in one line."""
         return " ".join([self.name, *self.arguments])
 
 
 def steps(suite: TestSuite) -> Iterator[KeywordCall]:
-    """Each distinct call in *suite*: of tests, templates, set-ups, tear-downs, own keywords, and keywords that call."""
+    """Each distinct call in *suite*: in tests, templates, set-ups, tear-downs, own keywords, and keywords that call."""
     seen = set()
     for step in _all(suite):
         key = (step.where, step.name, step.arguments)
@@ -61,25 +61,25 @@ def steps(suite: TestSuite) -> Iterator[KeywordCall]:
 
 
 def own_keywords(suite: TestSuite) -> set[str]:
-    """Names of the keywords that the suite's files define themselves, without case, spaces and underscores."""
+    """Names of the keywords that the suite's files define, as :func:`plain`."""
     found = {plain(item.name) for item in suite.resource.keywords}
     return found.union(*(own_keywords(child) for child in suite.suites))
 
 
 def sentence(step: KeywordCall) -> str | None:
-    """The sentence that *step* judges, if it does."""
+    """The sentence that *step* judges; None: none."""
     if plain(step.name).rpartition(".")[2] == "therouterowes":
         return step.arguments[0] if step.arguments else None
     return step.name if is_sentence(step.name) else None
 
 
 def malformed(step: KeywordCall, catalogue: Catalogue, is_keyword: Callable[[str], bool]) -> str | None:
-    """Why *step* looks like a sentence to a person but is none to Robot. None: it does not, or it is one."""
+    """Why *step*, which looks like a sentence, is none to Robot. None: it is one, or does not look like one."""
     words = step.name.split()
     if not is_sentence(step.name) and (not words or not catalogue.is_word(words[0]) or is_keyword(step.name)):
         return None
     if step.arguments:
-        if any(_variables(step.name)):  # a template whose arguments are too many or too few: Robot says it better
+        if any(_variables(step.name)):  # a template with a wrong number of arguments: Robot reports it
             return None
         shown = "  ".join([step.name, *step.arguments])
         return f"'{shown}' has two spaces inside, which end a keyword's name in Robot; keep one between words"
@@ -109,9 +109,9 @@ def _block(owner: Any, arguments: frozenset[str]) -> Iterator[KeywordCall]:
 
 def _fixtures(owner: Any, later: frozenset[str]) -> Iterator[KeywordCall]:
     if owner.has_setup:
-        yield from _call(owner.setup, later)
+        yield from _with_inner_calls(owner.setup, later)
     if owner.has_teardown:
-        yield from _call(owner.teardown, later)
+        yield from _with_inner_calls(owner.teardown, later)
 
 
 def _body(body: Iterable[Any], later: frozenset[str]) -> Iterator[KeywordCall]:
@@ -119,17 +119,17 @@ def _body(body: Iterable[Any], later: frozenset[str]) -> Iterator[KeywordCall]:
         if hasattr(item, "body"):
             yield from _body(item.body, later)
         elif hasattr(item, "args"):
-            yield from _call(item, later)
+            yield from _with_inner_calls(item, later)
 
 
-def _call(item: Any, later: frozenset[str]) -> Iterator[KeywordCall]:
+def _with_inner_calls(item: Any, later: frozenset[str]) -> Iterator[KeywordCall]:
     where = f"{item.source}:{item.lineno}"
     for name, arguments in _called(item.name or "", tuple(str(argument) for argument in item.args)):
         yield KeywordCall(where, name, arguments, later)
 
 
 def _called(name: str, arguments: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The call itself, and those that it makes of its arguments."""
+    """The call itself, and the calls in its arguments."""
     yield name, arguments
     for inner in _inner(plain(name.removeprefix("BuiltIn.")), arguments):
         if inner:

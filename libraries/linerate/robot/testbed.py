@@ -1,4 +1,4 @@
-"""Keywords that start and end the testbed."""
+"""Keywords that open and close the testbed."""
 
 from __future__ import annotations
 
@@ -9,25 +9,24 @@ from robot.api import TestSuite, logger
 from robot.api.deco import keyword, library
 from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 
-from linerate.robot import suite_sentences as suite_sentences
-
 from ..ceilings.calibration import FOLDER
 from ..errors import ConfigError, SentenceError
-from ..methods.budget import clock
+from ..methods.budget import duration_text
 from ..project import Project
 from ..session.plan import Plan
 from ..session.session import Session
 from ..sla.requirement import Requirement
+from . import suite_sentences
 
 
 @library(scope="GLOBAL", version="0.1")
 class TestBench:
-    """Reads what a testbed consists of, checks every sentence of the suite against it, and starts and ends it."""
+    """Reads a testbed's files, checks every sentence of the suite against it, and opens and closes it."""
 
     __test__ = False  # its name starts as pytest's classes do
 
     def __init__(self, project: str) -> None:
-        """*project* is the folder that holds ``variables/``, or one below it. Nothing is read or started yet."""
+        """*project*: the folder that holds ``variables/``, or one below it. Nothing is read or started yet."""
         self._root = Path(project)
         self._open: list[Session] = []
 
@@ -39,8 +38,8 @@ class TestBench:
 
         *calibrations*: the folder that ``linerate calibrate`` wrote to; default the project's ``results/calibrations``.
 
-        *software* None takes the first that the platform lists. An unknown name or key fails, naming the file, the
-        line and what would be right.
+        *software* None takes the first that the platform lists. An unknown name or key fails with file, line and what
+        is expected.
         """
         project = Project.find(self._root)
         folder = Path(calibrations) if calibrations else project.results / FOLDER
@@ -50,41 +49,41 @@ class TestBench:
 
     @keyword
     def check_sentences_of_suite(self, plan: Plan) -> None:
-        """Understand every sentence of the running suite before any traffic is sent.
+        """Parse every sentence of the running suite before any traffic is sent.
 
-        Looked at are tests, the suite file's own keywords, set-ups, tear-downs, templates, the bodies of IF, FOR and
-        TRY, and what `Run Keyword` and its like call; not what `Run Keyword And Expect Error`, `… Ignore Error` and
-        `… Return Status` call, nor sentences with a variable that only the run sets. In ``__init__.robot`` it is every
-        file of the folder.
+        In tests, the suite file's own keywords, set-ups, tear-downs, templates, the bodies of IF, FOR and TRY, and
+        calls by `Run Keyword` and the like; not calls by `Run Keyword And Expect Error`, `… Ignore Error` and `…
+        Return Status`, nor sentences with a variable that is set during the run. In ``__init__.robot``: in every file
+        of the folder.
 
-        Says on the console how much traffic the file's sentences take.
+        Prints on the console how much traffic the sentences take.
 
-        Fails naming file and line of each sentence that is not understood, asks more than the ports can carry, or is
-        no sentence to Robot because it compares nothing or has two spaces inside.
+        Fails with file and line of each sentence that is not understood, asks more than the ports can carry, or is no
+        sentence to Robot because it compares nothing or has two spaces inside.
         """
         suite = TestSuite.from_file_system(BuiltIn().get_variable_value("${SUITE SOURCE}"))
         own = suite_sentences.own_keywords(suite)
-        wrong, understood = [], []
+        problems, requirements = [], []
         for step in suite_sentences.steps(suite):
             if suite_sentences.plain(step.name) in own:
                 continue
             problem = suite_sentences.malformed(step, plan.catalogue, _is_keyword)
             try:
-                requirement = None if problem else _understood(step, plan)
+                requirement = None if problem else _requirement(step, plan)
             except SentenceError as error:
                 problem = str(error)
             if problem:
-                wrong.append(f"{step.where}: {problem}")
+                problems.append(f"{step.where}: {problem}")
             elif requirement is not None:
-                understood.append(requirement)
-        if wrong:
-            raise ConfigError("; ".join(wrong))
-        if understood:
-            logger.console(_budget_words(plan, understood))
+                requirements.append(requirement)
+        if problems:
+            raise ConfigError("; ".join(problems))
+        if requirements:
+            logger.console(_budget_words(plan, requirements))
 
     @keyword
     def bench_should_be_open(self, session: Session | None) -> None:
-        """Fail with the line that the suite lacks, where no testbed was opened."""
+        """Fail with the missing lines of the suite if no testbed was opened."""
         if session is None:
             source = BuiltIn().get_variable_value("${SUITE SOURCE}")
             raise ConfigError(
@@ -103,10 +102,7 @@ class TestBench:
 
     @keyword
     def start_bench(self, plan: Plan) -> Session:
-        """Start what the testbed consists of (nothing on hardware) and return it for the other keywords.
-
-        Clears away what an earlier run that was killed has left.
-        """
+        """Remove what a killed run has left, start the testbed's processes, and return the open testbed."""
         session = Session.start(plan)
         self._open.append(session)
         if session.simulated:
@@ -115,14 +111,14 @@ class TestBench:
 
     @keyword
     def end_bench(self, session: Session | None) -> None:
-        """Stop traffic, release ports, restore the router and end every process. Harmless when repeated."""
+        """Stop traffic, release the ports, restore the router and end every process. Harmless when repeated."""
         if session is not None:
             session.close()
             if session in self._open:
                 self._open.remove(session)
 
     def close(self) -> None:
-        """Robot calls this at the end: whatever a suite left open is closed, each even where one before it fails."""
+        """Robot calls this at the end: closes what suites left open, each even if one before it fails."""
         with ExitStack() as stack:
             while self._open:
                 stack.callback(self._open.pop(0).close)
@@ -130,17 +126,18 @@ class TestBench:
 
 def _budget_words(plan: Plan, requirements: list[Requirement]) -> str:
     budget = plan.budget(requirements)
-    wall = budget.wall(plan.clock_speed)
-    on_wall = f"; {clock(wall)} of the wall on this simulated clock" if plan.clock_speed != 1 else ""
+    wall = budget.wall_seconds(plan.clock_speed)
+    in_real_time = f"; {duration_text(wall)} of real time on this simulated clock" if plan.clock_speed != 1 else ""
     count = f"{len(requirements)} sentences" if len(requirements) > 1 else "1 sentence"
+    passing, most = duration_text(budget.until_pass), duration_text(budget.at_most)
     return (
-        f"\n{count}, goal '{plan.goal.goal}': {clock(budget.passing)} of traffic if every one passes at once, at most"
-        f" {clock(budget.most)}{on_wall}"
+        f"\n{count}, goal '{plan.goal.goal}': {passing} of traffic if every one passes at once, at most"
+        f" {most}{in_real_time}"
     )
 
 
-def _understood(step: suite_sentences.KeywordCall, plan: Plan) -> Requirement | None:
-    """The requirement that *step* judges; None: none, or only the run will know. Raises SentenceError."""
+def _requirement(step: suite_sentences.KeywordCall, plan: Plan) -> Requirement | None:
+    """The requirement that *step* judges; None: none, or not known before the run. Raises SentenceError."""
     text = suite_sentences.sentence(step)
     if text is None or step.needs_the_run():
         return None
@@ -148,7 +145,7 @@ def _understood(step: suite_sentences.KeywordCall, plan: Plan) -> Requirement | 
         sentence = str(BuiltIn().replace_variables(text))
     except RobotNotRunningError:
         raise
-    except Exception:  # a variable that only exists later: judged when its turn comes
+    except Exception:  # a variable that does not exist yet: the sentence is checked when it runs
         logger.debug(f"not checked before the run: {text}")
         return None
     return plan.requirement(sentence)

@@ -13,8 +13,8 @@ from ..session.session import Session
 from ..sla.requirement import Requirement
 from .forwarded_frames import frames_of
 
-STRAY = 32
-"""Frames of the router's own (neighbour discovery and the like) that a capture has room for beside the profile's."""
+OTHER_FRAMES = 32
+"""Room in a capture for frames of the router's own (neighbour discovery and the like) beside the profile's."""
 
 
 @library(scope="GLOBAL", version="0.1")
@@ -23,9 +23,9 @@ class TrafficGenerator:
 
     @keyword
     def connect_generator(self, session: Session) -> None:
-        """Connect to the TRex server of *session* and take its ports.
+        """Connect to the TRex server of *session* and claim its ports.
 
-        Fails with one sentence where no server answers, the server wants another client, another user holds a port, a
+        Fails with one sentence if no server answers, the server needs another client, another user holds a port, a
         link is down, or a port's speed is not the platform's.
         """
         session.generator.connect()
@@ -39,18 +39,18 @@ class TrafficGenerator:
         A generator that was lost in an earlier sentence is connected again first, once; log and evidence say so.
         """
         session.traffic.put_for(requirement)
-        if session.traffic.recovery.note:
-            logger.warn(session.traffic.recovery.note)
+        if session.traffic.reconnection.note:
+            logger.warn(session.traffic.reconnection.note)
         profile = requirement.profile
         flows = f"{profile.flows.count} flows" if profile.flows.known else "an unknown number of flows"
         logger.info(f"{profile.name}: mean frame {profile.mean_size:g} bytes with FCS, {flows}")
 
     @keyword
     def check_reachability(self, session: Session) -> None:
-        """Send slow traffic each way for a second; some of it must come back, whatever the router's speed.
+        """Send slow traffic in each direction for a second; some of it must come back, whatever the router's speed.
 
-        Fails with one sentence where a way carries nothing (cables, addresses, routes, neighbours): that is the testbed's
-        fault and must never read as loss.
+        Fails with one sentence if a direction carries nothing (cables, addresses, routes, neighbours): that is the
+        testbed's fault and must not count as loss.
         """
         session.traffic.check_reachability()
 
@@ -61,13 +61,12 @@ class TrafficGenerator:
         """Send *traffic* (``64b``, ``imix``, …) at *pps* frames/s for a second and return frames that came back.
 
         Returns a mapping of generator port to frames (bytes without FCS), at most *limit* each: IPv4 frames with the
-        addresses of *traffic* only, not what the router says of its own accord. Fails where a port that should receive
-        saw none of them.
+        addresses of *traffic*, no frames of the router's own. Fails if a port that should receive got none of them.
         """
         profile = session.plan.catalogue.profile(traffic.split())
-        seen = session.traffic.capture(profile, bidirectional, Load(pps), limit + STRAY)
+        captured = session.traffic.capture(profile, bidirectional, Load(pps), limit + OTHER_FRAMES)
         expected = {direction.rx_port for direction in session.traffic.directions(bidirectional)}
-        frames = {port: frames_of(profile, seen.get(port, ()))[:limit] for port in sorted(expected)}
+        frames = {port: frames_of(profile, captured.get(port, ()))[:limit] for port in sorted(expected)}
         missing = [str(port) for port, found in frames.items() if not found]
         if missing:
             raise TestbedError(

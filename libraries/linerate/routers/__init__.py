@@ -7,16 +7,16 @@ from typing import Literal
 from .base import Router, Shell
 from .freebsd import FreeBsd
 from .linux import Linux
-from .remote import LIMIT
+from .shell_commands import EXCHANGE_LIMIT
 from .vpp import Vpp
 
 RouterKind = Literal["vpp", "linux", "freebsd"]
 
 
-def make(
-    kind: RouterKind, shell: Shell, interfaces: tuple[str, ...] = (), limit: float = LIMIT, sudo: bool = False
+def make_router(
+    kind: RouterKind, shell: Shell, interfaces: tuple[str, ...] = (), limit: float = EXCHANGE_LIMIT, sudo: bool = False
 ) -> Router:
-    """The router of *kind* behind *shell*. *limit* s per exchange; *sudo*: the user is not root but may ``sudo -n``."""
+    """A router of *kind* behind *shell*. *limit*: s per exchange; *sudo*: the user is not root but may ``sudo -n``."""
     classes: dict[RouterKind, type[Vpp] | type[Linux] | type[FreeBsd]] = {
         "vpp": Vpp,
         "linux": Linux,

@@ -1,4 +1,4 @@
-"""What a testbed and a report need of a router, and the one thing a router knows of the world: a shell."""
+"""The interface of a router, and of the shell through which it is reached."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..counts.telemetry import Telemetry
-from ..traffic.frame_kinds import FrameKinds, Lacking
+from ..traffic.frame_kinds import FrameKinds, NotForwarded
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a shell command left. ``duration`` in s."""
+    """The result of a shell command. ``duration`` in s."""
 
     stdout: str
     stderr: str
     status: int
     duration: float
 
+
+CARD_QUEUE_FULL = "its card's queue was full: the cores are too slow"
 
 Shell = Callable[[str, float], Result]
 """``shell(command, limit in s) -> Result``. Raises TestbedError when the link drops or the limit passes."""
@@ -40,42 +42,42 @@ class Side:
 
 
 class Router(Protocol):
-    """A router behind a shell. Every method raises TestbedError when the shell's answer is not understood."""
+    """A router behind a shell. Every method raises TestbedError when it does not understand the shell's output."""
 
     def identify(self) -> Mapping[str, str]:
-        """Operating system, version, kernel, software version: evidence."""
+        """Operating system, kernel and software version, as evidence."""
         ...
 
     def configure(self, sides: tuple[Side, ...]) -> None:
-        """Addresses, static neighbours and routes of the sides. Remembers what it changed, for :meth:`restore`."""
+        """Set addresses, static neighbours and routes of the sides. :meth:`restore` undoes it."""
         ...
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What :meth:`configure` changed beyond addresses, neighbours and routes, in words: evidence."""
+        """Other changes of :meth:`configure` than addresses, neighbours and routes, in words: evidence."""
         ...
 
-    def set_up(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
-        """Ways for *frames* beside those of plain IPv4, after :meth:`configure` and undone with it."""
+    def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
+        """After :meth:`configure`: let the router forward *frames* as well. :meth:`restore` undoes it."""
         ...
 
     @property
-    def lacking(self) -> Lacking:
-        """Which of them the router cannot forward, and what it lacks."""
+    def not_forwarded(self) -> NotForwarded:
+        """Frames of :meth:`configure_frames` that the router cannot forward, and why."""
         ...
 
     def restore(self) -> None:
-        """Undo what :meth:`configure` changed, last first. Harmless when repeated."""
+        """Undo all changes, last first. May be repeated."""
         ...
 
-    def forget(self) -> None:
-        """The router has restarted, and with that lost what :meth:`configure` changed: there is nothing to undo."""
+    def forget_changes(self) -> None:
+        """The router has restarted and lost its changes: :meth:`restore` has nothing to undo."""
         ...
 
     def clear(self) -> None:
-        """Reset counters that the router can reset (VPP ``clear runtime``), before a trial."""
+        """Before a trial: reset the counters that can be reset (VPP ``clear runtime``)."""
         ...
 
     def read(self) -> Telemetry:
-        """Counters and runtime now."""
+        """Read counters and runtime now."""
         ...

@@ -1,4 +1,4 @@
-"""What a packet costs a VPP router, in cycles."""
+"""The cost of a packet on a VPP router, in cycles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..counts.telemetry import NodeRuntime, Telemetry
 class PacketCost:
     """Cost on one thread (or all). ``work``, ``polling`` in TSC cycles per packet; ``packets`` since ``clear runtime``.
 
-    ``polling`` is the input node's cost: below saturation it is mostly idle polling, so it is kept apart.
+    ``polling`` is the input node's cost. Below saturation most of it is idle polling, so it is separate.
     """
 
     thread: str
@@ -21,12 +21,12 @@ class PacketCost:
 
     @property
     def total(self) -> float:
-        """Cycles per packet, input node included: clock / packet rate of a polling thread."""
+        """Cycles per packet with the input node: clock / packet rate of a polling thread."""
         return self.work + self.polling
 
 
 def is_input(node: NodeRuntime) -> bool:
-    """Whether *node* takes frames in: it polls or waits for interrupts (graph nodes are ``active``)."""
+    """Whether *node* receives frames: it polls or waits for interrupts (graph nodes are ``active``)."""
     return node.state.startswith(("polling", "interrupt"))
 
 
@@ -34,13 +34,13 @@ def cycles_per_packet(telemetry: Telemetry, traffic: float | None = None) -> tup
     """Cost per packet of each thread that saw packets, from ``show runtime``.
 
     ``work = sum(clocks_i * vectors_i) / packets`` over the nodes *i* with vectors other than input nodes, ``polling``
-    likewise over the input nodes; ``packets`` are the vectors of the input nodes, or of the busiest node where
-    another thread hands frames over. Where every packet visits every node this is the plain sum of the Clocks column
-    (how the published Netgate 6100 figures count); the weights keep it right when two directions share a thread and
-    each half of the packets has an output node of its own.
+    likewise over the input nodes; ``packets`` are the vectors of the input nodes, or of the busiest node if another
+    thread hands over the frames. If every packet visits every node, this is the sum of the Clocks column (as in the
+    published Netgate 6100 figures); the weights keep it right when two directions share a thread and have an output
+    node each.
 
-    *traffic*: s during which frames came, where the reading covers more than that. A polling thread spends as many
-    cycles each second with frames as without, so the rest of the time is taken off its polling, in proportion.
+    *traffic*: s during which frames came, if the reading covers more time. A polling thread spends the same cycles per
+    second with and without frames, so the idle share of the time is subtracted from its polling.
     """
     idle = 0.0
     if traffic is not None and telemetry.since_clear > traffic:
@@ -59,7 +59,7 @@ def cycles_per_packet(telemetry: Telemetry, traffic: float | None = None) -> tup
 
 
 def mean_cost(costs: tuple[PacketCost, ...]) -> PacketCost | None:
-    """The cost over all threads, weighted by packets. None where no thread saw any."""
+    """The cost over all threads, weighted by packets. None if no thread saw a packet."""
     packets = sum(cost.packets for cost in costs)
     if not packets:
         return None

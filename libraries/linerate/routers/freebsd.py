@@ -1,4 +1,4 @@
-"""A router that is FreeBSD or pfSense: ``netstat``, ``sysctl``, ``ifconfig``, ``route``, ``arp``, ``pfctl``."""
+"""A FreeBSD or pfSense router: ``netstat``, ``sysctl``, ``ifconfig``, ``route``, ``arp``, ``pfctl``."""
 
 from __future__ import annotations
 
@@ -9,78 +9,78 @@ from collections.abc import Mapping
 from ..counts.telemetry import InterfaceCounters, Telemetry
 from ..errors import TestbedError
 from .base import Side
-from .freebsd_losses import device_of, freebsd_causes, parse_device, parse_expired, parse_ip
-from .remote import RemoteRouter, checked_side
-from .text import first_line
+from .freebsd_losses import freebsd_causes, parse_device, parse_expired, parse_ip, sysctl_subtree
+from .shell_commands import ShellRouter, validated_side
+from .shell_output import first_line
 
 FORWARDING = "net.inet.ip.forwarding"
 
 
-class FreeBsd(RemoteRouter):
-    """A :class:`~linerate.routers.base.Router` that is FreeBSD. *interfaces*: those under test, which must exist."""
+class FreeBsd(ShellRouter):
+    """A :class:`~linerate.routers.base.Router` that is FreeBSD."""
 
     def identify(self) -> Mapping[str, str]:
-        """Kernel, and on pfSense its version."""
-        said = self._remote.gather(
+        """Kernel; on pfSense also its version."""
+        output = self._commands.run_all(
             {"kernel": ("uname", "-a"), "platform": ("cat", "/etc/platform"), "version": ("cat", "/etc/version")},
             optional=("platform", "version"),
         )
-        facts = {"software": "FreeBSD", "kernel": said["kernel"].strip()}
+        facts = {"software": "FreeBSD", "kernel": output["kernel"].strip()}
         words = facts["kernel"].split()
         if len(words) < 3:
-            raise TestbedError(f"'uname -a' was not understood: '{first_line(said['kernel']) or 'no output'}'")
+            raise TestbedError(f"'uname -a' was not understood: '{first_line(output['kernel']) or 'no output'}'")
         facts["version"] = words[2]
         # pfSense 2.2 and later write their name here; a plain FreeBSD has no such file
-        if said["platform"].strip().lower().startswith("pfsense"):
+        if output["platform"].strip().lower().startswith("pfsense"):
             facts |= {
                 "software": "pfSense",
-                "version": said["version"].strip(),
+                "version": output["version"].strip(),
                 "operating system": " ".join(words[:3:2]),
             }
         return facts
 
     def configure(self, sides: tuple[Side, ...]) -> None:
-        """Addresses (as aliases: none is replaced), static neighbours, routes, forwarding on, packet filter off."""
-        for side in map(checked_side, sides):
-            self._configure(side)
-        said = self._remote.gather(
+        """Set addresses (as aliases, none is replaced), static neighbours, routes; forwarding on, packet filter off."""
+        for side in map(validated_side, sides):
+            self._configure_side(side)
+        output = self._commands.run_all(
             {"forwarding": ("sysctl", "-n", FORWARDING), "pf": ("pfctl", "-s", "info")}, optional=("pf",)
         )
-        before = said["forwarding"].strip()
+        before = output["forwarding"].strip()
         if not before.isdigit():
             raise TestbedError(f"'sysctl -n {FORWARDING}' was not understood: '{before}'")
         if before != "1":
-            self._remote.change(("sysctl", f"{FORWARDING}=1"), ("sysctl", f"{FORWARDING}={before}"))
+            self._commands.change(("sysctl", f"{FORWARDING}=1"), ("sysctl", f"{FORWARDING}={before}"))
             self._notes.append(f"{FORWARDING} set from {before} to 1 for the test")
-        if re.search(r"^Status: Enabled", said["pf"], re.MULTILINE):
-            self._remote.change(("pfctl", "-d"), ("pfctl", "-e"))
+        if re.search(r"^Status: Enabled", output["pf"], re.MULTILINE):
+            self._commands.change(("pfctl", "-d"), ("pfctl", "-e"))
             self._notes.append("the packet filter was switched off for the test (pfctl -d): forwarding without pf")
 
-    def _configure(self, side: Side) -> None:
-        name, run = side.interface, self._remote
-        said = run.gather(
+    def _configure_side(self, side: Side) -> None:
+        name, run = side.interface, self._commands
+        output = run.run_all(
             {
                 "interface": ("ifconfig", name),
                 "neighbours": ("arp", "-an"),
                 "routes": ("netstat", "-rnW", "-f", "inet"),
             }
         )
-        flags = re.search(r"flags=[0-9a-f]+<([^>]*)>", said["interface"])
+        flags = re.search(r"flags=[0-9a-f]+<([^>]*)>", output["interface"])
         if not flags:
-            raise TestbedError(f"'ifconfig {name}' was not understood: '{first_line(said['interface'])}'")
+            raise TestbedError(f"'ifconfig {name}' was not understood: '{first_line(output['interface'])}'")
         if "UP" not in flags[1].split(","):
             run.change(("ifconfig", name, "up"), ("ifconfig", name, "down"))
         address = ipaddress.IPv4Interface(side.address)
-        if (str(address.ip), address.network.prefixlen) not in parse_inet(said["interface"]):
+        if (str(address.ip), address.network.prefixlen) not in parse_inet(output["interface"]):
             alias = ("ifconfig", name, "inet", str(address.ip))
             run.change(("ifconfig", name, "inet", side.address, "alias"), (*alias, "-alias"))
-        entry = re.search(rf"\({re.escape(side.peer)}\) at (\S+) on \S+( permanent)?", said["neighbours"])
+        entry = re.search(rf"\({re.escape(side.peer)}\) at (\S+) on \S+( permanent)?", output["neighbours"])
         if not (entry and entry[1].lower() == side.peer_mac and entry[2]):
             undo: tuple[str, ...] = ("arp", "-d", side.peer)
             if entry and entry[2]:
                 undo = ("arp", "-S", side.peer, entry[1])
             run.change(("arp", "-S", side.peer, side.peer_mac), undo)
-        self._route(side, said["routes"])
+        self._route(side, output["routes"])
 
     def _route(self, side: Side, table: str) -> None:
         gateway = next((row[1] for row in map(str.split, table.splitlines()) if row[:1] == [side.network]), None)
@@ -90,14 +90,11 @@ class FreeBsd(RemoteRouter):
             run, undo = "add", ("route", "delete", "-net", side.network, side.peer)
         else:
             run, undo = "change", ("route", "change", "-net", side.network, gateway)
-        self._remote.change(("route", run, "-net", side.network, side.peer), undo)
-
-    def clear(self) -> None:
-        """Nothing: a kernel's counters cannot be reset; their readers take differences."""
+        self._commands.change(("route", run, "-net", side.network, side.peer), undo)
 
     def read(self) -> Telemetry:
-        """Counters now. ``uptime`` to the second."""
-        devices = {name: ("sysctl", device) for name in self._interfaces if (device := device_of(name))}
+        """Read counters now. ``uptime`` to the second."""
+        devices = {name: ("sysctl", device) for name in self._interfaces if (device := sysctl_subtree(name))}
         needed: list[tuple[str, ...]] = [("date", "+%s"), ("sysctl", "-n", "kern.boottime"), ("netstat", "-ibndW")]
         helpful: list[tuple[str, ...]] = [
             ("netstat", "-s", "-p", "ip"),
@@ -105,28 +102,26 @@ class FreeBsd(RemoteRouter):
             *devices.values(),
         ]
         commands = {" ".join(argv): argv for argv in (*needed, *helpful)}
-        said = self._remote.gather(commands, optional=[" ".join(argv) for argv in helpful])
-        interfaces = parse_netstat(said["netstat -ibndW"])
-        for name in self._interfaces:
-            if name not in interfaces:
-                raise TestbedError(f"the router has no interface '{name}'; it has {', '.join(sorted(interfaces))}")
-        ip = parse_ip(said["netstat -s -p ip"])
+        output = self._commands.run_all(commands, optional=[" ".join(argv) for argv in helpful])
+        interfaces = parse_netstat(output["netstat -ibndW"])
+        self._require_interfaces(interfaces)
+        ip = parse_ip(output["netstat -s -p ip"])
         return Telemetry(
-            uptime=parse_boottime(said["sysctl -n kern.boottime"], said["date +%s"]),
+            uptime=parse_boottime(output["sysctl -n kern.boottime"], output["date +%s"]),
             interfaces=interfaces,
             drops={f"ip {words}": count for words, count in ip.items()},
-            raw=said,
+            raw=output,
             causes=freebsd_causes(
                 interfaces,
                 ip,
-                parse_expired(said["netstat -s -p icmp"]),
-                {name: parse_device(said[" ".join(argv)], name) for name, argv in devices.items()},
+                parse_expired(output["netstat -s -p icmp"]),
+                {name: parse_device(output[" ".join(argv)], name) for name, argv in devices.items()},
             ),
         )
 
 
 def parse_inet(text: str) -> frozenset[tuple[str, int]]:
-    """The IPv4 (address, prefix length) pairs that ``ifconfig`` shows; netmask in hexadecimal, dotted or CIDR form."""
+    """IPv4 (address, prefix length) pairs of ``ifconfig``; the netmask is hexadecimal, dotted or CIDR."""
     found = set()
     for row in re.finditer(r"\binet (\d+\.\d+\.\d+\.\d+)(?:/(\d+)|.*? netmask (\S+))", text):
         mask = row[3]
@@ -151,7 +146,7 @@ def parse_boottime(boottime: str, now: str) -> float:
 def parse_netstat(text: str) -> Mapping[str, InterfaceCounters]:
     """``netstat -ibnd``: the link-level row of each interface. Columns are found by their titles, from the right.
 
-    ``Idrop`` counts frames that the NIC's ring or the input queue lost, ``Drop`` those of the output queue.
+    ``Idrop``: frames lost by the NIC's ring or the input queue; ``Drop``: by the output queue.
     """
     lines = text.splitlines()
     titles = lines[0].split() if lines else []
@@ -161,7 +156,7 @@ def parse_netstat(text: str) -> Mapping[str, InterfaceCounters]:
     found = {}
     for line in lines[1:]:
         words = line.split()
-        # the address may be missing, and rows of IP addresses repeat the interface with counts of their own
+        # the address may be missing; rows of IP addresses repeat the interface with other counts
         if len(words) < 3 or not words[2].startswith("<Link#"):
             continue
         try:

@@ -1,11 +1,12 @@
 """Where a FreeBSD kernel lost frames, from ``netstat`` and ``sysctl``. Semantics as in FreeBSD's ``sys/``.
 
-* ``Idrop`` (IFCOUNTER_IQDROPS): the card or the input queue had no room; ``Ierrs``: bad frames, in some drivers (em,
-  igb) with those missed for want of a descriptor. Neither is in ``Ipkts``, which drivers take from the good frames.
+* ``Idrop`` (IFCOUNTER_IQDROPS): the card or the input queue was full; ``Ierrs``: bad frames, in some drivers (em,
+  igb) also frames missed because no descriptor was free. Neither is in ``Ipkts``, which counts good frames.
 * ``Drop`` (IFCOUNTER_OQDROPS) and ``Oerrs`` are not in ``Opkts``.
-* ``netstat -s``: lost by IP, without saying on which way. *not forwardable* includes *no route* for what is forwarded
+* ``netstat -s``: lost by IP, without the direction. *not forwardable* includes *no route* for forwarded packets
   (``ip_fastfwd.c`` counts both); *output packets dropped* repeats what the interface's queue refused.
-* ``dev.<driver>.<unit>`` names counters as each driver likes, most are in the interface's own already: reasons only.
+* ``dev.<driver>.<unit>``: each driver has its own names, and most of these counts are also in the interface's
+  counters. They are reasons only.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from collections.abc import Mapping
 
 from ..counts.causes import Cause, Role, Stage
 from ..counts.telemetry import InterfaceCounters
-
-MISSED = "its card's queue was full: the cores are too slow"
+from .base import CARD_QUEUE_FULL
 
 IP_DROPS = re.compile(
     r"^\s*(\d+) (packets not forwardable|packets received for unknown multicast group"
@@ -26,34 +26,34 @@ IP_DROPS = re.compile(
 _IP = {
     "packets not forwardable": (Stage.PASSING, Role.LOSS, "no route for them"),
     "packets received for unknown multicast group": (Stage.PASSING, Role.LOSS, ""),
-    "output packets dropped due to no bufs, etc": (Stage.LEAVING, Role.BEYOND, "the sending queue was full"),
+    "output packets dropped due to no bufs, etc": (Stage.LEAVING, Role.OVERLAPPING, "the sending queue was full"),
     "output packets discarded due to no route": (Stage.PASSING, Role.REASON, ""),
 }
 _EXPIRED = re.compile(r"^\s*(?:time exceeded: (\d+)|(\d+) time exceeded)", re.MULTILINE)
 _SUSPECT = re.compile(r"miss|drop|discard|no_?(?:buf|desc)|no_buff|overrun|fifo|fail|err", re.IGNORECASE)
 
 
-def device_of(interface: str) -> str | None:
-    """The subtree of ``sysctl`` that tells of *interface* (``ix0``: ``dev.ix.0``); None for one without a number."""
+def sysctl_subtree(interface: str) -> str | None:
+    """The ``sysctl`` subtree of *interface* (``ix0``: ``dev.ix.0``); None for a name without a number."""
     found = re.fullmatch(r"([a-z][a-z0-9_]*?)(\d+)", interface)
     return f"dev.{found[1]}.{found[2]}" if found else None
 
 
 def parse_ip(text: str) -> Mapping[str, int]:
-    """``netstat -s -p ip``: datagrams lost, by FreeBSD's words for it."""
+    """``netstat -s -p ip``: lost datagrams, by FreeBSD's name of the counter."""
     return {row[2].rstrip("."): int(row[1]) for row in IP_DROPS.finditer(text)}
 
 
 def parse_expired(text: str) -> int:
-    """``netstat -s -p icmp``: answers *time exceeded* sent, at most one for each frame whose TTL ended."""
+    """``netstat -s -p icmp``: *time exceeded* replies sent, at most one per frame whose TTL expired."""
     output = text.partition("Output histogram")[2].partition("messages with")[0]
     found = _EXPIRED.search(output)
     return int(found[1] or found[2]) if found else 0
 
 
 def parse_device(text: str, interface: str) -> Mapping[str, int]:
-    """``sysctl dev.…``: those counters of *interface* whose names speak of loss. Empty: none."""
-    start = re.escape(device_of(interface) or interface)
+    """``sysctl dev.…``: the counters of *interface* whose names suggest loss."""
+    start = re.escape(sysctl_subtree(interface) or interface)
     rows = re.finditer(rf"^{start}\.(\S+): (\d+)$", text, re.MULTILINE)
     return {row[1]: int(row[2]) for row in rows if _SUSPECT.search(row[1])}
 
@@ -69,7 +69,7 @@ def freebsd_causes(
     for name, counts in interfaces.items():
         damaged = "its card took them for damaged, or had no room"
         found += [
-            Cause(Stage.ARRIVING, "Idrop", name, counts.rx_drops, Role.LOSS, MISSED),
+            Cause(Stage.ARRIVING, "Idrop", name, counts.rx_drops, Role.LOSS, CARD_QUEUE_FULL),
             Cause(Stage.ARRIVING, "Ierrs", name, counts.rx_errors, Role.LOSS, damaged),
             Cause(Stage.LEAVING, "Drop", name, counts.tx_drops, Role.LOSS, "its sending queue was full"),
             Cause(Stage.LEAVING, "Oerrs", name, counts.tx_errors, Role.LOSS, "its card could not send them"),

@@ -1,4 +1,4 @@
-"""A router's interfaces as they are before anything is configured: MAC address, up or down, link or none."""
+"""The state of a router's interfaces before configuration: MAC address, up or down, link or no link."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from typing import Literal
 
 from ..errors import TestbedError
 from .base import Shell
-from .remote import LIMIT, Remote, checked_interface
+from .shell_commands import EXCHANGE_LIMIT, ShellCommands, validated_interface
 
 _MAC = r"([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})"
 
 
 @dataclass(frozen=True, slots=True)
 class LinkState:
-    """``mac`` in lower case, "" where it is not told; ``up``: taken up by somebody; ``carrier``: the cable's other end
-    is there. None: not told.
-    """
+    """``mac`` in lower case, "" if unknown; ``up``: administratively; ``carrier``: there is a link. None: unknown."""
 
     interface: str
     mac: str = ""
@@ -26,21 +24,21 @@ class LinkState:
     carrier: bool | None = None
 
 
-def link_states(
+def read_link_states(
     kind: Literal["vpp", "linux", "freebsd"], shell: Shell, interfaces: Sequence[str], sudo: bool = False
 ) -> tuple[LinkState, ...]:
-    """The state of each of *interfaces* of a router of *kind*. Raises TestbedError where it cannot be asked."""
-    names, remote = [checked_interface(name) for name in interfaces], Remote(shell, LIMIT, sudo)
+    """The state of each of *interfaces* of a router of *kind*. Raises TestbedError if the router does not answer."""
+    names, commands = [validated_interface(name) for name in interfaces], ShellCommands(shell, EXCHANGE_LIMIT, sudo)
     if kind == "vpp":
-        return parse_hardware(remote.run("vppctl", "show", "hardware-interfaces"), names)
+        return parse_hardware(commands.run("vppctl", "show", "hardware-interfaces"), names)
     argv = ("ip", "link", "show", "dev") if kind == "linux" else ("ifconfig",)
-    said = remote.gather({name: (*argv, name) for name in names})
+    output = commands.run_all({name: (*argv, name) for name in names})
     read = parse_ip_link if kind == "linux" else parse_ifconfig
-    return tuple(read(said[name], name) for name in names)
+    return tuple(read(output[name], name) for name in names)
 
 
 def parse_ip_link(text: str, interface: str) -> LinkState:
-    """``ip link show dev X``. Raises TestbedError where it is not understood."""
+    """``ip link show dev X``. Raises TestbedError for other text."""
     flags = re.search(r"<([^>]*)>", text)
     if flags is None:
         raise TestbedError(f"'ip link show dev {interface}' was not understood: '{text.strip()[:80]}'")
@@ -50,7 +48,7 @@ def parse_ip_link(text: str, interface: str) -> LinkState:
 
 
 def parse_ifconfig(text: str, interface: str) -> LinkState:
-    """``ifconfig X`` of FreeBSD. Raises TestbedError where it is not understood."""
+    """``ifconfig X`` of FreeBSD. Raises TestbedError for other text."""
     flags = re.search(r"flags=[0-9a-fA-F]+<([^>]*)>", text)
     if flags is None:
         raise TestbedError(f"'ifconfig {interface}' was not understood: '{text.strip()[:80]}'")
@@ -61,7 +59,7 @@ def parse_ifconfig(text: str, interface: str) -> LinkState:
 
 
 def parse_hardware(text: str, interfaces: Sequence[str]) -> tuple[LinkState, ...]:
-    """``show hardware-interfaces`` of VPP, which tells the link and not whether an interface was taken up."""
+    """``show hardware-interfaces`` of VPP, which shows the link but not the administrative state."""
     found: dict[str, LinkState] = {}
     name, carrier = "", None
     for line in text.splitlines():
@@ -70,5 +68,5 @@ def parse_hardware(text: str, interfaces: Sequence[str]) -> tuple[LinkState, ...
             found[name] = LinkState(name, carrier=carrier)
         elif name and (mac := re.search(rf"Ethernet address {_MAC}", line)):
             found[name] = LinkState(name, mac[1].lower(), carrier=carrier)
-    # VPP cuts long names in this table
+    # VPP shortens long names in this table
     return tuple(found.get(name, found.get(name[:32], LinkState(name))) for name in interfaces)

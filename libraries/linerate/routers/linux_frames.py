@@ -1,8 +1,8 @@
-"""What a Linux router needs to forward IPv6, tagged and labelled frames as it does plain IPv4, and how it is told.
+"""Configures a Linux router to forward IPv6, tagged and labelled frames.
 
-IPv6: a static neighbour and a route on each side; no address, so that the kernel has nothing to announce there. Tags: a
-VLAN interface on each side, and a routing table of their own that frames from these enter and leave tagged. Labels:
-each is swapped for itself, towards the side that its direction leads to.
+IPv6: a static neighbour and a route on each side; no address, so that the kernel announces nothing. Tags: a VLAN
+interface on each side, with a routing table for each stack of tags, so that tagged frames leave tagged. Labels: each
+is swapped for itself, towards the side that its direction leads to.
 """
 
 from __future__ import annotations
@@ -11,136 +11,136 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ..errors import TestbedError
-from ..traffic.frame_kinds import FrameKind, FrameKinds, Lacking, mapped, mapped_network
+from ..traffic.frame_kinds import FrameKind, FrameKinds, NotForwarded, ipv6_address, ipv6_network
 from ..traffic.profiles import LABEL_STEP
 from .base import Side
-from .linux_settings import neighbour, route, sysctl
-from .remote import Refused, Remote
+from .linux_settings import set_neighbour, set_route, set_sysctl
+from .shell_commands import CommandRefused, ShellCommands
 
-TABLE = 29700
-"""The routing table of the first stack of tags; each further one has the next."""
+FIRST_TABLE = 29700
+"""Routing table of the first stack of tags; the next stack has the next number."""
 
-QUIET = {"addr_gen_mode": "1", "accept_ra": "0", "router_solicitations": "0"}
-"""``/proc/sys/net/ipv6/conf/*``: no address of the kernel's own, nothing believed, nothing asked."""
+QUIET_IPV6 = {"addr_gen_mode": "1", "accept_ra": "0", "router_solicitations": "0"}
+"""``/proc/sys/net/ipv6/conf/*``: no link-local address, no router advertisements, no solicitations."""
 
 _PROTOCOLS = {0x8100: ("802.1Q", ""), 0x88A8: ("802.1ad", "s")}
 
+Words = tuple[str, ...]
 _NO_SUCH_TYPE = re.compile(r"Unknown device type|not supported", re.IGNORECASE)
 
 
-class LinuxFrames:
-    """Sets up *remote* for *sides*, whose plain IPv4 is configured already.
+class LinuxFrameSetup:
+    """*commands*: of a router whose *sides* are configured for IPv4; *notes* receives changes of kernel settings."""
 
-    *notes* gets what is changed beyond interfaces, neighbours and routes.
-    """
+    def __init__(self, commands: ShellCommands, sides: Sequence[Side], notes: list[str]) -> None:
+        self._commands, self._sides, self._notes = commands, sides, notes
+        self._not_forwarded: dict[frozenset[FrameKind], str] = {}
 
-    def __init__(self, remote: Remote, sides: Sequence[Side], notes: list[str]) -> None:
-        self._remote, self._sides, self._notes = remote, sides, notes
-        self._lacking: dict[frozenset[FrameKind], str] = {}
-
-    def set_up(self, frames: FrameKinds) -> Lacking:
-        """Do it as far as the kernel can; returns what it cannot, with the module that it lacks."""
-        own = tuple(side.interface for side in self._sides)
-        prefixes = self._ipv6(own, frames.prefixes)
+    def configure(self, frames: FrameKinds) -> NotForwarded:
+        """Configure what the kernel supports; return what it does not, with the missing module."""
+        interfaces = tuple(side.interface for side in self._sides)
+        prefixes = self._configure_ipv6(interfaces, frames.prefixes)
         if frames.tags:
-            self._tags(frames.tags, prefixes)
+            self._configure_tags(frames.tags, prefixes)
         if frames.labels:
-            self._labels(frames.labels)
-        if frames.tags and frames.labels and not {frozenset({"vlan"}), frozenset({"mpls"})} & set(self._lacking):
-            self._lack(
-                "a Linux kernel has one table of labels for all its interfaces, and would send labelled frames on"
-                " without the tags that they came in",
+            self._configure_labels(frames.labels)
+        if frames.tags and frames.labels and not {frozenset({"vlan"}), frozenset({"mpls"})} & set(self._not_forwarded):
+            self._mark_not_forwarded(
+                "a Linux kernel has one label table for all its interfaces, and would forward labelled frames without"
+                " the tags that they arrived with",
                 "vlan",
                 "mpls",
             )
-        return self._lacking
+        return self._not_forwarded
 
-    def _lack(self, reason: str, *kinds: FrameKind) -> None:
-        self._lacking[frozenset(kinds)] = reason
+    def _mark_not_forwarded(self, reason: str, *kinds: FrameKind) -> None:
+        self._not_forwarded[frozenset(kinds)] = reason
         self._notes.append(f"not set up for {' with '.join(kinds)}: {reason}")
 
     # -- IPv6 ----------------------------------------------------------------------------------------------------------
 
-    def _ipv6(self, interfaces: Sequence[str], prefixes: tuple[str, ...]) -> tuple[str, ...]:
-        """Returns those *prefixes* that have a way now: all or none."""
+    def _configure_ipv6(self, interfaces: Sequence[str], prefixes: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the *prefixes* that are configured: all or none."""
         if not prefixes:
             return ()
         key = "net/ipv6/conf/all/forwarding"
-        if not self._remote.gather({"forwarding": ("sysctl", "-n", key)}, optional=("forwarding",))["forwarding"]:
-            self._lack(
-                "the router's kernel has no IPv6 (there is no /proc/sys/net/ipv6): its module ipv6 is missing or told"
-                " ipv6.disable=1",
+        if not self._commands.run_all({"forwarding": ("sysctl", "-n", key)}, optional=("forwarding",))["forwarding"]:
+            self._mark_not_forwarded(
+                "the router's kernel has no IPv6 (there is no /proc/sys/net/ipv6): its module ipv6 is missing or loaded"
+                " with ipv6.disable=1",
                 "ipv6",
             )
             return ()
-        sysctl(self._remote, key, "1", self._notes)
-        self._routes6(interfaces, prefixes, self._notes)
+        set_sysctl(self._commands, key, "1", self._notes)
+        self._add_ipv6_routes(interfaces, prefixes, self._notes)
         return prefixes
 
-    def _routes6(
+    def _add_ipv6_routes(
         self, interfaces: Sequence[str], prefixes: Iterable[str], notes: list[str], table: int | None = None
     ) -> None:
         for name in interfaces:
             conf = f"net/ipv6/conf/{name}"
-            if self._remote.run("sysctl", "-n", f"{conf}/disable_ipv6").strip() != "0":
-                for key, value in QUIET.items():
-                    sysctl(self._remote, f"{conf}/{key}", value, notes)
-                sysctl(self._remote, f"{conf}/disable_ipv6", "0", notes)
+            if self._commands.run("sysctl", "-n", f"{conf}/disable_ipv6").strip() != "0":
+                for key, value in QUIET_IPV6.items():
+                    set_sysctl(self._commands, f"{conf}/{key}", value, notes)
+                set_sysctl(self._commands, f"{conf}/disable_ipv6", "0", notes)
         for prefix in prefixes:
             for side, name in zip(self._sides, interfaces, strict=True):
-                network, peer = mapped_network(prefix, side.network), mapped(prefix, side.peer)
-                self._route_by_neighbour("-6", network, peer, side.peer_mac, name, table)
+                network, peer = ipv6_network(prefix, side.network), ipv6_address(prefix, side.peer)
+                self._add_route_by_neighbour("-6", network, peer, side.peer_mac, name, table)
 
     # -- tags ----------------------------------------------------------------------------------------------------------
 
-    def _tags(self, stacks: Iterable[tuple[tuple[int, int], ...]], prefixes: tuple[str, ...]) -> None:
-        there = set(re.findall(r"^\d+: ([^:@\s]+)", self._remote.run("ip", "-o", "link", "show"), re.MULTILINE))
-        made: list[str] = []  # how the interfaces made here are set is no news of the router
-        for table, stack in enumerate(stacks, TABLE):
+    def _configure_tags(self, stacks: Iterable[tuple[tuple[int, int], ...]], prefixes: tuple[str, ...]) -> None:
+        existing = set(re.findall(r"^\d+: ([^:@\s]+)", self._commands.run("ip", "-o", "link", "show"), re.MULTILINE))
+        ignored: list[str] = []  # settings of interfaces created here are not changes of the router
+        for table, stack in enumerate(stacks, FIRST_TABLE):
             interfaces = []
             for index, side in enumerate(self._sides):
                 try:
-                    interfaces.append(self._tagged(index, side.interface, stack, there))
-                except Refused as error:
+                    interfaces.append(self._tagged_interface(index, side.interface, stack, existing))
+                except CommandRefused as error:
                     if not _NO_SUCH_TYPE.search(str(error)):
                         raise
-                    self._lack(
-                        f"the router's kernel takes no VLAN tags: its module 8021q is missing ({_said(error)})", "vlan"
+                    self._mark_not_forwarded(
+                        "the router's kernel supports no VLAN tags: its module 8021q is missing"
+                        f" ({_refusal_text(error)})",
+                        "vlan",
                     )
                     return
             for side, name in zip(self._sides, interfaces, strict=True):
-                sysctl(self._remote, f"net/ipv4/conf/{name}/rp_filter", "0", made)
-                self._route_by_neighbour("-4", side.network, side.peer, side.peer_mac, name, table)
-                self._rule("-4", name, table)
+                set_sysctl(self._commands, f"net/ipv4/conf/{name}/rp_filter", "0", ignored)
+                self._add_route_by_neighbour("-4", side.network, side.peer, side.peer_mac, name, table)
+                self._add_rule("-4", name, table)
             if prefixes:
-                self._routes6(interfaces, prefixes, made, table)
+                self._add_ipv6_routes(interfaces, prefixes, ignored, table)
                 for name in interfaces:
-                    self._rule("-6", name, table)
+                    self._add_rule("-6", name, table)
 
-    def _tagged(self, index: int, link: str, stack: Iterable[tuple[int, int]], there: set[str]) -> str:
-        """The interface for *stack* on *link*, made where it is not *there*: ``lr0.100``, ``lr1.s200.100``."""
+    def _tagged_interface(self, index: int, link: str, stack: Iterable[tuple[int, int]], existing: set[str]) -> str:
+        """The interface for *stack* on *link*, created unless it exists: ``lr0.100``, ``lr1.s200.100``."""
         name = f"lr{index}"
         for kind, vlan in stack:
             protocol, letter = _PROTOCOLS[kind]
             name += f".{letter}{vlan}"
-            if name not in there:
+            if name not in existing:
                 made = ("name", name, "type", "vlan", "proto", protocol, "id", str(vlan))
-                self._remote.change(("ip", "link", "add", "link", link, *made), ("ip", "link", "del", "dev", name))
-                there.add(name)
-            self._remote.run("ip", "link", "set", "dev", name, "up")
+                self._commands.change(("ip", "link", "add", "link", link, *made), ("ip", "link", "del", "dev", name))
+                existing.add(name)
+            self._commands.run("ip", "link", "set", "dev", name, "up")
             link = name
         return name
 
-    def _rule(self, family: str, name: str, table: int) -> None:
+    def _add_rule(self, family: str, name: str, table: int) -> None:
         rule = ("iif", name, "lookup", str(table))
-        if not re.search(rf"\b{re.escape(' '.join(rule))}(\s|$)", self._remote.run("ip", family, "rule", "show")):
-            self._remote.change(("ip", family, "rule", "add", *rule), ("ip", family, "rule", "del", *rule))
+        if not re.search(rf"\b{re.escape(' '.join(rule))}(\s|$)", self._commands.run("ip", family, "rule", "show")):
+            self._commands.change(("ip", family, "rule", "add", *rule), ("ip", family, "rule", "del", *rule))
 
     # -- labels --------------------------------------------------------------------------------------------------------
 
-    def _labels(self, pairs: Sequence[tuple[int, int]]) -> None:
+    def _configure_labels(self, pairs: Sequence[tuple[int, int]]) -> None:
         limit = "net/mpls/platform_labels"
-        said = self._remote.gather(
+        output = self._commands.run_all(
             {
                 "before": ("sysctl", "-n", limit),
                 "load": ("modprobe", "-q", "mpls_router"),
@@ -148,58 +148,58 @@ class LinuxFrames:
             },
             optional=("before", "load", "now"),
         )
-        if not said["now"].strip().isdigit():
-            self._lack(
-                "the router's kernel routes no MPLS labels: its module mpls_router is missing (there is no"
+        if not output["now"].strip().isdigit():
+            self._mark_not_forwarded(
+                "the router's kernel supports no MPLS labels: its module mpls_router is missing (there is no"
                 " /proc/sys/net/mpls)",
                 "mpls",
             )
             return
-        if not said["before"]:
-            self._notes.append("the module mpls_router was loaded, and stays")
-        # each pair of sides has labels of its own: those of the first direction leave by its second side
-        there, back = zip(*pairs, strict=True)
+        if not output["before"]:
+            self._notes.append("the module mpls_router was loaded, and stays loaded")
+        # each pair of sides has its own labels: those of the first direction leave by the second side
+        ahead, back = zip(*pairs, strict=True)
         exits = [
-            tuple(label + index // 2 * LABEL_STEP for label in (there if index % 2 else back))
+            tuple(label + index // 2 * LABEL_STEP for label in (ahead if index % 2 else back))
             for index in range(len(self._sides))
         ]
         used = [label for labels in exits for label in dict.fromkeys(labels)]
         both = sorted(label for label in set(used) if used.count(label) > 1)
         if both:
             raise TestbedError(
-                f"label {both[0]} is among the words' 'labels' and 'labels_back'{_of_pairs(len(self._sides))}, and a"
-                " router sends each label one way; expected different ones"
+                f"label {both[0]} is among the words' 'labels' and 'labels_back'{_label_step_hint(len(self._sides))},"
+                " and a router forwards each label in one direction only; expected different labels"
             )
-        sysctl(self._remote, limit, str(max(int(said["now"]), 1 + max(used))), self._notes)
+        set_sysctl(self._commands, limit, str(max(int(output["now"]), 1 + max(used))), self._notes)
         for index, side in enumerate(self._sides):
-            sysctl(self._remote, f"net/mpls/conf/{side.interface}/input", "1", self._notes)
+            set_sysctl(self._commands, f"net/mpls/conf/{side.interface}/input", "1", self._notes)
             for label in dict.fromkeys(map(str, exits[index])):
                 words = (label, "as", "to", label, "via", "inet", side.peer, "dev", side.interface)
-                self._route(("-f", "mpls"), words)
+                self._add_route(("-f", "mpls"), words)
 
     # -- routes ------------------------------------------------------------------------------------------------
 
-    def _route_by_neighbour(self, family: str, network: str, peer: str, mac: str, name: str, table: int | None) -> None:
-        """A permanent neighbour, and the route through it; ``onlink``: no address of the interface tells of it."""
-        before = self._remote.run("ip", "neigh", "show", peer, "dev", name)
-        neighbour(self._remote, peer, mac, name, before)
-        where = ("table", str(table)) if table else ()
-        self._route((family,), (network, "via", peer, "dev", name), ("onlink",), where)
-
-    def _route(
-        self, family: tuple[str, ...], wanted: tuple[str, ...], more: tuple[str, ...] = (), where: tuple[str, ...] = ()
+    def _add_route_by_neighbour(
+        self, family: str, network: str, peer: str, mac: str, name: str, table: int | None
     ) -> None:
-        # a table without routes does not exist, and is an error
-        shown = {"route": ("ip", *family, "route", "show", wanted[0], *where)}
-        before = self._remote.gather(shown, optional=("route",))["route"]
-        route(self._remote, family, wanted, before, (*more, *where))
+        """Set a permanent neighbour and the route through it; ``onlink``: no address of the interface covers it."""
+        before = self._commands.run("ip", "neigh", "show", peer, "dev", name)
+        set_neighbour(self._commands, peer, mac, name, before)
+        in_table = ("table", str(table)) if table else ()
+        self._add_route((family,), (network, "via", peer, "dev", name), ("onlink",), in_table)
+
+    def _add_route(self, family: Words, wanted: Words, options: Words = (), table: Words = ()) -> None:
+        # showing a table without routes is an error
+        shown = {"route": ("ip", *family, "route", "show", wanted[0], *table)}
+        before = self._commands.run_all(shown, optional=("route",))["route"]
+        set_route(self._commands, family, wanted, before, (*options, *table))
 
 
-def _of_pairs(sides: int) -> str:
+def _label_step_hint(sides: int) -> str:
     return f" ({LABEL_STEP} more for each further pair of ports)" if sides > 2 else ""
 
 
-def _said(error: Refused) -> str:
-    """What the command itself said, without the advice around it."""
+def _refusal_text(error: CommandRefused) -> str:
+    """The output of the command, without the advice."""
     found = re.search(r"\(status \d+\): (?:Error: )?(.*?)\.?; check the user's rights", str(error))
-    return f"'ip link add … type vlan' says: {found[1]}" if found else str(error)
+    return f"'ip link add … type vlan' reports: {found[1]}" if found else str(error)

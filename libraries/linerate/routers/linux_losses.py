@@ -1,13 +1,14 @@
 """Where a Linux kernel lost frames. Semantics of ``rtnl_link_stats64`` as ``linux/if_link.h`` gives them.
 
-* ``rx_missed``: the card had no room; not in ``rx_packets``. ``rx_errors``: bad frames; not in ``rx_packets``.
-* ``rx_dropped``: in ``rx_packets``, then given up by the driver or the core. ``/proc/net/dev`` adds the missed to it.
-* The backlog that ``softnet_stat`` counts as dropped is in ``rx_dropped`` of the interface too (``net/core/dev.c``).
-* ``tx_packets``: handed to the card. ``tx_dropped`` and ``tx_errors`` are not in it; a queueing discipline's drops come
-  before the interface and are in neither.
-* ``/proc/net/snmp`` and ``netstat`` (RFC 4293): lost by IP, after the interface had received them, without saying on
-  which way. ``InHdrErrors`` has the expired TTLs. ``OutDiscards`` may repeat what the interface says.
-* ``ethtool -S`` names counters as each driver likes, and most are in the interface's own already: reasons only.
+* ``rx_missed``: the card was full; not in ``rx_packets``. ``rx_errors``: bad frames; not in ``rx_packets``.
+* ``rx_dropped``: in ``rx_packets``, then dropped by the driver or the core. ``/proc/net/dev`` adds the missed to it.
+* The drops of ``softnet_stat`` (backlog full) are also in ``rx_dropped`` of the interface (``net/core/dev.c``).
+* ``tx_packets``: handed to the card. ``tx_dropped`` and ``tx_errors`` are not in it; a queueing discipline drops before
+  the interface and is in none of them.
+* ``/proc/net/snmp`` and ``netstat`` (RFC 4293): lost by IP after the interface received them, without the direction.
+  ``InHdrErrors`` includes expired TTLs. ``OutDiscards`` may repeat drops of the interface.
+* ``ethtool -S``: each driver has its own names, and most of these counts are also in the interface's counters. They
+  are reasons only.
 """
 
 from __future__ import annotations
@@ -17,13 +18,12 @@ from collections.abc import Iterable, Mapping
 
 from ..counts.causes import Cause, Role, Stage
 from ..counts.telemetry import InterfaceCounters
-
-MISSED = "its card's queue was full: the cores are too slow"
+from .base import CARD_QUEUE_FULL
 
 _LINK = {
-    "rx_missed": (Stage.ARRIVING, Role.LOSS, MISSED),
+    "rx_missed": (Stage.ARRIVING, Role.LOSS, CARD_QUEUE_FULL),
     "rx_errors": (Stage.ARRIVING, Role.LOSS, "its card took them for damaged: look at cable and transceivers"),
-    "rx_dropped": (Stage.PASSING, Role.LOSS, "given up by driver or kernel: no memory, a full backlog, or no protocol"),
+    "rx_dropped": (Stage.PASSING, Role.LOSS, "dropped by driver or kernel: no memory, a full backlog, or no protocol"),
     "tx_dropped": (Stage.LEAVING, Role.LOSS, "its sending queue was full"),
     "tx_errors": (Stage.LEAVING, Role.LOSS, "its card could not send them"),
 }
@@ -35,16 +35,16 @@ _IP = {
     "OutNoRoutes": "no route",
 }
 IP_DROPS = (*_IP, "OutDiscards")
-"""Counters of IP that count datagrams lost on their way through."""
+"""Counters of IP for lost datagrams."""
 
 _SUSPECT = re.compile(r"miss|drop|discard|no_?buf|out_of_buf|fifo|no_dma|full|alloc|err|over", re.IGNORECASE)
 _ROOT = re.compile(r"^qdisc (\S+) \S+ (?:dev (\S+) )?root\b[^\n]*\n\s*Sent [^\n]*\(dropped (\d+),", re.MULTILINE)
 
 
 def parse_link(text: str) -> Mapping[str, Mapping[str, int]]:
-    """``ip -s -s link``: by interface what ``RX:``, ``TX:`` and their errors say, as ``rx_missed``. Empty: none.
+    """``ip -s -s link``: the counters of each interface, as ``rx_missed``.
 
-    ``missed`` stands in the first row since iproute2 5.11, among the errors before.
+    ``missed`` is in the first row since iproute2 5.11, before that among the errors.
     """
     found: dict[str, dict[str, int]] = {}
     name = ""
@@ -65,12 +65,12 @@ def parse_link(text: str) -> Mapping[str, Mapping[str, int]]:
 
 
 def parse_qdiscs(text: str) -> Mapping[str, int]:
-    """``tc -s qdisc show``: by interface what its root discipline dropped, with all below it. Empty: none."""
+    """``tc -s qdisc show``: drops of each interface's root discipline and all below it."""
     return {row[2]: int(row[3]) for row in _ROOT.finditer(text) if row[2]}
 
 
 def parse_ethtool(text: str) -> Mapping[str, int]:
-    """``ethtool -S``: those counters whose names speak of loss. Empty: none."""
+    """``ethtool -S``: the counters whose names suggest loss."""
     rows = (re.fullmatch(r"\s+(\S[^:]*(?::[^:\s]+)*): (\d+)", line) for line in text.splitlines())
     return {row[1].strip(): int(row[2]) for row in rows if row and _SUSPECT.search(row[1])}
 
@@ -95,22 +95,24 @@ def linux_causes(
         if name in ip:
             found.append(Cause(Stage.PASSING, f"ip {name}", "", ip[name], Role.LOSS, meaning))
     if "OutDiscards" in ip:
-        found.append(Cause(Stage.LEAVING, "ip OutDiscards", "", ip["OutDiscards"], Role.BEYOND, "given up on sending"))
+        found.append(
+            Cause(Stage.LEAVING, "ip OutDiscards", "", ip["OutDiscards"], Role.OVERLAPPING, "dropped when sending")
+        )
     full = Cause(Stage.PASSING, "softnet backlog full", "", backlog, Role.REASON, "see net.core.netdev_max_backlog")
-    return (*found, full, *_of_cards(cards))
+    return (*found, full, *_card_causes(cards))
 
 
-def _of_cards(cards: Mapping[str, Mapping[str, int]]) -> Iterable[Cause]:
+def _card_causes(cards: Mapping[str, Mapping[str, int]]) -> Iterable[Cause]:
     for interface, rows in cards.items():
         for name, count in rows.items():
             stage = Stage.LEAVING if re.match(r"(port\.)?tx", name) else Stage.ARRIVING
             yield Cause(stage, f"ethtool {name}", interface, count, Role.REASON)
 
 
-def folded(interfaces: Mapping[str, InterfaceCounters]) -> Mapping[str, Mapping[str, int]]:
-    """What ``/proc/net/dev`` says as :func:`parse_link` would give it, where ``ip`` cannot be asked.
+def links_of_net_dev(interfaces: Mapping[str, InterfaceCounters]) -> Mapping[str, Mapping[str, int]]:
+    """The counters of ``/proc/net/dev`` in the form of :func:`parse_link`, for routers without ``ip``.
 
-    What was missed cannot be told from what was dropped there; a router loses the former.
+    It adds up missed and dropped frames; a router mostly misses them.
     """
     return {
         name: {"rx_missed": n.rx_drops, "rx_errors": n.rx_errors, "tx_dropped": n.tx_drops, "tx_errors": n.tx_errors}

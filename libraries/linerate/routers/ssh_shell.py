@@ -1,4 +1,4 @@
-"""The router's shell over SSH, through SSHLibrary: host keys checked, commands limited, a dropped link an error."""
+"""The router's shell over SSH, through SSHLibrary, with host key checks, time limits and errors for dropped links."""
 
 from __future__ import annotations
 
@@ -10,27 +10,26 @@ import time
 from SSHLibrary import SSHLibrary
 
 from ..errors import TestbedError
-from ..system.ssh import CONNECT_LIMIT, Login, password, refusal
-from ..system.uninterrupted import uninterrupted
+from ..system.ssh import CONNECT_LIMIT, Login, login_error, read_password
+from ..system.worker_thread import run_in_worker_thread
 from .base import Result
 
 log = logging.getLogger("linerate.router")
 
 CLOSE_LIMIT = 5.0
-"""Seconds that closing the connection may take before it is left to the end of the process."""
+"""Seconds that closing the connection may take."""
 
-MARGIN = 2.0
-"""Seconds beyond a command's limit, in which SSHLibrary itself should have given it up."""
+LIMIT_MARGIN = 2.0
+"""Seconds beyond a command's limit in which SSHLibrary should have ended it."""
 
-WHO = "the router"
+HOST_ROLE = "the router"
 
 
 class SshShell:
     """A :data:`~linerate.routers.base.Shell` on the machine of *login*.
 
-    SSHLibrary alone trusts every host key, ignores return codes and reports a dropped link as rc -1. Here an unknown
-    or another host key refuses the connection, and a dropped link raises TestbedError; the next command then tries once
-    to log in again.
+    SSHLibrary alone trusts every host key, ignores return codes and reports a dropped link as rc -1. Here the host key
+    must be known, and a dropped link raises TestbedError; the next command tries once to log in again.
     """
 
     def __init__(self, login: Login) -> None:
@@ -39,27 +38,27 @@ class SshShell:
         self._connected = False
 
     def open(self) -> None:
-        """Log in. Raises TestbedError, which never holds the password."""
-        uninterrupted(self._open, 3 * CONNECT_LIMIT, "the SSH login to the router")
+        """Log in. Raises TestbedError, which never contains the password."""
+        run_in_worker_thread(self._open, 3 * CONNECT_LIMIT, "the SSH login to the router")
 
     def close(self) -> None:
-        """Log out. Harmless when repeated."""
+        """Log out. May be repeated."""
         self._connected = False
-        # a thread that hangs in a command that was given up may hold what closing needs
+        # a thread that still hangs in an old command may block closing
         with contextlib.suppress(TestbedError):
-            uninterrupted(self._ssh.close_all_connections, CLOSE_LIMIT, "closing the SSH link")
+            run_in_worker_thread(self._ssh.close_all_connections, CLOSE_LIMIT, "closing the SSH link")
 
     def __call__(self, command: str, limit: float) -> Result:
-        """What *command* left, within *limit* s; any exit status. Raises TestbedError where the link broke."""
+        """Run *command* within *limit* s; any exit status. Raises TestbedError if the link breaks."""
         if not self._connected:
             self.open()
-        begun = time.monotonic()
+        began = time.monotonic()
         try:
-            stdout, stderr, status = uninterrupted(
+            stdout, stderr, status = run_in_worker_thread(
                 lambda: self._ssh.execute_command(
                     command, return_stdout=True, return_stderr=True, return_rc=True, timeout=f"{limit}s"
                 ),
-                limit + MARGIN,
+                limit + LIMIT_MARGIN,
                 f"'{command}'",
             )
         except TestbedError:
@@ -73,7 +72,7 @@ class SshShell:
             self._connected = False
             raise TestbedError(f"the SSH link to the router broke during '{command}'; its output is not complete")
         log.debug("$ %s\n%s%s", command, stdout, stderr)
-        return Result(stdout, stderr, status, time.monotonic() - begun)
+        return Result(stdout, stderr, status, time.monotonic() - began)
 
     def _open(self) -> None:
         login = self._login
@@ -81,21 +80,21 @@ class SshShell:
         self._ssh.open_connection(login.host, port=login.port, timeout=f"{CONNECT_LIMIT}s")
         # SSHLibrary has no setting for host keys, so its client is configured before it connects
         client = self._ssh.current.client
-        login.check_host_key(client, WHO)
+        login.require_known_host_key(client, HOST_ROLE)
         try:
             if login.key_path:
                 self._ssh.login_with_public_key(login.user, str(login.key_path), delay="0 seconds")
             else:
-                self._ssh.login(login.user, password(login, WHO), delay="0 seconds")
+                self._ssh.login(login.user, read_password(login, HOST_ROLE), delay="0 seconds")
         except TestbedError:
             raise
         except Exception as error:
             self.close()
-            raise refusal(error, login, WHO) from None  # what caused it may hold the password
+            raise login_error(error, login, HOST_ROLE) from None  # its cause may contain the password
         try:
-            # a command is a few small packets; without this each waits for the other side's acknowledgement
+            # a command is a few small packets; without this each waits for an acknowledgement
             client.get_transport().sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        except (OSError, AttributeError):  # the router went down at that moment
+        except (OSError, AttributeError):  # the router has just gone down
             self.close()
             raise TestbedError(
                 f"the SSH link to the router at {login.where} broke as soon as it was logged in"

@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..counts.causes import failed_to_leave
+from ..counts.causes import unsent_by_interface
 from ..counts.telemetry import Telemetry
 from ..errors import TestbedError
 from .base import Side
-from .remote import RemoteRouter, checked_side
+from .shell_commands import ShellRouter, validated_side
 from .vpp_losses import vpp_causes
-from .vpp_text import (
+from .vpp_output import (
     parse_addresses,
     parse_clock,
     parse_errors,
@@ -21,16 +21,16 @@ from .vpp_text import (
     parse_neighbours,
     parse_runtime,
     parse_version,
-    uncover,
+    strip_banner,
 )
 
 
-class Vpp(RemoteRouter):
-    """A :class:`~linerate.routers.base.Router` that runs VPP. *interfaces*: those under test, which must exist."""
+class Vpp(ShellRouter):
+    """A :class:`~linerate.routers.base.Router` that runs VPP."""
 
     def identify(self) -> Mapping[str, str]:
-        """Version of VPP, the operating system below it, the CPU and which queue each thread polls."""
-        said = self._remote.gather(
+        """VPP's version, the operating system, the CPU and the queues that each thread polls."""
+        output = self._commands.run_all(
             {
                 "version": ("vppctl", "show", "version"),
                 "kernel": ("uname", "-a"),
@@ -40,28 +40,28 @@ class Vpp(RemoteRouter):
             },
             optional=("os", "cpu"),
         )
-        facts = {"software": "VPP", "version": parse_version(said["version"]), "kernel": said["kernel"].strip()}
-        if found := re.search(r'^PRETTY_NAME="?([^"\n]*)', said["os"], re.MULTILINE):
+        facts = {"software": "VPP", "version": parse_version(output["version"]), "kernel": output["kernel"].strip()}
+        if found := re.search(r'^PRETTY_NAME="?([^"\n]*)', output["os"], re.MULTILINE):
             facts["operating system"] = found[1]
-        if found := re.search(r"Model name: *(.*\S)", uncover(said["cpu"])):
+        if found := re.search(r"Model name: *(.*\S)", strip_banner(output["cpu"])):
             facts["cpu"] = found[1]
-        facts["rx placement"] = " ".join(uncover(said["placement"]).split())
+        facts["rx placement"] = " ".join(strip_banner(output["placement"]).split())
         return facts
 
     def configure(self, sides: tuple[Side, ...]) -> None:
-        """Addresses, static neighbours and routes of *sides*. What was there before is left, also at restore."""
-        for side in map(checked_side, sides):
-            self._configure(side)
+        """Set addresses, static neighbours and routes of *sides*. What is right already stays, also at restore."""
+        for side in map(validated_side, sides):
+            self._configure_side(side)
 
-    def _configure(self, side: Side) -> None:
-        said = self._remote.gather(
+    def _configure_side(self, side: Side) -> None:
+        output = self._commands.run_all(
             {
                 "addresses": ("vppctl", "show", "interface", "address"),
                 "neighbours": ("vppctl", "show", "ip", "neighbors"),
                 "route": ("vppctl", "show", "ip", "fib", side.network),
             }
         )
-        up, addresses = parse_addresses(said["addresses"])
+        up, addresses = parse_addresses(output["addresses"])
         name = side.interface
         if name not in up:
             raise TestbedError(
@@ -73,57 +73,55 @@ class Vpp(RemoteRouter):
             self._change(
                 "set interface ip address", (name, side.address), "set interface ip address del", (name, side.address)
             )
-        if (name, side.peer, side.peer_mac, True) not in parse_neighbours(said["neighbours"]):
+        if (name, side.peer, side.peer_mac, True) not in parse_neighbours(output["neighbours"]):
             neighbour = (name, side.peer, side.peer_mac)
             self._change("set ip neighbor", (*neighbour, "static"), "set ip neighbor del", neighbour)
-        if not _routed(said["route"], side):
+        if not _has_route(output["route"], side):
             route = (side.network, "via", side.peer)
             self._change("ip route add", route, "ip route del", route)
 
     def _change(self, verb: str, words: tuple[str, ...], undo: str, undo_words: tuple[str, ...]) -> None:
-        self._remote.change(("vppctl", *verb.split(), *words), ("vppctl", *undo.split(), *undo_words), silent=True)
+        self._commands.change(("vppctl", *verb.split(), *words), ("vppctl", *undo.split(), *undo_words), silent=True)
 
     def clear(self) -> None:
-        """``clear runtime``. Interface counters and errors run on: their readers take differences."""
-        self._remote.run_silent(self._remote.line(("vppctl", "clear", "runtime")))
+        """``clear runtime``. Interface counters and errors go on: readers use differences."""
+        self._commands.run_silent(self._commands.quoted(("vppctl", "clear", "runtime")))
 
     def read(self) -> Telemetry:
-        """Counters, errors and runtime now. ``uptime`` is VPP's, whose restart resets its counters."""
-        said = self._remote.gather(
+        """Read counters, errors and runtime now. ``uptime`` is VPP's: its restart resets the counters."""
+        output = self._commands.run_all(
             {
                 "vppctl show clock": ("vppctl", "show", "clock"),
                 "vppctl show runtime": ("vppctl", "show", "runtime"),
-                # brings rx-miss up to date, which VPP else does every 10 s
+                # updates rx-miss, which VPP otherwise does every 10 s
                 "vppctl show hardware-interfaces": ("vppctl", "show", "hardware-interfaces"),
                 "vppctl show interface": ("vppctl", "show", "interface"),
                 "vppctl show errors": ("vppctl", "show", "errors"),
             },
             optional=("vppctl show hardware-interfaces",),
         )
-        interfaces = parse_interfaces(said["vppctl show interface"])
-        for name in self._interfaces:
-            if name not in interfaces:
-                raise TestbedError(f"VPP has no interface '{name}'; it has {', '.join(sorted(interfaces))}")
-        blocks = parse_runtime(said["vppctl show runtime"])
-        errors = parse_errors(said["vppctl show errors"])
-        causes = vpp_causes(parse_interface_rows(said["vppctl show interface"]), errors)
+        interfaces = parse_interfaces(output["vppctl show interface"])
+        self._require_interfaces(interfaces, "VPP")
+        blocks = parse_runtime(output["vppctl show runtime"])
+        errors = parse_errors(output["vppctl show errors"])
+        causes = vpp_causes(parse_interface_rows(output["vppctl show interface"]), errors)
         return Telemetry(
-            uptime=parse_clock(said["vppctl show clock"]),
+            uptime=parse_clock(output["vppctl show clock"]),
             interfaces={
-                name: replace(counts, tx_packets=max(0, counts.tx_packets - failed_to_leave(causes, name)))
+                name: replace(counts, tx_packets=max(0, counts.tx_packets - unsent_by_interface(causes, name)))
                 for name, counts in interfaces.items()
             },
             drops=errors,
             runtime=tuple(node for block in blocks for node in block.nodes),
-            raw=said,
+            raw=output,
             since_clear=max(blocks, key=lambda block: block.rate_in).seconds,
             causes=causes,
         )
 
 
-def _routed(fib: str, side: Side) -> bool:
-    """Whether ``show ip fib PREFIX`` shows exactly this prefix through this next hop (it prints a covering one too)."""
-    text = uncover(fib)
+def _has_route(fib: str, side: Side) -> bool:
+    """Whether ``show ip fib PREFIX`` has exactly this prefix and next hop (it also prints a covering prefix)."""
+    text = strip_banner(fib)
     return bool(
         re.search(rf"^{re.escape(side.network)} ", text, re.MULTILINE)
         and re.search(rf"(?<![\d.]){re.escape(side.peer)}(?![\d.])", text)

@@ -5,45 +5,45 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ..counts.duplicates import FEW, TOLERANCE
-from ..counts.ledger import Ledger, account, without_router
+from ..counts.duplicates import SLACK_FRAMES, SLACK_RATIO
+from ..counts.ledger import Ledger, ledger_without_router, make_ledger
 from ..counts.telemetry import Telemetry
 from ..counts.trial import Load, Measure, Outcome, Trial
-from ..methods.trials import BREAKDOWNS
+from ..methods.trials import BREAKDOWN_ERRORS
 from ..sla.verdict import Tally
 
-MOST = 8
-"""Ledgers of one sentence: each costs a reading, and what the ninth would say is known by then."""
+MAX_LEDGERS = 8
+"""Ledgers of one sentence: each costs a reading, and more of them show nothing new."""
 
 
 @dataclass
 class Bookkeeper:
-    """The ledgers of one sentence. *read* the router; *last*: its reading before the trials.
+    """The ledgers of one sentence. *read* the router; *last_reading*: the one before the trials.
 
-    *interfaces*: the router's, by generator port. *settle*: wait until counters that lag behind are up to date; None on
-    a testbed where none do. ``tell`` sees each reading with its name. A reading that fails is nobody's concern but the
-    ledger's, which says then why it has nothing of the router; no more are tried.
+    *interfaces*: the router's, by generator port. *settle*: wait until counters that lag are up to date; None if none
+    do. ``on_telemetry`` gets each reading with its name. If a reading fails, the ledger says why it lacks the router's
+    counts, and no more readings are tried.
     """
 
     read: Callable[[], Telemetry]
-    last: Telemetry
+    last_reading: Telemetry
     interfaces: Mapping[int, str]
     settle: Callable[[], None] | None = None
-    tell: Callable[[str, Telemetry], None] = lambda name, telemetry: None
+    on_telemetry: Callable[[str, Telemetry], None] = lambda name, telemetry: None
     ledgers: list[Ledger] = field(default_factory=list)
-    _open: list[Trial] = field(default_factory=list)
+    _trials: list[Trial] = field(default_factory=list)
     _tally: Tally = field(default_factory=lambda: Tally(0.0, 0.0, 0))
     _due: bool = False
     _failed: str = ""
 
-    def saw(self, trial: Trial, so_far: Tally) -> None:
-        """A trial is over; *so_far* is what it and those before it prove."""
-        self._open.append(trial)
+    def add_trial(self, trial: Trial, so_far: Tally) -> None:
+        """A trial is over; *so_far*: the tally up to it."""
+        self._trials.append(trial)
         bad = so_far.bad > self._tally.bad
         self._tally = so_far
-        self._due = bad and trial.lost > 0 and len(self.ledgers) < MOST
+        self._due = bad and trial.lost > 0 and len(self.ledgers) < MAX_LEDGERS
 
-    def measuring(self, measure: Measure) -> Measure:
+    def reading_after_bad_trials(self, measure: Measure) -> Measure:
         """*measure*, before which the router is read if the trial before was bad."""
 
         def measured(load: Load, duration: float) -> Outcome:
@@ -53,40 +53,40 @@ class Bookkeeper:
         return measured
 
     def close(self, after: Telemetry) -> None:
-        """The reading *after* the last trial is there."""
+        """Add the ledger of the last bad trial, with the reading *after* it."""
         self._close(lambda: after)
 
-    def give_up(self, why: str) -> None:
-        """There is no reading after the last trial."""
+    def close_without_reading(self, why: str) -> None:
+        """Add the ledger of the last bad trial without a reading after it, because of *why*."""
         self._failed = self._failed or why
         self._close(self._read)
 
     def _read(self) -> Telemetry:
         now = self.read()
-        self.tell(f"trial {self._open[-1].number}", now)
+        self.on_telemetry(f"trial {self._trials[-1].number}", now)
         return now
 
     def _close(self, read: Callable[[], Telemetry]) -> None:
         if not self._due:
             return
-        self._due, last = False, self._open[-1:]
+        self._due, last = False, self._trials[-1:]
         if not self._failed:
             try:
                 now, found = self._account(read)
-            except BREAKDOWNS as error:
+            except BREAKDOWN_ERRORS as error:
                 self._failed = f"the router could not be read after trial {last[0].number}: {error}"
             else:
                 self.ledgers.append(found)
-                self.last, self._open = now, []
+                self.last_reading, self._trials = now, []
                 return
-        self.ledgers.append(without_router(last, self.interfaces, self._failed))
+        self.ledgers.append(ledger_without_router(last, self.interfaces, self._failed))
 
     def _account(self, read: Callable[[], Telemetry]) -> tuple[Telemetry, Ledger]:
         now = read()
-        found = account(self._open, self.last, now, self.interfaces)
+        found = make_ledger(self._trials, self.last_reading, now, self.interfaces)
         offered = sum(direction.offered for direction in found.directions)
-        if self.settle and abs(found.unexplained) > FEW + TOLERANCE * offered:
+        if self.settle and abs(found.unexplained) > SLACK_FRAMES + SLACK_RATIO * offered:
             self.settle()
             now = self._read()
-            found = account(self._open, self.last, now, self.interfaces)
+            found = make_ledger(self._trials, self.last_reading, now, self.interfaces)
         return now, found

@@ -1,7 +1,6 @@
-"""Characterises a router on an open session: joins traffic words, methods and the testbed. Knows nothing of Robot.
+"""Characterises a router on an open session: joins traffic words, methods and the testbed.
 
-Where a sentence is judged at one load, here loads are chosen by a method, and the result is how much the router
-carries. Nothing here fails because a router is slow.
+A method chooses the loads, and the result is how much the router carries. Nothing fails because a router is slow.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
-from ..counts.trial import Load, Outcome, Trial, judge
+from ..counts.trial import Load, Outcome, Trial, assess_trial
 from ..errors import SentenceError, TestbedError
 from ..generators.base import Probe
 from ..methods.ramp import RampPlan, RampResult, ramp
@@ -19,9 +18,9 @@ from ..methods.rfc2544 import FRAME_SIZES
 from ..methods.rfc2544.latency import LatencyResult, latency
 from ..methods.rfc2544.loss_rate import LossCurve, loss_curve
 from ..methods.rfc2544.throughput import ThroughputResult, throughput
-from ..methods.scaling import ScalingResult, Setting, scale
+from ..methods.scaling import ScalingResult, ScalingSetup, scale
 from ..methods.search import LOSS_RATIOS, RELATIVE_WIDTH, SearchResult, search
-from ..methods.trials import Deadline, Terms
+from ..methods.trials import CharacterisationTerms, Deadline
 from ..sla.goals import Goal
 from ..sla.requirement import TrafficWords
 from ..sla.sentence import parse_traffic
@@ -29,16 +28,16 @@ from .router_watch import RouterRestarted
 from .session import Session
 from .traffic import PROBE_PPS
 
-FLOOR = 0.001
+LOWEST_LOAD_RATIO = 0.001
 """The lowest load that a search asks for, as a ratio of the highest."""
 
-TOLD = 100
-"""Probe frames that a latency is taken from at least."""
+MIN_PROBE_FRAMES = 100
+"""The fewest probe frames that give a latency."""
 
 
 @dataclass(frozen=True)
 class Characteriser:
-    """``begin`` is told of each traffic before its first trial, ``on_trial`` of each trial before the next begins."""
+    """``begin`` gets each traffic before its first trial, ``on_trial`` each trial before the next begins."""
 
     session: Session
     begin: Callable[[TrafficWords], None] = lambda traffic: None
@@ -60,8 +59,8 @@ class Characteriser:
         """The highest loads carried, by MLRsearch; see :func:`~linerate.methods.search.search`."""
         traffic = self.traffic(words)
         highest = self._put(traffic)
-        lowest = Load(highest.pps * FLOOR)
-        terms = self._terms(self._telling(traffic), deadline)
+        lowest = Load(highest.pps * LOWEST_LOAD_RATIO)
+        terms = self._terms(self._trial_listener(traffic), deadline)
         return search(self.session.traffic.measure, self._goal, lowest, highest, terms, loss_ratios, relative_width)
 
     def ramp(
@@ -80,18 +79,18 @@ class Characteriser:
         top = 100 * self.session.traffic.maximum_load(traffic.profile).pps / line
         plan = RampPlan(line, steps, step, min(100.0, top), warm_up, min(PROBE_PPS, line / 100), hold, behind)
         self._put(traffic, warm_up=False)
-        return ramp(self.session.traffic.measure, plan, self._terms(self._telling(traffic), deadline))
+        return ramp(self.session.traffic.measure, plan, self._terms(self._trial_listener(traffic), deadline))
 
     def throughput(
         self, words: str, sizes: Sequence[int] = FRAME_SIZES, duration: float = 60.0, resolution: float = 0.001
     ) -> tuple[ThroughputResult, ...]:
-        """RFC 2544 26.1 for each of *sizes* (bytes with FCS); *words* are the others, as ``unidirectional``."""
+        """RFC 2544 26.1 for each of *sizes* (bytes with FCS); *words* without a size, as ``unidirectional``."""
         found = []
         for traffic in self._of_sizes(words, sizes):
             line = traffic.profile.line_rate_pps(self.session.link_bps)
             highest = self._put(traffic)
             size = round(traffic.profile.mean_size)
-            terms = self._terms(self._telling(traffic))
+            terms = self._terms(self._trial_listener(traffic))
             found.append(throughput(self.session.traffic.measure, size, line, terms, highest, duration, resolution))
         return tuple(found)
 
@@ -101,13 +100,13 @@ class Characteriser:
         line = traffic.profile.line_rate_pps(self.session.link_bps)
         highest = self._put(traffic)
         percent = min(100.0, 100 * highest.pps / line)
-        terms = self._terms(self._telling(traffic))
+        terms = self._terms(self._trial_listener(traffic))
         return loss_curve(self.session.traffic.measure, traffic.profile.mean_size, line, terms, step, duration, percent)
 
     def latency(
         self, words: str, found: Sequence[ThroughputResult], repeats: int = 20, duration: float = 120.0
     ) -> tuple[LatencyResult, ...]:
-        """RFC 2544 26.2 at each throughput that was *found* with the same *words*; sizes without one are left out."""
+        """RFC 2544 26.2 at each throughput *found* with the same *words*; sizes without one are left out."""
         results = []
         for item in found:
             if item.throughput is None:
@@ -116,13 +115,13 @@ class Characteriser:
             probe = Probe(min(PROBE_PPS, item.throughput.pps / 10))
             self.begin(traffic)
             self.session.traffic.put(traffic.profile, traffic.bidirectional, probe, pairs=traffic.pairs)
-            told = latency(self._latency_of(traffic), item.size, item.throughput, repeats, duration)
+            measured = latency(self._latency_of(traffic), item.size, item.throughput, repeats, duration)
             used = self.session.traffic.directions(traffic.bidirectional, traffic.pairs)
             names = [f"{direction.tx_port} → {direction.rx_port}" for direction in used]
-            directions = zip(told.directions, names, strict=False)
-            results.append(
-                replace(told, directions=tuple(replace(direction, direction=name) for direction, name in directions))
+            directions = tuple(
+                replace(direction, direction=name) for direction, name in zip(measured.directions, names, strict=False)
             )
+            results.append(replace(measured, directions=directions))
         return tuple(results)
 
     def scale_flows(
@@ -132,8 +131,8 @@ class Characteriser:
         relative_width: float = RELATIVE_WIDTH,
         deadline: Deadline | None = None,
     ) -> ScalingResult:
-        """A search for each number of *flows*; *words* say no flows of their own."""
-        return self.scale("flows", flows, lambda number: f"{words} {_flows(number)}", relative_width, deadline)
+        """A search for each number of *flows*; *words* without flows."""
+        return self.scale("flows", flows, lambda number: f"{words} {_flow_words(number)}", relative_width, deadline)
 
     def scale_sizes(
         self,
@@ -142,7 +141,7 @@ class Characteriser:
         relative_width: float = RELATIVE_WIDTH,
         deadline: Deadline | None = None,
     ) -> ScalingResult:
-        """A search for each frame size (bytes with FCS); *words* say no size of their own."""
+        """A search for each frame size (bytes with FCS); *words* without a size."""
         axis = "frame size [bytes with FCS]"
         return self.scale(axis, sizes, lambda size: f"{size}b {words}", relative_width, deadline)
 
@@ -156,16 +155,16 @@ class Characteriser:
         set_up: Callable[[int], None] = lambda value: None,
     ) -> ScalingResult:
         """A search for each of *values*: ``set_up(value)`` changes the router, ``words(value)`` are the traffic."""
-        # every word is understood before any frame is sent
+        # all words are parsed before any frame is sent
         known = {value: self.traffic(words(value)) for value in values}
 
         running: list[TrafficWords] = []
 
-        def prepare(value: int) -> Setting:
+        def prepare(value: int) -> ScalingSetup:
             set_up(value)
             highest = self._put(known[value])
             running[:] = [known[value]]
-            return Setting(self.session.traffic.measure, highest)
+            return ScalingSetup(self.session.traffic.measure, highest)
 
         def on_trial(trial: Trial) -> None:
             self.on_trial(running[0], trial)
@@ -173,8 +172,8 @@ class Characteriser:
         terms = self._terms(on_trial, deadline)
         return scale(axis, values, prepare, self._goal, terms, relative_width=relative_width)
 
-    def router_since(self) -> str:
-        """What befell the router, in words; "" for nothing. A restart spoils what was measured around it."""
+    def router_problem(self) -> str:
+        """The router's restart or failed reading since the last one, in words; "": none."""
         try:
             self.session.router.watch.read_again()
         except RouterRestarted as error:
@@ -187,12 +186,12 @@ class Characteriser:
     def _goal(self) -> Goal:
         return self.session.plan.goal
 
-    def _telling(self, traffic: TrafficWords) -> Callable[[Trial], None]:
+    def _trial_listener(self, traffic: TrafficWords) -> Callable[[Trial], None]:
         return lambda trial: self.on_trial(traffic, trial)
 
-    def _terms(self, on_trial: Callable[[Trial], None], deadline: Deadline | None = None) -> Terms:
+    def _terms(self, on_trial: Callable[[Trial], None], deadline: Deadline | None = None) -> CharacterisationTerms:
         session = self.session
-        return Terms(
+        return CharacterisationTerms(
             session.plan.testbed.tolerances(),
             session.testbed.facts.clock_speed,
             on_trial,
@@ -214,12 +213,12 @@ class Characteriser:
 
     def _judged(self, number: int, outcome: Outcome) -> Trial:
         session = self.session
-        return judge(number, outcome, session.plan.testbed.tolerances(), session.testbed.facts.clock_speed)
+        return assess_trial(number, outcome, session.plan.testbed.tolerances(), session.testbed.facts.clock_speed)
 
     def _of_sizes(self, words: str, sizes: Sequence[int]) -> list[TrafficWords]:
         if not sizes or len(set(sizes)) != len(sizes):
             raise SentenceError(f"expected frame sizes in bytes with FCS, each once, not {list(sizes)}")
-        # every size is understood before any frame is sent
+        # all words are parsed before any frame is sent
         return [self.traffic(f"{size}b {words}") for size in sizes]
 
     def _latency_of(self, traffic: TrafficWords) -> Callable[[Load, float], tuple[float, ...]]:
@@ -228,13 +227,13 @@ class Characteriser:
         def measure(load: Load, duration: float) -> tuple[float, ...]:
             trial = self._judged(next(numbers), self.session.traffic.measure(load, duration))
             self.on_trial(traffic, trial)
-            told = trial.outcome.latency
-            if not trial.blames_router or len(told) != len(trial.outcome.directions):
+            counts = trial.outcome.latency
+            if not trial.blames_router or len(counts) != len(trial.outcome.directions):
                 return (math.nan,)
-            return tuple(direction.mean if direction.received >= TOLD else math.nan for direction in told)
+            return tuple(count.mean if count.received >= MIN_PROBE_FRAMES else math.nan for count in counts)
 
         return measure
 
 
-def _flows(number: int) -> str:
+def _flow_words(number: int) -> str:
     return "1-flow" if number == 1 else f"{number}-flows"

@@ -1,4 +1,4 @@
-"""RFC 2544 26.4 to 26.6, which ask more than trials: bursts, a load that changes, a router that restarts."""
+"""RFC 2544 26.4 to 26.6, which need more than trials: bursts, a load that changes, a router that restarts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..methods.rfc2544.throughput import ThroughputResult
 from .characterising import Characteriser
 from .router_watch import RouterRestarted
 
-ASK = 0.5
-"""Seconds of the wall between two questions to a router that restarts whether it is there again."""
+RESTART_POLL = 0.5
+"""Seconds of the testbed's clock between two readings of a router that restarts."""
 
-CONFIGURED_ANEW = Deviation(
+RECONFIGURED = Deviation(
     "RFC 2544 26.6",
     "a router that comes back with its configuration",
     "the testbed configured it anew as soon as it could log in, and the time that took is in the figure",
@@ -30,10 +30,7 @@ CONFIGURED_ANEW = Deviation(
 
 @dataclass(frozen=True)
 class LiveCharacteriser(Characteriser):
-    """A :class:`~linerate.session.characterising.Characteriser` for RFC 2544 26.4 to 26.6.
-
-    Each takes the throughputs *found* with the same words; a size without one is left out.
-    """
+    """RFC 2544 26.4 to 26.6, each at the throughputs *found* with the same words; a size without one is left out."""
 
     def back_to_back(
         self,
@@ -43,13 +40,13 @@ class LiveCharacteriser(Characteriser):
         longest: int | None = None,
         resolution: int = 1,
     ) -> tuple[BackToBackResult, ...]:
-        """RFC 2544 26.4, RFC 9004: the longest burst that passes, at the most that the generator is asked for."""
+        """RFC 2544 26.4, RFC 9004: the longest burst that passes, at the testbed's maximum load."""
         results = []
         for item, pps in _with_throughput(found):
             (traffic,) = self._of_sizes(words, [item.size])
             rate = self._put(traffic, warm_up=False).pps
 
-            send, terms = partial(self.session.traffic.burst, pps=rate), self._terms(self._telling(traffic))
+            send, terms = partial(self.session.traffic.burst, pps=rate), self._terms(self._trial_listener(traffic))
             result = back_to_back(send, item.size, rate, min(pps, rate), terms, longest, resolution, repeats)
             if rate < item.line_pps * (1 - 1e-9):
                 done = f"bursts at {100 * rate / item.line_pps:.4g} % of it, the most that the generator is asked for"
@@ -67,11 +64,11 @@ class LiveCharacteriser(Characteriser):
         after: float = 20.0,
         interval: float = 0.1,
     ) -> tuple[RecoveryResult, ...]:
-        """RFC 2544 26.5 from 110 % of each throughput, or the most that the generator is asked for where less."""
+        """RFC 2544 26.5 from 110 % of each throughput, or from the testbed's maximum load if that is less."""
         results = []
         for item, pps in _with_throughput(found):
             (traffic,) = self._of_sizes(words, [item.size])
-            most, terms = self._put(traffic).pps, self._terms(self._telling(traffic))
+            most, terms = self._put(traffic).pps, self._terms(self._trial_listener(traffic))
             times = (repeats, overload_for, after, interval)
             results.append(recovery(self.session.traffic.step_down, item.size, Load(pps), most, terms, *times))
         return tuple(results)
@@ -86,10 +83,10 @@ class LiveCharacteriser(Characteriser):
         quiet: float = 5.0,
         limit: float = 600.0,
     ) -> tuple[ResetResult, ...]:
-        """RFC 2544 26.6 at the throughput of the smallest frames: *cause* resets the router (returns once under way).
+        """RFC 2544 26.6 at the throughput of the smallest frames: *cause* starts a reset of the router.
 
-        Where the testbed's ``prepare`` configures the router, that is done anew once it has restarted, and declared.
-        Raises TestbedError on a testbed whose router nobody can reset, and where nothing was found.
+        If the testbed's ``prepare`` configures the router, that is repeated after the restart, and declared. Raises
+        TestbedError if the router cannot be reset, SentenceError if no throughput was found.
         """
         rows = sorted(_with_throughput(found), key=lambda row: row[0].size)
         if not rows:
@@ -99,32 +96,32 @@ class LiveCharacteriser(Characteriser):
         (traffic,) = self._of_sizes(words, [item.size])
         if traffic.pairs > 1:
             raise SentenceError(
-                f"'{words}': when a router is back is told by the frames of all ports together, of which those of one"
-                " pair may hide another's; expected without 'on N pairs'"
+                f"'{words}': the frames of all ports together show when a router is back, and one pair's frames may"
+                " hide that another's are missing; expected without 'on N pairs'"
             )
         self._put(traffic)
-        with self._coming_back():
+        with self._reconfiguring_after_restart():
             live = self.session.traffic.live()
             result = reset(live, cause, kind, item.size, Load(pps), interval, quiet=quiet, limit=limit)
         if self.session.plan.testbed.prepare == "configure":
-            result = replace(result, deviations=(*result.deviations, CONFIGURED_ANEW))
+            result = replace(result, deviations=(*result.deviations, RECONFIGURED))
         return (result,)
 
     @contextmanager
-    def _coming_back(self) -> Iterator[None]:
-        """Meanwhile a restart of the router is waited for, and it is configured as it was."""
+    def _reconfiguring_after_restart(self) -> Iterator[None]:
+        """Meanwhile wait for a restart of the router, and configure it again."""
         session, over, back = self.session, threading.Event(), threading.Event()
-        configure = session.router.configuring()
+        configure = session.router.prepare_configuration()
 
         def attend() -> None:
-            while not over.wait(ASK / session.testbed.facts.clock_speed):
+            while not over.wait(RESTART_POLL / session.testbed.facts.clock_speed):
                 try:
                     session.router.watch.read()
                 except RouterRestarted:
                     if not back.is_set():
-                        session.router.driver.forget()
+                        session.router.driver.forget_changes()
                         back.set()
-                    if _tried(configure):
+                    if _succeeds(configure):
                         session.router.watch.configured()
                         return
                 except TestbedError:
@@ -139,7 +136,7 @@ class LiveCharacteriser(Characteriser):
             thread.join(60.0)
 
 
-def _tried(action: Callable[[], None]) -> bool:
+def _succeeds(action: Callable[[], None]) -> bool:
     try:
         action()
     except TestbedError:

@@ -1,4 +1,4 @@
-"""The generator's end of a session: its ports taken and checked, what is known of their limits, and their release."""
+"""The generator's end of a session: its ports claimed and checked, their known limits, and their release."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ..ceilings.cards import choose
-from ..ceilings.headroom import Ceilings, Headroom
+from ..ceilings.cards import choose_card
+from ..ceilings.headroom import CeilingSource, MeasuredLimits
 from ..ceilings.published_limits import PublishedLimits
 from ..errors import TestbedError
 from ..generators.base import Generator, GeneratorPort
@@ -17,13 +17,13 @@ from ..generators.trex.driver import TrexGenerator, TrexSettings
 from ..testbed.opening import OpenTestbed
 from .plan import Plan
 
-LINK_LIMIT, LINK_LOOK = 15.0, 0.1
-"""Seconds that links may take to come up once the router's interfaces are (IEEE 802.3 28: some seconds of negotiation),
-and between two looks at them."""
+LINK_LIMIT, LINK_POLL = 15.0, 0.1
+"""Seconds that links may take to come up after the router's interfaces (IEEE 802.3 28: some seconds of negotiation),
+and between two checks of them."""
 
 
-def trex(testbed: OpenTestbed) -> Generator:
-    """The TRex server of *testbed*, with its ports taken. Raises TestbedError in one sentence."""
+def connect_trex(testbed: OpenTestbed) -> Generator:
+    """The TRex server of *testbed*, with its ports claimed. Raises TestbedError in one sentence."""
     access = testbed.facts.generator
     return TrexGenerator(
         TrexSettings(
@@ -48,17 +48,14 @@ class GeneratorConnection:
     testbed: OpenTestbed
     bypassed: bool = False
     known_limits: PublishedLimits | None = None
-    """What is published of the generator's card; None before it is connected."""
+    """The published limits of the generator's card; None before :meth:`connect`."""
 
     _driver: Generator | None = field(default=None, repr=False)
 
-    def connect(self, connect: Callable[[OpenTestbed], Generator] = trex) -> None:
-        """Take the generator's ports, and check that they are what the platform says. Raises TestbedError.
-
-        A router that is yet to be configured may have its interfaces down, and with them the generator's links: these
-        are looked at once it is.
-        """
+    def connect(self, connect: Callable[[OpenTestbed], Generator] = connect_trex) -> None:
+        """Claim the generator's ports, and compare them with the platform. Raises TestbedError."""
         self._driver = connect(self.testbed)
+        # links may be down until the router's interfaces are configured; they are checked then
         self._check_ports(linked=self.bypassed or self.plan.testbed.prepare == "none")
 
     def reconnect(self) -> None:
@@ -74,55 +71,55 @@ class GeneratorConnection:
 
     @property
     def connected(self) -> bool:
-        """Whether its ports are taken."""
+        """Whether its ports are claimed."""
         return self._driver is not None
 
     @property
     def driver(self) -> Generator:
-        """The generator. Raises TestbedError where none is connected."""
+        """The generator. Raises TestbedError if none is connected."""
         if self._driver is None:
             raise TestbedError("no generator is connected; call 'Connect Generator' first")
         return self._driver
 
     @property
     def ports(self) -> tuple[GeneratorPort, ...]:
-        """The ports taken; none before :meth:`connect`."""
+        """The claimed ports; none before :meth:`connect`."""
         return self._driver.ports if self._driver else ()
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """What server and client say of themselves; nothing before :meth:`connect`."""
+        """The versions that server and client report; none before :meth:`connect`."""
         return self._driver.versions if self._driver else {}
 
     def await_links(self) -> None:
-        """Wait until every port has its link, LINK_LIMIT s at most. Raises TestbedError."""
+        """Wait until every port has a link, LINK_LIMIT s at most. Raises TestbedError."""
         limit = time.monotonic() + LINK_LIMIT
         while not all(port.link_up for port in self.driver.ports) and time.monotonic() < limit:
-            time.sleep(LINK_LOOK)
+            time.sleep(LINK_POLL)
         self._check_ports()
 
     @property
-    def headroom(self) -> Headroom | None:
-        """What the generator is known to carry by itself; None where nobody has calibrated it."""
+    def headroom(self) -> MeasuredLimits | None:
+        """What the generator carries by itself; None if it was not calibrated."""
         plan = self.plan
         if plan.calibration is None:
             return None
         link_bps, server = self.testbed.facts.link_bps, self.versions.get("server")
-        return Headroom.of(plan.calibration, plan.catalogue, plan.testbed.kind, link_bps, server)
+        return MeasuredLimits.of(plan.calibration, plan.catalogue, plan.testbed.kind, link_bps, server)
 
     @property
-    def ceilings(self) -> tuple[Ceilings, ...]:
-        """Who knows of the generator's own ceilings, what was measured before what is published."""
+    def ceilings(self) -> tuple[CeilingSource, ...]:
+        """The sources on the generator's own ceilings: what was measured, then what is published."""
         return tuple(source for source in (self.headroom, self.known_limits) if source is not None)
 
     def _check_ports(self, linked: bool = True) -> None:
         ports, link_bps = self.driver.ports, self.testbed.facts.link_bps
-        choice = choose(self.plan.cards, ports, self.plan.card)
+        choice = choose_card(self.plan.cards, ports, self.plan.card)
         self.known_limits = PublishedLimits.of(choice, ports, link_bps, self.versions.get("server"))
         for port in ports:
-            if not port.link_up and not linked:
-                continue
             if not port.link_up:
+                if not linked:
+                    continue
                 raise TestbedError(
                     f"the generator's port {port.index} has no link; check the cable and the router's port"
                 )

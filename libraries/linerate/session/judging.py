@@ -1,4 +1,4 @@
-"""From a sentence to its verdict on an open session: which method, between which readings of the router."""
+"""From a sentence to its verdict on an open session: the method that tries it, and the readings of the router."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..ceilings.headroom import applied
-from ..counts.duplicates import SETTLE, received_too_many
+from ..ceilings.headroom import apply_ceilings
+from ..counts.duplicates import SETTLE_SECONDS, duplicates_reason
 from ..counts.ledger import lost_at_router
 from ..counts.telemetry import Telemetry
 from ..counts.trial import Measure, Trial
@@ -16,8 +16,8 @@ from ..methods.cost import cost
 from ..methods.latency import latency
 from ..methods.recovery import recovery
 from ..methods.saturate import saturate
-from ..methods.sequential import Conditions
-from ..methods.trials import BREAKDOWNS
+from ..methods.sequential import TrialConditions
+from ..methods.trials import BREAKDOWN_ERRORS
 from ..methods.verify import verify
 from ..routers.efficiency import cycles_per_packet, mean_cost
 from ..sla.requirement import Quantity, Requirement
@@ -29,7 +29,7 @@ from .session import Session
 
 @dataclass(frozen=True)
 class Judge:
-    """Judges sentences on *session*. ``on_trial`` sees each trial at once, ``on_telemetry`` each reading."""
+    """Judges sentences on *session*. ``on_trial`` gets each trial at once, ``on_telemetry`` each reading."""
 
     session: Session
     on_trial: Callable[[Trial, Tally], None] = lambda trial, so_far: None
@@ -38,9 +38,9 @@ class Judge:
     def judge(self, requirement: Requirement) -> Verdict:
         """:meth:`decide` between two readings of the router's counters.
 
-        A router that restarted meanwhile makes it INCONCLUSIVE. One that cannot be read afterwards does not take back
-        a PASS; a FAIL it does, for nobody knows then whether it was forwarding at all. It is read after each bad trial
-        too, for the ledgers, which change no verdict.
+        A router that restarted meanwhile makes the verdict INCONCLUSIVE. If it cannot be read afterwards, a PASS stays;
+        a FAIL becomes INCONCLUSIVE, because the router may not have been forwarding at all. The router is also read
+        after each bad trial, for the ledgers, which change no verdict.
         """
         watch = self.session.router.watch
         try:
@@ -50,13 +50,13 @@ class Judge:
         self.on_telemetry("before", before)
         book = self._book(before)
         verdict = self.decide(requirement, book)
-        verdict = applied(verdict, *self.session.generator.ceilings)
-        verdict = self._compared(requirement, verdict, before, book)
+        verdict = apply_ceilings(verdict, *self.session.generator.ceilings)
+        verdict = self._with_final_reading(requirement, verdict, before, book)
         return replace(verdict, ledgers=tuple(book.ledgers))
 
     def _book(self, before: Telemetry) -> Bookkeeper:
         def settle() -> None:
-            time.sleep(SETTLE)
+            time.sleep(SETTLE_SECONDS)
 
         lags = None if self.session.simulated else settle
         return Bookkeeper(self.session.router.watch.read_again, before, self._interfaces(), lags, self.on_telemetry)
@@ -66,16 +66,18 @@ class Judge:
         facts = self.session.testbed.facts
         return {port: side.interface for port, side in zip(facts.generator.ports, facts.sides, strict=True)}
 
-    def _compared(self, requirement: Requirement, verdict: Verdict, before: Telemetry, book: Bookkeeper) -> Verdict:
-        """*verdict* after another look at the router's counters."""
+    def _with_final_reading(
+        self, requirement: Requirement, verdict: Verdict, before: Telemetry, book: Bookkeeper
+    ) -> Verdict:
+        """*verdict* after the reading of the router's counters that follows the last trial."""
         watch = self.session.router.watch
         try:
             after = watch.read_again()
         except RouterRestarted as error:
-            book.give_up(str(error))
+            book.close_without_reading(str(error))
             return self.inconclusive(requirement, str(error), verdict.trials)
         except TestbedError as error:
-            book.give_up(f"the router could not be read: {error}")
+            book.close_without_reading(f"the router could not be read: {error}")
             reason = f"{verdict.reason}; the router could not be read afterwards: {error}"
             if verdict.outcome is Ruling.FAIL:
                 return self.inconclusive(
@@ -89,7 +91,7 @@ class Judge:
         book.close(after)
         if _may_hide_duplicates(verdict):
             try:
-                surplus = self._surplus(verdict, before, after)
+                surplus = self._duplicates(verdict, before, after)
             except TestbedError as error:
                 surplus = str(error)
             if surplus:
@@ -100,69 +102,69 @@ class Judge:
         """Run trials until the goal's rule decides. A testbed that breaks down makes the verdict INCONCLUSIVE."""
         seen: list[Trial] = []
 
-        def keep(trial: Trial, so_far: Tally) -> None:
+        def on_trial(trial: Trial, so_far: Tally) -> None:
             seen.append(trial)
             self.on_trial(trial, so_far)
-            book.saw(trial, so_far)
+            book.add_trial(trial, so_far)
 
         try:
-            return self._method(requirement, keep, book.measuring)
-        except BREAKDOWNS as error:
+            return self._run_method(requirement, on_trial, book.reading_after_bad_trials)
+        except BREAKDOWN_ERRORS as error:
             words = str(error) if isinstance(error, LinerateError) else f"{type(error).__name__}: {error}"
-            words = "; ".join([*(dead for dead in self.session.testbed.problems() if dead not in words), words])
+            words = "; ".join([*(ended for ended in self.session.testbed.problems() if ended not in words), words])
             return self.inconclusive(
                 requirement, f"the testbed broke down after {len(seen)} trials: {words}", tuple(seen)
             )
 
-    def _method(
-        self, requirement: Requirement, keep: Callable[[Trial, Tally], None], around: Callable[[Measure], Measure]
+    def _run_method(
+        self, requirement: Requirement, on_trial: Callable[[Trial, Tally], None], around: Callable[[Measure], Measure]
     ) -> Verdict:
         session, traffic = self.session, self.session.traffic
         measure = around(traffic.measure)
         goal, load = session.plan.goal_for(requirement), traffic.load_for(requirement)
         link_bps = session.link_bps
-        conditions = Conditions(session.plan.testbed.tolerances(), session.testbed.facts.clock_speed, keep)
+        conditions = TrialConditions(session.plan.testbed.tolerances(), session.testbed.facts.clock_speed, on_trial)
         match requirement.quantity:
             case Quantity.THROUGHPUT:
                 return verify(requirement, load, goal, measure, link_bps, conditions)
             case Quantity.LOSS:
-                goal = goal.allowing(requirement.threshold.number / 100)
+                goal = goal.with_loss_ratio(requirement.threshold.number / 100)
                 return verify(requirement, load, goal, measure, link_bps, conditions)
             case Quantity.FORWARDING_RATE:
                 return saturate(requirement, load, goal, measure, link_bps, conditions)
             case Quantity.LATENCY | Quantity.JITTER:
-                return latency(requirement, load, goal, measure, link_bps, conditions, self._clock(requirement))
+                return latency(requirement, load, goal, measure, link_bps, conditions, self._clock_words(requirement))
             case Quantity.RECOVERY:
                 return recovery(requirement, load, session.plan.goal, traffic.step_down, link_bps, conditions, around)
             case Quantity.COST:
                 clear = session.router.driver.clear
-                return cost(requirement, load, goal, measure, clear, self._cycles, link_bps, conditions)
+                return cost(requirement, load, goal, measure, clear, self._cycles_per_packet, link_bps, conditions)
 
     def inconclusive(self, requirement: Requirement, reason: str, trials: tuple[Trial, ...] = ()) -> Verdict:
-        """The verdict that the testbed could not tell, and why."""
+        """The verdict INCONCLUSIVE, because of *reason*."""
         goal, link_bps = self.session.plan.goal_for(requirement), self.session.link_bps
         return Verdict(requirement, goal, Ruling.INCONCLUSIVE, reason, trials, link_bps, {})
 
-    def _clock(self, requirement: Requirement) -> str:
+    def _clock_words(self, requirement: Requirement) -> str:
         """Resolution and bias of the generator's clock, in words."""
-        own = "; its own part of the latency is not taken off"
+        own = "; its own part of the latency is not subtracted"
         if (headroom := self.session.generator.headroom) is not None:
-            bypassed = headroom.clock(requirement.profile, requirement.bidirectional, requirement.pairs)
+            bypassed = headroom.clock_text(requirement.profile, requirement.bidirectional, requirement.pairs)
             own += f": {bypassed}" if bypassed else ""
         if self.session.simulated:
             return "a modelled latency" + (own if ": " in own else "")
-        return f"stamped by the generator in software and told in buckets of one digit{own}"
+        return f"stamped by the generator in software and reported in buckets of one digit{own}"
 
-    def _surplus(self, verdict: Verdict, before: Telemetry, after: Telemetry) -> str | None:
-        """Where more came back than the router sent, in words. Counters that may lag are read again after SETTLE s."""
+    def _duplicates(self, verdict: Verdict, before: Telemetry, after: Telemetry) -> str | None:
+        """Where more frames came back than the router sent, in words. Counters that may lag are read a second time."""
         interfaces = self._interfaces()
-        if not received_too_many(verdict.trials, before, after, interfaces):
+        if not duplicates_reason(verdict.trials, before, after, interfaces):
             return None
-        time.sleep(SETTLE)
+        time.sleep(SETTLE_SECONDS)
         again = self.session.router.watch.read_again()
-        return received_too_many(verdict.trials, before, again, interfaces)
+        return duplicates_reason(verdict.trials, before, again, interfaces)
 
-    def _cycles(self, traffic: float) -> float:
+    def _cycles_per_packet(self, traffic: float) -> float:
         found = mean_cost(cycles_per_packet(self.session.router.watch.read(), traffic))
         if found is None:
             raise TestbedError(
@@ -172,9 +174,9 @@ class Judge:
 
 
 def _may_hide_duplicates(verdict: Verdict) -> bool:
-    """A PASS although frames were lost: as many may have come twice as were lost besides.
+    """A PASS with lost frames: duplicates may hide further ones.
 
-    Where nothing is missing a frame that came twice shows in the generator's own counts. Cycles are the router's.
+    Without any loss the generator's own counts show a duplicate. Cycles are counted by the router.
     """
     if verdict.outcome is not Ruling.PASS or verdict.requirement.quantity in (Quantity.COST, Quantity.RECOVERY):
         return False

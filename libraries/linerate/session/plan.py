@@ -1,4 +1,4 @@
-"""All that is known before anything starts: platform, testbed, goal and words, read from their files and checked."""
+"""The plan of a run: platform, testbed, goal and traffic words, read from their files and checked before any start."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..counts.trial import Load
 from ..errors import ConfigError, SentenceError
 from ..generators.streams import probe_size
 from ..generators.trex.profile_loader import TrexProfileLoader
-from ..methods.budget import Budget, total
-from ..methods.recovery import Phases
+from ..methods.budget import Budget, sum_of_budgets
+from ..methods.recovery import OverloadPhases
 from ..platforms import Platform, Software, named_file, read_platform
 from ..project import Project
 from ..sla.goals import Goal, read_goal
@@ -26,16 +26,16 @@ from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import Profile
 from ..units import si
 
-FEWEST = 100
-"""Frames that a trial must have at least: fewer tell nothing of a router."""
+MIN_FRAMES = 100
+"""The fewest frames of a trial: fewer prove nothing about a router."""
 
-SKEW = 0.01
-"""How far latency streams, which no load changes, may shift the mean frame size that rates in bits are made of."""
+MAX_SIZE_SHIFT = 0.01
+"""How far latency streams, whose rate is fixed, may shift the mean frame size (a ratio): rates in bits depend on it."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is known before anything starts: read from the files, checked, nothing opened."""
+    """What is known before anything starts."""
 
     project: Project
     platform: Platform
@@ -45,10 +45,10 @@ class Plan:
     goal: Goal
     catalogue: Catalogue
     calibration: Calibration | None = None
-    """What the testbed's generator was found to carry by itself, if anybody has measured it."""
+    """What the testbed's generator carries by itself, if it was measured."""
 
     cards: tuple[CardFile, ...] = ()
-    """What is known of generators' network cards."""
+    """The files on generators' network cards."""
 
     @classmethod
     def read(
@@ -60,7 +60,7 @@ class Plan:
         goal: str,
         calibrations: Path | None = None,
     ) -> Plan:
-        """Read every file concerned. *calibrations*: the folder that may hold one of this testbed; None: none is read.
+        """Read all files. *calibrations*: the folder that may hold one of this testbed; None: none is read.
 
         Raises ConfigError naming file, line and remedy.
         """
@@ -95,21 +95,21 @@ class Plan:
         )
 
     def goal_for(self, requirement: Requirement) -> Goal:
-        """The goal, with the duration sum that the sentence asks for, or that its method has."""
+        """The goal, with the duration sum of the sentence or of its method."""
         if requirement.quantity is Quantity.RECOVERY:
-            return Phases.of(self.goal, requirement.threshold.number).goal(self.goal)
-        if requirement.lasting is None:
+            return OverloadPhases.of(self.goal, requirement.threshold.number).goal_of_repetitions(self.goal)
+        if requirement.duration_sum is None:
             return self.goal
-        return self.goal.model_copy(update={"duration_sum": requirement.lasting, "whole": True})
+        return self.goal.model_copy(update={"duration_sum": requirement.duration_sum, "whole": True})
 
     def goal_at(self, requirement: Requirement, link_bps: float) -> Goal:
-        """The goal as it is at the sentence's load: with the longer trials that a buffer needs at a low rate."""
+        """The goal at the sentence's load: with the longer trials that a buffer needs at a low rate."""
         goal = self.goal_for(requirement)
         match requirement.quantity:
             case Quantity.THROUGHPUT | Quantity.LOSS:
-                return goal.at(self.load_for(requirement, link_bps).pps)
+                return goal.for_load(self.load_for(requirement, link_bps).pps)
             case Quantity.FORWARDING_RATE:
-                return goal.at(requirement.threshold_load(link_bps).pps)
+                return goal.for_load(requirement.threshold_load(link_bps).pps)
             case _:
                 return goal
 
@@ -120,12 +120,12 @@ class Plan:
         return requirement.named_load(link_bps) or self.maximum_load(requirement.profile, link_bps)
 
     def maximum_load(self, profile: Profile, link_bps: float) -> Load:
-        """The most that the testbed lets its generator be asked for, per port."""
+        """The testbed's maximum load, per port."""
         return Load(profile.line_rate_pps(link_bps) * self.testbed.maximum_load_percent / 100)
 
     @property
     def card(self) -> str | None:
-        """The generator's card, where the testbed names it."""
+        """The generator's card, if the testbed names it."""
         return self.testbed.generator.card if isinstance(self.testbed, HardwareSettings) else None
 
     @property
@@ -135,33 +135,34 @@ class Plan:
 
     @property
     def clock_speed(self) -> float:
-        """Seconds of the testbed's clock per second of the wall."""
+        """Seconds of the testbed's clock per second of real time."""
         return self.testbed.clock_speed if isinstance(self.testbed, SimulatedSettings) else 1.0
 
     def budget(self, requirements: Iterable[Requirement]) -> Budget:
-        """What all of *requirements* take."""
-        return total(
+        """The budget of all *requirements* together."""
+        return sum_of_budgets(
             Budget.of(self.goal_at(requirement, self.platform.link_bps), self.warm_up) for requirement in requirements
         )
 
     def requirement(self, sentence: str) -> Requirement:
-        """The sentence, understood and checked against the platform's ports. Raises SentenceError."""
+        """The sentence, parsed and checked against the platform's ports. Raises SentenceError."""
         found = parse(sentence, self.catalogue)
         self.check_pairs(found)
         found.check(self.platform.link_bps)
         trial = self.goal.final_trial_duration
-        if found.lasting is not None and found.lasting < trial:
+        if found.duration_sum is not None and found.duration_sum < trial:
             raise SentenceError(
-                f"'{sentence}': {found.lasting:g} s is less than one trial of goal '{self.goal.goal}' ({trial:g} s)"
+                f"'{sentence}': {found.duration_sum:g} s is less than one trial of goal '{self.goal.goal}'"
+                f" ({trial:g} s)"
             )
         load = self.load_for(found, self.platform.link_bps).pps
         frames = load * self.goal_at(found, self.platform.link_bps).final_trial_duration
-        if frames < FEWEST:
+        if frames < MIN_FRAMES:
             raise SentenceError(
-                f"'{sentence}': a trial of goal '{self.goal.goal}' would be {frames:.3g} frames, of which nothing can"
-                f" be told; expected a load of at least {si(load * FEWEST / frames, 'pps')}"
+                f"'{sentence}': a trial of goal '{self.goal.goal}' would be {frames:.3g} frames, which prove nothing;"
+                f" expected a load of at least {si(load * MIN_FRAMES / frames, 'pps')}"
             )
-        _check_program(sentence, found.profile, load)
+        _check_fixed_streams(sentence, found.profile, load)
         if found.statistic is not None:
             self._check_probe(sentence, found)
         if found.quantity is Quantity.COST and self.software.shell != "vpp":
@@ -169,13 +170,13 @@ class Plan:
         return found
 
     def check_pairs(self, traffic: Requirement | TrafficWords) -> None:
-        """Raise SentenceError where the testbed has not as many pairs of ports as *traffic* goes through."""
-        there = self.testbed.pair_count
-        if traffic.pairs > there:
-            how = "'ports' of the generator" if isinstance(self.testbed, HardwareSettings) else "'pairs'"
+        """Raise SentenceError if *traffic* needs more pairs of ports than the testbed has."""
+        count = self.testbed.pair_count
+        if traffic.pairs > count:
+            key = "'ports' of the generator" if isinstance(self.testbed, HardwareSettings) else "'pairs'"
             raise SentenceError(
-                f"'{traffic.sentence}': testbed '{self.testbed.testbed}' has {there} pair{'s' * (there > 1)} of ports;"
-                f" more are told by {how} in its file, and by 'interfaces' of the platform"
+                f"'{traffic.sentence}': testbed '{self.testbed.testbed}' has {count} pair{'s' * (count > 1)} of ports;"
+                f" for more, extend {key} in its file and 'interfaces' of the platform"
             )
 
     def _check_probe(self, sentence: str, requirement: Requirement) -> None:
@@ -200,8 +201,8 @@ def _without_passwords(testbed: Testbed) -> dict[str, str]:
     return found
 
 
-def _check_program(sentence: str, profile: Profile, pps: float) -> None:
-    """Raise SentenceError where latency streams of a user's own file, whose rate no load changes, spoil *pps*."""
+def _check_fixed_streams(sentence: str, profile: Profile, pps: float) -> None:
+    """Raise SentenceError if latency streams of a user's own file, whose rate is fixed, do not fit the load *pps*."""
     program = profile.program
     if program is None or not program.fixed_pps:
         return
@@ -212,7 +213,7 @@ def _check_program(sentence: str, profile: Profile, pps: float) -> None:
             " of more than that"
         )
     mean = program.mean_size(pps)
-    if abs(mean - profile.mean_size) > SKEW * profile.mean_size:
+    if abs(mean - profile.mean_size) > MAX_SIZE_SHIFT * profile.mean_size:
         raise SentenceError(
             f"'{sentence}': at this load {streams} make the mean frame one of {mean:.4g} bytes, and the others have"
             f" {profile.mean_size:.4g}, so that rates in bits would be wrong; expected latency frames of about"

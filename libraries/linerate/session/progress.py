@@ -1,4 +1,4 @@
-"""What a person sees while a sentence is judged: one changing line on a terminal, else a plain line now and then."""
+"""Progress while a sentence is judged: one changing line on a terminal, else a plain line every 30 s."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Callable
 from typing import TextIO
 
 from ..counts.trial import Trial
-from ..methods.budget import clock
+from ..methods.budget import duration_text
 from ..sla.goals import Goal
 from ..sla.verdict import Tally
 from ..units import si
 
-EVERY = 30.0
-"""Seconds of the wall between plain lines, so that a log shows that something goes on."""
+PLAIN_LINE_INTERVAL = 30.0
+"""Seconds of real time between plain lines, so that a log shows that the run goes on."""
 
-_BELOW, _BACK, _WIPE = "\x1bD\x1b[1A\x1b7\x1b[1B\r\x1b[K", "\x1b8", "\x1b7\x1b[1B\r\x1b[K\x1b8"
-"""Scroll if need be, remember the place, one line down and wipe it; back to the place."""
+_TO_NEXT_LINE, _RETURN, _WIPE_NEXT_LINE = "\x1bD\x1b[1A\x1b7\x1b[1B\r\x1b[K", "\x1b8", "\x1b7\x1b[1B\r\x1b[K\x1b8"
+"""Terminal codes: scroll if necessary, save the place, wipe the next line; back to the place; both at once."""
 
 
 class Progress:
-    """Shows where one sentence stands. *stream* None: shows nothing. Traffic's seconds are the testbed's clock's."""
+    """Shows the progress of one sentence on *stream* (None: nowhere). *clock_speed*: the testbed's, per real second."""
 
     def __init__(
         self, stream: TextIO | None, clock_speed: float = 1.0, now: Callable[[], float] = time.monotonic
@@ -41,13 +41,13 @@ class Progress:
             self._show("warming up")
 
     def work(self, what: str) -> None:
-        """*what* goes on from now on, at loads of its own choice."""
+        """*what* runs from now on, at loads that it chooses."""
         self._sentence, self._load, self._goal = what, "", None
         self._said = self._now()
 
     def step(self, words: str) -> None:
         """A trial of :meth:`work` is over."""
-        if self._terminal or self._now() - self._said >= EVERY:
+        if self._terminal or self._now() - self._said >= PLAIN_LINE_INTERVAL:
             self._show(words)
 
     def trial(self, trial: Trial, so_far: Tally) -> None:
@@ -57,20 +57,20 @@ class Progress:
             return
         needed = goal.duration_sum if goal.whole else (1 - goal.exceed_ratio) * goal.duration_sum
         left = max(0.0, needed - so_far.good) / self._speed
-        words = f"{clock(left)} left, {so_far.good:g} of {needed:g} s good"
+        words = f"{duration_text(left)} left, {so_far.good:g} of {needed:g} s good"
         if so_far.bad:
             words += f", {so_far.bad:g} s bad"
         if so_far.spoilt:
             words += f", {so_far.spoilt} spoilt"
         words += f", lost {trial.lost} of {trial.offered}"
-        if self._terminal or self._now() - self._said >= EVERY:
+        if self._terminal or self._now() - self._said >= PLAIN_LINE_INTERVAL:
             self._show(words)
 
     def end(self) -> None:
         """The sentence is over: the line goes."""
         self._goal = None
         if self._shown and self._terminal and self._stream is not None:
-            self._write(_WIPE)
+            self._write(_WIPE_NEXT_LINE)
         self._shown = False
 
     def _show(self, words: str) -> None:
@@ -78,7 +78,7 @@ class Progress:
         text = f"{words}: {self._sentence}{f' at {self._load}' if self._load else ''}"
         if self._terminal:
             room = shutil.get_terminal_size().columns - 1
-            self._write(_BELOW + text[:room] + _BACK)
+            self._write(_TO_NEXT_LINE + text[:room] + _RETURN)
         else:
             self._write(text + "\n")
 
@@ -87,5 +87,5 @@ class Progress:
             try:
                 self._stream.write(text)
                 self._stream.flush()
-            except (OSError, ValueError):  # nobody looks any more
+            except (OSError, ValueError):  # the stream was closed
                 self._stream = None

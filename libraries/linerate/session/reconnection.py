@@ -1,7 +1,7 @@
 """A generator that was lost in one sentence is connected again, once, at the beginning of the next.
 
-Never within the sentence that was hit: what it had measured would mean two different connections. Never by force, but
-where the testbed says so: ports that somebody else holds stay theirs, and the sentence is INCONCLUSIVE naming them.
+Not within the sentence: its trials would come from two connections. Not by force, unless the testbed file says so:
+ports that another user holds stay that user's, and the sentence is INCONCLUSIVE and names them.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from typing import Protocol
 
 from ..errors import TestbedError
 
-RETURN_LIMIT = 100.0
-"""Seconds that a process of the testbed which is being started again has for it: a TRex server on cards is slow."""
+RESTART_LIMIT = 100.0
+"""Seconds that a restart of a testbed's process may take: a TRex server on cards is slow."""
 
 
-class TestbedProcesses(Protocol):
-    """What is asked of a testbed."""
+class RestartableTestbed(Protocol):
+    """A testbed whose processes may be started again."""
 
     def problems(self) -> tuple[str, ...]:
-        """Sentences on its processes that have ended."""
+        """A sentence for each of its processes that ended."""
         ...
 
-    def forgive(self, limit: float) -> None:
-        """Forget those that were started again, waiting for those that are being."""
+    def forget_restarted(self, limit: float) -> None:
+        """Forget those that were started again; waits up to *limit* s for restarts that are due."""
         ...
 
 
-class Recoverable(Protocol):
-    """What can be brought back: a session."""
+class Reconnectable(Protocol):
+    """A generator that can be connected again, with its testbed."""
 
     @property
-    def testbed(self) -> TestbedProcesses:
-        """Its testbed."""
+    def testbed(self) -> RestartableTestbed:
+        """The testbed of the generator."""
         ...
 
     def reconnect_generator(self) -> None:
@@ -41,14 +41,14 @@ class Recoverable(Protocol):
         ...
 
     def check_reachability(self) -> None:
-        """Slow traffic each way. Raises TestbedError."""
+        """Send slow traffic in each direction. Raises TestbedError."""
         ...
 
 
 class Reconnection:
-    """What has befallen the generator, and what was done about it.
+    """Notes that the generator was lost, and connects it again.
 
-    ``note``: what was done before the present sentence, in words, "" for nothing.
+    ``note``: what was done before the present sentence, in words; "": nothing.
     """
 
     def __init__(self) -> None:
@@ -57,30 +57,30 @@ class Reconnection:
         self._busy = False
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Calls of the generator belong in here: one that fails is the cause to connect again."""
+    def noting_failures(self) -> Iterator[None]:
+        """Around each call of the generator: if the call fails, the generator is connected again later."""
         try:
             yield
         except TestbedError as error:
             self._cause = self._cause or str(error)
             raise
 
-    def before_sentence(self, session: Recoverable) -> None:
-        """Connect again where that is needed. Raises TestbedError where it fails: the next sentence tries anew."""
+    def reconnect_if_lost(self, traffic: Reconnectable) -> None:
+        """Connect again if a call failed. Raises TestbedError if that fails: the next sentence tries again."""
         if self._busy:
-            return  # its own check of reachability
+            return  # called by its own check of reachability
         self.note = ""
         if not self._cause:
             return
         self._busy = True
-        ended = [words for words in session.testbed.problems() if words.partition("; ")[0] not in self._cause]
+        ended = [words for words in traffic.testbed.problems() if words.partition("; ")[0] not in self._cause]
         self._cause = "; ".join([*ended, self._cause])
         try:
-            session.testbed.forgive(RETURN_LIMIT)
-            if dead := session.testbed.problems():
-                raise TestbedError("; ".join(dead))
-            session.reconnect_generator()
-            session.check_reachability()
+            traffic.testbed.forget_restarted(RESTART_LIMIT)
+            if problems := traffic.testbed.problems():
+                raise TestbedError("; ".join(problems))
+            traffic.reconnect_generator()
+            traffic.check_reachability()
         except TestbedError as error:
             raise TestbedError(
                 f"the generator was lost in an earlier sentence and could not be connected again: {error}"

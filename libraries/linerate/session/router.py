@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ..errors import TestbedError
-from ..routers import make
+from ..routers import make_router
 from ..routers.base import Router, Shell
 from ..routers.ssh_shell import SshShell
-from ..simulation.faults import InjectedFault, fault_of
+from ..simulation.faults import InjectedFault, parse_fault
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import NetnsSettings
-from ..traffic.frame_kinds import FrameKinds, Lacking
+from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .generator import GeneratorConnection
 from .plan import Plan
 from .router_watch import RouterWatch
@@ -21,17 +21,17 @@ from .router_watch import RouterWatch
 T = TypeVar("T")
 
 RESET_LIMIT = 10.0
-"""Seconds that a command which restarts the router may take to say so."""
+"""Seconds that a command which restarts the router may take to return."""
 
 
 @dataclass
 class RouterConnection:
-    """The router of *testbed*, cabled to the ports of *generator*. *cause*: lets a simulated one fail."""
+    """The router of *testbed*, cabled to the ports of *generator*. *cause_fault*: makes a simulated one fail."""
 
     plan: Plan
     testbed: OpenTestbed
     generator: GeneratorConnection
-    cause: Callable[[InjectedFault], None]
+    cause_fault: Callable[[InjectedFault], None]
     _router: Router | None = field(default=None, repr=False)
     _watch: RouterWatch | None = field(default=None, repr=False)
     _shell: Shell | None = field(default=None, repr=False)
@@ -47,46 +47,46 @@ class RouterConnection:
         return ssh
 
     def connect(self, shell: Shell | None = None) -> Mapping[str, str]:
-        """Speak to the router through *shell* (none: log in over SSH); returns what it says it is."""
+        """Connect to the router through *shell* (None: log in over SSH); returns the versions that it reports."""
         facts, self._shell = self.testbed.facts, shell or self.log_in()
         interfaces = tuple(side.interface for side in facts.sides)
-        self._router = make(self.plan.software.shell, self._shell, interfaces, sudo=facts.router.sudo)
+        self._router = make_router(self.plan.software.shell, self._shell, interfaces, sudo=facts.router.sudo)
         self._watch = RouterWatch(self._router, facts.clock_speed, self.testbed.problems)
         self._versions = self._router.identify()
         return self._versions
 
     @property
     def connected(self) -> bool:
-        """Whether it is spoken to."""
+        """Whether :meth:`connect` was called."""
         return self._router is not None
 
     @property
     def driver(self) -> Router:
-        """The router. Raises TestbedError where none is connected."""
-        return _connected(self._router)
+        """The router. Raises TestbedError if none is connected."""
+        return _required(self._router)
 
     @property
     def shell(self) -> Shell:
-        """Its shell. Raises TestbedError where none is connected."""
-        return _connected(self._shell)
+        """Its shell. Raises TestbedError if none is connected."""
+        return _required(self._shell)
 
     @property
     def watch(self) -> RouterWatch:
-        """Its readings. Raises TestbedError where none is connected."""
-        return _connected(self._watch)
+        """Its readings. Raises TestbedError if none is connected."""
+        return _required(self._watch)
 
     @property
     def versions(self) -> Mapping[str, str]:
-        """What it says of itself; nothing before :meth:`connect`."""
+        """The versions that it reports; none before :meth:`connect`."""
         return self._versions
 
     @property
-    def lacking(self) -> Lacking:
+    def not_forwarded(self) -> NotForwarded:
         """Which frames it cannot forward, and what it lacks; nothing where none is connected."""
-        return self._router.lacking if self._router else {}
+        return self._router.not_forwarded if self._router else {}
 
     def configuration(self) -> dict[str, object]:
-        """How the router stands: its sides as configured or expected, and what else was changed on it."""
+        """The router's configuration: its sides as configured or expected, and what else was changed on it."""
         sides = [
             f"{side.interface}: {side.address}, {side.network} via {side.peer}" for side in self.testbed.facts.sides
         ]
@@ -94,17 +94,17 @@ class RouterConnection:
         return {"prepare": self.plan.testbed.prepare, "sides": sides, "notes": notes}
 
     def configure(self) -> None:
-        """Addresses, static neighbours and routes, unless the testbed says that it is configured already.
+        """Set addresses, static neighbours and routes, if the testbed has ``prepare: configure``.
 
-        Raises TestbedError, also where a link does not come up then.
+        Raises TestbedError, also if a link does not come up then.
         """
-        self.configuring()()
+        self.prepare_configuration()()
         if self.plan.testbed.prepare == "configure":
             self.watch.configured()
             self.generator.await_links()
 
-    def configuring(self) -> Callable[[], None]:
-        """What :meth:`configure` does on the router, to be done when it is there; the generator is asked now."""
+    def prepare_configuration(self) -> Callable[[], None]:
+        """What :meth:`configure` does on the router, to be called later; the generator is asked now."""
         if self.plan.testbed.prepare != "configure":
             return lambda: None
         ports, router = {port.index: port for port in self.generator.driver.ports}, self.driver
@@ -117,12 +117,12 @@ class RouterConnection:
         def configure() -> None:
             router.configure(sides)
             if self.plan.testbed.set_up and not facts.simulated:
-                router.set_up(sides, FrameKinds.of(self.plan.catalogue, self.plan.testbed.set_up))
+                router.configure_frames(sides, FrameKinds.of(self.plan.catalogue, self.plan.testbed.set_up))
 
         return configure
 
     def check_resettable(self) -> None:
-        """Raise TestbedError where the router is not one that can be restarted."""
+        """Raise TestbedError if the router cannot be restarted."""
         if isinstance(self.plan.testbed, NetnsSettings):
             raise TestbedError(
                 f"the router of testbed '{self.plan.testbed.testbed}' is this machine's kernel, which is not reset;"
@@ -135,25 +135,25 @@ class RouterConnection:
         if not command:
             if self.testbed.facts.control is None:
                 raise TestbedError("a reset needs the command that restarts the router; expected 'sudo reboot'")
-            self.cause(fault_of("router reboot", start=0))
+            self.cause_fault(parse_fault("router reboot", start=0))
             return
         try:
             result = self.shell(command, RESET_LIMIT)
         except TestbedError:
             if self._shell is None:
                 raise
-            return  # it went down under the command
+            return  # it went down during the command
         if result.status != 0:
             raise TestbedError(f"'{command}' ended with status {result.status} on the router: {result.stderr.strip()}")
 
     def restore(self) -> None:
-        """Undo the configuration and log out. Harmless when repeated. Raises TestbedError where something stays on it."""
+        """Undo the configuration and log out. Harmless when repeated. Raises TestbedError if something stays on it."""
         router, watch, self._router, self._watch = self._router, self._watch, None, None
         try:
             if router is not None:
                 router.restore()
         except TestbedError:
-            # what is not there to be undone went with the restart
+            # a restart has undone it already
             if watch is None or not watch.restarted:
                 raise
         finally:
@@ -165,7 +165,7 @@ class RouterConnection:
             ssh.close()
 
 
-def _connected(found: T | None) -> T:
+def _required(found: T | None) -> T:
     if found is None:
         raise TestbedError("no router is connected; call 'Connect Router' first")
     return found

@@ -1,4 +1,4 @@
-"""A router whose counters are read again and again: a reading that failed is tried once more, a restart is noticed."""
+"""Readings of a router's counters: one that failed is tried once more, and a restart of the router is noticed."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from ..errors import TestbedError
 from ..routers.base import Router
 
 BOOT_TOLERANCE = 5.0
-"""Seconds by which the computed moment of booting may move: a router tells its uptime in whole seconds, late."""
+"""Seconds by which the computed boot time may move: a router reports its uptime in whole seconds, and late."""
 
 
 class RouterRestarted(TestbedError):
-    """The router booted anew between two readings."""
+    """The router restarted between two readings."""
 
 
 class RouterWatch:
-    """Readings of *router*. *clock_speed*: seconds of its clock per wall second; *dead*: what of the testbed is."""
+    """Readings of *router*. *clock_speed*: seconds of its clock per real second; *problems*: of the testbed."""
 
-    def __init__(self, router: Router, clock_speed: float, dead: Callable[[], tuple[str, ...]]) -> None:
-        self._router, self._speed, self._dead = router, clock_speed, dead
+    def __init__(self, router: Router, clock_speed: float, problems: Callable[[], tuple[str, ...]]) -> None:
+        self._router, self._speed, self._problems = router, clock_speed, problems
         self._booted: float | None = None
         self._restarted: RouterRestarted | None = None
 
     def configured(self) -> None:
-        """The router was told everything anew: an earlier restart no longer matters."""
+        """The router was configured again: an earlier restart no longer matters."""
         self._restarted = None
 
     @property
@@ -35,9 +35,9 @@ class RouterWatch:
         return self._restarted is not None
 
     def read(self) -> Telemetry:
-        """Counters now. Raises RouterRestarted where the moment it booted is not what it was, TestbedError else.
+        """Counters now. Raises RouterRestarted if its boot time has changed, else TestbedError if it cannot be read.
 
-        It is raised ever after, until the router is configured anew: what it had been told may be gone.
+        RouterRestarted is raised again until the router is configured again: its configuration may be lost.
         """
         if self._restarted is not None:
             raise self._restarted
@@ -53,10 +53,10 @@ class RouterWatch:
         return telemetry
 
     def read_again(self) -> Telemetry:
-        """:meth:`read`, a second time where the first failed: a link that broke may be there again."""
+        """:meth:`read`, a second time if the first failed: a broken SSH link may work again."""
         try:
             return self.read()
         except TestbedError:
-            if self._restarted or self._dead():
+            if self._restarted or self._problems():
                 raise
         return self.read()

@@ -1,7 +1,4 @@
-"""One suite's work on one testbed: joins generator, router and the traffic between them.
-
-The keyword libraries call it step by step, so that every step shows in Robot's log; nothing here knows Robot.
-"""
+"""One suite's work on one testbed: joins generator, router and the traffic between them. Does not know Robot."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from .traffic import Traffic
 
 
 class Session:
-    """An open testbed. Made by :meth:`start`; everything it holds is given back by :meth:`close`, whatever happened.
+    """An open testbed. Made by :meth:`start`; :meth:`close` releases everything that it holds, whatever happened.
 
     *bypassed*: there is no router between the generator's ports.
     """
@@ -32,7 +29,7 @@ class Session:
 
     @classmethod
     def start(cls, plan: Plan, bypass: bool = False) -> Session:
-        """Start what the testbed consists of; *bypass*: without its router. Raises TestbedError."""
+        """Start the testbed; *bypass*: without its router. Raises TestbedError."""
         file = plan.project.platforms / f"{plan.platform.platform}.yaml"
         testbed = open_testbed(plan.testbed, plan.platform, plan.software_name, platform_file=file, bypass=bypass)
         return cls(plan, testbed, bypass)
@@ -44,16 +41,16 @@ class Session:
 
     @property
     def simulated(self) -> bool:
-        """Whether anything measured here is a simulation's."""
+        """Whether the testbed is a simulated one."""
         return self.testbed.facts.simulated
 
     def versions(self) -> dict[str, str]:
-        """What generator and router say of themselves, as ``{"generator.server": "v3.08", "router.system": …}``."""
+        """What generator and router report, as ``{"generator.server": "v3.08", "router.system": …}``."""
         found = {f"generator.{name}": value for name, value in self.generator.versions.items()}
         return found | {f"router.{name}": value for name, value in self.router.versions.items()}
 
     def cause_fault(self, fault: InjectedFault) -> None:
-        """Let something go wrong on the testbed. Raises TestbedError where it is not a simulated one."""
+        """Inject *fault*. Raises TestbedError if the testbed is not a simulated one."""
         if self.testbed.facts.control is None:
             raise TestbedError(
                 f"'{fault.kind}' can be caused on a simulated testbed only, and '{self.plan.testbed.testbed}' is none"
@@ -70,7 +67,7 @@ class Session:
         self.generator.release()
 
     def close(self) -> None:
-        """Give back everything, in order, even where a step fails."""
+        """Release everything, in order, even if a step fails."""
         with contextlib.ExitStack() as stack:
             stack.callback(self.testbed.close)
             stack.callback(self.router.restore)

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..counts.live_traffic import LiveTraffic
-from ..counts.reachability import APART, check_own_addresses, check_reached
+from ..counts.reachability import DIRECTION_STEP, check_own_addresses, check_reachability
 from ..counts.step_down import StepDown
-from ..counts.trial import Fault, Load, Outcome, Trial, judge
+from ..counts.trial import Fault, Load, Outcome, Trial, assess_trial
 from ..errors import TestbedError
 from ..generators.base import Direction, Generator, Probe, directions_of
 from ..sla.requirement import Requirement
 from ..testbed.opening import OpenTestbed
-from ..traffic.frame_kinds import refuse
+from ..traffic.frame_kinds import refuse_not_forwarded
 from ..traffic.profiles import Profile
 from .generator import GeneratorConnection
 from .plan import Plan
@@ -21,7 +21,7 @@ from .reconnection import Reconnection
 from .router import RouterConnection
 
 PROBE_PPS = 1000.0
-"""Frames/s each way that must come back before anything is judged."""
+"""Frames/s in each direction that must come back before anything is judged."""
 
 
 @dataclass
@@ -32,10 +32,10 @@ class Traffic:
     testbed: OpenTestbed
     generator: GeneratorConnection
     router: RouterConnection
-    recovery: Reconnection = field(default_factory=Reconnection, repr=False)
+    reconnection: Reconnection = field(default_factory=Reconnection, repr=False)
     _prepared: tuple[Profile, bool, Probe | None, int] | None = field(default=None, repr=False)
     _link_was_down: bool = False
-    _reached: set[tuple[Profile, bool]] = field(default_factory=set, repr=False)
+    _tried_profiles: set[tuple[Profile, bool]] = field(default_factory=set, repr=False)
 
     @property
     def pairs(self) -> int:
@@ -47,42 +47,42 @@ class Traffic:
         return directions_of(self.testbed.facts.generator.ports, bidirectional, pairs)
 
     def put(self, profile: Profile, bidirectional: bool, probe: Probe | None = None, *, pairs: int = 1) -> None:
-        """Put the profile's streams on the first *pairs* pairs of ports, unless they are there: a sentence begins."""
-        self.recovery.before_sentence(self)
+        """As a sentence begins: put the profile's streams on the first *pairs* port pairs, unless they are there."""
+        self.reconnection.reconnect_if_lost(self)
         wanted = (profile, bidirectional, probe, pairs)
         if self._prepared == wanted:
             return
-        refuse(profile, self.router.lacking)
+        refuse_not_forwarded(profile, self.router.not_forwarded)
         limits = self.generator.known_limits
         if limits is not None:
-            limits.refuse(profile, probe is not None)
+            limits.check_sendable(profile, probe is not None)
         if probe is not None:
             self._refuse_latency(profile, self.directions(bidirectional, pairs))
         self._prepared = None
-        with self.recovery.watching():
+        with self.reconnection.noting_failures():
             self.generator.driver.prepare(profile, self.directions(bidirectional, pairs), probe)
-        if profile.own_addresses:
-            self._check_direction_of(profile, bidirectional, pairs)
+        if profile.has_own_addresses:
+            self._check_own_addresses(profile, bidirectional, pairs)
         self._prepared = wanted
 
     def put_for(self, requirement: Requirement) -> None:
-        """Put a sentence's streams on the ports, with probe frames where it speaks of latency."""
+        """Put a sentence's streams on the ports, with probe frames if it asks for latency."""
         probe = self.probe_for(requirement)
         self.put(requirement.profile, requirement.bidirectional, probe, pairs=requirement.pairs)
 
     def forget(self) -> None:
-        """No streams are on the ports: they were released, or taken anew."""
+        """No streams are on the ports any more: they were released, or claimed again."""
         self._prepared = None
 
     def probe_for(self, requirement: Requirement) -> Probe | None:
-        """As many probe frames as the statistic needs in a trial, twice over, but no more than a tenth of the load."""
+        """Twice the probe frames that the statistic needs in a trial, but no more than a tenth of the load."""
         if requirement.statistic is None:
             return None
         enough = 2 * requirement.statistic.frames_needed / self.plan.goal.final_trial_duration
         return Probe(min(max(PROBE_PPS, enough), self.load_for(requirement).pps / 10))
 
     def maximum_load(self, profile: Profile) -> Load:
-        """The most that the testbed lets its generator be asked for, per port."""
+        """The testbed's maximum load, per port."""
         return self.plan.maximum_load(profile, self.testbed.facts.link_bps)
 
     def load_for(self, requirement: Requirement) -> Load:
@@ -92,79 +92,83 @@ class Traffic:
     # -- trials --------------------------------------------------------------------------------------------------------
 
     def measure(self, load: Load, duration: float) -> Outcome:
-        """One trial; raises TestbedError where a part of the testbed has died, or a link took the router's ways with it."""
-        with self.recovery.watching():
-            generator = self._alive()
+        """One trial. Raises TestbedError if a process of the testbed ended, or the router's routes went with a link."""
+        with self.reconnection.noting_failures():
+            generator = self._running_generator()
         if self._link_was_down:
             self._restore_after_link()
-        with self.recovery.watching():
+        with self.reconnection.noting_failures():
             outcome = generator.measure(load, duration)
         self._link_was_down = any(problem.fault is Fault.LINK_DOWN for problem in outcome.problems)
         return outcome
 
     def warm_up(self, requirement: Requirement) -> Trial | None:
-        """A first trial that is not judged (caches, frequency scaling). None where the goal has none."""
+        """A first trial that is not judged (caches, frequency scaling). None if the goal has none."""
         seconds = self.plan.warm_up
         if not seconds:
             return None
         outcome = self.measure(self.load_for(requirement), seconds)
-        return judge(0, outcome, self.plan.testbed.tolerances(), self.testbed.facts.clock_speed)
+        return assess_trial(0, outcome, self.plan.testbed.tolerances(), self.testbed.facts.clock_speed)
 
     def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
-        """Traffic whose load goes down, see :meth:`~linerate.generators.base.Generator.step_down`."""
-        with self.recovery.watching():
-            return self._alive().step_down(first, seconds, second, after, every)
+        """See :meth:`~linerate.generators.base.Generator.step_down`."""
+        with self.reconnection.noting_failures():
+            return self._running_generator().step_down(first, seconds, second, after, every)
 
     def burst(self, frames: int, pps: float) -> Outcome:
-        """So many frames from each port, see :meth:`~linerate.generators.base.Generator.burst`."""
-        with self.recovery.watching():
-            return self._alive().burst(frames, pps)
+        """See :meth:`~linerate.generators.base.Generator.burst`."""
+        with self.reconnection.noting_failures():
+            return self._running_generator().burst(frames, pps)
 
     def live(self) -> LiveTraffic:
-        """Traffic that is steered while it runs, see :meth:`~linerate.generators.base.Generator.live`."""
-        return self._alive().live()
+        """See :meth:`~linerate.generators.base.Generator.live`."""
+        return self._running_generator().live()
 
     def capture(
         self, profile: Profile, bidirectional: bool, load: Load, limit: int, pairs: int = 1
     ) -> Mapping[int, tuple[bytes, ...]]:
-        """A short trial whose received frames are looked at: port -> frames without FCS."""
+        """Frames received in a short trial: port -> frames without FCS, at most *limit* each."""
         self.put(profile, bidirectional, pairs=pairs)
-        with self.recovery.watching():
+        with self.reconnection.noting_failures():
             return self.generator.driver.capture(load, 1.0, limit)
 
     # -- whether frames arrive -----------------------------------------------------------------------------------------
 
     def check_reachability(self) -> None:
-        """A second of slow traffic each way of every pair, before anything is judged.
+        """Send a second of slow traffic in each direction of every pair, before anything is judged.
 
-        Raises TestbedError where a way carries none. Swapped cables, a wrong next hop or an unconfigured router are the
-        testbed's: they must never read as loss.
+        Raises TestbedError if a direction carries none: swapped cables, a wrong next hop or an unconfigured router are
+        the testbed's fault and must not count as loss.
         """
         profile = self.plan.catalogue.profile(["64b"])
         self.put(profile, bidirectional=True, pairs=self.pairs)
-        check_reached(self._slowly(2 * self.pairs, PROBE_PPS, 1.0))
+        check_reachability(self._send_slowly(2 * self.pairs, PROBE_PPS, 1.0))
 
-    def _slowly(self, directions: int, pps: float, seconds: float) -> Outcome:
-        """Slow traffic: each way another rate, so that frames which arrive elsewhere cannot stand for those missing."""
-        with self.recovery.watching():
-            return self._alive().reach([pps * (1 + APART * index) for index in range(directions)], seconds)
+    def _send_slowly(self, directions: int, pps: float, seconds: float) -> Outcome:
+        """Slow traffic. Each direction has its own rate, so that frames at a wrong port do not hide missing ones."""
+        with self.reconnection.noting_failures():
+            return self._running_generator().measure_rates(
+                [pps * (1 + DIRECTION_STEP * index) for index in range(directions)], seconds
+            )
 
-    def _check_direction_of(self, profile: Profile, bidirectional: bool, pairs: int) -> None:
-        """Slow traffic of a profile that brings its own addresses, once. Raises TestbedError where some does not arrive.
+    def _check_own_addresses(self, profile: Profile, bidirectional: bool, pairs: int) -> None:
+        """Send slow traffic once if the profile has its own addresses. Raises TestbedError if some does not arrive.
 
-        What the router has no way for would read as its loss.
+        Frames that the router has no route for would count as its loss.
         """
         seen = (profile, bidirectional)
-        if self.generator.bypassed or seen in self._reached:
+        if self.generator.bypassed or seen in self._tried_profiles:
             return
-        outcome = self._slowly(len(self.directions(bidirectional, pairs)), PROBE_PPS + 2 * _fixed(profile), 0.5)
+        outcome = self._send_slowly(
+            len(self.directions(bidirectional, pairs)), PROBE_PPS + 2 * _fixed_pps(profile), 0.5
+        )
         check_own_addresses(profile.name, outcome)
-        self._reached.add(seen)
+        self._tried_profiles.add(seen)
 
     def _restore_after_link(self) -> None:
-        """Routes and neighbours may have gone with an interface that was down: they are put there again, and tried.
+        """Configure the router again, because an interface that was down may have lost its routes and neighbours.
 
-        Raises TestbedError where slow traffic of the sentence does not arrive.
+        Raises TestbedError if slow traffic of the sentence does not arrive then.
         """
         self._link_was_down = False
         if self.generator.bypassed:
@@ -174,20 +178,20 @@ class Traffic:
         if self._prepared is None or self.testbed.facts.simulated:
             return
         profile, bidirectional, probe, pairs = self._prepared
-        fixed = _fixed(profile) + (probe.pps if probe else 0.0)
-        outcome = self._slowly(len(self.directions(bidirectional, pairs)), PROBE_PPS + 2 * fixed, 0.5)
+        fixed = _fixed_pps(profile) + (probe.pps if probe else 0.0)
+        outcome = self._send_slowly(len(self.directions(bidirectional, pairs)), PROBE_PPS + 2 * fixed, 0.5)
         try:
-            check_reached(outcome)
+            check_reachability(outcome)
         except TestbedError as error:
             raise TestbedError(f"a link was down in the trial before, and since then: {error}") from error
 
     def _refuse_latency(self, profile: Profile, directions: tuple[Direction, ...]) -> None:
-        """Raise TestbedError where a receiving port measures no latency: its probe frames would be lost ones."""
+        """Raise TestbedError if a receiving port measures no latency: its probe frames would count as lost."""
         receiving = {direction.rx_port for direction in directions}
         for port in self.generator.ports:
             if port.index in receiving and port.measures is not None and "latency" not in port.measures:
                 raise TestbedError(
-                    f"'{profile.name}' was not sent: TRex says that its port {port.index} (driver {port.driver})"
+                    f"'{profile.name}' was not sent: TRex reports that its port {port.index} (driver {port.driver})"
                     " measures no latency; expected another card, or TRex started with '--software'"
                 )
 
@@ -196,11 +200,11 @@ class Traffic:
         self.forget()
         self.generator.reconnect()
 
-    def _alive(self) -> Generator:
-        if dead := self.testbed.problems():
-            raise TestbedError("; ".join(dead))
+    def _running_generator(self) -> Generator:
+        if problems := self.testbed.problems():
+            raise TestbedError("; ".join(problems))
         return self.generator.driver
 
 
-def _fixed(profile: Profile) -> float:
+def _fixed_pps(profile: Profile) -> float:
     return profile.program.fixed_pps if profile.program is not None else 0.0

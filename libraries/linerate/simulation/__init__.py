@@ -1,1 +1,1 @@
-"""What the product and the bench without hardware agree on: faults, noise, the control socket."""
+"""What the product and the bench without hardware share: faults, noise, the control socket."""

@@ -1,4 +1,4 @@
-"""The asking end of a simulated testbed's control socket: what is to go wrong, and what :mod:`.embedded.shells` adds."""
+"""The client of a simulated testbed's control socket: causes faults, and carries what the shells ask of the model."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ TIMEOUT = 2.0
 
 
 class ControlClient:
-    """Requests to the model. Callable from any thread: each request has a socket of its own, none is left half used."""
+    """Requests to the model. Safe in any thread: each request has its own socket."""
 
     def __init__(self, port: int, token: str, timeout: float = TIMEOUT) -> None:
         self._address, self._token, self._timeout = f"tcp://127.0.0.1:{port}", token, timeout
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
 
     def cause(self, fault: InjectedFault) -> None:
-        """Let *fault* happen too."""
+        """Cause *fault*, in addition to earlier ones."""
         self.ask("fault", fault=fault.model_dump(exclude_none=True))
 
     def close(self) -> None:
-        """Give the sockets back."""
+        """Close all sockets."""
         self._context.destroy(linger=0)
 
     def ask(self, op: str, **more: Any) -> dict[str, Any]:
-        """The answer to *op*. Raises TestbedError where there is none within the limit, or a refusal."""
+        """The answer to *op*. Raises TestbedError where the model does not answer in time, or refuses."""
         socket = self._context.socket(zmq.REQ)
         try:
             socket.setsockopt(zmq.LINGER, 0)
@@ -46,7 +46,7 @@ class ControlClient:
         finally:
             socket.close()
         if not isinstance(answer, dict) or "ok" not in answer:
-            said = answer.get("error") if isinstance(answer, dict) else answer
-            raise TestbedError(f"the simulated router's model refused '{op}': {said}")
+            reason = answer.get("error") if isinstance(answer, dict) else answer
+            raise TestbedError(f"the simulated router's model refused '{op}': {reason}")
         found: dict[str, Any] = answer["ok"]
         return found

@@ -1,4 +1,4 @@
-"""What can be made to go wrong on a simulated testbed: ``faults:`` of a testbed file, or the keyword `Cause Fault`."""
+"""Faults of a simulated testbed: ``faults:`` of a testbed file, or the keyword `Cause Fault`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FaultKind = Literal[
     "server restart",
 ]
 
-KEYS: Mapping[str, Mapping[str, Any]] = {
+FAULT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "link flap": {"lasts": 0.2, "port": 0},
     "router reboot": {"lasts": 20.0},
     "ssh cut": {},
@@ -49,23 +49,22 @@ KEYS: Mapping[str, Mapping[str, Any]] = {
     "server end": {},
     "server restart": {"lasts": 20.0},
 }
-"""The keys that each kind has beside ``kind``, ``start``, ``at`` and ``every``, and what they are unless given."""
+"""The keys of each kind besides ``kind``, ``start``, ``at`` and ``every``, with their defaults."""
 
-
-WHOSE = {"one-way loss": ("router", "cable"), "counter reset": ("generator", "router")}
-"""What ``of`` may say, by kind."""
+ALLOWED_OF = {"one-way loss": ("router", "cable"), "counter reset": ("generator", "router")}
+"""Values of ``of``, by kind."""
 
 
 class InjectedFault(Config):
-    """One fault: ``at`` s after the ``start``-th start of traffic since it was asked for (0: at once, no start).
+    """One fault: ``at`` s after the ``start``-th start of traffic from now on (0: at once, without a start).
 
-    ``every``: after each later start again. ``for`` s it lasts; both are seconds of the testbed's clock. ``hold``:
-    seconds of the wall's, as the limits are that it runs into. ``port``: the generator's, None for both; of a
-    one-way loss the one that sends what is lost. ``share`` of the frames that is not sent, comes twice, late or never.
-    ``frames`` until a counter of 32 bits wraps. ``shows``: what flow statistics still tell: nothing, some of the groups
-    asked for (every second), or zeros. ``of``: whose counters are reset; whose loss it is, the router's, which counts
-    it, or the cable's before it, which nobody does. Starts count alike whoever causes them: a run's first is its check
-    of reachability, its second the first sentence's warm-up.
+    ``every``: again after each later start. ``for``: how many s it lasts; ``at`` and ``for`` are by the testbed's
+    clock. ``hold``: real seconds, like the limits that it exceeds. ``port``: the generator's, None for both; of a
+    one-way loss the sending one. ``share`` of the frames that is not sent, or arrives twice, late or never. ``frames``
+    until a 32-bit counter wraps. ``shows``: what flow statistics report: nothing, some (every second group), or zeros.
+    ``of``: whose counters are reset; or who loses frames: the router, which counts them, or the cable before it, where
+    nothing does. Every start counts: the first of a run is its check of reachability, the second the first sentence's
+    warm-up.
     """
 
     model_config = ConfigDict(populate_by_name=True)
@@ -84,42 +83,42 @@ class InjectedFault(Config):
 
     @model_validator(mode="before")
     @classmethod
-    def _keys_of_its_kind(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or data.get("kind") not in KEYS:
+    def _check_keys(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or data.get("kind") not in FAULT_DEFAULTS:
             return data
-        own = KEYS[data["kind"]]
-        foreign = ({"lasts", "hold", "port", "share", "frames", "of", "shows"} - own.keys()) & {
-            _plain(key) for key in data
+        defaults = FAULT_DEFAULTS[data["kind"]]
+        unknown = ({"lasts", "hold", "port", "share", "frames", "of", "shows"} - defaults.keys()) & {
+            _field_name(key) for key in data
         }
-        if foreign:
-            right = ", ".join(["start", "at", "every", *(_written(key) for key in own)])
+        if unknown:
+            expected = ", ".join(["start", "at", "every", *(_yaml_key(key) for key in defaults)])
             raise ValueError(
-                f"a '{data['kind']}' has no key {' or '.join(sorted(_written(key) for key in foreign))};"
-                f" expected any of {right}"
+                f"a '{data['kind']}' has no key {' or '.join(sorted(_yaml_key(key) for key in unknown))};"
+                f" expected any of {expected}"
             )
-        given = {_plain(key): value for key, value in data.items()}
-        if given.get("of") and given["of"] not in WHOSE[data["kind"]]:
-            right = " or ".join(WHOSE[data["kind"]])
-            raise ValueError(f"a '{data['kind']}' of the {given['of']} is not known; expected {right}")
-        return {**own, **given}
+        given = {_field_name(key): value for key, value in data.items()}
+        if given.get("of") and given["of"] not in ALLOWED_OF[data["kind"]]:
+            expected = " or ".join(ALLOWED_OF[data["kind"]])
+            raise ValueError(f"a '{data['kind']}' of the {given['of']} is not known; expected {expected}")
+        return {**defaults, **given}
 
 
-def _plain(key: str) -> str:
+def _field_name(key: str) -> str:
     return "lasts" if key == "for" else key
 
 
-def _written(key: str) -> str:
+def _yaml_key(key: str) -> str:
     return "for" if key == "lasts" else key
 
 
-def fault_of(kind: str, **words: Any) -> InjectedFault:
-    """The fault that a keyword's words describe. Raises ConfigError with a sentence."""
-    if kind not in KEYS:
+def parse_fault(kind: str, **words: Any) -> InjectedFault:
+    """The fault that a keyword's arguments describe. Raises ConfigError."""
+    if kind not in FAULT_DEFAULTS:
         raise ConfigError(f"'{kind}' is no fault; expected one of {', '.join(get_args(FaultKind))}")
     try:
         return InjectedFault.model_validate({"kind": kind, **words})
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        said = first["msg"].removeprefix("Value error, ")
-        raise ConfigError(f"fault '{kind}': {key + ': ' if key else ''}{said}") from None
+        reason = first["msg"].removeprefix("Value error, ")
+        raise ConfigError(f"fault '{kind}': {key + ': ' if key else ''}{reason}") from None

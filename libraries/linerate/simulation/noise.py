@@ -1,4 +1,4 @@
-"""What a simulated testbed does not do the same way every time: ``noise:`` of a testbed file. Off unless it is there."""
+"""Random variation of a simulated testbed: ``noise:`` of a testbed file. Off by default."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from ..config import Config
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
-class Bursts(Config):
-    """``packets`` frames lost in a row, once in ``every`` seconds of traffic on average (the testbed's clock)."""
+class LossBursts(Config):
+    """``packets`` frames lost in a row, on average once in ``every`` s of traffic (testbed's clock)."""
 
     packets: Annotated[int, Field(ge=1, le=10**6)] = 500
     every: Annotated[float, Field(ge=0.001)] = 50.0
 
 
 class WarmUp(Config):
-    """The router is slower by the share ``dip`` in its first ``seconds`` of traffic after it was configured."""
+    """The router is slower by the ratio ``dip`` in the first ``seconds`` of traffic after its configuration."""
 
     dip: Share
     seconds: Annotated[float, Field(gt=0, le=3600)]
 
 
 class Noise(Config):
-    """``capacity``: relative standard deviation of the router's capacity from start to start of traffic.
+    """``capacity``: relative standard deviation of the router's capacity between starts of traffic.
 
-    A plain number in the file is ``capacity``. All of it is drawn from the testbed's ``seed``.
+    A plain number in the file is ``capacity``. The testbed's ``seed`` makes it repeatable.
     """
 
     capacity: Share = 0.0
-    bursts: Bursts | None = None
+    bursts: LossBursts | None = None
     warm_up: WarmUp | None = None
 
     @model_validator(mode="before")
     @classmethod
-    def _plain(cls, value: Any) -> Any:
-        plain = isinstance(value, int | float) and not isinstance(value, bool)
-        return {"capacity": value} if plain else value
+    def _from_number(cls, value: Any) -> Any:
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return {"capacity": value} if is_number else value

@@ -9,16 +9,16 @@ from ..errors import TestbedError
 
 PACKAGE = "linerate_bench"
 
-NEEDS = (PACKAGE, "asyncssh")
-"""What must be installed for it: the extra ``bench``."""
+REQUIRED_PACKAGES = (PACKAGE, "asyncssh")
+"""Packages of the extra ``bench``."""
 
 
-def command(part: str) -> tuple[str, ...]:
-    """The command line of *part* of the bench (``server``, ``shells``; "": its own command line).
+def bench_command(part: str) -> tuple[str, ...]:
+    """The command that starts *part* of the bench (``server``, ``shells``; "": its own command line).
 
     Raises TestbedError where the extra ``bench`` is not installed.
     """
-    missing = [name for name in NEEDS if find_spec(name) is None]
+    missing = [name for name in REQUIRED_PACKAGES if find_spec(name) is None]
     if missing:
         raise TestbedError(
             f"this needs the bench without hardware, and {' and '.join(missing)} is not installed; install it with:"

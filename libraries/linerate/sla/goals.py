@@ -8,29 +8,29 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from ..config import Config, load
+from ..config import Config, load_config
 from ..errors import ConfigError
 from ..platforms import named_file
 
-ENOUGH_TRIALS = 20
-"""As many trials tell a burst from a shortage; what asks for more asks for time."""
+MOST_LENGTHENED_TRIALS = 20
+"""So many trials distinguish a burst of loss from a shortage; lengthening trials keeps at most this number."""
 
 
 class Goal(Config):
     """How much evidence a verdict needs.
 
     ``final_trial_duration`` and ``duration_sum`` in s; ``loss_ratio`` is the most a trial may lose, ``exceed_ratio``
-    the share of the duration sum that may lose more (0..1). ``invalid_trials``: how many trials spoilt by the testbed are
-    repeated before the verdict is INCONCLUSIVE. ``warm_up`` in s, before the first trial of a sentence.
+    the share of the duration sum that may lose more (0..1). ``invalid_trials``: number of trials spoilt by the testbed
+    that are repeated before the verdict is INCONCLUSIVE. ``warm_up`` in s, before the first trial of a sentence.
 
-    ``clear_loss_ratio``: one trial that loses more decides at once, whatever the exceed ratio would forgive (None: no
-    such bound). ``scout`` in s: a first trial of that duration, which can do nothing but show a clear fail (0: none).
+    ``clear_loss_ratio``: one trial that loses more is a FAIL at once, whatever the exceed ratio allows (None: no such
+    bound). ``scout`` in s: a shorter first trial, which can only show such a FAIL (0: none).
 
-    ``buffer_frames``: the buffer that a router is taken to have, in frames. A trial does not see a shortage that fits
-    in it, so at low rates trials are lengthened, to ``longest_trial`` s at most, until a shortage of ``resolution``
-    (ratio of the load) overflows it. ``confidence``: of the intervals that go with a measured figure, 0..1.
+    ``buffer_frames``: the router's assumed buffer. A trial does not see a shortage that fits into it, so at low rates
+    trials are lengthened, to ``longest_trial`` s at most, until a shortage of ``resolution`` (ratio of the load)
+    overflows it. ``confidence`` (0..1) of the intervals of measured figures.
 
-    ``whole``: a PASS takes trials of the whole duration sum (a soak), and is not given once it can no longer be missed.
+    ``whole``: a PASS needs trials of the whole duration sum (a soak), even when the goal can no longer be missed.
     """
 
     goal: str
@@ -50,7 +50,7 @@ class Goal(Config):
     about: str
 
     @model_validator(mode="after")
-    def _whole_trials(self) -> Goal:
+    def _check_consistent(self) -> Goal:
         if self.duration_sum < self.final_trial_duration:
             raise ValueError("duration_sum must be at least final_trial_duration")
         if self.longest_trial is not None and self.longest_trial < self.final_trial_duration:
@@ -58,9 +58,9 @@ class Goal(Config):
         if self.clear_loss_ratio is not None and self.clear_loss_ratio < self.loss_ratio:
             raise ValueError("clear_loss_ratio must be at least loss_ratio")
         if self.scout and self.clear_loss_ratio is None:
-            raise ValueError("a scout shows nothing but a clear fail: clear_loss_ratio must say what that is")
+            raise ValueError("a scout can only show a clear fail: clear_loss_ratio must say what that is")
         if self.scout and self.scout >= self.final_trial_duration:
-            raise ValueError("scout must be shorter than final_trial_duration; right is 0 where those are short")
+            raise ValueError("scout must be shorter than final_trial_duration; expected 0 where trials are short")
         return self
 
     def __str__(self) -> str:
@@ -70,10 +70,10 @@ class Goal(Config):
             f" loss ratio {self.loss_ratio:g}, exceed ratio {self.exceed_ratio:g}{clear}"
         )
 
-    def allowing(self, loss_ratio: float) -> Goal:
-        """This goal with another loss ratio (for a sentence that states its own).
+    def with_loss_ratio(self, loss_ratio: float) -> Goal:
+        """This goal with the loss ratio that a sentence states.
 
-        A clear fail stays as far beyond it as it was: the same share of what was to be forwarded.
+        The clear loss ratio stays as far beyond it as before, as a share of the frames to be forwarded.
         """
         clear = self.clear_loss_ratio
         if clear is not None:
@@ -81,30 +81,30 @@ class Goal(Config):
             clear = loss_ratio + (1 - loss_ratio) * beyond
         return self.model_copy(update={"loss_ratio": loss_ratio, "clear_loss_ratio": clear})
 
-    def at(self, pps: float) -> Goal:
-        """This goal for a load of *pps* frames/s into each port: trials long enough to see past ``buffer_frames``.
+    def for_load(self, pps: float) -> Goal:
+        """This goal for a load of *pps* frames/s into each port: its trials are long enough to overflow the buffer.
 
-        The duration sum grows with the trials, so that their number stays; a sum of more than ENOUGH_TRIALS of them (a
-        soak) only as far as it must to hold those.
+        The duration sum grows too, so that the number of trials stays; it need not hold more than
+        MOST_LENGTHENED_TRIALS of the longer ones.
         """
         longest = max(self.longest_trial or 0.0, self.final_trial_duration)
-        # to a tenth of a second, for the reader
-        wanted = math.ceil(10 * self.buffer_frames / (self.resolution * pps)) / 10
-        duration = min(max(self.final_trial_duration, wanted), longest)
+        # rounded up to a tenth of a second, which reads better
+        needed = math.ceil(10 * self.buffer_frames / (self.resolution * pps)) / 10
+        duration = min(max(self.final_trial_duration, needed), longest)
         if duration == self.final_trial_duration:
             return self
-        number = min(self.duration_sum / self.final_trial_duration, ENOUGH_TRIALS)
-        total = max(self.duration_sum, number * duration)
-        return self.model_copy(update={"final_trial_duration": duration, "duration_sum": total})
+        number = min(self.duration_sum / self.final_trial_duration, MOST_LENGTHENED_TRIALS)
+        duration_sum = max(self.duration_sum, number * duration)
+        return self.model_copy(update={"final_trial_duration": duration, "duration_sum": duration_sum})
 
     def hidden_shortage(self, pps: float) -> float:
-        """The largest shortage, as a ratio of a load of *pps* frames/s, that ``buffer_frames`` hide from each trial."""
+        """The largest shortage, as a ratio of a load of *pps* frames/s, that ``buffer_frames`` hide in a trial."""
         return min(1.0, self.buffer_frames / (pps * self.final_trial_duration))
 
-    def unseen(self, pps: float) -> str:
-        """What a PASS at *pps* frames/s did not look at, in words; empty where trials are as long as they should be."""
+    def hidden_shortage_text(self, pps: float) -> str:
+        """The shortage that a PASS at *pps* frames/s may hide, in words; empty if the trials are long enough."""
         hidden = self.hidden_shortage(pps)
-        # a hair: trials are lengthened to a tenth of a second
+        # the tolerance is for durations rounded to a tenth of a second
         if hidden <= self.resolution * 1.001:
             return ""
         return (
@@ -114,9 +114,9 @@ class Goal(Config):
 
 
 def read_goal(folder: Path, name: str) -> Goal:
-    """The goal *name* of *folder*. Raises ConfigError listing those that exist."""
+    """The goal *name* of *folder*. Raises ConfigError, which lists the goals that exist."""
     path = named_file(folder, name, "goal")
-    found = load(path, Goal)
+    found = load_config(path, Goal)
     if found.goal != name:
         raise ConfigError(f"says 'goal: {found.goal}'; in a file of this name expected '{name}'", path)
     return found

@@ -1,4 +1,4 @@
-"""What a sentence demands, once understood: quantity, threshold, scope, load. The grammar is :mod:`.sentence`."""
+"""What a sentence demands: quantity, threshold, scope, load. The grammar is :mod:`.sentence`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..units import Layer, bits, si
 
 
 class Quantity(Enum):
-    """What a sentence speaks of."""
+    """What a sentence demands a value of."""
 
     THROUGHPUT = "throughput"
     """RFC 1242 3.17: the highest offered load with no more loss than the goal allows."""
@@ -26,13 +26,13 @@ class Quantity(Enum):
     LATENCY = "latency"
     """RFC 1242 3.8: a statistic of the probe frames' latency, at a load."""
     JITTER = "jitter"
-    """How much one probe frame's latency differs from the next's, at a load."""
+    """The difference in latency between one probe frame and the next, at a load."""
     RECOVERY = "recovers"
-    """RFC 2544 26.5: how long frames are lost after an overload has ended."""
+    """RFC 2544 26.5: how long frames are still lost after an overload."""
 
 
 class Scope(Enum):
-    """How the directions of a sentence count that has several: both of a pair of ports, or those of several pairs."""
+    """How several directions count: each for itself, or all together."""
 
     ONE = ""
     EACH_WAY = "each way"
@@ -52,21 +52,20 @@ class Unit(Enum):
     SECONDS = "s"
 
 
-TIMES = (Unit.MICROSECONDS, Unit.SECONDS)
-
+TIME_UNITS = (Unit.MICROSECONDS, Unit.SECONDS)
 
 RATE_UNITS = (Unit.PERCENT_LINE, Unit.PPS, Unit.BPS_L1, Unit.BPS_L2)
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A figure with its unit. ``number`` is in the unit without SI prefix: ``5 Mpps`` is 5e6 of PPS."""
+    """A figure with its unit. ``number`` is without SI prefix: ``5 Mpps`` is 5e6 of PPS."""
 
     number: float
     unit: Unit
 
     def pps(self, profile: Profile, link_bps: float) -> float:
-        """A rate value as frames/s of *profile*. Raises ValueError for a unit that is no rate."""
+        """The rate in frames/s of *profile*. Raises ValueError for a unit that is not a rate."""
         if self.unit is Unit.PPS:
             return self.number
         if self.unit is Unit.PERCENT_LINE:
@@ -80,16 +79,16 @@ class Value:
     def __str__(self) -> str:
         if self.unit in (Unit.PERCENT_LINE, Unit.PERCENT):
             return f"{self.number:g}{self.unit.value}"
-        if self.unit in (Unit.CYCLES, *TIMES):
+        if self.unit in (Unit.CYCLES, *TIME_UNITS):
             return f"{self.number:g} {self.unit.value}"
         return si(self.number, self.unit.value, 6)
 
 
 @dataclass(frozen=True)
 class TrafficWords:
-    """What to send, where no figure is asked for. ``sentence``: the words, as ``64b 1-flow unidirectional``.
+    """Traffic without a demand. ``sentence``: its words, for example ``64b 1-flow unidirectional``.
 
-    ``pairs`` of the testbed's ports, the first ones.
+    ``pairs``: how many port pairs of the testbed send, from the first on.
     """
 
     sentence: str
@@ -100,10 +99,10 @@ class TrafficWords:
 
 @dataclass(frozen=True)
 class Requirement:
-    """A parsed sentence. ``load`` is the load it names (None: the threshold, or the maximum offered load).
+    """A parsed sentence. ``load``: the load that it names (None: the threshold, or the maximum offered load).
 
-    ``statistic`` of a latency or jitter; ``lasting``: s of trials that ``for`` asks for in place of the goal's duration
-    sum. ``pairs`` of the testbed's ports, the first ones, through which the traffic goes at once.
+    ``statistic``: of a latency or jitter. ``duration_sum``: s that ``for`` asks for, in place of the goal's (None: the
+    goal's). ``pairs``: how many port pairs of the testbed send at once, from the first on.
     """
 
     sentence: str
@@ -116,69 +115,69 @@ class Requirement:
     load: Value | None = None
     load_scope: Scope = Scope.ONE
     statistic: Statistic | None = None
-    lasting: float | None = None
+    duration_sum: float | None = None
     pairs: int = 1
 
     @property
     def directions(self) -> int:
-        """One or two of each pair of ports."""
+        """Number of directions: one or two of each port pair."""
         return (2 if self.bidirectional else 1) * self.pairs
 
     @property
     def traffic(self) -> str:
-        """Profile, direction and pairs in words, as a sentence that asks for nothing has them."""
+        """Profile, direction and port pairs in the words of a sentence."""
         pairs = f" on {self.pairs} pairs" if self.pairs > 1 else ""
         return f"{self.profile.name} {'bi' if self.bidirectional else 'uni'}directional{pairs}"
 
     @property
     def in_total(self) -> bool:
-        """All directions are judged together."""
+        """Whether the directions are judged by their sum."""
         return self.scope is Scope.IN_TOTAL
 
     def threshold_pps(self, link_bps: float) -> float:
-        """A rate threshold in frames/s, of one direction or of all together as the sentence counts."""
+        """A rate threshold in frames/s: of one direction, or of all directions together for ``in total``."""
         return self.threshold.pps(self.profile, link_bps)
 
     def threshold_load(self, link_bps: float) -> Load:
-        """The threshold as the load to offer into each sending port."""
+        """The threshold as a load of each sending port."""
         total = self.threshold_pps(link_bps)
         return Load(total / self.directions if self.in_total else total)
 
     def named_load(self, link_bps: float) -> Load | None:
-        """The load that the sentence names with ``at``, per sending port."""
+        """The load that the sentence names with ``at``, of each sending port; None if it names none."""
         if self.load is None:
             return None
         pps = self.load.pps(self.profile, link_bps)
         return Load(pps / self.directions if self.load_scope is Scope.IN_TOTAL else pps)
 
     def check(self, link_bps: float) -> None:
-        """Raise SentenceError if the sentence asks for more than the ports (*link_bps*, L1 bit/s) or any router carry.
+        """Raise SentenceError if no router can meet the sentence on ports of *link_bps* (L1 bit/s).
 
-        No router forwards more than the load that the sentence names.
+        That is a rate above line rate, or a forwarding rate above the load that the sentence names.
         """
         line = self.profile.line_rate_pps(link_bps)
-        asked = []
+        loads = []
         if self.threshold.unit in RATE_UNITS:
-            asked.append((self.threshold_load(link_bps).pps, self.threshold, self.scope))
+            loads.append((self.threshold_load(link_bps).pps, self.threshold, self.scope))
         named = self.named_load(link_bps)
         if named is not None and self.load is not None:
-            asked.append((named.pps, self.load, self.load_scope))
-        for pps, value, scope in asked:
-            # a hair of slack: 14.88 Mpps is how people write line rate, 100 % must not fail by a rounding
+            loads.append((named.pps, self.load, self.load_scope))
+        for pps, value, scope in loads:
+            # the tolerance allows for rounding: people write 14.88 Mpps for line rate
             if pps > line * 1.0005:
                 directions = self.directions if scope is Scope.IN_TOTAL else 1
                 most = Value(100.0 * directions, Unit.PERCENT_LINE)
-                how = f" {scope.value}" if scope.value else ""
+                counted = f" {scope.value}" if scope.value else ""
                 raise SentenceError(
-                    f"'{self.sentence}': {value}{how} is more than the ports can carry; a {si(link_bps, 'bit/s')} port"
-                    f" carries {si(line, 'pps')} of {self.profile.name} each way, so at most {most}{how}"
-                    f" ({si(line * directions, 'pps')})"
+                    f"'{self.sentence}': {value}{counted} is more than the ports can carry; a {si(link_bps, 'bit/s')}"
+                    f" port carries {si(line, 'pps')} of {self.profile.name} in each direction; expected at most"
+                    f" {most}{counted} ({si(line * directions, 'pps')})"
                 )
         if self.quantity is Quantity.FORWARDING_RATE and named is not None and self.load is not None:
             least = self.threshold_load(link_bps).pps
             if named.pps < least * (1 - 1e-9):
                 raise SentenceError(
                     f"'{self.sentence}': 'at' names a load of {si(named.pps, 'pps', 5)} into each port, less than the"
-                    f" {si(least, 'pps', 5)} that are to come back; expected at least {self.threshold}"
+                    f" {si(least, 'pps', 5)} to be forwarded; expected at least {self.threshold}"
                     f"{' ' + self.scope.value if self.scope.value else ''}"
                 )

@@ -2,9 +2,8 @@
 
 ``TRAFFIC DIRECTION [on N pairs] [QUANTITY] ≥|≤|>=|<= VALUE UNIT [each way|in total] [at LOAD] [for TIME]``
 
-One parser, used by the keywords, by offline judging and by the reports. A sentence that cannot be understood raises
-SentenceError before any frame is sent; one that no router could keep on these ports does so in
-:meth:`.requirement.Requirement.check`.
+One parser serves the keywords, offline judging and the reports. A sentence that it does not understand raises
+SentenceError before any frame is sent; :meth:`.requirement.Requirement.check` refuses one that no router can meet.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from ..counts.latency import Statistic
 from ..errors import SentenceError
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import PAIRS, Profile
-from .requirement import RATE_UNITS, TIMES, Quantity, Requirement, Scope, TrafficWords, Unit, Value
+from .requirement import RATE_UNITS, TIME_UNITS, Quantity, Requirement, Scope, TrafficWords, Unit, Value
 
-_UNITS = {
+_UNITS_OF = {
     Quantity.THROUGHPUT: RATE_UNITS,
     Quantity.FORWARDING_RATE: RATE_UNITS,
     Quantity.LOSS: (Unit.PERCENT,),
@@ -31,69 +30,69 @@ _UNITS = {
 
 _NEEDS_LOAD = (Quantity.LOSS, Quantity.LATENCY, Quantity.JITTER)
 
-_COMPARE = re.compile(r"\s*(≥|≤|>=|<=)\s*")
-_WRONG_COMPARE = re.compile(r"[<>=]=?")
-_RIGHT = re.compile(
+_COMPARISON = re.compile(r"\s*(≥|≤|>=|<=)\s*")
+_WRONG_COMPARISON = re.compile(r"[<>=]=?")
+_RIGHT_SIDE = re.compile(
     r"^(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[^\d\s].*?)"
     r"(?:\s+(?P<scope>each way|in total))?(?:\s+at\s+(?P<load>.+?))?$"
 )
 _ON_PAIRS = re.compile(r"(?:^|\s)on\s+(?P<number>\S+)\s+(?:port\s+)?pairs?(?=\s|$)")
-_COMMA = re.compile(r"\b\d+(?:,\d+)+\b")
-_LASTING = re.compile(r"^(?P<before>.*\S)\s+for\s+(?P<time>.+)$")
+_NUMBER_WITH_COMMA = re.compile(r"\b\d+(?:,\d+)+\b")
+_FOR_TIME = re.compile(r"^(?P<before>.*\S)\s+for\s+(?P<time>.+)$")
 _TIME = re.compile(r"^(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>s|min|h)$")
-_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
-_LONGEST = 86400.0
+_SECONDS_OF_UNIT = {"s": 1.0, "min": 60.0, "h": 3600.0}
+_LONGEST_TIME = 86400.0
 _LOAD = re.compile(r"^(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[^\d\s].*?)(?:\s+(?P<scope>each way|in total))?$")
-_PPS = re.compile(r"^(?P<prefix>[kMG]?)pps$")
-_BPS = re.compile(r"^(?P<prefix>[kMG]?)(?:bps|bit/s)(?:\s+(?P<layer>L1|L2))?$")
-_MICRO = {"µs": 1.0, "μs": 1.0, "us": 1.0, "ms": 1000.0}
+_PPS_UNIT = re.compile(r"^(?P<prefix>[kMG]?)pps$")
+_BPS_UNIT = re.compile(r"^(?P<prefix>[kMG]?)(?:bps|bit/s)(?:\s+(?P<layer>L1|L2))?$")
+_MICROSECONDS_OF_UNIT = {"µs": 1.0, "μs": 1.0, "us": 1.0, "ms": 1000.0}
 _SCOPES = {None: Scope.ONE, "each way": Scope.EACH_WAY, "in total": Scope.IN_TOTAL}
-_FACTOR = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+_PREFIX_FACTOR = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 
 EXAMPLES = ("imix unidirectional ≥ 95% line rate", "64b 1-flow ≥ 5 Mpps", "64b bidirectional ≥ 80% line rate in total")
 
 
 def is_sentence(text: str) -> bool:
-    """Whether *text* means to be a sentence: it compares something."""
-    return bool(_COMPARE.search(text))
+    """Whether *text* is meant as a sentence: it has a comparison."""
+    return bool(_COMPARISON.search(text))
 
 
 def parse(sentence: str, catalogue: Catalogue) -> Requirement:
-    """Understand *sentence*. Raises SentenceError with what was not understood and what would be."""
+    """The requirement of *sentence*. Raises SentenceError, which says what is wrong and what is expected."""
     try:
-        return _parse(" ".join(sentence.split()), catalogue)
+        return _parse_sentence(" ".join(sentence.split()), catalogue)
     except SentenceError as error:
         raise SentenceError(f"'{sentence}': {error}") from None
 
 
-def _parse(sentence: str, catalogue: Catalogue) -> Requirement:
-    parts = _COMPARE.split(sentence)
+def _parse_sentence(sentence: str, catalogue: Catalogue) -> Requirement:
+    parts = _COMPARISON.split(sentence)
     if len(parts) != 3 or not parts[0] or not parts[2]:
-        wrong = _WRONG_COMPARE.search(sentence)
-        shown = f"'{wrong[0]}' is not a comparison here; " if wrong and len(parts) == 1 else ""
-        raise SentenceError(f"{shown}a sentence compares once, with ≥ or ≤ (or >= <=), as in '{EXAMPLES[0]}'")
+        wrong = _WRONG_COMPARISON.search(sentence)
+        found = f"'{wrong[0]}' is not a comparison here; " if wrong and len(parts) == 1 else ""
+        raise SentenceError(f"{found}a sentence compares once, with ≥ or ≤ (or >= <=), as in '{EXAMPLES[0]}'")
     left, comparison, right = parts
-    left, pairs = _pairs(left)
-    words, said, quantity, statistic = _left(left.split(), catalogue)
-    if comma := _COMMA.search(right):
-        point = comma[0].replace(",", "." if comma[0].count(",") == 1 else "")
-        raise SentenceError(f"'{comma[0]}' has a comma; figures have a decimal point, as in '{point}'")
-    right, lasting = _lasting(right)
+    left, pairs = _split_pairs(left)
+    words, asks_bidirectional, quantity, statistic = _parse_left_side(left.split(), catalogue)
+    if comma := _NUMBER_WITH_COMMA.search(right):
+        without_comma = comma[0].replace(",", "." if comma[0].count(",") == 1 else "")
+        raise SentenceError(f"'{comma[0]}' has a comma; figures have a decimal point, as in '{without_comma}'")
+    right, duration_sum = _split_for_time(right)
     profile = catalogue.profile(words)
     _check_pairs(pairs, profile)
-    bidirectional = _both_directions(said, profile)
-    directions = Ways(bidirectional, pairs)
-    found = _RIGHT.match(right)
-    if not found:
+    bidirectional = _is_bidirectional(asks_bidirectional, profile)
+    directions = _Directions(bidirectional, pairs)
+    figure = _RIGHT_SIDE.match(right)
+    if not figure:
         raise SentenceError(f"'{right}' is not a figure with a unit; expected for example '95% line rate', '5 Mpps'")
-    threshold = _value(found["number"], found["unit"], quantity)
-    scope = _scope(found["scope"], directions, threshold)
+    threshold = _parse_value(figure["number"], figure["unit"], quantity)
+    scope = _parse_scope(figure["scope"], directions, threshold)
     at_least = comparison in ("≥", ">=")
     if at_least is not (quantity in (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE)):
         raise SentenceError(f"'{quantity.value}' takes {'≤' if at_least else '≥'}, not {comparison}")
-    load, load_scope = _load(found["load"], directions, quantity)
-    if quantity is Quantity.RECOVERY and lasting is not None:
-        raise SentenceError("'recovers' takes no 'for': how long it is looked at follows from its limit")
+    load, load_scope = _parse_load(figure["load"], directions, quantity)
+    if quantity is Quantity.RECOVERY and duration_sum is not None:
+        raise SentenceError("'recovers' takes no 'for': its limit sets how long the counts are read")
     return Requirement(
         sentence,
         profile,
@@ -105,48 +104,48 @@ def _parse(sentence: str, catalogue: Catalogue) -> Requirement:
         load,
         load_scope,
         statistic=statistic,
-        lasting=lasting,
+        duration_sum=duration_sum,
         pairs=pairs,
     )
 
 
 def parse_traffic(words: str, catalogue: Catalogue) -> TrafficWords:
-    """Understand ``TRAFFIC DIRECTION``, a sentence that asks for nothing. Raises SentenceError."""
+    """The traffic of ``TRAFFIC DIRECTION [on N pairs]``, a sentence without a demand. Raises SentenceError."""
     text = " ".join(words.split())
     try:
         if is_sentence(text):
-            raise SentenceError(f"asks for a figure; expected traffic alone, as '{_COMPARE.split(text)[0]}'")
-        left, pairs = _pairs(text)
-        traffic, said, quantity, _ = _left(left.split(), catalogue)
+            raise SentenceError(f"has a threshold; expected traffic alone, as '{_COMPARISON.split(text)[0]}'")
+        left, pairs = _split_pairs(text)
+        traffic, asks_bidirectional, quantity, _ = _parse_left_side(left.split(), catalogue)
         if quantity is not Quantity.THROUGHPUT:
             raise SentenceError(f"'{quantity.value}' belongs to a sentence; expected traffic and direction alone")
         profile = catalogue.profile(traffic)
         _check_pairs(pairs, profile)
-        return TrafficWords(text, profile, _both_directions(said, profile), pairs)
+        return TrafficWords(text, profile, _is_bidirectional(asks_bidirectional, profile), pairs)
     except SentenceError as error:
         raise SentenceError(f"'{words}': {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
-    """Which directions a sentence has: both of a pair of ports or one, of so many pairs."""
+class _Directions:
+    """The directions of a sentence: one or both, on each of ``pairs`` port pairs."""
 
     bidirectional: bool
     pairs: int
 
     @property
     def several(self) -> bool:
-        """Whether there is more than one."""
+        """Whether there is more than one direction."""
         return self.bidirectional or self.pairs > 1
 
 
-def _pairs(left: str) -> tuple[str, int]:
-    """Take ``on 2 pairs`` out of what stands before the comparison; 1 where it says none."""
+def _split_pairs(left: str) -> tuple[str, int]:
+    """*left* without ``on 2 pairs``, and the number of pairs (1 if it says none)."""
     found = list(_ON_PAIRS.finditer(left))
     if not found:
         return left, 1
     if len(found) > 1:
-        raise SentenceError("says twice on how many pairs of ports; keep one")
+        raise SentenceError("says the number of port pairs twice; keep one")
     number = found[0]["number"]
     if not number.isdecimal() or not 1 <= int(number) <= PAIRS:
         raise SentenceError(f"'{found[0][0].strip()}': expected 'on 1 pair' to 'on {PAIRS} pairs'")
@@ -154,22 +153,25 @@ def _pairs(left: str) -> tuple[str, int]:
 
 
 def _check_pairs(pairs: int, profile: Profile) -> None:
-    if pairs > 1 and profile.own_addresses:
+    if pairs > 1 and profile.has_own_addresses:
         raise SentenceError(
-            f"'{profile.name}' brings its own addresses, which fit one pair of ports; expected without"
-            f" 'on {pairs} pairs'"
+            f"'{profile.name}' brings its own addresses, which fit one port pair; expected no 'on {pairs} pairs'"
         )
 
 
-def _both_directions(said: bool | None, profile: Profile) -> bool:
-    if said is None and not profile.is_one_flow:
+def _is_bidirectional(asked: bool | None, profile: Profile) -> bool:
+    """Whether both directions send. *asked*: what the sentence says; only a profile of one flow may leave it out."""
+    if asked is None and not profile.is_one_flow:
         raise SentenceError("says no direction; expected 'unidirectional' or 'bidirectional'")
-    if said and profile.one_direction:
-        raise SentenceError(f"'{profile.name}' can be sent unidirectional only: {profile.one_direction}")
-    return bool(said)
+    if asked and profile.one_direction_reason:
+        raise SentenceError(f"'{profile.name}' can be sent unidirectional only: {profile.one_direction_reason}")
+    return bool(asked)
 
 
-def _left(words: list[str], catalogue: Catalogue) -> tuple[list[str], bool | None, Quantity, Statistic | None]:
+def _parse_left_side(
+    words: list[str], catalogue: Catalogue
+) -> tuple[list[str], bool | None, Quantity, Statistic | None]:
+    """Traffic words, whether bidirectional (None: not said), quantity and statistic before the comparison."""
     traffic: list[str] = []
     statistic: Statistic | None = None
     bidirectional: bool | None = None
@@ -195,7 +197,7 @@ def _left(words: list[str], catalogue: Catalogue) -> tuple[list[str], bool | Non
             elif quantity is Quantity.JITTER:
                 statistic = Statistic("jitter")
             elif quantity is Quantity.RECOVERY and (not rest or rest.pop(0) != "in"):
-                raise SentenceError("'recovers' wants an 'in'; expected for example 'recovers in ≤ 2 s'")
+                raise SentenceError("'recovers' needs an 'in'; expected for example 'recovers in ≤ 2 s'")
         elif catalogue.is_word(word):
             traffic.append(word)
         else:
@@ -206,27 +208,27 @@ def _left(words: list[str], catalogue: Catalogue) -> tuple[list[str], bool | Non
     return traffic, bidirectional, quantity, statistic
 
 
-def _lasting(right: str) -> tuple[str, float | None]:
-    """Take ``for 30 min`` off the end."""
-    found = _LASTING.match(right)
+def _split_for_time(right: str) -> tuple[str, float | None]:
+    """*right* without ``for 30 min`` at its end, and that time in s (None if it says none)."""
+    found = _FOR_TIME.match(right)
     if not found:
         return right, None
     time = _TIME.match(found["time"])
     if not time:
         raise SentenceError(f"'for {found['time']}' is not a time; expected for example 'for 30 min' or 'for 2 h'")
-    seconds = float(time["number"]) * _SECONDS[time["unit"]]
-    if not 0 < seconds <= _LONGEST:
+    seconds = float(time["number"]) * _SECONDS_OF_UNIT[time["unit"]]
+    if not 0 < seconds <= _LONGEST_TIME:
         raise SentenceError(f"'for {found['time']}': expected more than 0 and at most 24 h")
     return found["before"], seconds
 
 
-def _value(number: str, unit: str, quantity: Quantity) -> Value:
-    value = _read_unit(float(number), " ".join(unit.split()))
+def _parse_value(number: str, unit: str, quantity: Quantity) -> Value:
+    value = _parse_unit(float(number), " ".join(unit.split()))
     if quantity is Quantity.RECOVERY and value.unit is Unit.MICROSECONDS:
         value = Value(value.number / 1e6, Unit.SECONDS)
-    if value.unit not in _UNITS[quantity]:
-        right = ", ".join(_spell(item) for item in _UNITS[quantity])
-        raise SentenceError(f"'{unit}' does not fit '{quantity.value}'; expected {right}")
+    if value.unit not in _UNITS_OF[quantity]:
+        expected = ", ".join(_unit_text(item) for item in _UNITS_OF[quantity])
+        raise SentenceError(f"'{unit}' does not fit '{quantity.value}'; expected {expected}")
     if value.number <= 0 and quantity is not Quantity.LOSS:
         raise SentenceError("the threshold must be more than 0")
     if value.unit is Unit.PERCENT and value.number > 100:
@@ -234,7 +236,7 @@ def _value(number: str, unit: str, quantity: Quantity) -> Value:
     return value
 
 
-def _spell(unit: Unit) -> str:
+def _unit_text(unit: Unit) -> str:
     return {
         Unit.PPS: "'Mpps' (kpps, pps)",
         Unit.BPS_L1: "'Gbps L1'",
@@ -244,7 +246,7 @@ def _spell(unit: Unit) -> str:
     }.get(unit, f"'{unit.value}'")
 
 
-def _read_unit(number: float, unit: str) -> Value:
+def _parse_unit(number: float, unit: str) -> Value:
     if unit in ("% line rate", "% of line rate"):
         return Value(number, Unit.PERCENT_LINE)
     if unit == "%":
@@ -253,17 +255,17 @@ def _read_unit(number: float, unit: str) -> Value:
         return Value(number, Unit.CYCLES)
     if unit == "s":
         return Value(number, Unit.SECONDS)
-    if unit in _MICRO:
-        return Value(number * _MICRO[unit], Unit.MICROSECONDS)
-    found = _PPS.match(unit)
+    if unit in _MICROSECONDS_OF_UNIT:
+        return Value(number * _MICROSECONDS_OF_UNIT[unit], Unit.MICROSECONDS)
+    found = _PPS_UNIT.match(unit)
     if found:
-        return Value(number * _FACTOR[found["prefix"]], Unit.PPS)
-    found = _BPS.match(unit)
+        return Value(number * _PREFIX_FACTOR[found["prefix"]], Unit.PPS)
+    found = _BPS_UNIT.match(unit)
     if found:
         if not found["layer"]:
             raise SentenceError(f"'{unit}' does not say which bits; expected '{unit} L1' or '{unit} L2'")
-        kind = Unit.BPS_L1 if found["layer"] == "L1" else Unit.BPS_L2
-        return Value(number * _FACTOR[found["prefix"]], kind)
+        bit_rate = Unit.BPS_L1 if found["layer"] == "L1" else Unit.BPS_L2
+        return Value(number * _PREFIX_FACTOR[found["prefix"]], bit_rate)
     if unit in ("µJ/packet", "uJ/packet", "μJ/packet"):
         raise SentenceError("energy per packet is not measured by this version (it needs a power meter)")
     known = [
@@ -289,21 +291,21 @@ def _read_unit(number: float, unit: str) -> Value:
     raise SentenceError(f"the unit '{unit}' is not known; {hint}known: {', '.join(known)}")
 
 
-def _scope(text: str | None, directions: Ways, value: Value) -> Scope:
+def _parse_scope(text: str | None, directions: _Directions, value: Value) -> Scope:
     scope = _SCOPES[text]
     if not directions.several:
         if scope is not Scope.ONE:
-            raise SentenceError(f"'{text}' fits a bidirectional sentence only, or one on several pairs of ports")
+            raise SentenceError(f"'{text}' fits a bidirectional sentence only, or one on several port pairs")
         return scope
     if value.unit not in RATE_UNITS:
-        if value.unit in TIMES and scope is Scope.IN_TOTAL:
+        if value.unit in TIME_UNITS and scope is Scope.IN_TOTAL:
             raise SentenceError("a time has no total; it is judged on the worse direction")
-        # cost has no direction; loss and times are judged on the worse direction unless they say otherwise
+        # cost has no direction; loss and times are judged on the worse direction unless the sentence says otherwise
         return scope if scope is not Scope.ONE or value.unit is Unit.CYCLES else Scope.EACH_WAY
     if scope is Scope.ONE:
         if directions.pairs > 1:
             raise SentenceError(
-                f"a rate on {directions.pairs} pairs of ports must say how they count; expected '{value} each way' (the"
+                f"a rate on {directions.pairs} port pairs must say how they count; expected '{value} each way' (the"
                 f" worst direction) or '{value} in total' (the sum of all)"
             )
         raise SentenceError(
@@ -313,13 +315,12 @@ def _scope(text: str | None, directions: Ways, value: Value) -> Scope:
     return scope
 
 
-def _load(text: str | None, directions: Ways, quantity: Quantity) -> tuple[Value | None, Scope]:
+def _parse_load(text: str | None, directions: _Directions, quantity: Quantity) -> tuple[Value | None, Scope]:
     if text is None:
         if quantity in _NEEDS_LOAD:
-            direction = " each way" if directions.several else ""
+            scope = " each way" if directions.several else ""
             raise SentenceError(
-                f"'{quantity.value}' needs a load; expected for example 'at 5 Mpps{direction}' or"
-                f" 'at 50% line rate{direction}'"
+                f"'{quantity.value}' needs a load; expected for example 'at 5 Mpps{scope}' or 'at 50% line rate{scope}'"
             )
         return None, Scope.ONE
     if quantity is Quantity.THROUGHPUT:
@@ -327,5 +328,5 @@ def _load(text: str | None, directions: Ways, quantity: Quantity) -> tuple[Value
     found = _LOAD.match(text)
     if not found:
         raise SentenceError(f"'at {text}' is not a load; expected for example 'at 5 Mpps' or 'at 50% line rate'")
-    value = _value(found["number"], found["unit"], Quantity.THROUGHPUT)
-    return value, _scope(found["scope"], directions, value)
+    value = _parse_value(found["number"], found["unit"], Quantity.THROUGHPUT)
+    return value, _parse_scope(found["scope"], directions, value)

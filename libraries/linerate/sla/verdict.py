@@ -1,18 +1,17 @@
 """The decision rule: what a list of trials proves about a requirement under a goal. Pure functions of the counts.
 
-Each trial is evidence for the router (GOOD), against it (BAD, or CLEAR where it loses too much to be forgiven), or for
-nothing (NONE). With duration sum *S* and exceed ratio *e* of the goal (RFC 9971 conditional throughput, read
-sequentially):
+A trial is evidence for the router (GOOD), against it (BAD, or CLEAR if it loses too much for the exceed ratio), or it
+proves nothing (NONE). With duration sum *S* and exceed ratio *e* of the goal (RFC 9971 conditional throughput, applied
+after each trial):
 
-* FAIL as soon as one trial is CLEAR, or BAD trials last longer than ``e * S``: whatever else came, the goal could not
-  be met any more;
-* PASS as soon as GOOD trials last at least ``(1 - e) * S``: whatever else came, it could not be missed any more;
-* INCONCLUSIVE when more trials than the goal's ``invalid_trials`` proved nothing, or when as many did not have the full
-  load, though some of them lost frames: a router must not pass for having lost more;
-* INCONCLUSIVE, likewise, where trials whose figure could not be told against the threshold (UNTOLD) last longer than
-  the bad ones may, both together: had they been worse, it would be no PASS either.
+* FAIL as soon as one trial is CLEAR, or BAD trials last longer than ``e * S``: further trials cannot change that;
+* PASS as soon as GOOD trials last at least ``(1 - e) * S``: likewise;
+* INCONCLUSIVE when more trials than the goal's ``invalid_trials`` proved nothing; for a PASS, trials that lost
+  frames at less than the full load count among them, so that a router does not pass because it lost more;
+* INCONCLUSIVE when trials whose figure is too coarse for the threshold (TOO_COARSE) last longer than ``e * S``, alone
+  or, for a PASS, together with the BAD ones: they may have been bad.
 
-A goal that is to be kept for its *whole* duration sum (a soak) passes only once trials have lasted that long.
+A goal with ``whole`` (a soak) passes only when its trials have lasted for the whole duration sum.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..counts.ledger import Ledger
-from ..counts.ledger_words import span, where_lost
+from ..counts.ledger_phrases import trials_text, where_lost
 from ..counts.trial import Trial
 from .goals import Goal
 from .requirement import Quantity, Requirement
 
-_HAIR = 1e-9
+_ROUNDING = 1e-9
 
 
 class Ruling(Enum):
@@ -48,22 +47,23 @@ class Evidence(Enum):
     CLEAR = "bad beyond what is forgiven"
     NONE = "none"
     SCOUT = "too short to weigh"
-    UNTOLD = "a figure too coarse to tell"
+    TOO_COARSE = "a figure too coarse to tell"
 
     @property
-    def against(self) -> bool:
-        """Whether it speaks against the router."""
+    def against_router(self) -> bool:
+        """Whether it is evidence against the router."""
         return self in (Evidence.BAD, Evidence.BAD_BELOW, Evidence.CLEAR)
 
 
-Weigh = Callable[[Trial], Evidence]
+EvidenceRule = Callable[[Trial], Evidence]
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Seconds of trials for and against, and the number that proved nothing.
+    """Seconds of trials for (``good``) and against the router (``bad``); number that proved nothing (``spoilt``).
 
-    ``clear``: trials that alone decide against; ``below``: trials that were bad at less than the load asked for.
+    ``clear``: number of trials that are a FAIL alone; ``below``: number that were bad at less than the load asked for.
+    ``too_coarse``: seconds of trials whose figure cannot be compared with the threshold.
     """
 
     good: float
@@ -71,54 +71,53 @@ class Tally:
     spoilt: int
     clear: int = 0
     below: int = 0
-    untold: float = 0.0
-    """Seconds of trials whose figure could not be told against the threshold."""
+    too_coarse: float = 0.0
 
 
-def tally(trials: Sequence[Trial], weigh: Weigh) -> Tally:
-    """Add up what the trials prove."""
-    weighed = [(weigh(trial), trial.outcome.duration) for trial in trials]
+def tally(trials: Sequence[Trial], evidence_of: EvidenceRule) -> Tally:
+    """The sums of what *trials* prove."""
+    rows = [(evidence_of(trial), trial.outcome.duration) for trial in trials]
 
     def seconds(*wanted: Evidence) -> float:
-        return math.fsum(duration for evidence, duration in weighed if evidence in wanted)
+        return math.fsum(duration for evidence, duration in rows if evidence in wanted)
 
     def count(wanted: Evidence) -> int:
-        return sum(1 for evidence, _ in weighed if evidence is wanted)
+        return sum(1 for evidence, _ in rows if evidence is wanted)
 
     return Tally(
         good=seconds(Evidence.GOOD),
-        bad=seconds(*(evidence for evidence in Evidence if evidence.against)),
+        bad=seconds(*(evidence for evidence in Evidence if evidence.against_router)),
         spoilt=count(Evidence.NONE),
         clear=count(Evidence.CLEAR),
         below=count(Evidence.BAD_BELOW),
-        untold=seconds(Evidence.UNTOLD),
+        too_coarse=seconds(Evidence.TOO_COARSE),
     )
 
 
-def decide(goal: Goal, trials: Sequence[Trial], weigh: Weigh) -> Ruling | None:
-    """The verdict that *trials* allow, or None while more of them are needed."""
-    found = tally(trials, weigh)
-    forgiven = goal.exceed_ratio * goal.duration_sum + _HAIR
-    if found.clear or found.bad > forgiven:
+def decide(goal: Goal, trials: Sequence[Trial], evidence_of: EvidenceRule) -> Ruling | None:
+    """The verdict that *trials* prove; None while more trials are needed."""
+    found = tally(trials, evidence_of)
+    allowed_bad = goal.exceed_ratio * goal.duration_sum + _ROUNDING
+    if found.clear or found.bad > allowed_bad:
         return Ruling.FAIL
-    enough = found.good >= (1 - goal.exceed_ratio) * goal.duration_sum - _HAIR
-    if enough and (not goal.whole or found.good + found.bad + found.untold >= goal.duration_sum - _HAIR):
-        # had those below the load lost nothing, they would be spoilt; losing more must not make a PASS of that
-        clean = found.spoilt + found.below <= goal.invalid_trials and found.bad + found.untold <= forgiven
+    enough = found.good >= (1 - goal.exceed_ratio) * goal.duration_sum - _ROUNDING
+    if enough and (not goal.whole or found.good + found.bad + found.too_coarse >= goal.duration_sum - _ROUNDING):
+        # without loss, trials below the load would count as spoilt; their loss must not turn that into a PASS
+        clean = found.spoilt + found.below <= goal.invalid_trials and found.bad + found.too_coarse <= allowed_bad
         return Ruling.PASS if clean else Ruling.INCONCLUSIVE
-    if found.spoilt > goal.invalid_trials or found.untold > forgiven:
+    if found.spoilt > goal.invalid_trials or found.too_coarse > allowed_bad:
         return Ruling.INCONCLUSIVE
     return None
 
 
-def weigh_loss(goal: Goal, in_total: bool) -> Weigh:
-    """Loss within the goal is GOOD only at the load asked for; loss beyond it is BAD at that load *or any lower*.
+def loss_rule(goal: Goal, in_total: bool) -> EvidenceRule:
+    """Loss within the goal is GOOD at the load asked for; more loss is BAD at that load or any lower load.
 
-    A trial shorter than the goal's is a scout: it can be CLEAR, and nothing else.
+    A trial shorter than the goal's is a scout: it can only be CLEAR.
     """
 
-    def weigh(trial: Trial) -> Evidence:
-        scout = trial.outcome.duration < goal.final_trial_duration - _HAIR
+    def evidence_of(trial: Trial) -> Evidence:
+        scout = trial.outcome.duration < goal.final_trial_duration - _ROUNDING
         if trial.blames_router:
             loss = trial.loss_ratio(in_total)
             if goal.clear_loss_ratio is not None and trial.clear_loss(in_total) > goal.clear_loss_ratio:
@@ -129,44 +128,44 @@ def weigh_loss(goal: Goal, in_total: bool) -> Weigh:
             return Evidence.SCOUT
         return Evidence.GOOD if trial.valid else Evidence.NONE
 
-    return weigh
+    return evidence_of
 
 
 def forwarded_pps(trial: Trial, requirement: Requirement) -> float:
-    """Forwarding rate in frames/s as the sentence counts: of all directions together, or of the worst one."""
-    seconds = max(trial.seconds, _HAIR)
+    """Forwarding rate in frames/s: of all directions together for ``in total``, else of the worst one."""
+    seconds = max(trial.seconds, _ROUNDING)
     rates = [direction.forwarded / seconds for direction in trial.outcome.directions]
     return math.fsum(rates) if requirement.in_total else min(rates, default=0.0)
 
 
 def offered_pps(trial: Trial, requirement: Requirement) -> float:
-    """Offered load in frames/s, counted as :func:`forwarded_pps` counts."""
-    seconds = max(trial.seconds, _HAIR)
+    """Offered load in frames/s, of the same directions as :func:`forwarded_pps`."""
+    seconds = max(trial.seconds, _ROUNDING)
     rates = [direction.offered / seconds for direction in trial.outcome.directions]
     return math.fsum(rates) if requirement.in_total else min(rates, default=0.0)
 
 
-def weigh_forwarding(requirement: Requirement, link_bps: float) -> Weigh:
-    """The rate forwarded reaches the threshold (GOOD), or it was offered that much and did not forward it (BAD).
+def forwarding_rule(requirement: Requirement, link_bps: float) -> EvidenceRule:
+    """A forwarding rate at or above the threshold is GOOD, whatever was offered; a lower one is BAD.
 
-    A generator that sends less than its maximum spoils nothing as long as what came back is enough. Where it sent less
-    than the threshold itself, the trial proves nothing: unlike loss, a forwarding rate says nothing of a higher load.
+    If less than the threshold was offered, the trial proves nothing (NONE) instead of BAD: unlike loss, a forwarding
+    rate says nothing about a higher load.
     """
     threshold = requirement.threshold_pps(link_bps)
 
-    def weigh(trial: Trial) -> Evidence:
+    def evidence_of(trial: Trial) -> Evidence:
         if not trial.blames_router:
             return Evidence.NONE
         if forwarded_pps(trial, requirement) >= threshold:
             return Evidence.GOOD
         return Evidence.BAD if offered_pps(trial, requirement) >= threshold else Evidence.NONE
 
-    return weigh
+    return evidence_of
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a requirement came to. ``figures``: named measured values with their unit in the name."""
+    """The result of a requirement. ``figures``: measured values, each with its unit in the name."""
 
     requirement: Requirement
     goal: Goal
@@ -176,32 +175,32 @@ class Verdict:
     link_bps: float
     figures: Mapping[str, float]
     router_drops: Mapping[str, int] | None = None
-    """Frames that the router's own counters say it dropped meanwhile, by cause; None where they were not read."""
+    """Frames that the router's counters report as dropped meanwhile, by cause; None if they were not read."""
 
     ceiling: Mapping[str, object] | None = None
-    """The generator's own ceiling, where that took the place of a FAIL (:mod:`.headroom`)."""
+    """The generator's own ceiling, if it turned a FAIL into INCONCLUSIVE (:mod:`linerate.ceilings.headroom`)."""
 
     ledgers: tuple[Ledger, ...] = ()
-    """Where the frames went, of each bad trial that lost some."""
+    """Where the frames were lost, for each bad trial."""
 
     @property
     def message(self) -> str:
         """``FAIL: <sentence>: <what was measured>; <where the router lost them>; <goal>``."""
         where = ""
         if self.outcome is Ruling.FAIL and self.ledgers:
-            # by the trial that it ends with: one that spans many good trials before adds up more frames
+            # the loss of its last trial counts: a ledger that spans many good trials adds up more frames
             in_total = self.requirement.in_total
             loss = {trial.number: trial.loss_ratio(in_total) for trial in self.trials}
-            worst = max(self.ledgers, key=lambda ledger: loss.get(ledger.trial, 0.0))
-            where = "" if worst.first == worst.trial and len(self.trials) == 1 else f"{span(worst)}, "
+            worst = max(self.ledgers, key=lambda ledger: loss.get(ledger.last_trial, 0.0))
+            where = "" if worst.first_trial == worst.last_trial and len(self.trials) == 1 else f"{trials_text(worst)}, "
             where += f"{where_lost(worst)}; "
         return f"{self.outcome.value}: {self.requirement.sentence}: {self.reason}; {where}{self.goal}"
 
     @property
     def is_rfc2544_throughput(self) -> bool:
-        """Whether this result may be called RFC 2544 throughput (26.1): one frame size, 60 s, not a frame lost.
+        """Whether this is RFC 2544 throughput (26.1): a PASS of one frame size in trials of 60 s without loss.
 
-        Whether the testbed was a real one is for the caller to know.
+        The caller must know whether the testbed is real.
         """
         goal = self.goal
         strict = goal.final_trial_duration >= 60 and not goal.loss_ratio and not goal.exceed_ratio

@@ -1,7 +1,7 @@
-"""Statistics of samples: summaries, intervals, comparisons. Pure functions; what each is for: docs/methodology.md.
+"""Statistics of samples: summaries, intervals, comparisons. Their use: docs/methodology.md.
 
-A sample is a sequence of measurements in any one unit, and every answer is in that unit unless it says per cent.
-SciPy computes; it is imported on first use, because it takes about a second and most runs need none of it.
+A sample is a sequence of measurements in one unit; results are in that unit unless they are in per cent. SciPy is
+imported on first use, because the import takes about a second and most runs do not need it.
 """
 
 from .comparison import Comparison, Method, compare

@@ -1,25 +1,25 @@
-"""Where the true figure lies: confidence intervals of a mean, of any statistic, and of a probability."""
+"""Confidence intervals of a mean, of any statistic, and of a probability."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal
 
-from .summary import Summary, checked, checked_confidence, confidence_text, mean
+from .summary import Summary, check_confidence, check_sample, confidence_text, mean
 
-DOUBT = 0.05
+NORMALITY_THRESHOLD = 0.05
 """A Shapiro-Wilk p value below this rejects that a sample is normally distributed."""
 
 RESAMPLES = 9999
-_AT_ONCE = 5_000_000
-"""Measurements held at once by the bootstrap: 40 MB."""
+_BATCH_VALUES = 5_000_000
+"""Measurements in memory at once in the bootstrap: 40 MB."""
 
-SMALL = 20
-"""Below so many measurements a bootstrap interval is markedly narrower than it claims to be."""
+SMALL_SAMPLE = 20
+"""With fewer measurements a bootstrap interval is clearly too narrow for its confidence."""
 
 
 class IntervalMethod(Enum):
@@ -38,8 +38,7 @@ class IntervalMethod(Enum):
 class Interval:
     """A confidence interval about *estimate*, all in the sample's unit.
 
-    *low* and *high* are both None where a single measurement says nothing of its spread. *words* say, in a sentence,
-    which way was taken and why.
+    *low* and *high* are both None for a single measurement, whose spread is unknown. *explanation*: method and reason.
     """
 
     estimate: float
@@ -47,7 +46,7 @@ class Interval:
     high: float | None
     confidence: float
     method: IntervalMethod
-    words: str
+    explanation: str
 
     @property
     def half_width(self) -> float | None:
@@ -55,7 +54,7 @@ class Interval:
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
     def contains(self, value: float) -> bool:
-        """Whether *value* is inside; an interval that is not known excludes nothing."""
+        """Whether *value* is inside; an unknown interval contains everything."""
         return self.low is None or self.high is None or self.low <= value <= self.high
 
     def __str__(self) -> str:
@@ -65,14 +64,15 @@ class Interval:
 
 
 def mean_interval(sample: Sequence[float], confidence: float = 0.95) -> Interval:
-    """The mean's interval by Student's t, right where the measurements are normally distributed.
+    """The mean's interval by Student's t, correct for normally distributed measurements.
 
-    Raises ValueError for an empty sample, a measurement that is no finite number, or a confidence that is no fraction.
+    Raises ValueError for an empty sample, a measurement that is not finite, or a confidence outside 0 … 1.
     """
-    values, summary = checked(sample), Summary.of(sample)
-    plain = _without_spread(values, summary.mean, checked_confidence(confidence))
-    if plain is not None or summary.stddev is None:
-        return plain or _unknown(summary.mean, confidence)
+    values, summary = check_sample(sample), Summary.of(sample)
+    check_confidence(confidence)
+    degenerate = _degenerate_interval(values, summary.mean, confidence)
+    if degenerate is not None or summary.stddev is None:
+        return degenerate or _no_interval(summary.mean, confidence)
     half = t_value(confidence, summary.n - 1) * summary.stddev / math.sqrt(summary.n)
     words = f"Student's t with {summary.n - 1} degrees of freedom"
     return Interval(summary.mean, summary.mean - half, summary.mean + half, confidence, IntervalMethod.STUDENT_T, words)
@@ -86,30 +86,30 @@ def bootstrap_interval(
 ) -> Interval:
     """The interval of any *statistic* by the bias-corrected and accelerated bootstrap (BCa; Efron 1987).
 
-    It presumes no distribution. The same sample and *seed* give the same interval. Where BCa is not defined (the median
-    of few measurements, say) the plain percentile bootstrap stands in, and the words say so.
-    Raises ValueError as :func:`mean_interval`, and where the statistic is no finite number for it or its resamples.
+    It assumes no distribution. The same sample and *seed* give the same interval. Where BCa is not defined (for example
+    the median of few measurements) the percentile bootstrap is used, and the explanation says so. Raises ValueError as
+    :func:`mean_interval`, and where the statistic of the sample or of a resample is not finite.
     """
-    values = checked(sample)
-    checked_confidence(confidence)
-    estimate = checked([statistic(values)], what="statistic")[0]
-    plain = _without_spread(values, estimate, confidence)
-    if plain is not None:
-        return plain
+    values = check_sample(sample)
+    check_confidence(confidence)
+    estimate = check_sample([statistic(values)], what="statistic")[0]
+    degenerate = _degenerate_interval(values, estimate, confidence)
+    if degenerate is not None:
+        return degenerate
     import numpy as np
     from scipy import stats
 
-    for way in (IntervalMethod.BCA, IntervalMethod.PERCENTILE):
+    for method in (IntervalMethod.BCA, IntervalMethod.PERCENTILE):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # BCa that is not defined warns, and gives no number: seen below
+            warnings.simplefilter("ignore")  # undefined BCa warns and gives nan, which is handled below
             found = stats.bootstrap(
                 (np.array(values),),
                 np.mean if statistic is mean else statistic,
                 vectorized=statistic is mean,
                 n_resamples=RESAMPLES,
-                batch=max(1, _AT_ONCE // len(values)),
+                batch=max(1, _BATCH_VALUES // len(values)),
                 confidence_level=confidence,
-                method="BCa" if way is IntervalMethod.BCA else "percentile",
+                method="BCa" if method is IntervalMethod.BCA else "percentile",
                 rng=np.random.default_rng(seed),
             ).confidence_interval
         low, high = float(found.low), float(found.high)
@@ -119,55 +119,56 @@ def bootstrap_interval(
         raise ValueError(
             "the statistic is no finite number for some resamples; it needs to be one for any such sample."
         )
-    words = f"{way.value}, {RESAMPLES} resamples, seed {seed}"
-    if way is IntervalMethod.PERCENTILE:
+    words = f"{method.value}, {RESAMPLES} resamples, seed {seed}"
+    if method is IntervalMethod.PERCENTILE:
         words += "; BCa is not defined for this sample"
-    if len(values) < SMALL:
+    if len(values) < SMALL_SAMPLE:
         words += f"; from {len(values)} measurements it is narrower than {confidence_text(confidence)} calls for"
-    return Interval(estimate, low, high, confidence, way, words)
+    return Interval(estimate, low, high, confidence, method, words)
 
 
 def normality(sample: Sequence[float]) -> float | None:
-    """The p value of the Shapiro-Wilk test: how likely a normal distribution gives a sample at least so unlike it.
+    """The p value of the Shapiro-Wilk test: the probability of a sample at least as unlike a normal distribution.
 
-    None where the test is not defined: fewer than three measurements, or all of them equal. Of few measurements a high
-    p says little, because the test can hardly reject. Raises ValueError as :func:`mean_interval`.
+    None where the test is not defined: fewer than three measurements, or all equal. With few measurements a high p
+    proves little. Raises ValueError as :func:`mean_interval`.
     """
-    values = checked(sample)
+    values = check_sample(sample)
     summary = Summary.of(values)
     if summary.n < 3 or not summary.stddev or summary.minimum == summary.maximum:
         return None
     from scipy import stats
 
-    # the test knows no unit; its arithmetic loses digits where the mean is much larger than the spread
+    # the result does not depend on the unit; scaled, because a mean much larger than the spread costs digits
     scaled = [(value - summary.mean) / summary.stddev for value in values]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # above 5000 measurements p is approximate: more than enough here
+        warnings.simplefilter("ignore")  # above 5000 measurements p is approximate, which is enough here
         return float(stats.shapiro(scaled).pvalue)
 
 
 def interval(sample: Sequence[float], confidence: float = 0.95, seed: int = 0) -> Interval:
-    """The mean's interval by the way that suits the sample; its words say which and why.
+    """The mean's interval by the method that suits the sample; its explanation says which and why.
 
     Student's t where normality is not rejected (Shapiro-Wilk, p at least 0.05), else the BCa bootstrap. Two
-    measurements cannot be tested, nor resampled to any use: t, and the words say that normality is presumed.
+    measurements cannot be tested or usefully resampled: t, and the explanation says that normality is presumed.
     Raises ValueError as :func:`mean_interval`.
     """
-    values = checked(sample)
+    values = check_sample(sample)
     student = mean_interval(values, confidence)
     if student.method is not IntervalMethod.STUDENT_T:
         return student
     p = normality(values)
     if p is None:
         reason = f"normality is presumed: {len(values)} measurements cannot show it"
-    elif p >= DOUBT:
+    elif p >= NORMALITY_THRESHOLD:
         reason = f"normality is not rejected (Shapiro-Wilk p = {p:.2g})"
-        if len(values) < SMALL:
+        if len(values) < SMALL_SAMPLE:
             reason += f", though {len(values)} measurements would hardly show otherwise"
     else:
         found = bootstrap_interval(values, confidence=confidence, seed=seed)
-        return _with_words(found, f"{found.words}; taken because normality is rejected (Shapiro-Wilk p = {p:.2g})")
-    return _with_words(student, f"{student.words}; {reason}")
+        reason = f"taken because normality is rejected (Shapiro-Wilk p = {p:.2g})"
+        return replace(found, explanation=f"{found.explanation}; {reason}")
+    return replace(student, explanation=f"{student.explanation}; {reason}")
 
 
 def proportion_interval(
@@ -178,43 +179,37 @@ def proportion_interval(
 ) -> Interval:
     """The interval of a probability, as a fraction, from *k* successes in *n* independent trials.
 
-    Wilson's score interval covers what it claims on average over probabilities; Clopper and Pearson's is never narrower
-    than it claims, and so the one to promise by. Raises ValueError unless 0 ≤ k ≤ n and n ≥ 1.
+    Wilson's score interval has its confidence on average over probabilities; Clopper and Pearson's has at least its
+    confidence for each, so use it for promises. Raises ValueError unless 0 ≤ k ≤ n and n ≥ 1.
     """
-    checked_confidence(confidence)
+    check_confidence(confidence)
     if n < 1 or not 0 <= k <= n:
         raise ValueError(f"{k} successes of {n} trials cannot be: there is at least one trial, and 0 ≤ k ≤ n.")
     from scipy import stats
 
     name: Literal["wilson", "exact"] = "wilson" if method is IntervalMethod.WILSON else "exact"
     found = stats.binomtest(k, n).proportion_ci(confidence_level=confidence, method=name)
-    # rounding leaves Wilson's bound a hair beside 0 or 1 where none, or all, succeeded
+    # rounding may put Wilson's bound slightly off 0 or 1 where none, or all, succeeded
     low, high = min(float(found.low), k / n), max(float(found.high), k / n)
     return Interval(k / n, low, high, confidence, method, f"{method.value} of {k} successes in {n} trials")
 
 
 def t_value(confidence: float, freedom: float) -> float:
-    """Student's t that so much of the distribution lies within, both sides of 0; infinite *freedom* is the normal."""
+    """Student's t: the distribution lies within ±t with this confidence. Infinite *freedom*: normal distribution."""
     from scipy import stats
 
     quantile = (1 + confidence) / 2
     return float(stats.norm.ppf(quantile) if math.isinf(freedom) else stats.t.ppf(quantile, freedom))
 
 
-def _without_spread(values: list[float], estimate: float, confidence: float) -> Interval | None:
+def _degenerate_interval(values: list[float], estimate: float, confidence: float) -> Interval | None:
     if len(values) == 1:
-        return _unknown(estimate, confidence)
+        return _no_interval(estimate, confidence)
     if min(values) < max(values):
         return None
     words = f"all {len(values)} measurements are equal: they show no spread, which is no proof that there is none"
     return Interval(estimate, estimate, estimate, confidence, IntervalMethod.CONSTANT, words)
 
 
-def _unknown(estimate: float, confidence: float) -> Interval:
-    return Interval(
-        estimate, None, None, confidence, IntervalMethod.NONE, "one measurement says nothing of its own spread"
-    )
-
-
-def _with_words(found: Interval, words: str) -> Interval:
-    return Interval(found.estimate, found.low, found.high, found.confidence, found.method, words)
+def _no_interval(estimate: float, confidence: float) -> Interval:
+    return Interval(estimate, None, None, confidence, IntervalMethod.NONE, "one measurement does not show its spread")

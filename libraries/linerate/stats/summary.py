@@ -1,4 +1,4 @@
-"""What a sample comes to: its number, extremes, median, mean and standard deviation."""
+"""A sample's figures: number, extremes, median, mean and standard deviation."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 VITALS_HEAD = "    N           Min           Max        Median           Avg        Stddev"
-"""The head of the table whose rows :meth:`Summary.vitals` gives, in the columns of ministat(1)."""
+"""The head of the table with rows of :meth:`Summary.vitals`, in the columns of ministat(1)."""
 
 
-def checked(sample: Sequence[float], least: int = 1, what: str = "sample") -> list[float]:
-    """The *sample* as floats.
-
-    Raises ValueError where there are fewer than *least* measurements or one is not a finite number; *what* names the
-    sample in that sentence.
-    """
+def check_sample(sample: Sequence[float], least: int = 1, what: str = "sample") -> list[float]:
+    """The *sample* as floats. Raises ValueError that names *what*, for fewer than *least* or for a value not finite."""
     values = [float(value) for value in sample]
     if len(values) < least:
         needed = "one measurement" if least == 1 else f"{least} measurements"
@@ -27,29 +23,28 @@ def checked(sample: Sequence[float], least: int = 1, what: str = "sample") -> li
     return values
 
 
-def checked_confidence(confidence: float) -> float:
-    """The *confidence* if it is a fraction between 0 and 1, both excluded; else raises ValueError."""
+def check_confidence(confidence: float) -> None:
+    """Raise ValueError unless 0 < *confidence* < 1."""
     if not 0 < confidence < 1:
         raise ValueError(f"a confidence of {confidence} cannot be: it is a fraction between 0 and 1, 0.95 for 95 %.")
-    return confidence
 
 
 def mean(sample: Sequence[float]) -> float:
-    """The mean of a *sample* of one or more, never outside it: rounding alone would put that of 0.1, 0.1, 0.1 there."""
+    """The mean, kept within the *sample*: rounding would put the mean of 0.1, 0.1, 0.1 outside."""
     return min(max(statistics.fmean(sample), min(sample)), max(sample))
 
 
 def confidence_text(confidence: float) -> str:
-    """A confidence as a person writes it: 0.95 is ``95 %``."""
+    """``95 %`` for 0.95."""
     return f"{100 * confidence:.6g} %"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moments:
-    """What a published result often gives of its sample, and all that a t-test needs.
+    """What published results often give of a sample, and all that a t-test needs.
 
-    *stddev* is that of a sample (divided by n - 1), in the sample's unit; None where one measurement has none.
-    Raises ValueError for what no sample can have.
+    *stddev*: of a sample (divided by n - 1), in its unit; None for a single measurement. Raises ValueError for
+    impossible figures.
     """
 
     n: int
@@ -69,7 +64,7 @@ class Moments:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary(Moments):
-    """A whole sample's figures, in its unit. The median of an even number is the mean of the middle two."""
+    """All figures of a sample, in its unit. The median of an even number is the mean of the middle two."""
 
     minimum: float
     median: float
@@ -77,8 +72,8 @@ class Summary(Moments):
 
     @classmethod
     def of(cls, sample: Sequence[float]) -> Summary:
-        """The summary of a *sample* of one or more. Raises ValueError for none, or for what is no finite number."""
-        values = checked(sample)
+        """The summary of a *sample*. Raises ValueError as :func:`check_sample`."""
+        values = check_sample(sample)
         least, most = min(values), max(values)
         return cls(
             n=len(values),

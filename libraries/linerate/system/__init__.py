@@ -1,1 +1,1 @@
-"""What the operating system gives: processes and their identity, signals, namespaces, SSH, stolen CPU time."""
+"""Access to the operating system: process identity, signals, namespaces, threads, SSH, CPU steal."""

@@ -1,30 +1,30 @@
-"""CPU time that a virtual machine's host took away while a testbed on it measured. Linux; elsewhere none is seen."""
+"""CPU time of this machine, and how much of it the hypervisor withheld (steal)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+
+import psutil
 
 
-@dataclass(frozen=True, slots=True)
-class Ticks:
-    """Clock ticks of all CPUs together since boot, from the first line of ``/proc/stat`` (proc(5))."""
+def cpu_times() -> Mapping[str, float]:
+    """CPU seconds of all CPUs since boot, by use; two readings give :func:`steal_percent`."""
+    times: Mapping[str, float] = psutil.cpu_times()._asdict()
+    return times
 
-    stolen: int = 0
-    total: int = 0
 
-    @classmethod
-    def read(cls, path: Path = Path("/proc/stat")) -> Ticks:
-        """The counts now; zeros where the system has no such file."""
-        try:
-            words = path.read_text(encoding="ascii").split("\n", 1)[0].split()[1:]
-            # user nice system idle iowait irq softirq steal; guest time is contained in user's
-            counts = [int(word) for word in words[:8]]
-        except (OSError, ValueError):
-            return cls()
-        return cls(counts[7] if len(counts) == 8 else 0, sum(counts))
+def steal_percent(before: Mapping[str, float], after: Mapping[str, float]) -> float | None:
+    """Steal between two readings of :func:`cpu_times`, in per cent of all CPU time.
 
-    def steal_since(self, before: Ticks) -> float:
-        """Per cent of the CPU time since *before* that was stolen, 0..100."""
-        total = self.total - before.total
-        return 100 * max(0, self.stolen - before.stolen) / total if total > 0 else 0.0
+    None: the system does not report it, or no time has passed. Guest time is part of user time and not counted twice.
+    """
+    if "steal" not in after or "steal" not in before:
+        return None
+    kinds = [name for name in after if name in before and not name.startswith("guest")]
+    total = sum(after[name] - before[name] for name in kinds)
+    return None if total <= 0 else 100 * max(0.0, after["steal"] - before["steal"]) / total
+
+
+def steal_text(percent: float | None) -> str:
+    """``1.2 %``, or ``not known``."""
+    return "not known" if percent is None else f"{percent:.1f} %"

@@ -1,4 +1,4 @@
-"""Processes that can be told from later ones of the same number, and the private folder of this user's runs."""
+"""Processes, identified beyond their number, and the private folder of this user's runs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..errors import TestbedError
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """A process: ``start`` tells it from a later one with the same ``pid``; ``where`` is the boot and PID namespace."""
+class ProcessIdentity:
+    """A process: ``start`` differs for a later one with the same ``pid``; ``where``: boot and PID namespace."""
 
     pid: int
     start: str
@@ -24,35 +24,35 @@ class Identity:
 
     @property
     def alive(self) -> bool:
-        """Whether this very process still runs. One of another PID namespace cannot be seen and counts as alive."""
+        """Whether this process still runs. One in another PID namespace cannot be seen and counts as alive."""
         boot, _, space = self.where.partition(" ")
-        here_boot, _, here_space = _where().partition(" ")
+        here_boot, _, here_space = _boot_and_namespace().partition(" ")
         if boot != here_boot:
             return False
-        return space != here_space or _start(self.pid) == self.start
+        return space != here_space or _start_time(self.pid) == self.start
 
 
-def identify(pid: int) -> Identity:
-    """The process *pid* of now. Raises ProcessLookupError where there is none."""
-    start = _start(pid)
+def identify(pid: int) -> ProcessIdentity:
+    """The process that has *pid* now. Raises ProcessLookupError where none has."""
+    start = _start_time(pid)
     if start is None:
         raise ProcessLookupError(pid)
-    return Identity(pid, start, _where())
+    return ProcessIdentity(pid, start, _boot_and_namespace())
 
 
 def runtime_folder() -> Path:
     """``$XDG_RUNTIME_DIR/linerate``, else ``/tmp/linerate-<uid>``; made with mode 0700 where missing.
 
-    Raises TestbedError where something else than a folder of this user is in that place.
+    Raises TestbedError where that path is not a folder of this user.
     """
     given = os.environ.get("XDG_RUNTIME_DIR", "")
     # under sudo the variable may still name the folder of the user who called it
     if given and Path(given).is_absolute() and Path(given).is_dir() and Path(given).stat().st_uid == os.getuid():
-        return _own(Path(given) / "linerate")
-    return _own(Path("/tmp") / f"linerate-{os.getuid()}")  # noqa: S108  (verified by _own)
+        return _private_folder(Path(given) / "linerate")
+    return _private_folder(Path("/tmp") / f"linerate-{os.getuid()}")  # noqa: S108  (verified by _private_folder)
 
 
-def _own(folder: Path) -> Path:
+def _private_folder(folder: Path) -> Path:
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     found = folder.lstat()
@@ -70,8 +70,8 @@ def _own(folder: Path) -> Path:
     return folder
 
 
-def _start(pid: int) -> str | None:
-    """When *pid* started, in a form that only compares; None where it is gone (a zombie has gone)."""
+def _start_time(pid: int) -> str | None:
+    """When *pid* started, as text to compare; None where it has ended (a zombie has ended)."""
     if sys.platform != "linux":
         try:
             process = psutil.Process(pid)
@@ -79,15 +79,15 @@ def _start(pid: int) -> str | None:
         except psutil.Error:
             return None
     try:
-        # field 2 is the name in brackets and may hold anything; field 3 is the state, 22 the start in ticks since boot,
-        # which no step of the clock changes
+        # field 2, the name in brackets, may contain anything; field 3 is the state; 22 the start in ticks since boot,
+        # which setting the clock does not change
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
     return None if fields[0] in "ZX" else fields[19]
 
 
-def _where() -> str:
+def _boot_and_namespace() -> str:
     if sys.platform != "linux":
         return f"{psutil.boot_time():.0f} "
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -1,4 +1,4 @@
-"""Entering a network namespace, for a thread of its own or for the caller."""
+"""Entering a network namespace, in a new thread or in the calling one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..errors import TestbedError
 T = TypeVar("T")
 
 NAMESPACES = Path("/run/netns")
-"""Where ``ip netns add`` leaves the handles of named namespaces."""
+"""Where ``ip netns add`` puts the handles of named namespaces."""
 
 _CLONE_NEWNET = 0x40000000  # linux/sched.h
 
 
-def enter(netns: str | None) -> None:
-    """Put the calling thread into the named network namespace (None: leave it where it is). Needs CAP_SYS_ADMIN."""
+def enter_namespace(netns: str | None) -> None:
+    """Move the calling thread to namespace *netns* (None: stay). Needs CAP_SYS_ADMIN. Raises TestbedError."""
     if netns is None:
         return
     path = NAMESPACES / netns
@@ -44,13 +44,13 @@ def _setns(handle: int) -> None:
 
 
 def run_in_namespace(netns: str | None, work: Callable[[], T]) -> T:
-    """The result of *work*, done by a thread that entered *netns*: its sockets stay there, the caller does not move."""
+    """The result of *work*, called in a thread inside *netns*: its sockets belong there, the caller does not move."""
     results: list[T] = []
     errors: list[BaseException] = []
 
     def run() -> None:
         try:
-            enter(netns)
+            enter_namespace(netns)
             results.append(work())
         except BaseException as error:
             errors.append(error)

@@ -1,4 +1,4 @@
-"""Commands that hold a testbed give it back however they are ended."""
+"""Ending a command by a signal so that it still releases its testbed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from types import FrameType
 
 
 @contextmanager
-def signals_interrupt() -> Iterator[None]:
-    """SIGTERM and SIGHUP end like Ctrl-C, by KeyboardInterrupt: traffic stopped, ports released."""
-    before = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
+def termination_as_interrupt() -> Iterator[None]:
+    """SIGTERM and SIGHUP raise KeyboardInterrupt, like Ctrl-C: traffic is stopped, ports are released."""
+    before = {number: signal.signal(number, _raise_interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
@@ -19,5 +19,5 @@ def signals_interrupt() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _end(number: int, frame: FrameType | None) -> None:
+def _raise_interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt

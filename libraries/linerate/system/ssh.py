@@ -1,4 +1,4 @@
-"""Logging in to a machine over SSH, its host key checked: with a testbed file's key or password."""
+"""SSH logins with a key or a password, to machines with a known host key."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import paramiko
 from ..errors import TestbedError
 
 CONNECT_LIMIT = 10.0
-"""Seconds for each step of it."""
+"""Seconds for each step of a login."""
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """``host:port`` as ``user``, with the key at ``key_path`` or the password in the variable ``password_from``.
+    """``host:port`` as ``user``, by the key ``key_path`` or the password in the environment variable ``password_from``.
 
-    The machine must show a key that the file ``known_hosts_path`` holds for it.
+    The machine's host key must be in the file ``known_hosts_path``.
     """
 
     host: str
@@ -33,8 +33,8 @@ class Login:
         """``host:port``, for messages."""
         return f"{self.host}:{self.port}"
 
-    def check_host_key(self, client: paramiko.SSHClient, who: str) -> None:
-        """Let *client* accept no host key but those that are known. Raises TestbedError where none are."""
+    def require_known_host_key(self, client: paramiko.SSHClient, who: str) -> None:
+        """Make *client* accept only known host keys. Raises TestbedError where the known_hosts file is missing."""
         if not self.known_hosts_path.is_file():
             raise TestbedError(
                 f"the known_hosts file '{self.known_hosts_path}' for {who} is missing; make it with:"
@@ -45,10 +45,10 @@ class Login:
 
 
 def connect(login: Login, who: str) -> paramiko.SSHClient:
-    """A connection to *who* that is logged in. Raises TestbedError, which never holds the password."""
+    """A logged-in connection to *who*. Raises TestbedError, which never contains the password."""
     client = paramiko.SSHClient()
-    login.check_host_key(client, who)
-    secret = password(login, who) if login.password_from else None
+    login.require_known_host_key(client, who)
+    secret = read_password(login, who) if login.password_from else None
     try:
         client.connect(
             login.host,
@@ -64,12 +64,12 @@ def connect(login: Login, who: str) -> paramiko.SSHClient:
         )
     except Exception as error:
         client.close()
-        raise refusal(error, login, who) from None  # what caused it may hold the password
+        raise login_error(error, login, who) from None  # its cause may contain the password
     return client
 
 
-def password(login: Login, who: str) -> str:
-    """The password that the environment holds for *login*. Raises TestbedError where it holds none."""
+def read_password(login: Login, who: str) -> str:
+    """The password for *login* from the environment. Raises TestbedError where it is not set."""
     secret = os.environ.get(login.password_from or "")
     if not secret:
         raise TestbedError(
@@ -79,33 +79,33 @@ def password(login: Login, who: str) -> str:
     return secret
 
 
-def refusal(error: Exception, login: Login, who: str) -> TestbedError:
+def login_error(error: Exception, login: Login, who: str) -> TestbedError:
     """Why there is no connection to *who*, and what to do about it."""
-    known, there, text = login.known_hosts_path, f"{who} at {login.where}", said(error).rstrip(".")
+    known, machine, text = login.known_hosts_path, f"{who} at {login.where}", error_text(error).rstrip(".")
     if isinstance(error, paramiko.BadHostKeyException):
         return TestbedError(
-            f"{there} shows another host key than '{known}' holds (got {error.key.get_name()} {error.key.fingerprint});"
-            " if the machine was really exchanged, remove the old line and add the new key"
+            f"{machine} shows another host key than '{known}' holds (got {error.key.get_name()}"
+            f" {error.key.fingerprint}); if the machine was really exchanged, remove the old line and add the new key"
         )
     if "not found in known_hosts" in text:
         return TestbedError(
-            f"the host key of {there} is not in '{known}'; compare its fingerprint at the console and add it, for"
+            f"the host key of {machine} is not in '{known}'; compare its fingerprint at the console and add it, for"
             f" example with: ssh-keyscan -p {login.port} {login.host}"
         )
     if isinstance(error, paramiko.AuthenticationException) or "Login with public key failed" in text:
         if login.key_path:
-            means = f"the key '{login.key_path}'; put the key's public half into its authorized_keys, or correct"
+            credential = f"the key '{login.key_path}'; put the key's public half into its authorized_keys, or correct"
         else:
-            means = f"the password in '{login.password_from}'; fix that variable, or"
+            credential = f"the password in '{login.password_from}'; fix that variable, or"
         keys = "'user' and 'key' in the testbed file"
-        return TestbedError(f"{there} refuses the login of '{login.user}' with {means} {keys}")
+        return TestbedError(f"{machine} refuses the login of '{login.user}' with {credential} {keys}")
     if "key file" in text.lower():
         return TestbedError(f"{text}; fix 'key' in the testbed file")
-    return TestbedError(f"no SSH login to {there}: {text}; check 'address' and 'port' in the testbed file")
+    return TestbedError(f"no SSH login to {machine}: {text}; check 'address' and 'port' in the testbed file")
 
 
-def said(error: Exception) -> str:
-    """What *error* says, without the number that paramiko does not know (``[Errno None]``)."""
+def error_text(error: Exception) -> str:
+    """The text of *error*, without paramiko's ``[Errno None]``."""
     inner = error.errors.values() if isinstance(error, paramiko.ssh_exception.NoValidConnectionsError) else ()
     causes = {str(getattr(each, "strerror", None) or each) for each in inner}
     return ", ".join(sorted(causes)) or str(error).removeprefix("[Errno None] ") or type(error).__name__

@@ -1,4 +1,4 @@
-"""What is known of an open testbed: where its generator and router answer, and how they are cabled."""
+"""The facts of an open testbed: the addresses of its generator and router, and the cables."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ..system.ssh import Login
 class GeneratorEndpoint:
     """A TRex server. ``ports``: those that are used, in pairs, the first cabled to the first side and so on.
 
-    ``client``: ``pypi``, ``from server``, a folder with the client that came with the server, or nothing (whichever the
-    server takes); ``login``: to its host, where its installation is in the folder ``home`` ("" where that is to be
-    found out); ``force``: take ports from others.
+    ``client``: ``pypi``, ``from server``, a folder with the client that came with the server, or "" (whichever the
+    server takes); ``login``: to its host; ``home``: the folder of its installation there ("": not known); ``force``:
+    take ports from other users.
     """
 
     host: str
@@ -30,24 +30,24 @@ class GeneratorEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class RouterEndpoint(Login):
-    """The router's SSH server. ``sudo``: the user is not root and asks for its rights with ``sudo``."""
+    """The router's SSH server. ``sudo``: the user is not root, and commands need ``sudo``."""
 
     sudo: bool = False
 
 
 NO_ROUTER = RouterEndpoint("", 0, "", None, Path())
-"""What stands in the router's place while it is bypassed."""
+"""In place of the router's endpoint while it is bypassed."""
 
 
 @dataclass(frozen=True, slots=True)
 class TestbedFacts:
     """An open testbed.
 
-    ``sides``: one for each of the generator's ports, in their order; a ``peer_mac`` of "" is to be taken from the
+    ``sides``: one for each of the generator's ports, in their order; a ``peer_mac`` of "" is filled in from the
     generator's port once that is known.
-    ``link_bps``: bit/s of each port. ``clock_speed``: seconds of the testbed's clock per second of the wall.
-    ``simulated``: no real frames, everything measured is to be marked so. ``label``: for reports, one line.
-    ``runtime``: the folder of this run's keys and logs, gone when the testbed is closed; None where nothing was started.
+    ``link_bps``: bit/s of each port. ``clock_speed``: seconds of the testbed's clock per second of real time.
+    ``simulated``: no real frames; every result must be marked so. ``label``: for reports, one line.
+    ``runtime``: the folder of this run's keys and logs until the testbed is closed; None if nothing was started.
     """
 
     generator: GeneratorEndpoint

@@ -1,4 +1,4 @@
-"""Testbed files read: ``variables/testbeds/*.yaml``, each of its kind's schema, its paths made absolute."""
+"""Reads testbed files, ``variables/testbeds/*.yaml``, by the schema of their kind, and makes their paths absolute."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..config import read, validate
+from ..config import read_yaml, validate_config
 from ..errors import ConfigError
 from ..platforms import named_file
 from .settings import HardwareSettings, LoginSettings, NetnsSettings, SimulatedSettings, Testbed
@@ -22,15 +22,15 @@ KINDS: Mapping[str, type[SimulatedSettings] | type[NetnsSettings] | type[Hardwar
 def read_testbed(folder: Path, name: str) -> Testbed:
     """The testbed *name* of *folder*. Raises ConfigError naming file, line, key and remedy.
 
-    Relative paths in it are taken from the folder of the file, ``~`` is the user's home.
+    Relative paths in the file start at its folder; ``~`` is the user's home.
     """
     path = named_file(folder, name, "testbed")
-    data, lines = read(path)
+    data, lines = read_yaml(path)
     kind: Any = data.get("kind") if isinstance(data, dict) else None
     if kind not in KINDS:
-        said = f"unknown kind '{kind}'" if kind is not None else "the key 'kind' is missing"
-        raise ConfigError(f"{said}; expected one of {', '.join(KINDS)}", path, lines.get(("kind",), 1))
-    found: Testbed = validate(data, KINDS[kind], path, lines)
+        problem = f"unknown kind '{kind}'" if kind is not None else "the key 'kind' is missing"
+        raise ConfigError(f"{problem}; expected one of {', '.join(KINDS)}", path, lines.get(("kind",), 1))
+    found: Testbed = validate_config(data, KINDS[kind], path, lines)
     if found.testbed != name:
         line = lines.get(("testbed",))
         raise ConfigError(f"says 'testbed: {found.testbed}'; in a file of this name expected '{name}'", path, line)
@@ -41,10 +41,10 @@ def read_testbed(folder: Path, name: str) -> Testbed:
             path,
             lines.get(("sides",)),
         )
-    return _with_paths(found, path.parent)
+    return _with_absolute_paths(found, path.parent)
 
 
-def _with_paths(found: Testbed, folder: Path) -> Testbed:
+def _with_absolute_paths(found: Testbed, folder: Path) -> Testbed:
     if not isinstance(found, HardwareSettings):
         return found.model_copy(update={"client": _client(found.client, folder)})
     generator = found.generator

@@ -1,4 +1,4 @@
-"""A testbed of hardware: there already, but for a TRex server where its file says that one is to be started."""
+"""A testbed of hardware. It runs already, except its TRex server if the testbed file has ``start``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..errors import ConfigError
-from ..generators.trex.client_folders import interactive
+from ..generators.trex.client_folders import client_folder
 from ..platforms import Platform
 from ..routers.base import Side
 from ..system.ssh import Login
@@ -15,16 +15,16 @@ from .keeper_plan import Facts, KeeperPlan
 from .leases import Lease
 from .settings import GeneratorSettings, HardwareSettings, SideSettings
 from .trex.config_file import PortInfo, TrexConfig
-from .trex.server import Order
+from .trex.server import ServerOrder
 from .trex.settings import PortSettings, StartSettings
-from .trex.wrapper import arguments
+from .trex.wrapper import trex_arguments
 
-UNUSED = "02:00:00:00:00:00"
-"""A locally administered MAC address that nothing here has."""
+UNUSED_PORT = PortInfo(dest_mac="02:00:00:00:00:00")
+"""A port that is not used; its destination is a locally administered MAC address that no port has."""
 
 
 def hardware_facts(testbed: HardwareSettings, platform: Platform, software: str) -> TestbedFacts:
-    """A testbed that is there already: facts from its file."""
+    """The facts in the testbed's file."""
     generator, router = testbed.generator, testbed.router
     sides = tuple(
         Side(interface, side.address, side.peer, side.peer_mac or "", side.network)
@@ -56,33 +56,33 @@ def hardware_facts(testbed: HardwareSettings, platform: Platform, software: str)
     )
 
 
-class HardwareBlueprint:
-    """A testbed that is there but for its TRex server, which is started. Raises TestbedError, ConfigError."""
+class HardwareSetup:
+    """A testbed of hardware whose TRex server is started. Raises TestbedError, ConfigError."""
 
     def __init__(self, settings: HardwareSettings, platform: Platform, software: str, lease: Lease) -> None:
         self._generator, self._sides, self._lease = settings.generator, settings.cabled_sides, lease
         self._facts = replace(hardware_facts(settings, platform, software), runtime=lease.folder)
 
     def plan(self) -> KeeperPlan:
-        """One process: what holds the server, here or over SSH."""
-        process = order(self._generator, self._sides).process(self._lease.folder)
+        """One process, which holds the server, here or over SSH."""
+        process = server_order(self._generator, self._sides).process(self._lease.folder)
         return KeeperPlan(lease=str(self._lease.path), processes=(process,), folders=self._lease.folders)
 
     def facts(self, ready: Facts) -> TestbedFacts:
-        """From the testbed's file; with the client of the installation here, if the server is started here."""
+        """From the testbed's file; if the server is started here, with the client of its installation."""
         generator = self._facts.generator
-        here = self._generator.start is not None and self._generator.start.host == "local"
-        if here and not generator.client and interactive(Path(generator.home)) is not None:
+        local = self._generator.start is not None and self._generator.start.host == "local"
+        if local and not generator.client and client_folder(Path(generator.home)) is not None:
             return replace(self._facts, generator=replace(generator, client=generator.home))
         return self._facts
 
 
-def order(generator: GeneratorSettings, sides: tuple[SideSettings, ...]) -> Order:
-    """What to start, as the testbed's file says. Raises ConfigError."""
+def server_order(generator: GeneratorSettings, sides: tuple[SideSettings, ...]) -> ServerOrder:
+    """The server that the testbed's file asks for. Raises ConfigError."""
     start = generator.start
     if start is None or generator.trex_home is None:
         raise ConfigError("nothing is to be started; expected 'start' and 'trex_home' for the generator")
-    prefix = start.prefix or (f"linerate-{generator.sync_port}" if start.on_kernel else "")
+    prefix = start.prefix or (f"linerate-{generator.sync_port}" if start.on_linux_interfaces else "")
     config = TrexConfig(
         interfaces=start.interfaces,
         ports=_port_infos(generator, start, sides),
@@ -94,11 +94,11 @@ def order(generator: GeneratorSettings, sides: tuple[SideSettings, ...]) -> Orde
         prefix=prefix,
         memory=start.memory,
     )
-    return Order(
+    return ServerOrder(
         home=generator.trex_home,
-        arguments=arguments(start.cores, start.is_software, start.is_low_end, start.extra),
+        arguments=trex_arguments(start.cores, start.is_software, start.is_low_end, start.extra),
         config=config.text() if start.interfaces else "",
-        linux=start.on_kernel,
+        linux=start.on_linux_interfaces,
         address=generator.address,
         rpc_port=generator.sync_port,
         pub_port=generator.async_port,
@@ -114,17 +114,17 @@ def order(generator: GeneratorSettings, sides: tuple[SideSettings, ...]) -> Orde
 def _port_infos(
     generator: GeneratorSettings, start: StartSettings, sides: tuple[SideSettings, ...]
 ) -> tuple[PortInfo, ...]:
-    """Of every interface: the sides' addresses for the ports in use, what ``ports`` says for each."""
+    """One for every interface: from ``ports`` of the file, and for the ports in use from the sides' addresses."""
     found = []
-    said = start.ports or tuple(PortSettings() for _ in start.interfaces)
+    settings = start.ports or tuple(PortSettings() for _ in start.interfaces)
     cabled = dict(zip(generator.ports, sides, strict=True))
-    for index, port in enumerate(said):
+    for index, port in enumerate(settings):
         side = cabled.get(index)
         if side is None:
-            # TRex wants every port described: one that nobody uses sends to itself
-            found.append(port.info("", "", "") if port.dest_mac or port.default_gw else PortInfo(dest_mac=UNUSED))
+            # TRex needs every port described
+            found.append(port.port_info("", "", "") if port.dest_mac or port.default_gw else UNUSED_PORT)
         else:
-            found.append(port.info(side.peer, side.address.partition("/")[0], side.peer_mac or ""))
+            found.append(port.port_info(side.peer, side.address.partition("/")[0], side.peer_mac or ""))
     return tuple(found)
 
 

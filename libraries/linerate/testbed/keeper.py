@@ -1,12 +1,12 @@
-"""The keeper: one process that owns everything a testbed starts, and outlives whoever asked for it by seconds only.
+"""The keeper: one process that owns everything a testbed starts, and takes it down when its owner has ended.
 
-``python -m linerate.testbed.keeper`` reads one :class:`~linerate.testbed.keeper_plan.KeeperPlan` as a JSON line on standard
-input, sets it up, and answers one JSON line: ``{"ready": true, "processes": {name: facts}}``, or
-``{"error": "sentence"}`` once everything is taken down again. Then it watches: ``{"died": name, "status": n,
-"tail": …, "again": s}`` for a process that ended, and where that one had asked for it (s is not null), ``{"again":
-name}`` once it was started again. ``{"stop": true}`` takes the testbed down and is answered with
-``{"stopped": true, "failures": […]}``. The end of standard input (the owner is gone) and SIGTERM do the same. SIGINT
-and SIGHUP are not for it.
+``python -m linerate.testbed.keeper`` reads one :class:`~linerate.testbed.keeper_plan.KeeperPlan` as a JSON line on
+standard input, sets it up, and answers one JSON line: ``{"ready": true, "processes": {name: facts}}``, or
+``{"error": "sentence"}`` once everything is taken down again. Then it reports: ``{"died": name, "status": n,
+"tail": …, "again": s}`` for a process that ended; if that process asked for a restart (s is not null), ``{"again":
+name}`` follows the restart. ``{"stop": true}`` takes the testbed down and is answered with
+``{"stopped": true, "failures": […]}``. The end of standard input (the owner has ended) and SIGTERM do the same. SIGINT
+and SIGHUP are ignored.
 """
 
 from __future__ import annotations
@@ -28,160 +28,163 @@ from typing import Any
 import psutil
 
 from ..system.identity import identify
-from .keeper_child import Child, Failed
 from .keeper_plan import KeeperPlan
-from .leases import MARK, Lease, end_all, remove_folder, run_command
+from .kept_process import KeptProcess, SetupFailed
+from .leases import LEASE_VARIABLE, Lease, end_all, remove_folder, run_command
 
-ORDERLY = 1.5
-"""Seconds that all processes together have to end by themselves, before they are made to."""
+ORDERLY_LIMIT = 1.5
+"""Seconds that all processes together have to end in order."""
 
-PROMPT = 0.7
-"""Seconds between SIGTERM and SIGKILL after that."""
+KILL_AFTER = 0.7
+"""Seconds from SIGTERM to SIGKILL after that."""
 
 _SET_CHILD_SUBREAPER = 36
 
 
-class _Stop(Exception):
-    """The owner wants the testbed taken down, or is gone."""
+class _StopRequested(Exception):
+    """The owner asked for the end of the testbed, or has ended itself."""
 
 
-class _Inbox:
-    """What can happen to a keeper: the owner speaks or goes, a signal arrives, a process writes."""
+class _Events:
+    """What the keeper waits for: a line or the end of its owner, a signal, output of a process."""
 
     def __init__(self) -> None:
         self._wake, wake = os.pipe()
         os.set_blocking(self._wake, False)
         os.set_blocking(wake, False)
         self._text = b""
-        self._stop = False
+        self._stopping = False
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        # handlers that do nothing, not SIG_IGN, which the processes started here would inherit
+        # empty handlers: SIG_IGN would be inherited by the processes started here
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
         signal.signal(signal.SIGTERM, self._end)
 
     def _end(self, *_: object) -> None:
-        self._stop = True
+        self._stopping = True
 
-    def line(self) -> bytes:
-        """The next whole line of the owner. Raises _Stop where there is none to come."""
+    def next_line(self) -> bytes:
+        """The owner's next whole line. Raises _StopRequested when none will come."""
         while b"\n" not in self._text:
             self.wait((), None)
         line, _, self._text = self._text.partition(b"\n")
         return line
 
-    def told_to_stop(self) -> bool:
-        """Whether the owner has said ``{"stop": true}``; other lines are passed over."""
+    def stop_requested(self) -> bool:
+        """Whether the owner sent ``{"stop": true}``; other lines are ignored."""
         while b"\n" in self._text:
             with contextlib.suppress(ValueError, AttributeError):
-                if json.loads(self.line()).get("stop") is True:
+                if json.loads(self.next_line()).get("stop") is True:
                     return True
         return False
 
     def wait(self, descriptors: Iterable[int], seconds: float | None) -> list[int]:
-        """Those of *descriptors* that can be read, after at most *seconds*. Raises _Stop when the owner is gone."""
-        if self._stop:
-            raise _Stop
+        """Those of *descriptors* that can be read, after *seconds* at most. Raises _StopRequested."""
+        if self._stopping:
+            raise _StopRequested
         found, _, _ = select.select([0, self._wake, *descriptors], [], [], seconds)
         if self._wake in found:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._wake, 4096)
         if 0 in found:
-            said = os.read(0, 65536)
-            self._text += said
-            if not said:
-                self._stop = True
-        if self._stop:
-            raise _Stop
+            received = os.read(0, 65536)
+            self._text += received
+            if not received:
+                self._stopping = True
+        if self._stopping:
+            raise _StopRequested
         return [descriptor for descriptor in found if descriptor not in (0, self._wake)]
 
 
 class Keeper:
     """Sets a plan up, watches it, takes it down."""
 
-    def __init__(self, plan: KeeperPlan, inbox: _Inbox) -> None:
+    def __init__(self, plan: KeeperPlan, events: _Events) -> None:
         self._plan = plan
-        self._inbox = inbox
-        self._children: list[Child] = []
+        self._events = events
+        self._processes: list[KeptProcess] = []
         self._facts: dict[str, Mapping[str, Any]] = {}
-        self._due: list[tuple[float, Child]] = []
-        os.environ[MARK] = plan.lease
+        self._restarts: list[tuple[float, KeptProcess]] = []
+        os.environ[LEASE_VARIABLE] = plan.lease
         self._lease = Lease(
             Path(plan.lease), identify(os.getpid()), teardown=plan.teardown, folders=tuple(plan.folders)
         )
 
     def set_up(self) -> dict[str, Mapping[str, Any]]:
-        """Everything of the plan, in order; what each process said. Raises Failed or _Stop half way."""
+        """Run the whole plan in order; returns each process's facts. Raises SetupFailed or _StopRequested half way."""
         self._lease.write()
         for argv in self._plan.setup:
-            self._inbox.wait((), 0)
+            self._events.wait((), 0)
             failure = run_command(argv)
             if failure:
-                raise Failed(failure)
+                raise SetupFailed(failure)
         facts: dict[str, Mapping[str, Any]] = {}
         for plan in self._plan.processes:
-            self._inbox.wait((), 0)
-            child = Child(plan, facts)
-            self._children.append(child)
-            facts[plan.name] = self._begin(child)
+            self._events.wait((), 0)
+            process = KeptProcess(plan, facts)
+            self._processes.append(process)
+            facts[plan.name] = self._note_and_await(process)
         self._facts = facts
         return facts
 
-    def _begin(self, child: Child) -> Mapping[str, Any]:
+    def _note_and_await(self, process: KeptProcess) -> Mapping[str, Any]:
         with contextlib.suppress(ProcessLookupError):
-            known = (*self._lease.processes, identify(child.process.pid))
+            known = (*self._lease.processes, identify(process.popen.pid))
             self._lease = replace(self._lease, processes=known)
             self._lease.write()
-        return self._await(child)
+        return self._await_ready(process)
 
     def watch(self) -> None:
-        """Report deaths until told to stop; raises _Stop then."""
+        """Report processes that end, until a stop is requested; raises _StopRequested then."""
         while True:
-            # first: while it waits, others may end
-            self._start_again()
-            for child in self._children:
-                if child.process.poll() is not None and not child.reported:
-                    child.reported = True
-                    child.read_all()
-                    after = child.again.after if child.again else None
-                    status = child.process.returncode
-                    say({"died": child.plan.name, "status": status, "tail": child.tail(), "again": after})
-                    if child.again is not None:
-                        self._due.append((time.monotonic() + child.again.after, child))
+            # first: during a restart other processes may end
+            self._restart_due()
+            for process in self._processes:
+                if process.popen.poll() is not None and not process.reported:
+                    process.reported = True
+                    process.read_rest()
+                    after = process.restart.after if process.restart else None
+                    status = process.popen.returncode
+                    send({"died": process.plan.name, "status": status, "tail": process.tail(), "again": after})
+                    if process.restart is not None:
+                        self._restarts.append((time.monotonic() + process.restart.after, process))
             self._reap()
-            open_ends = {child.descriptor: child for child in self._children if child.descriptor is not None}
-            wait = min((moment for moment, _ in self._due), default=None)
+            open_ends = {process.descriptor: process for process in self._processes if process.descriptor is not None}
+            wait = min((moment for moment, _ in self._restarts), default=None)
             seconds = None if wait is None else max(0.0, wait - time.monotonic())
-            for descriptor in self._inbox.wait([end for end in open_ends if end is not None], seconds):
+            for descriptor in self._events.wait([end for end in open_ends if end is not None], seconds):
                 open_ends[descriptor].read()
-            if self._inbox.told_to_stop():
-                raise _Stop
+            if self._events.stop_requested():
+                raise _StopRequested
 
-    def _start_again(self) -> None:
-        """Start what asked for it and whose moment has come; one that cannot be started stays dead."""
+    def _restart_due(self) -> None:
+        """Start the processes whose restart is due; one that cannot be started stays ended."""
         now = time.monotonic()
-        due, self._due = [row for row in self._due if row[0] <= now], [row for row in self._due if row[0] > now]
-        for _, child in due:
-            with contextlib.suppress(Failed):
-                new = Child(child.successor(), self._facts)
-                self._children[self._children.index(child)] = new
-                self._begin(new)
-                say({"again": new.plan.name})
+        due, self._restarts = (
+            [row for row in self._restarts if row[0] <= now],
+            [row for row in self._restarts if row[0] > now],
+        )
+        for _, process in due:
+            with contextlib.suppress(SetupFailed):
+                new = KeptProcess(process.restart_plan(), self._facts)
+                self._processes[self._processes.index(process)] = new
+                self._note_and_await(new)
+                send({"again": new.plan.name})
 
     def take_down(self) -> list[str]:
-        """Everything in reverse order, each step tried; a sentence for each that failed."""
+        """Undo everything in reverse order, every step even if one fails; a sentence for each failure."""
         failures = []
-        until = time.monotonic() + ORDERLY
-        for child in reversed(self._children):
-            child.ask_to_end()
+        until = time.monotonic() + ORDERLY_LIMIT
+        for process in reversed(self._processes):
+            process.request_end()
             began = time.monotonic()
-            child.gone_within(child.plan.grace or min(ORDERLY / 2, until - began))
-            until += time.monotonic() - began if child.plan.grace else 0.0
-        # the rest: those that would not, and what the processes themselves left behind (this process adopts it)
-        names = {child.process.pid: child.plan.name for child in self._children if child.process.poll() is None}
-        for process in end_all(psutil.Process().children(recursive=True), PROMPT):
-            if process.pid in names:
-                failures.append(f"'{names[process.pid]}' had to be killed")
+            process.ends_within(process.plan.grace or min(ORDERLY_LIMIT / 2, until - began))
+            until += time.monotonic() - began if process.plan.grace else 0.0
+        # what is left: processes that did not end, and descendants, which this process has adopted
+        names = {process.popen.pid: process.plan.name for process in self._processes if process.popen.poll() is None}
+        for killed in end_all(psutil.Process().children(recursive=True), KILL_AFTER):
+            if killed.pid in names:
+                failures.append(f"'{names[killed.pid]}' had to be killed")
         self._reap()
         failures += [failure for argv in self._plan.teardown if (failure := run_command(argv))]
         runtime = self._lease.path.parent
@@ -191,26 +194,26 @@ class Keeper:
         self._lease.path.unlink(missing_ok=True)
         return failures
 
-    def _await(self, child: Child) -> Mapping[str, Any]:
-        name, limit = child.plan.name, child.plan.limit
+    def _await_ready(self, process: KeptProcess) -> Mapping[str, Any]:
+        name, limit = process.plan.name, process.plan.limit
         until = time.monotonic() + limit
         while True:
-            over = time.monotonic() > until
-            status = child.process.poll()
-            found = child.ready()
+            too_late = time.monotonic() > until
+            status = process.popen.poll()
+            found = process.ready()
             if found is not None:
                 return found
-            if status is not None and child.descriptor is None:
-                raise Failed(f"'{name}' ended with status {status} before it was ready{_quote(child.tail())}")
-            if over:
-                raise Failed(f"'{name}' was not ready within {limit:g} s{_quote(child.tail())}")
-            ends = [] if child.descriptor is None else [child.descriptor]
-            if self._inbox.wait(ends, 0.05):
-                child.read()
+            if status is not None and process.descriptor is None:
+                raise SetupFailed(f"'{name}' ended with status {status} before it was ready{_log_end(process.tail())}")
+            if too_late:
+                raise SetupFailed(f"'{name}' was not ready within {limit:g} s{_log_end(process.tail())}")
+            ends = [] if process.descriptor is None else [process.descriptor]
+            if self._events.wait(ends, 0.05):
+                process.read()
 
     def _reap(self) -> None:
-        """Take the exit status of adopted processes, and leave that of our own to their Popen objects."""
-        mine = {child.process.pid: child for child in self._children}
+        """Collect the exit status of adopted processes; that of its own processes belongs to their Popen objects."""
+        own = {process.popen.pid: process for process in self._processes}
         while True:
             try:
                 found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -218,52 +221,52 @@ class Keeper:
                 return
             if found is None:
                 return
-            if found.si_pid in mine:
-                mine[found.si_pid].process.poll()
+            if found.si_pid in own:
+                own[found.si_pid].popen.poll()
             else:
                 os.waitpid(found.si_pid, os.WNOHANG)
 
 
-def say(data: Mapping[str, Any]) -> None:
-    """One JSON line to the owner; nothing where there is none left."""
+def send(data: Mapping[str, Any]) -> None:
+    """Write one JSON line to the owner, if it still reads."""
     with contextlib.suppress(OSError):
         os.write(1, json.dumps(data).encode() + b"\n")
 
 
-def _adopt() -> None:
-    """Become the parent of every descendant whose own parent ends, so that none escapes (prctl(2), Linux)."""
+def _become_subreaper() -> None:
+    """Become the parent of every descendant whose own parent ends (prctl(2), Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _quote(tail: str) -> str:
+def _log_end(tail: str) -> str:
     return f"; its log ends: {tail}" if tail else "; its log is empty"
 
 
 def main() -> int:
-    """Keep one testbed; 0 when it was taken down, 1 when it could not be set up."""
-    inbox = _Inbox()
-    _adopt()
+    """Keep one testbed; returns 0 when it was taken down, 1 when it could not be set up."""
+    events = _Events()
+    _become_subreaper()
     try:
-        keeper = Keeper(KeeperPlan.from_json(inbox.line()), inbox)
-    except _Stop:
+        keeper = Keeper(KeeperPlan.from_json(events.next_line()), events)
+    except _StopRequested:
         return 0
     except (ValueError, KeyError, TypeError) as error:
-        say({"error": f"the keeper was given a plan that it cannot read: {error}"})
+        send({"error": f"the keeper was given a plan that it cannot read: {error}"})
         return 1
     answer: dict[str, Any] = {}
     try:
-        say({"ready": True, "processes": keeper.set_up()})
+        send({"ready": True, "processes": keeper.set_up()})
         keeper.watch()
-    except _Stop:
+    except _StopRequested:
         answer = {"stopped": True}
-    except Failed as error:
+    except SetupFailed as error:
         answer = {"error": str(error)}
     except Exception as error:
         answer = {"error": f"the keeper of the testbed failed: {type(error).__name__}: {error}"}
     finally:
         failures = keeper.take_down()
-    say({**answer, "failures": failures})
+    send({**answer, "failures": failures})
     return 1 if "error" in answer else 0
 
 

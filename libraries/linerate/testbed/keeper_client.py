@@ -1,4 +1,4 @@
-"""The owner's end of a keeper: start it, hear of deaths, stop it. The owner is Robot's process, or ``serve``."""
+"""The owner's end of a keeper: start it, receive its reports, stop it. The owner is Robot's process, or ``serve``."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from .keeper_plan import Facts, KeeperPlan
 from .leases import COMMAND_LIMIT, release
 
 CLOSE_LIMIT = 5.0
-"""Seconds that a keeper has to take its testbed down, before what its teardown commands may need."""
+"""Seconds that a keeper has to take its testbed down, beside the time of its teardown commands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A process of the testbed that ended by itself. ``status`` as of subprocess (negative: by that signal).
+    """A process of the testbed that ended by itself. ``status`` as subprocess reports it (negative: by that signal).
 
-    ``again``: it was started again since; ``returning``: it is about to be.
+    ``restarted``: it was started again since; ``restart_due``: it will be.
     """
 
     name: str
     status: int
     tail: str = ""
-    again: bool = False
-    returning: bool = False
+    restarted: bool = False
+    restart_due: bool = False
 
     def __str__(self) -> str:
         how = f"signal {-self.status}" if self.status < 0 else f"status {self.status}"
         return (
             f"the testbed's process '{self.name}' ended with {how}"
             + (f"; its log ends: {self.tail}" if self.tail else "")
-            + ("; it was started again" if self.again else "")
+            + ("; it was started again" if self.restarted else "")
         )
 
 
@@ -56,10 +56,10 @@ class KeeperClient:
         self._lock = threading.Lock()
         self.facts: Facts = {}
         self.failures: tuple[str, ...] = ()
-        """After :meth:`close`: what of the teardown failed."""
+        """After :meth:`close`: each step of the teardown that failed, in words."""
         self._log = Path(plan.lease).with_suffix("") / "keeper.log"
         with self._log.open("ab") as log:
-            # a session of its own: Ctrl-C in the terminal goes to the owner, who then stops the keeper in order
+            # a session of its own: Ctrl-C in the terminal reaches the owner only, which then stops the keeper in order
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "linerate.testbed.keeper"],
                 stdin=subprocess.PIPE,
@@ -73,14 +73,14 @@ class KeeperClient:
 
     @classmethod
     def start(cls, plan: KeeperPlan) -> KeeperClient:
-        """Set *plan* up. Raises TestbedError, with everything taken down again, where that fails."""
+        """Set *plan* up. Raises TestbedError, with everything taken down again, if that fails."""
         limit = 10.0 + sum(process.limit for process in plan.processes) + COMMAND_LIMIT * len(plan.setup)
         client = cls(plan)
         try:
             client._send(plan.to_json())
             answer = client._answer(limit)
             if answer is None:
-                raise TestbedError(f"the keeper of the testbed did not answer{client._said()}")
+                raise TestbedError(f"the keeper of the testbed did not answer{client._log_end()}")
             if "error" in answer:
                 raise TestbedError(str(answer["error"]))
             client.facts = answer["processes"]
@@ -91,27 +91,27 @@ class KeeperClient:
 
     @property
     def pid(self) -> int:
-        """The keeper's process id."""
+        """Process id of the keeper."""
         return self._process.pid
 
     def deaths(self) -> tuple[Death, ...]:
-        """The processes that ended by themselves since the start, first one first."""
+        """The processes that ended by themselves since the start, in order."""
         with self._lock:
             found = list(self._deaths)
         if not self._closed and self._process.poll() is not None:
             found.append(Death("keeper", self._process.returncode))
         return tuple(found)
 
-    def forgive(self, limit: float = 0.0) -> None:
-        """Tell no more of those that were started again since they ended, once none is about to be, in *limit* s."""
+    def forget_restarted(self, limit: float = 0.0) -> None:
+        """Forget the ends of processes that were started again; waits up to *limit* s for restarts that are due."""
         until = time.monotonic() + limit
-        while any(death.returning for death in self.deaths()) and time.monotonic() < until:
+        while any(death.restart_due for death in self.deaths()) and time.monotonic() < until:
             time.sleep(0.02)
         with self._lock:
-            self._deaths = [death for death in self._deaths if not death.again]
+            self._deaths = [death for death in self._deaths if not death.restarted]
 
     def close(self) -> None:
-        """Take the testbed down and wait for it; harmless when repeated."""
+        """Take the testbed down and wait for that; harmless when repeated."""
         with self._lock:
             if self._closed:
                 return
@@ -133,11 +133,11 @@ class KeeperClient:
             self.failures = (*self.failures, f"the keeper did not end within {limit:g} s and was killed")
             self._process.kill()
             self._process.wait(5)
-        # an interrupt passes through here unhandled: the keeper goes on by itself, for its input has ended
+        # an interrupt passes through unhandled: the keeper goes on by itself, because its input has ended
         self._reader.join(1)
         if self._process.stdout and not self._reader.is_alive():
             self._process.stdout.close()
-        # if the keeper was killed, or never began, its lease says what is left
+        # if the keeper was killed, or never started, the lease names what is left
         self.failures = (*self.failures, *release(Path(self._plan.lease)))
 
     def _send(self, line: str) -> None:
@@ -150,7 +150,7 @@ class KeeperClient:
         with contextlib.suppress(queue.Empty):
             answer = self._answers.get(timeout=max(0.0, seconds))
             if answer is None:
-                # nothing comes after the end, however often it is asked for
+                # the end stays the end for later calls
                 self._answers.put(None)
             return answer
         return None
@@ -161,33 +161,33 @@ class KeeperClient:
                 data = json.loads(line)
                 if "died" in data:
                     with self._lock:
-                        self._settle(data["died"], again=False)
-                        returning = data.get("again") is not None
-                        death = Death(data["died"], data["status"], data.get("tail", ""), returning=returning)
+                        self._note_restart(data["died"], restarted=False)
+                        restart_due = data.get("again") is not None
+                        death = Death(data["died"], data["status"], data.get("tail", ""), restart_due=restart_due)
                         self._deaths.append(death)
                 elif "again" in data:
                     with self._lock:
-                        self._settle(data["again"], again=True)
+                        self._note_restart(data["again"], restarted=True)
                 else:
                     self._answers.put(data)
         self._answers.put(None)
 
-    def _settle(self, name: str, again: bool) -> None:
-        """Those called *name* that were about to be started again were, or were not."""
+    def _note_restart(self, name: str, restarted: bool) -> None:
+        """The restart that was due for *name* happened, or did not."""
         self._deaths = [
-            replace(row, again=again, returning=False) if row.name == name and row.returning else row
+            replace(row, restarted=restarted, restart_due=False) if row.name == name and row.restart_due else row
             for row in self._deaths
         ]
 
-    def _said(self) -> str:
+    def _log_end(self) -> str:
         with contextlib.suppress(OSError):
             text = self._log.read_text(encoding="utf-8", errors="replace").strip()
-            return f"; it said: {text[-600:]}" if text else ""
+            return f"; its log ends: {text[-600:]}" if text else ""
         return ""
 
 
 def environment() -> dict[str, str]:
-    """This process's environment, in which a child of the same interpreter finds this package, installed or not."""
+    """This process's environment, with PYTHONPATH set so that a child finds this package, installed or not."""
     found = dict(os.environ)
     home = str(Path(__file__).resolve().parents[2])
     # an installed package is found anyway, and site-packages must not come before the standard library

@@ -1,7 +1,7 @@
-"""What a keeper is told: the commands and processes of one testbed, as data that travels as one JSON line.
+"""A keeper's plan: the commands and processes of one testbed, sent as one JSON line.
 
-Processes start in order. A string ``${name.fact}`` in a later process's argv, env or specification stands for what
-the earlier process said in its ready line: alone it keeps its type (a port stays a number), within text it is written.
+Processes start in order. A string ``${name.fact}`` in a later process's argv, env or specification stands for a fact
+of an earlier process's ready line. Alone it keeps its type (a port stays a number), within text it becomes text.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Facts = Mapping[str, Mapping[str, Any]]
-"""Process name -> what its ready line said."""
+"""Process name -> the facts of its ready line."""
 
 _REFERENCE = re.compile(r"\$\{([\w-]+)\.(\w+)\}")
 
@@ -22,10 +22,10 @@ _REFERENCE = re.compile(r"\$\{([\w-]+)\.(\w+)\}")
 class ProcessPlan:
     """One process that lives as long as the testbed.
 
-    ``spec``: the JSON object written to its standard input, which then stays open (its end is the order to end); None:
-    no input, and SIGTERM is the order to end. ``ready``: ``"json"``, the first line of its standard output says
+    ``spec``: the JSON object written to its standard input, which then stays open; its end asks the process to end.
+    None: no input, and SIGTERM asks it to end. ``ready``: ``"json"``, the first line of its standard output is
     ``{"ready": true, …}``; or (host, port), it is ready once a connection there succeeds. ``limit``: s until then.
-    ``log``: the file that gets its standard error. ``grace``: s that it has for an orderly end; 0: as the others have.
+    ``log``: the file for its standard error. ``grace``: s for its orderly end; 0: it shares the keeper's limit.
     """
 
     name: str
@@ -40,9 +40,9 @@ class ProcessPlan:
 
 @dataclass(frozen=True, slots=True)
 class KeeperPlan:
-    """A whole testbed. ``setup`` runs before the processes, ``teardown`` after them, ``folders`` are removed at the end.
+    """A whole testbed: ``setup`` runs before the processes, ``teardown`` after them, then ``folders`` are removed.
 
-    ``lease``: the lease file of the testbed, rewritten by the keeper and removed last.
+    ``lease``: the testbed's lease file; the keeper rewrites it and removes it last.
     """
 
     lease: str
@@ -52,7 +52,7 @@ class KeeperPlan:
     folders: tuple[str, ...] = ()
 
     def to_json(self) -> str:
-        """One line, without its end."""
+        """One line, without the newline."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -69,7 +69,7 @@ class KeeperPlan:
 
 
 def resolve(value: Any, facts: Facts) -> Any:
-    """*value* with every ``${name.fact}`` in it replaced. Raises KeyError naming a reference that nothing answers."""
+    """*value* with every ``${name.fact}`` replaced. Raises KeyError with the first reference to an unknown fact."""
     if isinstance(value, str):
         whole = _REFERENCE.fullmatch(value)
         return _fact(whole, facts) if whole else _REFERENCE.sub(lambda found: str(_fact(found, facts)), value)

@@ -1,4 +1,4 @@
-"""SSH keys of one run: made fresh, kept in the testbed's private folder, gone with it."""
+"""SSH keys of one run, made new and kept in the testbed's private folder."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def make_key(path: Path) -> KeyPair:
 
 
 def write_known_hosts(path: Path, host: str, port: int, public: str) -> None:
-    """A ``known_hosts`` file that knows one server by its *public* key, ``ssh-ed25519 AAAA…``, comment or not."""
+    """Write a ``known_hosts`` file with one server's *public* key, ``ssh-ed25519 AAAA…`` with or without a comment."""
     name = host if port == 22 else f"[{host}]:{port}"
     path.write_text(f"{name} {' '.join(public.split()[:2])}\n", encoding="ascii")

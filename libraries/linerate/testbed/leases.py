@@ -1,9 +1,9 @@
-"""Leases: a testbed writes down what it holds, so that the next start can clear up after one that was killed.
+"""Leases: a testbed writes down what it holds, so that the next start can clean up after one that was killed.
 
-A lease is a JSON file in :func:`runtime_folder` that names the process in charge, the processes it started, and the
-namespaces and folders it made. It is written before anything is made and removed after everything is gone. A process
-is named by its id *and* its start, for ids are used again. Commands in a lease are never trusted: only deletions of
-namespaces and links with our prefix are carried out, only folders beneath the runtime folder are removed.
+A lease is a JSON file in :func:`runtime_folder`. It names the process in charge, the processes it started, and the
+namespaces and folders it made. It is written before anything is made and removed after everything is removed. A
+process is named by its id *and* its start time, because ids are used again. Commands in a lease are not trusted: only
+deletions of namespaces and links with our prefix are run, only folders directly in the runtime folder are removed.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from typing import Any
 import psutil
 
 from ..errors import TestbedError
-from ..system.identity import Identity, identify, runtime_folder
+from ..system.identity import ProcessIdentity, identify, runtime_folder
 
 COMMAND_LIMIT = 10.0
 """Seconds that one teardown command may take."""
 
 LOCK_LIMIT = 60.0
-"""Seconds to wait for another process that clears up."""
+"""Seconds to wait for another process that cleans up."""
 
-MARK = "LINERATE_BENCH"
+LEASE_VARIABLE = "LINERATE_BENCH"
 """Environment variable that every process of a testbed inherits: the path of its lease."""
 
 _SUFFIX = ".lease"
-_SAFE = (
+_PERMITTED = (
     re.compile(r"(?:(?:/usr)?/s?bin/)?ip netns (?:del|delete) (?P<netns>lr-[A-Za-z0-9-]{1,40})"),
     re.compile(r"(?:(?:/usr)?/s?bin/)?ip link (?:del|delete) (?:dev )?lr[A-Za-z0-9-]{1,13}"),
 )
@@ -45,16 +45,16 @@ _SAFE = (
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """What one testbed holds. ``holder`` is the process that will give it back."""
+    """What one testbed holds. ``holder`` is the process that will release it."""
 
     path: Path
-    holder: Identity
-    processes: tuple[Identity, ...] = ()
+    holder: ProcessIdentity
+    processes: tuple[ProcessIdentity, ...] = ()
     teardown: tuple[tuple[str, ...], ...] = ()
     folders: tuple[str, ...] = ()
 
     def write(self) -> None:
-        """Replace the file, at once and whole, readable by its owner only."""
+        """Replace the file atomically; only its owner can read it."""
         data = {key: value for key, value in asdict(self).items() if key != "path"}
         fresh = self.path.with_suffix(".new")
         fresh.unlink(missing_ok=True)
@@ -69,21 +69,21 @@ class Lease:
 
     @classmethod
     def read(cls, path: Path) -> Lease:
-        """Raises ValueError, KeyError or TypeError where the file is no lease, OSError where it cannot be read."""
+        """Raises ValueError, KeyError or TypeError if the file is no lease, OSError if it cannot be read."""
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return cls(
             path,
-            Identity(**data["holder"]),
-            tuple(Identity(**row) for row in data["processes"]),
+            ProcessIdentity(**data["holder"]),
+            tuple(ProcessIdentity(**row) for row in data["processes"]),
             tuple(tuple(str(word) for word in row) for row in data["teardown"]),
             tuple(str(folder) for folder in data["folders"]),
         )
 
 
-def reserve(runtime: Path | None = None) -> Lease:
-    """A lease on a testbed that is yet to be made, held by this process, with its empty folder (0700)."""
+def create_lease(runtime: Path | None = None) -> Lease:
+    """A lease for a new testbed, held by this process, with an empty folder (mode 0700)."""
     runtime = runtime or runtime_folder()
-    with _locked(runtime):
+    with _lock(runtime):
         path = runtime / (secrets.token_hex(3) + _SUFFIX)
         while path.exists():
             path = runtime / (secrets.token_hex(3) + _SUFFIX)
@@ -94,14 +94,14 @@ def reserve(runtime: Path | None = None) -> Lease:
     return lease
 
 
-def clear_stale(runtime: Path | None = None) -> list[str]:
-    """Give back what testbeds hold whose keeper is gone; returns a sentence for each thing done.
+def clear_leftovers(runtime: Path | None = None) -> list[str]:
+    """Release what testbeds hold whose keeper has ended; returns a sentence for each thing done.
 
-    Two that do this at the same time take turns. Raises TestbedError where the runtime folder is not ours.
+    A lock keeps two processes from doing this at once. Raises TestbedError if the runtime folder is not ours.
     """
     runtime = runtime or runtime_folder()
     done: list[str] = []
-    with _locked(runtime):
+    with _lock(runtime):
         for path in sorted(runtime.glob("*" + _SUFFIX)):
             try:
                 lease = Lease.read(path)
@@ -113,42 +113,42 @@ def clear_stale(runtime: Path | None = None) -> list[str]:
                 path.unlink(missing_ok=True)
                 continue
             if not lease.holder.alive:
-                done += _clear(lease, runtime)
+                done += _release(lease, runtime)
     return done
 
 
 def release(path: Path) -> list[str]:
-    """Give back what the lease *path* names, whoever holds it; its holder must be this process, or be gone for good.
+    """Release what the lease *path* names; its holder must be this process or have ended.
 
-    Returns a sentence for each thing done; nothing where the lease is gone already.
+    Returns a sentence for each thing done; none if there is no lease any more.
     """
     if not path.exists():
         return []
-    with _locked(path.parent):
+    with _lock(path.parent):
         try:
-            return _clear(Lease.read(path), path.parent)
+            return _release(Lease.read(path), path.parent)
         except FileNotFoundError:
             return []
 
 
-def _clear(lease: Lease, runtime: Path) -> list[str]:
+def _release(lease: Lease, runtime: Path) -> list[str]:
     done = []
     for process in lease.processes:
         if process.alive and kill_tree(process.pid):
             done.append(f"ended process {process.pid}, left by a testbed that was killed")
-    # what those had started themselves and nobody wrote down
-    marked = [found for found in psutil.process_iter() if _mark(found) == str(lease.path)]
+    # descendants of those, which no lease names
+    others = [found for found in psutil.process_iter() if _lease_of(found) == str(lease.path)]
     done += [
-        f"ended process {found.pid}, left by a testbed that was killed" for found in marked if kill_tree(found.pid)
+        f"ended process {found.pid}, left by a testbed that was killed" for found in others if kill_tree(found.pid)
     ]
     for argv in lease.teardown:
         line = " ".join(argv)
-        found = permitted(argv)
+        found = permitted_teardown(argv)
         if found is None:
             done.append(f"did not run '{line}' of {lease.path.name}: not a clean-up command of Linerate's")
             continue
         if "netns" in found.groupdict():
-            done += _empty(found["netns"])
+            done += _end_processes_in(found["netns"])
         if not run_command(argv):
             done.append(f"ran '{line}', left by a testbed that was killed")
     for folder in lease.folders:
@@ -158,11 +158,11 @@ def _clear(lease: Lease, runtime: Path) -> list[str]:
     return done
 
 
-def permitted(argv: tuple[str, ...]) -> re.Match[str] | None:
-    """The match where *argv* is a command that may be run from a lease: the deletion of a namespace or link of ours."""
+def permitted_teardown(argv: tuple[str, ...]) -> re.Match[str] | None:
+    """The match if *argv* may be run from a lease: it deletes a namespace or link of ours."""
     if any(" " in word for word in argv):
         return None
-    return next((found for pattern in _SAFE if (found := pattern.fullmatch(" ".join(argv)))), None)
+    return next((found for pattern in _PERMITTED if (found := pattern.fullmatch(" ".join(argv)))), None)
 
 
 def run_command(argv: tuple[str, ...], limit: float = COMMAND_LIMIT) -> str:
@@ -178,12 +178,12 @@ def run_command(argv: tuple[str, ...], limit: float = COMMAND_LIMIT) -> str:
         return f"'{line}' did not end within {limit:g} s"
     if result.returncode == 0:
         return ""
-    said = (result.stderr or result.stdout).decode(errors="replace").strip().replace("\n", "; ")
-    return f"'{line}' failed with status {result.returncode}: {said or 'it gave no reason'}"
+    reason = (result.stderr or result.stdout).decode(errors="replace").strip().replace("\n", "; ")
+    return f"'{line}' failed with status {result.returncode}: {reason or 'it gave no reason'}"
 
 
 def kill_tree(pid: int, grace: float = 0.5) -> bool:
-    """SIGTERM, then after *grace* s SIGKILL, to *pid* and all its descendants. False where nothing was there."""
+    """SIGTERM, then after *grace* s SIGKILL, to *pid* and all its descendants. False if there is no such process."""
     try:
         top = psutil.Process(pid)
         processes = [top, *top.children(recursive=True)]
@@ -194,7 +194,7 @@ def kill_tree(pid: int, grace: float = 0.5) -> bool:
 
 
 def end_all(processes: list[psutil.Process], grace: float) -> list[psutil.Process]:
-    """SIGTERM to all, SIGKILL to those still there after *grace* s, which are returned."""
+    """SIGTERM to all, then SIGKILL to those still alive after *grace* s; returns these."""
     for process in processes:
         with contextlib.suppress(psutil.Error):
             process.terminate()
@@ -207,8 +207,8 @@ def end_all(processes: list[psutil.Process], grace: float) -> list[psutil.Proces
 
 
 def remove_folder(folder: Path, runtime: Path) -> bool:
-    """Remove *folder* if it is a real folder directly within *runtime*. True where it was there."""
-    # the parent is resolved and the last part is not: a link in our folder must not lead the removal elsewhere
+    """Remove *folder* if it is directly within *runtime*. True if it was there."""
+    # resolve the parent only: a link in our folder must not lead the removal elsewhere
     if folder.parent.resolve() != runtime.resolve() or folder.name in ("", ".", "..") or not os.path.lexists(folder):
         return False
     if folder.is_symlink() or not folder.is_dir():
@@ -218,8 +218,8 @@ def remove_folder(folder: Path, runtime: Path) -> bool:
     return True
 
 
-def _empty(netns: str) -> list[str]:
-    """End what still runs in a network namespace of ours: deleting its name would leave it running unseen."""
+def _end_processes_in(netns: str) -> list[str]:
+    """End what still runs in a network namespace: without its name it would go on unseen."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         found = subprocess.run(
             ["ip", "netns", "pids", netns], capture_output=True, text=True, timeout=COMMAND_LIMIT, check=False
@@ -229,14 +229,14 @@ def _empty(netns: str) -> list[str]:
     return []
 
 
-def _mark(process: psutil.Process) -> str | None:
+def _lease_of(process: psutil.Process) -> str | None:
     with contextlib.suppress(psutil.Error, OSError):
-        return process.environ().get(MARK)
+        return process.environ().get(LEASE_VARIABLE)
     return None
 
 
 @contextlib.contextmanager
-def _locked(runtime: Path) -> Iterator[None]:
+def _lock(runtime: Path) -> Iterator[None]:
     descriptor = os.open(runtime / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     until = time.monotonic() + LOCK_LIMIT
     try:

@@ -4,12 +4,12 @@
     port0  100.65.1.2  ==========  eth0  (100.65.1.1/24, towards 16.0.0.0/8)
     port1  100.65.2.2  ==========  eth1  (100.65.2.1/24, towards 48.0.0.0/8)
 
-No address is set here: the generator's interfaces need none (its frames are made whole, and a kernel without addresses
-answers nothing, so that every frame counted is a frame of the test), the router's are set over SSH like any router's.
+No address is set here. The generator's interfaces need none: its frames are complete, and a kernel without addresses
+answers nothing, so every frame counted is a frame of the test. The router's are set over SSH like any router's.
 
 Receive packet steering and threaded NAPI stay off: measured on two CPUs, steering halves what the router forwards, and
-threads change nothing. The router's work is done on the CPU that sends, so an overloaded testbed offers less than asked
-rather than losing frames in a queue.
+threads change nothing. The router works on the CPU that sends, so an overloaded testbed offers less than its load
+and loses no frames in a queue.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from ..errors import ConfigError
 Command = tuple[str, ...]
 
 PREFIX = "lr-"
-"""Every namespace of ours begins so: what is stale can be told from what is somebody else's."""
+"""Prefix of our namespaces' names, which tells them from those of others."""
 
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,35}")
 
 MTU = 9216
-"""Bytes after the Ethernet header: room for the profiles' longest frames, which are no longer than that with it."""
+"""Bytes after the Ethernet header: enough for the profiles' longest frames."""
 
-SBIN = ("/usr/sbin", "/sbin", "/usr/local/sbin")
-"""Where administrators' programs are, which a plain user's PATH may lack."""
+SBIN_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
+"""Folders of administrators' programs, which a plain user's PATH may lack."""
 
 _INTERFACE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 
 
 @dataclass(frozen=True, slots=True)
 class Cable:
-    """One veth pair: port *index* of the generator to an interface of the router. ``network`` lies behind the port."""
+    """One veth pair: port *index* of the generator to an interface of the router. ``network`` is behind the port."""
 
     index: int
     port: str
@@ -64,7 +64,7 @@ class Cable:
 class Topology:
     """Namespaces, cables, and the commands (argv lists, as root) that make and remove them.
 
-    ``teardown`` succeeds only for what exists; run all of it and disregard failures.
+    ``teardown`` fails for what does not exist: run all of it and ignore failures.
     """
 
     generator: str
@@ -74,7 +74,7 @@ class Topology:
     teardown: tuple[Command, ...]
 
 
-def plan(tag: str, router_interfaces: tuple[str, ...] = ("eth0", "eth1"), *, bypass: bool = False) -> Topology:
+def plan_topology(tag: str, router_interfaces: tuple[str, ...] = ("eth0", "eth1"), *, bypass: bool = False) -> Topology:
     """The testbed of the run *tag* (letters, digits, hyphens). Raises ConfigError for a name the kernel cannot hold.
 
     A port and a cable for each of *router_interfaces*, an even number. *bypass*: no router namespace; ``port0`` and
@@ -104,17 +104,21 @@ def plan(tag: str, router_interfaces: tuple[str, ...] = ("eth0", "eth1"), *, byp
         for index, name in enumerate(router_interfaces)
     )
     if bypass:
-        loops = [command for pair in zip(cables[::2], cables[1::2], strict=True) for command in _loop(*pair, generator)]
+        loops = [
+            command
+            for pair in zip(cables[::2], cables[1::2], strict=True)
+            for command in _port_to_port(*pair, generator)
+        ]
         ends = (*_namespace(generator), *loops)
         return Topology(generator, router, cables, tuple(ends), _teardown(generator))
     setup = [command for name in (generator, router) for command in _namespace(name)]
-    setup += [command for cable in cables for command in _cable(cable, generator, router)]
+    setup += [command for cable in cables for command in _port_to_router(cable, generator, router)]
     return Topology(generator, router, cables, tuple(setup), _teardown(generator, router))
 
 
 def _namespace(name: str) -> tuple[Command, ...]:
-    # without IPv6 no router solicitation or listener report of the kernel mixes with the frames of the test; the
-    # router's interfaces get it back, quietly, when the router is set up for it
+    # without IPv6 the kernel sends no router solicitations or listener reports among the frames of the test; the
+    # router's interfaces get it back when the router is set up for it
     quiet = ("net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1")
     return (
         ("ip", "netns", "add", name),
@@ -123,20 +127,20 @@ def _namespace(name: str) -> tuple[Command, ...]:
     )
 
 
-def _cable(cable: Cable, generator: str, router: str) -> tuple[Command, ...]:
+def _port_to_router(cable: Cable, generator: str, router: str) -> tuple[Command, ...]:
     near = ("name", cable.port, "address", cable.port_mac, "netns", generator)
     far = ("name", cable.router_interface, "address", cable.router_mac, "netns", router)
     mtu = ("mtu", str(MTU))
     return (
         ("ip", "link", "add", *near, *mtu, "type", "veth", "peer", *far, *mtu),
         ("ip", "-n", generator, "link", "set", "dev", cable.port, "arp", "off", "up"),
-        # without multicast the kernel joins no group, and reports none; routers join one for IPv6
+        # without multicast the kernel joins and reports no group; routers join one for IPv6
         ("ip", "-n", router, "link", "set", "dev", cable.router_interface, "multicast", "off", "up"),
     )
 
 
-def _loop(first: Cable, second: Cable, generator: str) -> tuple[Command, ...]:
-    """One cable from port to port, as :func:`_cable` lays one to the router."""
+def _port_to_port(first: Cable, second: Cable, generator: str) -> tuple[Command, ...]:
+    """One cable from port to port; compare :func:`_port_to_router`."""
     near, far = (
         ("name", cable.port, "address", cable.port_mac, "netns", generator, "mtu", str(MTU))
         for cable in (first, second)
@@ -152,12 +156,7 @@ def _teardown(*names: str) -> tuple[Command, ...]:
     return tuple(("ip", "netns", "del", name) for name in names)
 
 
-def stale(tag: str = "") -> tuple[Command, ...]:
-    """Commands that remove the namespaces left of *tag*, or of any tag that begins so; of all runs when empty."""
-    return _teardown(*existing(tag))
-
-
-def existing(tag: str = "") -> tuple[str, ...]:
+def existing_namespaces(tag: str = "") -> tuple[str, ...]:
     """Names of our namespaces whose tag begins with *tag*."""
     folder = Path("/run/netns")
     if not folder.is_dir():
@@ -165,26 +164,26 @@ def existing(tag: str = "") -> tuple[str, ...]:
     return tuple(sorted(path.name for path in folder.iterdir() if path.name.startswith(PREFIX + tag)))
 
 
-def find(program: str) -> str | None:
-    """The absolute path of *program*, looked for where administrators' programs are as well."""
-    return shutil.which(program) or shutil.which(program, path=os.pathsep.join(SBIN))
+def find_program(program: str) -> str | None:
+    """The absolute path of *program*, from PATH or :data:`SBIN_FOLDERS`."""
+    return shutil.which(program) or shutil.which(program, path=os.pathsep.join(SBIN_FOLDERS))
 
 
-def available() -> str | None:
-    """Why the netns testbed cannot work here, with the remedy; None when it can. Leaves nothing behind."""
+def reason_against() -> str | None:
+    """Why the netns testbed cannot work here, with the remedy; None if it can. Leaves nothing behind."""
     if not sys.platform.startswith("linux"):
         return f"network namespaces exist on Linux only; this is {sys.platform}"
     if os.geteuid() != 0:
         return "making network namespaces needs root; run it with sudo"
     for program, package in (("ip", "iproute2"), ("sysctl", "procps"), ("sshd", "openssh-server")):
-        if find(program) is None:
+        if find_program(program) is None:
             return f"the program '{program}' is missing; install the package {package}"
-    if find("ssh-keygen") is None:
+    if find_program("ssh-keygen") is None:
         return "the program 'ssh-keygen' is missing; install the package openssh-client"
-    return _forbidden()
+    return _permission_problem()
 
 
-def _forbidden() -> str | None:
+def _permission_problem() -> str | None:
     probe = f"{PREFIX}probe-{os.getpid()}"
     attempts: tuple[Command, ...] = (
         ("ip", "netns", "add", probe),
@@ -195,9 +194,9 @@ def _forbidden() -> str | None:
         for command in attempts:
             done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
             if done.returncode != 0:
-                said = done.stderr.strip().splitlines() or ["no reason given"]
+                reason = done.stderr.strip().splitlines() or ["no reason given"]
                 return (
-                    f"'{' '.join(command[:3])}' fails here ({said[-1]}); a container needs CAP_NET_ADMIN and"
+                    f"'{' '.join(command[:3])}' fails here ({reason[-1]}); a container needs CAP_NET_ADMIN and"
                     " CAP_SYS_ADMIN, for example 'docker run --privileged'"
                 )
     except (OSError, subprocess.TimeoutExpired) as error:

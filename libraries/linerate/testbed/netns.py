@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from ..errors import ConfigError, TestbedError
-from ..generators.trex.client_choice import HOME, PYPI
+from ..generators.trex.client_choice import HOME_VARIABLE, PYPI
 from ..platforms import Platform
 from ..routers.base import Side
-from ..simulation.processes import command
+from ..simulation.processes import bench_command
 from ..units import parse_link_speed
 from . import namespaces, sshd
 from .facts import NO_ROUTER, GeneratorEndpoint, RouterEndpoint, TestbedFacts
@@ -17,17 +17,17 @@ from .keeper_plan import Facts, KeeperPlan, ProcessPlan
 from .leases import Lease
 from .settings import NetnsSettings
 from .trex.config_file import PortInfo, TrexConfig
-from .trex.server import NAME, Order
-from .trex.wrapper import arguments
+from .trex.server import PROCESS_NAME, ServerOrder
+from .trex.wrapper import trex_arguments
 
 HOST = "127.0.0.1"
 
 
-class NetnsBlueprint:
-    """What is to be started for one testbed of network namespaces, and what is known of it then.
+class NetnsSetup:
+    """What one testbed of network namespaces starts, and its facts.
 
     ``rpc_port`` and ``pub_port``: TCP ports of the TRex server, 0 for free ones. ``bypass``: no router, the ports are
-    the two ends of one cable. Raises TestbedError where this machine or this user cannot make namespaces, ConfigError for
+    the two ends of one cable. Raises TestbedError if this machine or this user cannot make namespaces, ConfigError for
     a platform whose software is not Linux.
     """
 
@@ -49,7 +49,7 @@ class NetnsBlueprint:
                 f" platform '{platform.platform}' speaks '{chosen.shell}'; take a software with 'shell: linux', or a"
                 " simulated testbed"
             )
-        reason = namespaces.available()
+        reason = namespaces.reason_against()
         if reason:
             raise TestbedError(f"testbed '{settings.testbed}' cannot be set up: {reason}")
         self._settings, self._lease = settings, lease
@@ -59,7 +59,7 @@ class NetnsBlueprint:
         tag = lease.folder.name
         self._ports = range(2 * settings.pairs)
         interfaces = chosen.interfaces[: len(self._ports)]
-        self._topology = namespaces.plan(tag, interfaces, bypass=bypass)
+        self._topology = namespaces.plan_topology(tag, interfaces, bypass=bypass)
         self._ssh = None if bypass else sshd.prepare(lease.folder / "ssh", self._topology.router)
         self._sides = tuple(map(self._side, self._ports))
         self._home = home_of_trex(settings.testbed) if settings.generator == "trex" else None
@@ -70,7 +70,7 @@ class NetnsBlueprint:
         return Side(cable.router_interface, side.address, side.peer, mac, side.network)
 
     def plan(self) -> KeeperPlan:
-        """Namespaces, then the server within reach of one and sshd for the other, if there is a router."""
+        """Namespaces, then the TRex server in one, and sshd in the other if there is a router."""
         folder, topology = self._lease.folder, self._topology
         ssh, listeners = self._ssh, tuple[ProcessPlan, ...]()
         if ssh is not None:
@@ -102,7 +102,7 @@ class NetnsBlueprint:
         ]
         return ProcessPlan(
             name="server",
-            argv=command("server"),
+            argv=bench_command("server"),
             log=str(self._lease.folder / "server.log"),
             spec={
                 "backend": "wire",
@@ -114,26 +114,26 @@ class NetnsBlueprint:
             },
         )
 
-    def _trex(self, home: Path) -> Order:
-        """A real server on the same cables. It asks nobody for MAC addresses: they are known, and it starts sooner."""
+    def _trex(self, home: Path) -> ServerOrder:
+        """A real server on the same cables. The MAC addresses are known, so it starts without ARP."""
         cables, tag = self._topology.cables, self._lease.folder.name
-        beyond = [cable.router_mac for cable in cables]
+        far_macs = [cable.router_mac for cable in cables]
         if self._ssh is None:  # one cable from port to port of each pair
-            beyond = [cables[cable.index ^ 1].port_mac for cable in cables]
+            far_macs = [cables[cable.index ^ 1].port_mac for cable in cables]
         prefix = f"linerate-{tag}"
         config = TrexConfig(
             interfaces=tuple(cable.port for cable in cables),
             ports=tuple(
-                PortInfo(src_mac=side.peer_mac, dest_mac=mac) for side, mac in zip(self._sides, beyond, strict=True)
+                PortInfo(src_mac=side.peer_mac, dest_mac=mac) for side, mac in zip(self._sides, far_macs, strict=True)
             ),
             low_end=True,
             low_end_core=max(os.sched_getaffinity(0)),
             prefix=prefix,
             port_speed=round(self._link_bps / 1e6),
         )
-        return Order(
+        return ServerOrder(
             home=str(home),
-            arguments=arguments(None, software=True, low_end=True),
+            arguments=trex_arguments(None, software=True, low_end=True),
             config=config.text(),
             linux=True,
             address=HOST,
@@ -142,13 +142,13 @@ class NetnsBlueprint:
             grace=3,
             prefix=prefix,
             namespace=self._topology.generator,
-            near=(self._rpc_port, self._pub_port),
+            local_ports=(self._rpc_port, self._pub_port),
         )
 
     def facts(self, ready: Facts) -> TestbedFacts:
-        """What the ready lines tell."""
-        server, ssh = ready["server" if self._home is None else NAME], self._ssh
-        # a server of today wants the client that it ships
+        """From the ready lines and the topology."""
+        server, ssh = ready["server" if self._home is None else PROCESS_NAME], self._ssh
+        # a current server takes only the client that it ships
         client = self._settings.client if self._home is None or self._settings.client != PYPI else str(self._home)
         return TestbedFacts(
             generator=GeneratorEndpoint(HOST, server["rpc_port"], server["pub_port"], tuple(self._ports), client),
@@ -161,15 +161,17 @@ class NetnsBlueprint:
 
 
 def home_of_trex(testbed: str = "netns") -> Path:
-    """The TRex installation that the environment variable TREX_HOME names. Raises TestbedError with what is missing."""
-    named = os.environ.get(HOME, "")
+    """The TRex installation that the environment variable TREX_HOME names. Raises TestbedError."""
+    named = os.environ.get(HOME_VARIABLE, "")
     if not named:
         raise TestbedError(
-            f"testbed '{testbed}' wants a real TRex server, and the environment variable {HOME} is not set; expected"
-            " the folder of a TRex installation, the one that holds t-rex-64"
+            f"testbed '{testbed}' needs a real TRex server, and the environment variable {HOME_VARIABLE} is not set;"
+            " expected the folder of a TRex installation, the one that holds t-rex-64"
         )
     folder = Path(named).expanduser().absolute()
     for place in (folder, folder / "scripts"):
         if any((place / program).is_file() for program in ("t-rex-64", "_t-rex-64")):
             return place
-    raise TestbedError(f"{HOME} names '{folder}', and there is no TRex in it; expected the folder that holds t-rex-64")
+    raise TestbedError(
+        f"{HOME_VARIABLE} names '{folder}', and there is no TRex in it; expected the folder that holds t-rex-64"
+    )

@@ -1,4 +1,4 @@
-"""Opening and closing a testbed of any kind: the one entrance to this package."""
+"""Opening and closing a testbed of any kind: the entry point of this package."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from typing import Protocol
 from ..errors import ConfigError
 from ..platforms import Platform
 from .facts import TestbedFacts
-from .hardware import HardwareBlueprint, hardware_facts
+from .hardware import HardwareSetup, hardware_facts
 from .keeper_client import KeeperClient
 from .keeper_plan import Facts, KeeperPlan
-from .leases import clear_stale, release, reserve
+from .leases import clear_leftovers, create_lease, release
 from .settings import HardwareSettings, SimulatedSettings, Testbed
-from .trex.server import log
+from .trex.server import log_path
 
-LOG = 1 << 20
-"""Characters of a server's log that are kept, from its end."""
+LOG_LENGTH = 1 << 20
+"""Characters from the end of a server's log that are kept."""
 
 
-class Blueprint(Protocol):
-    """What is to be started for a testbed, and what is known of it then."""
+class TestbedSetup(Protocol):
+    """What a testbed of one kind starts, and the facts that are known once it runs."""
 
     def plan(self) -> KeeperPlan:
-        """For the keeper."""
+        """The keeper's plan."""
         ...
 
     def facts(self, ready: Facts) -> TestbedFacts:
-        """From what the processes said of themselves."""
+        """The testbed's facts, given those of its processes' ready lines."""
         ...
 
 
 class OpenTestbed:
     """An open testbed. :meth:`close` it; if its owner is killed instead, it closes by itself within seconds.
 
-    ``cleared``: a sentence for each thing that an earlier, killed testbed had left and that was cleared up.
-    ``generator_log``: after :meth:`close`, what a TRex server that was started here said.
+    ``cleared``: a sentence for each thing that an earlier, killed testbed had left and that was removed.
+    ``generator_log``: after :meth:`close`, the log of a TRex server that was started here.
     """
 
     def __init__(self, facts: TestbedFacts, keeper: KeeperClient | None = None, cleared: tuple[str, ...] = ()) -> None:
@@ -47,20 +47,20 @@ class OpenTestbed:
         self._keeper = keeper
 
     def problems(self) -> tuple[str, ...]:
-        """Sentences on the testbed's processes that have ended since it was opened; empty while all is well."""
+        """A sentence for each of the testbed's processes that ended since it was opened."""
         return tuple(str(death) for death in self._keeper.deaths()) if self._keeper else ()
 
-    def forgive(self, limit: float = 0.0) -> None:
-        """Let :meth:`problems` tell no more of processes that were started again since they ended.
+    def forget_restarted(self, limit: float = 0.0) -> None:
+        """Let :meth:`problems` leave out processes that were started again.
 
-        Waits up to *limit* s for those that are about to be.
+        Waits up to *limit* s for restarts that are due.
         """
         if self._keeper:
-            self._keeper.forgive(limit)
+            self._keeper.forget_restarted(limit)
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """After :meth:`close`: what could not be taken down in the ordinary way."""
+        """After :meth:`close`: what could not be taken down in order, in words."""
         return self._keeper.failures if self._keeper else ()
 
     def close(self) -> None:
@@ -73,7 +73,7 @@ class OpenTestbed:
         if self.facts.runtime is None:
             return ""
         with contextlib.suppress(OSError):
-            return log(self.facts.runtime).read_text(encoding="utf-8", errors="replace")[-LOG:]
+            return log_path(self.facts.runtime).read_text(encoding="utf-8", errors="replace")[-LOG_LENGTH:]
         return ""
 
     def __enter__(self) -> OpenTestbed:
@@ -95,39 +95,37 @@ def open_testbed(
     pub_port: int = 0,
     bypass: bool = False,
 ) -> OpenTestbed:
-    """Clear what killed testbeds left, then start this one and wait until it serves.
+    """Remove what killed testbeds left, then start this one and wait until it is ready.
 
-    ``platform_file`` is where *platform* was read from; ``rpc_port`` and ``pub_port`` are the embedded server's TCP
-    ports (0: free ones). *bypass*: without a router, the generator's ports connected to each other; on hardware that is
-    for a person to do. Raises ConfigError for a software that the platform has not, TestbedError, with everything
-    taken down again, when the testbed cannot be started.
+    ``platform_file`` is the file of *platform*; ``rpc_port`` and ``pub_port`` are the embedded server's TCP ports (0:
+    free ones). *bypass*: without a router, the generator's ports connected to each other (on hardware a person does
+    that). Raises ConfigError for a software that the platform does not have, and TestbedError, with everything taken
+    down again, if the testbed cannot be started.
     """
     if software not in platform.software:
         raise ConfigError(f"no software '{software}' here; known: {', '.join(platform.software)}", platform_file)
-    cleared = tuple(clear_stale())
+    cleared = tuple(clear_leftovers())
     if isinstance(testbed, HardwareSettings) and testbed.generator.start is None:
         return OpenTestbed(hardware_facts(testbed, platform, software), cleared=cleared)
-    lease = reserve()
+    lease = create_lease()
     try:
-        blueprint: Blueprint
+        setup: TestbedSetup
         if isinstance(testbed, HardwareSettings):
-            blueprint = HardwareBlueprint(testbed, platform, software, lease)
+            setup = HardwareSetup(testbed, platform, software, lease)
         elif isinstance(testbed, SimulatedSettings):
-            from .simulated import SimulatedBlueprint
+            from .simulated import SimulatedSetup
 
-            blueprint = SimulatedBlueprint(
-                testbed, platform, software, platform_file, lease, rpc_port, pub_port, bypass=bypass
-            )
+            setup = SimulatedSetup(testbed, platform, software, platform_file, lease, rpc_port, pub_port, bypass=bypass)
         else:
-            from .netns import NetnsBlueprint
+            from .netns import NetnsSetup
 
-            blueprint = NetnsBlueprint(testbed, platform, software, lease, rpc_port, pub_port, bypass=bypass)
-        keeper = KeeperClient.start(blueprint.plan())
+            setup = NetnsSetup(testbed, platform, software, lease, rpc_port, pub_port, bypass=bypass)
+        keeper = KeeperClient.start(setup.plan())
     except BaseException:
         release(lease.path)
         raise
     try:
-        return OpenTestbed(blueprint.facts(keeper.facts), keeper, cleared)
+        return OpenTestbed(setup.facts(keeper.facts), keeper, cleared)
     except BaseException:
         keeper.close()
         raise

@@ -25,18 +25,19 @@ _HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Ratio = Annotated[float, Field(ge=0, lt=1)]
-BEHIND = 0.02
-"""The most by which the rate of a TRex server that falls behind may be less than asked, whatever ``late`` says: it
-takes longer then, and frames that came back at a lower rate prove nothing of the one asked for."""
+LARGEST_RATE_SHORTFALL = 0.02
+"""The most by which the rate of a late TRex server may be below the load, as a ratio, whatever ``late`` says: frames
+that came back at a lower rate prove nothing about the load."""
 
 Pairs = Annotated[int, Field(ge=1, le=PAIRS)]
 TcpPort = Annotated[int, Field(ge=1, le=65535)]
+TrexPort = Annotated[int, Field(ge=0, le=255)]
 
 
 class SideSettings(Config):
     """One side of the router. ``address`` with prefix length; ``peer``, the generator's port; ``network`` behind it.
 
-    ``peer_mac``: default what the generator says of its port.
+    ``peer_mac``: default the one that the generator reports for its port.
     """
 
     address: str
@@ -46,7 +47,7 @@ class SideSettings(Config):
 
     @field_validator("address")
     @classmethod
-    def _address(cls, value: str) -> str:
+    def _check_address(cls, value: str) -> str:
         if "/" not in value:
             raise ValueError("needs a prefix length; expected for example 100.65.1.1/24")
         ipaddress.IPv4Interface(value)
@@ -54,36 +55,36 @@ class SideSettings(Config):
 
     @field_validator("peer")
     @classmethod
-    def _peer(cls, value: str) -> str:
+    def _check_peer(cls, value: str) -> str:
         ipaddress.IPv4Address(value)
         return value
 
     @field_validator("network")
     @classmethod
-    def _network(cls, value: str) -> str:
+    def _check_network(cls, value: str) -> str:
         ipaddress.IPv4Network(value)
         return value
 
     @field_validator("peer_mac")
     @classmethod
-    def _peer_mac(cls, value: str | None) -> str | None:
+    def _check_peer_mac(cls, value: str | None) -> str | None:
         if value is not None and not _MAC.fullmatch(value):
             raise ValueError("is not a MAC address; expected for example 02:00:00:00:00:01")
         return value
 
     @model_validator(mode="after")
-    def _reachable(self) -> SideSettings:
-        here = ipaddress.IPv4Interface(self.address)
-        if ipaddress.IPv4Address(self.peer) not in here.network or self.peer == str(here.ip):
-            raise ValueError(f"peer {self.peer} must be another address of {here.network}, the network of 'address'")
+    def _check_peer_in_network(self) -> SideSettings:
+        own = ipaddress.IPv4Interface(self.address)
+        if ipaddress.IPv4Address(self.peer) not in own.network or self.peer == str(own.ip):
+            raise ValueError(f"peer {self.peer} must be another address of {own.network}, the network of 'address'")
         return self
 
 
 def default_side(index: int) -> SideSettings:
-    """Side *index*, from 0, of a testbed that does not say otherwise.
+    """The default of side *index*, from 0.
 
-    A link of its own in 100.65.0.0/16, and behind it the addresses that traffic of its pair of ports has: 16.0.0.0/8
-    and 48.0.0.0/8 for the first one, one further for each one after that (:data:`..profiles.PAIR_STEP`).
+    Each side has a link in 100.65.0.0/16. Behind it are the addresses of its port pair's traffic: 16.0.0.0/8 and
+    48.0.0.0/8 for the first pair, one further for each pair after that (:data:`..profiles.PAIR_STEP`).
     """
     pair, second = divmod(index, 2)
     link, behind = f"100.65.{index + 1}", (48 if second else 16) + pair
@@ -91,7 +92,7 @@ def default_side(index: int) -> SideSettings:
 
 
 class ToleranceSettings(Config):
-    """How far a trial may be from what was asked; what is not named keeps the default of :class:`Tolerance`."""
+    """How far a trial may be from its load and duration; a missing key keeps the default of :class:`Tolerance`."""
 
     under: Ratio | None = None
     over: Ratio | None = None
@@ -100,14 +101,14 @@ class ToleranceSettings(Config):
 
 
 class CommonSettings(Config):
-    """What every testbed says.
+    """The keys that every kind of testbed has.
 
     ``sides`` of the router, one for each port of the generator, in their order; default :func:`default_side`.
-    ``prepare``: whether addresses, neighbours and routes are put on the router (``configure``, undone afterwards) or
-    are there already (``none``). ``maximum_load_percent``: the generator's ceiling in per cent
-    of line rate, the load of "forwards … at maximum offered load". ``warm_up`` in s; None leaves it to the goal.
-    ``set_up``: for which frames beside plain IPv4 ``configure`` sets the router up, by the addresses, tags and labels
-    of the profiles' words. Linux routers only; on a simulated testbed the model is told, not the router's shell.
+    ``prepare``: ``configure`` puts addresses, neighbours and routes on the router and undoes them afterwards; ``none``:
+    they are there already. ``maximum_load_percent``: the generator's ceiling in per cent of line rate, the load of
+    "forwards … at maximum offered load". ``warm_up`` in s; None: the goal's.
+    ``set_up``: the frames beside plain IPv4 for which ``configure`` sets the router up, with the addresses, tags and
+    labels of the profiles' words. Linux routers only; on a simulated testbed it is the model's, not the shell's.
     """
 
     testbed: str
@@ -121,54 +122,52 @@ class CommonSettings(Config):
 
     @field_validator("sides")
     @classmethod
-    def _apart(cls, value: tuple[SideSettings, ...] | None) -> tuple[SideSettings, ...] | None:
+    def _check_no_overlap(cls, value: tuple[SideSettings, ...] | None) -> tuple[SideSettings, ...] | None:
         if value is None:
             return None
-        for what in ("address", "network"):
-            networks = [ipaddress.IPv4Interface(getattr(side, what)).network for side in value]
+        for key, plural in (("address", "addresses"), ("network", "networks")):
+            networks = [ipaddress.IPv4Interface(getattr(side, key)).network for side in value]
             for first, second in itertools.combinations(networks, 2):
                 if first.overlaps(second):
-                    raise ValueError(
-                        f"two sides' {what}es overlap ({first} and {second})".replace("networkes", "networks")
-                    )
+                    raise ValueError(f"two sides' {plural} overlap ({first} and {second})")
         return value
 
     @property
     def pair_count(self) -> int:
-        """How many pairs of the generator's ports are cabled to the router."""
+        """The number of port pairs that are cabled to the router."""
         return 1
 
     @property
     def cabled_sides(self) -> tuple[SideSettings, ...]:
-        """One for each port in their order: as the file says them, or as they are unless it does."""
+        """One for each port, in order: the file's, or the defaults."""
         return tuple(map(default_side, range(2 * self.pair_count))) if self.sides is None else self.sides
 
     def tolerances(self) -> Tolerance:
         """The tolerance of trials on this testbed."""
         given = {key: value for key, value in self.tolerance.model_dump().items() if value is not None}
         found = dataclasses.replace(Tolerance(), **given)
-        if not self.may_stretch or found.behind <= max(found.under, BEHIND):
+        if not self.sends_late_frames or found.rate_shortfall <= max(found.under, LARGEST_RATE_SHORTFALL):
             return found
-        return dataclasses.replace(found, rate=max(found.under, BEHIND))
+        return dataclasses.replace(found, rate=max(found.under, LARGEST_RATE_SHORTFALL))
 
     @property
-    def may_stretch(self) -> bool:
-        """Whether the generator sends all frames of a trial however late, as TRex does, or ends with its duration."""
+    def sends_late_frames(self) -> bool:
+        """Whether the generator sends all frames of a trial even if it takes longer (TRex), or stops in time."""
         return False
 
 
 class SimulatedSettings(CommonSettings):
-    """A forwarding model behind an embedded TRex server. ``clock_speed``: seconds of its clock per second of the wall.
+    """A forwarding model behind an embedded TRex server. ``clock_speed``: seconds of its clock per second of real time.
 
     ``pairs`` of ports: the platform's interfaces in their order. ``noise``: what differs from trial to trial
     (:class:`..noise.Noise`), drawn from ``seed``; None: nothing does. ``rx_queues`` per port: default the platform's.
-    What it is ``set_up`` for goes the way of the IPv4 routes.
+    ``set_up`` frames take the routes of IPv4.
     """
 
     kind: Literal["simulated"]
     pairs: Pairs = 1
     client: str = "pypi"
-    """How the server is driven: as a :class:`GeneratorSettings` says."""
+    """As in :class:`GeneratorSettings`."""
     clock_speed: Annotated[float, Field(ge=1, le=1000)] = 20.0
     seed: Annotated[int, Field(ge=0)] = 0
     noise: Noise | None = None
@@ -178,15 +177,14 @@ class SimulatedSettings(CommonSettings):
 
     @property
     def pair_count(self) -> int:
-        """As the file says."""
+        """The key ``pairs``."""
         return self.pairs
 
 
 class NetnsSettings(CommonSettings):
-    """Real frames between network namespaces here. ``port_speed``: what the ports claim; default the platform's.
-    ``pairs`` of ports, to the platform's interfaces in their order.
+    """Real frames between network namespaces here. ``port_speed``: what the ports report; default the platform's.
 
-    ``set_up``: everything, for nobody else could have set up a router that did not exist before.
+    ``pairs`` of ports, to the platform's interfaces in their order. ``set_up``: everything, because the router is new.
     ``generator``: the ``embedded`` server, or a real ``trex``, of the installation that TREX_HOME names.
     """
 
@@ -194,30 +192,30 @@ class NetnsSettings(CommonSettings):
     pairs: Pairs = 1
     generator: Literal["embedded", "trex"] = "embedded"
     client: str = "pypi"
-    """How the server is driven: as a :class:`GeneratorSettings` says."""
+    """As in :class:`GeneratorSettings`."""
     set_up: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
     port_speed: str | None = None
 
     @property
     def pair_count(self) -> int:
-        """As the file says."""
+        """The key ``pairs``."""
         return self.pairs
 
     @property
-    def may_stretch(self) -> bool:
-        """A real TRex; the embedded server ends with the duration."""
+    def sends_late_frames(self) -> bool:
+        """A real TRex does; the embedded server stops in time."""
         return self.generator == "trex"
 
     @field_validator("port_speed")
     @classmethod
-    def _speed(cls, value: str | None) -> str | None:
+    def _check_port_speed(cls, value: str | None) -> str | None:
         if value is not None:
             parse_link_speed(value)
         return value
 
 
 class LoginSettings(Config):
-    """SSH, with a key, or with the password in the variable ``password_from``."""
+    """SSH with a key, or with the password in the environment variable ``password_from``."""
 
     port: TcpPort = 22
     user: str
@@ -227,42 +225,39 @@ class LoginSettings(Config):
 
     @field_validator("user")
     @classmethod
-    def _user(cls, value: str) -> str:
-        return _host(value)
+    def _check_user(cls, value: str) -> str:
+        return _checked_host(value)
 
     @field_validator("password_from")
     @classmethod
-    def _named(cls, value: str | None) -> str | None:
+    def _check_variable_name(cls, value: str | None) -> str | None:
         if value is not None and not _VARIABLE.fullmatch(value):
             raise ValueError("must be the name of an environment variable that holds the password, not the password")
         return value
 
     @model_validator(mode="after")
-    def _direction_in(self) -> LoginSettings:
+    def _check_key_or_password(self) -> LoginSettings:
         if (self.key is None) == (self.password_from is None):
             raise ValueError("needs either 'key', the path of a private key, or 'password_from', a variable's name")
         return self
 
 
 class GeneratorSettings(Config):
-    """A TRex server. ``ports``: those that are used, in pairs, each cabled to the side of its place.
+    """A TRex server. ``ports``: those that are used, in pairs, each cabled to the side at its position.
 
-    ``client``: ``pypi``, ``from server`` or a folder with the client that came with the server.
-    Nothing for the PyPI client where the server takes it, else the server's own, copied from its host through ``ssh``
-    out of ``trex_home``, the folder of its installation there (nothing: the one whose server runs).
-    ``force``: take the ports even while another user owns them. ``start``: nothing for a server that runs already;
-    how this testbed starts it out of ``trex_home``, or ``true``: with the host's own configuration. ``card``: the file of
-    ``variables/generators`` that tells what its network card can do; nothing: found by what TRex says of it.
+    ``client``: ``pypi``, ``from server`` or a folder with the client that came with the server. Default: the PyPI
+    client if the server takes it, else the server's own, copied from its host through ``ssh`` out of ``trex_home``,
+    the folder of its installation there (default: that of the running server).
+    ``force``: take the ports even if another user owns them. ``start``: how this testbed starts the server out of
+    ``trex_home`` (``true``: with the host's own configuration); default: it runs already. ``card``: the file of
+    ``variables/generators`` on its network card; default: chosen by what TRex reports of the card.
     """
 
     type: Literal["trex"] = "trex"
     address: str
     sync_port: TcpPort = 4501
     async_port: TcpPort = 4500
-    ports: Annotated[tuple[Annotated[int, Field(ge=0, le=255)], ...], Field(min_length=2, max_length=2 * PAIRS)] = (
-        0,
-        1,
-    )
+    ports: Annotated[tuple[TrexPort, ...], Field(min_length=2, max_length=2 * PAIRS)] = (0, 1)
     client: str = ""
     ssh: LoginSettings | None = None
     trex_home: str | None = None
@@ -272,36 +267,36 @@ class GeneratorSettings(Config):
 
     @field_validator("address")
     @classmethod
-    def _host(cls, value: str) -> str:
-        return _host(value)
+    def _check_address(cls, value: str) -> str:
+        return _checked_host(value)
 
     @field_validator("start", mode="before")
     @classmethod
-    def _plainly(cls, value: Any) -> Any:
+    def _from_bool(cls, value: Any) -> Any:
         return {True: {}, False: None}[value] if isinstance(value, bool) else value
 
     @field_validator("ports")
     @classmethod
-    def _in_pairs(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+    def _check_ports_in_pairs(cls, value: tuple[int, ...]) -> tuple[int, ...]:
         if len(value) % 2 or len(set(value)) < len(value):
             raise ValueError("must be pairs of different ports, the first cabled to the first side, and so on")
         return value
 
     @field_validator("trex_home")
     @classmethod
-    def _there(cls, value: str | None) -> str | None:
+    def _check_absolute_path(cls, value: str | None) -> str | None:
         if value is not None and (not value.startswith("/") or ".." in value.split("/") or "\0" in value):
             raise ValueError("must be an absolute path on the server's host; expected for example /opt/trex/v3.08")
         return value
 
     @model_validator(mode="after")
-    def _reachable(self) -> GeneratorSettings:
+    def _check_login_for_client(self) -> GeneratorSettings:
         if self.client == "from server" and self.ssh is None:
             raise ValueError("'client: from server' needs a login there; expected 'ssh: {user: …, key: …}' too")
         return self
 
     @model_validator(mode="after")
-    def _can_start(self) -> GeneratorSettings:
+    def _check_start(self) -> GeneratorSettings:
         if self.start is None:
             return self
         if self.trex_home is None:
@@ -311,7 +306,7 @@ class GeneratorSettings(Config):
                 "'start' needs a login on the generator's host; expected 'ssh: {user: …, key: …}', or, where that"
                 " is this machine, 'host: local' in 'start'"
             )
-        if problem := self.start.problem_of(self.ports):
+        if problem := self.start.ports_problem(self.ports):
             raise ValueError(problem)
         return self
 
@@ -324,12 +319,12 @@ class RouterSettings(LoginSettings):
 
     @field_validator("address")
     @classmethod
-    def _host(cls, value: str) -> str:
-        return _host(value)
+    def _check_address(cls, value: str) -> str:
+        return _checked_host(value)
 
 
 class HardwareSettings(CommonSettings):
-    """A testbed that is there already: nothing is started, only reached."""
+    """A testbed of hardware: nothing is started, except a TRex server if the generator's ``start`` asks for it."""
 
     kind: Literal["hardware"]
     generator: GeneratorSettings
@@ -337,7 +332,7 @@ class HardwareSettings(CommonSettings):
 
     @field_validator("generator", mode="before")
     @classmethod
-    def _one_server(cls, value: Any) -> Any:
+    def _refuse_several_servers(cls, value: Any) -> Any:
         if isinstance(value, list | tuple):
             raise ValueError(
                 "several TRex servers are not supported; expected one server, whose 'ports' are all cabled to the"
@@ -346,17 +341,17 @@ class HardwareSettings(CommonSettings):
         return value
 
     @property
-    def may_stretch(self) -> bool:
-        """It is a TRex server."""
+    def sends_late_frames(self) -> bool:
+        """A TRex server does."""
         return True
 
     @property
     def pair_count(self) -> int:
-        """As many as the generator's ports say."""
+        """Half the number of the generator's ports."""
         return len(self.generator.ports) // 2
 
     @model_validator(mode="after")
-    def _somebody_sets_up(self) -> HardwareSettings:
+    def _check_set_up_with_prepare(self) -> HardwareSettings:
         if self.set_up and self.prepare == "none":
             raise ValueError("'set_up' is for 'prepare: configure'; with 'none' expected to leave it out")
         return self
@@ -365,7 +360,7 @@ class HardwareSettings(CommonSettings):
 Testbed = SimulatedSettings | NetnsSettings | HardwareSettings
 
 
-def _host(value: str) -> str:
+def _checked_host(value: str) -> str:
     if not _HOST.fullmatch(value) or value.startswith("-"):
         raise ValueError("is not a name or address; expected letters, digits and any of . : _ -")
     return value

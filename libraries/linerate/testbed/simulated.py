@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..platforms import Platform
 from ..routers.base import Side
-from ..simulation.processes import command
+from ..simulation.processes import bench_command
 from .facts import NO_ROUTER, GeneratorEndpoint, RouterEndpoint, TestbedFacts
 from .keeper_plan import Facts, KeeperPlan, ProcessPlan
 from .keys import KeyPair, make_key, write_known_hosts
@@ -17,11 +17,11 @@ HOST = "127.0.0.1"
 USER = "linerate"
 
 
-class SimulatedBlueprint:
-    """What is to be started for one simulated testbed, and what is known of it then.
+class SimulatedSetup:
+    """What one simulated testbed starts, and its facts.
 
-    ``rpc_port`` and ``pub_port``: TCP ports of the TRex server, 0 for free ones. ``bypass``: no router, its ports
-    are cabled to each other.
+    ``rpc_port`` and ``pub_port``: TCP ports of the TRex server, 0 for free ones. ``bypass``: no router, the server's
+    ports are cabled to each other.
     """
 
     def __init__(
@@ -42,12 +42,12 @@ class SimulatedBlueprint:
         self._client: KeyPair = make_key(lease.folder / "client_key")
 
     def plan(self) -> KeeperPlan:
-        """Two processes: the server with the model, and the SSH server with its shells if there is a router."""
+        """Two processes: the server with the model, and if there is a router, the SSH server with its shells."""
         folder, settings = self._lease.folder, self._settings
         host_key = make_key(folder / "host_key")
         server = ProcessPlan(
             name="server",
-            argv=command("server"),
+            argv=bench_command("server"),
             log=str(folder / "server.log"),
             spec={
                 "backend": "model",
@@ -67,7 +67,7 @@ class SimulatedBlueprint:
         )
         shells = ProcessPlan(
             name="shells",
-            argv=command("shells"),
+            argv=bench_command("shells"),
             log=str(folder / "shells.log"),
             spec={
                 "software": self._platform.software[self._software].shell,
@@ -85,7 +85,7 @@ class SimulatedBlueprint:
         return KeeperPlan(lease=str(self._lease.path), processes=processes, folders=self._lease.folders)
 
     def facts(self, ready: Facts) -> TestbedFacts:
-        """What the ready lines tell."""
+        """From the ready lines and the platform."""
         server, router = ready["server"], NO_ROUTER
         if not self._bypass:
             shells, known_hosts = ready["shells"], self._lease.folder / "known_hosts"

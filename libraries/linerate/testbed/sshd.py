@@ -1,7 +1,7 @@
 """A real OpenSSH server for the ``netns`` testbed, on loopback, its sessions in the router's namespace.
 
-Keys and configuration are made new for every run in a folder of mode 0700; nothing of the machine's own SSH server is
-read or changed.
+Keys and configuration are made new for every run in a folder of mode 0700. The machine's own SSH server is neither
+read nor changed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import TestbedError
-from .namespaces import Command, find
+from .namespaces import Command, find_program
 
 HOST = "127.0.0.1"
 
@@ -23,7 +23,7 @@ KEYGEN_LIMIT = 20.0
 """Seconds that making a key may take."""
 
 PRIVILEGE_SEPARATION = "/run/sshd"
-"""The folder that sshd of Debian and its kin demands; a machine that never ran sshd lacks it."""
+"""The folder that sshd needs on Debian and its derivatives; a machine that never ran sshd lacks it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,8 @@ class SshServer:
 
 
 def prepare(folder: Path, namespace: str, port: int | None = None) -> SshServer:
-    """Write keys and configuration into *folder* (mode 0700) for sessions in *namespace*; *port* None: a free one.
-
-    Raises TestbedError when OpenSSH is missing or refuses the configuration.
-    """
-    server, keygen, ip = find("sshd"), find("ssh-keygen"), find("ip")
+    """Write keys and configuration to *folder*, for sessions in *namespace*. Raises TestbedError."""
+    server, keygen, ip = find_program("sshd"), find_program("ssh-keygen"), find_program("ip")
     if server is None or keygen is None or ip is None:
         missing = "iproute2" if ip is None else "openssh-server"
         raise TestbedError(f"the netns testbed needs the package {missing}, which is not installed")
@@ -56,15 +53,15 @@ def prepare(folder: Path, namespace: str, port: int | None = None) -> SshServer:
     host_key, client_key = folder / "host_ed25519", folder / "client_ed25519"
     for path in (host_key, client_key):
         path.unlink(missing_ok=True)
-        _run((keygen, "-q", "-t", "ed25519", "-N", "", "-C", "linerate", "-f", str(path)))
+        _run_checked((keygen, "-q", "-t", "ed25519", "-N", "", "-C", "linerate", "-f", str(path)))
     _write(folder / "authorized_keys", client_key.with_suffix(".pub").read_text(), 0o600)
     kind, key = host_key.with_suffix(".pub").read_text().split()[:2]
     _write(folder / "known_hosts", f"[{HOST}]:{port} {kind} {key}\n", 0o600)
     _write(folder / "session", session_script(ip, namespace), 0o700)
     config = folder / "sshd_config"
-    _write(config, configuration(folder, port, user, _locked(user)), 0o600)
-    # a testbed that knocks without logging in would be locked out for a while by OpenSSH ≥ 9.8
-    if _accepts(server, config, "PerSourcePenalties=no"):
+    _write(config, configuration(folder, port, user, _is_locked(user)), 0o600)
+    # the keeper connects without logging in, for which OpenSSH ≥ 9.8 would lock it out for a while
+    if _knows_option(server, config, "PerSourcePenalties=no"):
         _write(config, config.read_text() + "PerSourcePenalties no\n", 0o600)
     return SshServer(
         argv=(server, "-D", "-e", "-f", str(config)),
@@ -99,11 +96,11 @@ def configuration(folder: Path, port: int, user: str, pam: bool) -> str:
         "PasswordAuthentication no",
         "KbdInteractiveAuthentication no",
         f"UsePAM {'yes' if pam else 'no'}",
-        # the folder may lie below one that others can write, like /tmp; it is itself closed to them
+        # a parent folder may be writable for others, like /tmp; this folder is not
         "StrictModes no",
         f"ForceCommand {quoted['session']}",
-        # bash reads ~/.bashrc when sshd starts it, unless it believes to be a shell within a shell: what the user's
-        # start-up files do (or wait for) has no place in a session of the router
+        # with this bash takes itself for a shell within a shell and does not read ~/.bashrc, which may change the
+        # session or wait for input
         "SetEnv SHLVL=1",
         "AllowTcpForwarding no",
         "AllowAgentForwarding no",
@@ -118,7 +115,7 @@ def configuration(folder: Path, port: int, user: str, pam: bool) -> str:
 
 
 def free_port() -> int:
-    """A TCP port of loopback that nobody listens on now."""
+    """A TCP port of loopback that is free now."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         found: int = probe.getsockname()[1]
@@ -131,8 +128,8 @@ def _write(path: Path, text: str, mode: int) -> None:
         file.write(text)
 
 
-def _locked(user: str) -> bool:
-    """Whether the account's password is locked: sshd lets such a user in only when PAM decides."""
+def _is_locked(user: str) -> bool:
+    """Whether the account's password is locked: sshd accepts such a user only with PAM."""
     try:
         rows = [line.split(":") for line in Path("/etc/shadow").read_text().splitlines()]
     except OSError:
@@ -140,14 +137,14 @@ def _locked(user: str) -> bool:
     return any(row[0] == user and row[1].startswith("!") for row in rows if len(row) > 1)
 
 
-def _accepts(server: str, config: Path, option: str) -> bool:
+def _knows_option(server: str, config: Path, option: str) -> bool:
     command = (server, "-T", "-f", str(config), "-o", option)
     Path(PRIVILEGE_SEPARATION).mkdir(mode=0o755, exist_ok=True)
     done = subprocess.run(command, capture_output=True, timeout=KEYGEN_LIMIT, check=False)
     return done.returncode == 0
 
 
-def _run(command: Command) -> None:
+def _run_checked(command: Command) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=KEYGEN_LIMIT, check=False)
     if done.returncode != 0:
         raise TestbedError(f"'{command[0]}' failed: {done.stderr.strip() or 'no reason given'}")

@@ -1,4 +1,4 @@
-"""Frames from a packet capture: which ones, and how often. The only file that imports ``dpkt``."""
+"""Frames of a packet capture and how often each occurs. The only file that imports ``dpkt``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import dpkt
 from ..errors import ConfigError
 from .ip_header import ip_header
 
-PADDED, LONGEST = 60, 9212
-"""Bytes without FCS: what a shorter frame is padded to on the wire, and the most that one may have."""
+MIN_BYTES, MAX_BYTES = 60, 9212
+"""Bytes without FCS: shorter frames are padded to the minimum on the wire."""
 
-MOST = 256
-"""The most different frames that one profile takes: each is a stream of the generator's."""
+MAX_FRAMES = 256
+"""Different frames of a profile: each is a stream of the generator."""
 
 _ETHERNET = 1
 _UDP_TCP = (6, 17)
@@ -23,9 +23,9 @@ _UDP_TCP = (6, 17)
 
 @dataclass(frozen=True, slots=True)
 class CapturedFrames:
-    """``frames``: different frames without FCS, MAC addresses zero, each with how often it occurs; ``flows`` in them.
+    """``frames``: different frames without FCS, MAC addresses zero, each with its count; ``flows``: their number.
 
-    ``sources``, ``destinations``: least and greatest IPv4 address, as numbers; (0, 0) where there is none.
+    ``sources``, ``destinations``: least and greatest IPv4 address, as numbers; (0, 0): none.
     """
 
     frames: tuple[tuple[bytes, int], ...]
@@ -35,7 +35,7 @@ class CapturedFrames:
 
 
 def read_capture(path: Path) -> CapturedFrames:
-    """The frames of the capture file *path*. Raises ConfigError for what a router could not be sent."""
+    """The frames of the capture file *path*. Raises ConfigError for frames that a router cannot forward."""
     found: Counter[bytes] = Counter()
     try:
         with path.open("rb") as stream:
@@ -43,22 +43,22 @@ def read_capture(path: Path) -> CapturedFrames:
             if reader.datalink() != _ETHERNET:
                 raise ConfigError(f"was captured on link type {reader.datalink()}; expected Ethernet (1)", path)
             for number, (_, data) in enumerate(reader, 1):
-                found[_checked(bytes(data), number, path)] += 1
-                if len(found) > MOST:
-                    raise ConfigError(f"has more than {MOST} different frames; expected a shorter one", path)
+                found[_check_frame(bytes(data), number, path)] += 1
+                if len(found) > MAX_FRAMES:
+                    raise ConfigError(f"has more than {MAX_FRAMES} different frames; expected a shorter one", path)
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", path) from None
     except (ValueError, dpkt.dpkt.Error) as error:
         raise ConfigError(f"is not a pcap or pcapng file ({error})", path) from None
     if not found:
         raise ConfigError("has no frames", path)
-    ends = [addresses for frame in found if (addresses := _ipv4_addresses(frame))]
-    sources, destinations = ((min(row), max(row)) for row in zip(*ends, strict=True)) if ends else ((0, 0), (0, 0))
+    pairs = [addresses for frame in found if (addresses := _ipv4_addresses(frame))]
+    sources, destinations = ((min(row), max(row)) for row in zip(*pairs, strict=True)) if pairs else ((0, 0), (0, 0))
     return CapturedFrames(tuple(found.items()), len({_flow(frame) for frame in found}), sources, destinations)
 
 
 def first_frame(path: Path) -> bytes:
-    """The first frame of the capture file *path*, as it is. Raises ConfigError."""
+    """The first frame of the capture file *path*, unchanged. Raises ConfigError."""
     try:
         with path.open("rb") as stream:
             return next((bytes(data) for _, data in dpkt.pcap.UniversalReader(stream)), b"")
@@ -68,8 +68,8 @@ def first_frame(path: Path) -> bytes:
         raise ConfigError(f"is not a pcap or pcapng file ({error})", path) from None
 
 
-def _checked(data: bytes, number: int, path: Path) -> bytes:
-    frame = (bytes(12) + data[12:]).ljust(PADDED, b"\0")
+def _check_frame(data: bytes, number: int, path: Path) -> bytes:
+    frame = (bytes(12) + data[12:]).ljust(MIN_BYTES, b"\0")
     header = ip_header(frame)
     if header is None:
         raise ConfigError(f"frame {number} is not IP; expected only frames that a router forwards", path)
@@ -85,8 +85,8 @@ def _checked(data: bytes, number: int, path: Path) -> bytes:
         )
     if frame[at + (8 if header.version == 4 else 7)] < 2:
         raise ConfigError(f"frame {number} has no time to live left; expected 2 or more for a router", path)
-    if len(frame) > LONGEST:
-        raise ConfigError(f"frame {number} has {len(frame)} bytes; expected at most {LONGEST} without FCS", path)
+    if len(frame) > MAX_BYTES:
+        raise ConfigError(f"frame {number} has {len(frame)} bytes; expected at most {MAX_BYTES} without FCS", path)
     return frame
 
 
@@ -99,11 +99,11 @@ def _ipv4_addresses(frame: bytes) -> tuple[int, int] | None:
 
 
 def _flow(frame: bytes) -> bytes:
-    """Everything before the IP header, addresses and, where there are any, ports."""
+    """What identifies the flow: all before the IP header, addresses and, if any, ports."""
     header = ip_header(frame)
     if header is None:
         return frame
     at, (source, destination) = header.offset, header.addresses()
-    behind, protocol = (at + 4 * (frame[at] & 15), frame[at + 9]) if header.version == 4 else (at + 40, frame[at + 6])
-    ports = frame[behind : behind + 4] if protocol in _UDP_TCP else b""
+    end, protocol = (at + 4 * (frame[at] & 15), frame[at + 9]) if header.version == 4 else (at + 40, frame[at + 6])
+    ports = frame[end : end + 4] if protocol in _UDP_TCP else b""
     return frame[:at] + frame[source] + frame[destination] + ports

@@ -1,27 +1,33 @@
-"""The words of a project's traffic: ``variables/profiles/*.yaml`` read, and the profile that words of a sentence name."""
+"""The traffic words of a project: ``variables/profiles/*.yaml``, and the profile that words of a sentence name."""
 
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..config import load
+from ..config import load_config
 from ..errors import ConfigError, SentenceError
 from ..units import FCS
-from .files import FlowCountFile, FlowsFile, GenomeFile, HeadersFile, MixFile, ProfileFile, SizesFile, TrexFile
-from .profiles import _FACTOR, _FLOWS, _GENOME, _SIZE, ETHERTYPES, AddressRange, Flows, FrameClass, Headers, Profile
+from .profile_schema import FlowCountFile, FlowsFile, GenomeFile, HeadersFile, MixFile, ProfileFile, SizesFile, TrexFile
+from .profiles import ETHERTYPES, AddressRange, Flows, FrameClass, Headers, Profile
 from .trex_profile import TrexProfile
 
-Load = Callable[[Path, TrexFile], TrexProfile]
+ProgramLoader = Callable[[Path, TrexFile], TrexProfile]
 """Loads a profile in TRex's format from a file. Raises ConfigError, TestbedError."""
+
+_SIZE = re.compile(r"^(\d+)b$")
+_FLOWS = re.compile(r"^(\d+)([kM]?)-flows$")
+_FACTOR = {"": 1, "k": 10**3, "M": 10**6}
+_GENOME = "genome:"
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """All traffic words that sentences may use."""
+    """All traffic words of sentences."""
 
     flows: Mapping[str, FlowsFile]
     mixes: Mapping[str, MixFile]
@@ -31,10 +37,10 @@ class Catalogue:
     programs: Mapping[str, tuple[TrexFile, Path]] = field(default_factory=dict)
     genome: GenomeFile | None = None
     counts: FlowCountFile | None = None
-    load: Load | None = None
+    load_program: ProgramLoader | None = None
 
     @classmethod
-    def read(cls, folder: Path, load_program: Load | None = None) -> Catalogue:
+    def read(cls, folder: Path, load_program: ProgramLoader | None = None) -> Catalogue:
         """Read every ``*.yaml`` of *folder*; *load_program* loads profiles in TRex's format. Raises ConfigError."""
         flows: dict[str, FlowsFile] = {}
         mixes: dict[str, tuple[MixFile, Path]] = {}
@@ -43,7 +49,7 @@ class Catalogue:
         programs: dict[str, tuple[TrexFile, Path]] = {}
         single: dict[str, SizesFile | GenomeFile | FlowCountFile] = {}
         for path in sorted(folder.glob("*.yaml")):
-            for entry in load(path, ProfileFile).entries:
+            for entry in load_config(path, ProfileFile).entries:
                 if isinstance(entry, SizesFile | GenomeFile | FlowCountFile):
                     if entry.kind in single:
                         raise ConfigError(f"a second 'kind: {entry.kind}'; there is one for all profiles", path)
@@ -83,11 +89,11 @@ class Catalogue:
         return found
 
     def files(self) -> list[Path]:
-        """Captures and profiles in TRex's format that words stand for, beside the YAML files."""
+        """Captures and profiles in TRex's format that words name."""
         return sorted({*self.captures.values(), *(path for _, path in self.programs.values())})
 
     def words(self) -> list[str]:
-        """What a sentence may say of traffic, for messages."""
+        """All traffic words, for messages."""
         return [
             *("64b", "1514b", "<bytes>b", *self.mixes, *self.captures, *self.programs),
             *([_GENOME + "<letters>"] if self.genome else []),
@@ -97,59 +103,61 @@ class Catalogue:
         ]
 
     def is_word(self, word: str) -> bool:
-        """Whether *word* speaks of traffic."""
-        return self._says_frames(word) or self._says_flows(word) or word in self.headers
+        """Whether *word* is a traffic word."""
+        return self._names_frames(word) or self._names_flows(word) or word in self.headers
 
-    def _says_frames(self, word: str) -> bool:
+    def _names_frames(self, word: str) -> bool:
         genome = self.genome is not None and word.startswith(_GENOME)
         files = word in self.captures or word in self.programs
         return bool(_SIZE.match(word)) or word in self.mixes or files or genome
 
-    def _says_flows(self, word: str) -> bool:
+    def _names_flows(self, word: str) -> bool:
         return word in self.flows or (self.counts is not None and bool(_FLOWS.match(word)))
 
     def profile(self, words: list[str]) -> Profile:
         """The profile that *words* name, in any order.
 
-        Raises SentenceError, and for a capture or a profile of TRex's format ConfigError or TestbedError.
+        Raises SentenceError, and for a file ConfigError or TestbedError.
         """
         for word in words:
             if not self.is_word(word):
                 raise SentenceError(f"'{word}' is not a traffic word; known: {', '.join(self.words())}")
-        sized = _only("which frames", [word for word in words if self._says_frames(word)])
-        flowed = _only("which flows", [word for word in words if self._says_flows(word)])
-        wrapped = [word for word in words if word in self.headers]
-        if not sized:
+        frame_word = _at_most_one("which frames", [word for word in words if self._names_frames(word)])
+        flow_word = _at_most_one("which flows", [word for word in words if self._names_flows(word)])
+        header_words = [word for word in words if word in self.headers]
+        if not frame_word:
             known = ["64b", "1514b", *self.mixes, *self.captures, *self.programs]
             raise SentenceError(f"no frame size; expected one of {', '.join(known)}")
-        name = " ".join((sized, *(word for word in words if word != sized)))
-        if sized in self.captures or sized in self.programs:
-            if flowed or wrapped:
-                own = f"'{sized}' brings its own headers and addresses"
-                raise SentenceError(f"{own}; expected without '{' '.join([*wrapped, flowed]).strip()}'")
-            return _captured(name, self.captures[sized]) if sized in self.captures else self._programmed(name)
-        frames, headers = self.frames(sized), self._headers(wrapped)
+        name = " ".join((frame_word, *(word for word in words if word != frame_word)))
+        if frame_word in self.captures or frame_word in self.programs:
+            if flow_word or header_words:
+                extra = " ".join([*header_words, flow_word]).strip()
+                raise SentenceError(f"'{frame_word}' brings its own headers and addresses; expected without '{extra}'")
+            if frame_word in self.captures:
+                return _capture_profile(name, self.captures[frame_word])
+            return self._program_profile(name)
+        frames, headers = self.frames(frame_word), self._headers(header_words)
         least, smallest = headers.size + FCS, min(frame.size for frame in frames)
         if smallest < least:
-            said = f"the {smallest}-byte frames of '{sized}'" if len(frames) > 1 else f"a frame of {smallest} bytes"
-            beside = " ".join(wrapped)
-            right = f"'{least}b {beside}' or more" if len(frames) == 1 else f"frames of {least} bytes or more"
-            held = f"the headers of {headers} and the FCS, {least} bytes"
-            raise SentenceError(f"'{name}': {said} cannot hold {held}; expected {right}")
-        return Profile(name, frames, self._flows(flowed), headers)
+            one = len(frames) == 1
+            which = f"a frame of {smallest} bytes" if one else f"the {smallest}-byte frames of '{frame_word}'"
+            expected = f"'{least}b {' '.join(header_words)}' or more" if one else f"frames of {least} bytes or more"
+            needed = f"the headers of {headers} and the FCS, {least} bytes"
+            raise SentenceError(f"'{name}': {which} cannot hold {needed}; expected {expected}")
+        return Profile(name, frames, self._flows(flow_word), headers)
 
-    def _programmed(self, name: str) -> Profile:
+    def _program_profile(self, name: str) -> Profile:
         entry, path = self.programs[name]
-        if self.load is None:
+        if self.load_program is None:
             raise SentenceError(f"'{name}' is a profile in TRex's format, which is not loaded here")
-        program = self.load(path, entry)
-        source, destination = (_between(*ends) for ends in program.addresses)
+        program = self.load_program(path, entry)
+        source, destination = (_address_range(*ends) for ends in program.addresses)
         flows = Flows(source, destination, captured=program.flows, known=program.flows > 0)
         frames = tuple(FrameClass(size, part) for size, part in program.sizes())
         return Profile(name, frames, flows, program=program)
 
     def frames(self, word: str) -> tuple[FrameClass, ...]:
-        """The frames that a size, a mix or a genome names. Raises SentenceError."""
+        """The frames of a size, a mix or a genome. Raises SentenceError."""
         if word in self.mixes:
             mix = self.mixes[word]
             if mix.genome:
@@ -172,19 +180,19 @@ class Catalogue:
     def _genome(self, letters: str, custom: Mapping[str, int]) -> tuple[FrameClass, ...]:
         """Each size as often as its letter occurs, in the order of their first letters (RFC 6985 4)."""
         if self.genome is None:
-            raise SentenceError("a genome needs a 'kind: genome' among the profiles, which says what its letters mean")
+            raise SentenceError("a genome needs a 'kind: genome' among the profiles, which defines its letters")
         known = {**self.genome.letters, **custom}
         allowed = {letter: size for letter, size in known.items() if size <= self.sizes.largest}
-        right = ", ".join(f"{letter}={size}" for letter, size in allowed.items())
+        expected = ", ".join(f"{letter}={size}" for letter, size in allowed.items())
         if not 0 < len(letters) <= self.genome.longest:
-            raise SentenceError(f"a genome has 1 to {self.genome.longest} letters; expected of {right}")
+            raise SentenceError(f"a genome has 1 to {self.genome.longest} letters; expected of {expected}")
         for letter in letters:
             if letter not in known:
-                also = "; capital letters are sizes of one's own, for a 'kind: mix'" if letter.isupper() else ""
-                raise SentenceError(f"'{letter}' is no letter of the genome{also}; expected {right}")
+                note = "; capital letters are custom sizes of a 'kind: mix'" if letter.isupper() else ""
+                raise SentenceError(f"'{letter}' is no letter of the genome{note}; expected {expected}")
             if letter not in allowed:
-                most = f"more than the {self.sizes.largest} that frames have at most here"
-                raise SentenceError(f"'{letter}' means {known[letter]} bytes, {most}; expected {right}")
+                limit = f"more than the {self.sizes.largest} that frames have at most here"
+                raise SentenceError(f"'{letter}' means {known[letter]} bytes, {limit}; expected {expected}")
         counted = Counter(known[letter] for letter in letters)
         return tuple(FrameClass(size, weight) for size, weight in counted.items())
 
@@ -195,8 +203,8 @@ class Catalogue:
             number = int(found[1]) * _FACTOR[found[2]]
             if not 2 <= number <= self.counts.most:
                 raise SentenceError(f"'{word}': expected '1-flow', or 2 to {self.counts.most} flows")
-            first, only = ipaddress.IPv4Address(self.counts.source), self.counts.destination
-            return Flows(AddressRange(str(first), str(first + number - 1)), AddressRange(only, only), *ports)
+            first, to = ipaddress.IPv4Address(self.counts.source), self.counts.destination
+            return Flows(AddressRange(str(first), str(first + number - 1)), AddressRange(to, to), *ports)
         chosen = self.flows[word] if word else next(item for item in self.flows.values() if item.default)
         return Flows(
             AddressRange(chosen.source.first, chosen.source.last, chosen.source.step),
@@ -206,36 +214,36 @@ class Catalogue:
         )
 
     def _headers(self, words: list[str]) -> Headers:
-        said = [self.headers[word] for word in words]
-        tagged = _only("which VLAN tags", [item.name for item in said if item.tags])
-        labelled = _only("which MPLS labels", [item.name for item in said if item.labels])
-        prefixed = _only("which IPv6 addresses", [item.name for item in said if item.prefix])
-        carried = _only("which transport", [item.name for item in said if item.transport])
+        entries = [self.headers[word] for word in words]
+        tag_word = _at_most_one("which VLAN tags", [item.name for item in entries if item.tags])
+        label_word = _at_most_one("which MPLS labels", [item.name for item in entries if item.labels])
+        prefix_word = _at_most_one("which IPv6 addresses", [item.name for item in entries if item.prefix])
+        transport_word = _at_most_one("which transport", [item.name for item in entries if item.transport])
         return Headers(
-            tuple((ETHERTYPES[tag.protocol], tag.vlan) for tag in self.headers[tagged].tags) if tagged else (),
-            self.headers[labelled].labels if labelled else (),
-            self.headers[labelled].labels_back if labelled else (),
-            self.headers[prefixed].prefix if prefixed else "",
-            "tcp" if carried else "udp",
+            tuple((ETHERTYPES[tag.protocol], tag.vlan) for tag in self.headers[tag_word].tags) if tag_word else (),
+            self.headers[label_word].labels if label_word else (),
+            self.headers[label_word].labels_back if label_word else (),
+            self.headers[prefix_word].prefix if prefix_word else "",
+            "tcp" if transport_word else "udp",
         )
 
 
-def _only(what: str, words: list[str]) -> str:
-    """The one of *words*, empty where there is none. Raises SentenceError."""
+def _at_most_one(what: str, words: list[str]) -> str:
+    """The only one of *words*, or "". Raises SentenceError where there are two."""
     if len(words) > 1:
         raise SentenceError(f"'{words[0]}' and '{words[1]}' both say {what}; keep one")
     return words[0] if words else ""
 
 
-def _captured(name: str, path: Path) -> Profile:
-    # the capture library is needed by those alone who have captures
+def _capture_profile(name: str, path: Path) -> Profile:
+    # imported only when needed: dpkt is for projects with captures
     from .captures import read_capture
 
     capture = read_capture(path)
     frames = tuple(FrameClass(len(data) + FCS, weight, data) for data, weight in capture.frames)
-    source, destination = _between(*capture.sources), _between(*capture.destinations)
+    source, destination = _address_range(*capture.sources), _address_range(*capture.destinations)
     return Profile(name, frames, Flows(source, destination, captured=capture.flows))
 
 
-def _between(first: int, last: int) -> AddressRange:
+def _address_range(first: int, last: int) -> AddressRange:
     return AddressRange(str(ipaddress.IPv4Address(first)), str(ipaddress.IPv4Address(last)))

@@ -1,4 +1,4 @@
-"""For which frames beside plain IPv4 a router is to be set up: IPv6, VLAN tags, MPLS labels. From the traffic words."""
+"""Frames other than plain IPv4 that a router must be configured for: IPv6, VLAN tags, MPLS labels."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .profiles import ETHERTYPES, Profile
 FrameKind = Literal["ipv6", "vlan", "mpls"]
 """What a testbed file may name in ``set_up``."""
 
-Lacking = Mapping[frozenset[FrameKind], str]
-"""Frames that are all of a key's kinds at once have no way through the router, for this reason."""
+NotForwarded = Mapping[frozenset[FrameKind], str]
+"""Kinds and a reason: the router does not forward frames that are of all these kinds."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameKinds:
-    """The frames of all words together, each only once.
+    """What all traffic words need, each once.
 
-    ``prefixes``: IPv6 addresses are these 96 bits before the IPv4 ones. ``tags``: each a stack of (EtherType, VLAN),
+    ``prefixes``: the 96 bits before the IPv4 address in IPv6 addresses. ``tags``: stacks of (EtherType, VLAN),
     outermost first. ``labels``: the outermost MPLS labels of first and second direction.
     """
 
@@ -32,7 +32,7 @@ class FrameKinds:
 
     @classmethod
     def of(cls, catalogue: Catalogue, kinds: Collection[FrameKind]) -> FrameKinds:
-        """What the words of *catalogue* need, as far as it is of *kinds*."""
+        """What the words of *catalogue* need, limited to *kinds*."""
         words = catalogue.headers.values()
         tags = [tuple((ETHERTYPES[tag.protocol], tag.vlan) for tag in word.tags) for word in words if word.tags]
         labels = [(word.labels[0], word.labels_back[0]) for word in words if word.labels]
@@ -43,32 +43,31 @@ class FrameKinds:
         )
 
 
-def mapped(prefix: str, address: str) -> str:
+def ipv6_address(prefix: str, address: str) -> str:
     """The IPv6 address whose last 32 bits are the IPv4 *address*: ``2001:2::1000:1`` of 2001:2:: and 16.0.0.1."""
     return str(ipaddress.IPv6Address(int(ipaddress.IPv6Address(prefix)) | int(ipaddress.IPv4Address(address))))
 
 
-def mapped_network(prefix: str, network: str) -> str:
-    """The same of a network: ``2001:2::1000:0/104`` of 2001:2:: and 16.0.0.0/8."""
-    before = ipaddress.IPv4Network(network)
-    return f"{mapped(prefix, str(before.network_address))}/{96 + before.prefixlen}"
+def ipv6_network(prefix: str, network: str) -> str:
+    """The same for a network: ``2001:2::1000:0/104`` of 2001:2:: and 16.0.0.0/8."""
+    ipv4 = ipaddress.IPv4Network(network)
+    return f"{ipv6_address(prefix, str(ipv4.network_address))}/{96 + ipv4.prefixlen}"
 
 
 def kinds_of(profile: Profile) -> frozenset[FrameKind]:
-    """What the frames of *profile* are beside plain IPv4."""
+    """The kinds of *profile*'s frames; empty for plain IPv4."""
     headers = profile.headers
     found: list[tuple[FrameKind, object]] = [("ipv6", headers.prefix), ("vlan", headers.tags), ("mpls", headers.labels)]
-    return frozenset(kind for kind, there in found if there)
+    return frozenset(kind for kind, needed in found if needed)
 
 
-def reason_against(profile: Profile, lacking: Lacking) -> str:
-    """Why the router cannot forward *profile*; empty where nothing is known against it."""
+def reason_not_forwarded(profile: Profile, not_forwarded: NotForwarded) -> str:
+    """Why the router cannot forward *profile*; empty where it can, as far as known."""
     kinds = kinds_of(profile)
-    return "; ".join(reason for needs, reason in lacking.items() if needs <= kinds)
+    return "; ".join(reason for needed, reason in not_forwarded.items() if needed <= kinds)
 
 
-def refuse(profile: Profile, lacking: Lacking) -> None:
-    """Raise TestbedError where *profile* is known to have no way through the router: its loss would prove nothing."""
-    reason = reason_against(profile, lacking)
-    if reason:
+def refuse_not_forwarded(profile: Profile, not_forwarded: NotForwarded) -> None:
+    """Raise TestbedError where the router cannot forward *profile*: its loss would prove nothing."""
+    if reason := reason_not_forwarded(profile, not_forwarded):
         raise TestbedError(f"'{profile.name}' was not sent: {reason}")

@@ -1,4 +1,4 @@
-"""Where the IP header of a frame is, behind tags (IEEE 802.1Q, 802.1ad) and labels (RFC 3032)."""
+"""The position of the IP header in a frame, after tags (IEEE 802.1Q, 802.1ad) and labels (RFC 3032)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ _IPV4, _IPV6 = 0x0800, 0x86DD
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class IpHeaderPosition:
     """An IP header: its ``version`` (4 or 6) and ``offset`` in the frame."""
 
     version: int
     offset: int
 
     def addresses(self) -> tuple[slice, slice]:
-        """Where source and destination address are."""
+        """The bytes of source and destination address."""
         first, size = (self.offset + 12, 4) if self.version == 4 else (self.offset + 8, 16)
         return slice(first, first + size), slice(first + size, first + 2 * size)
 
 
-def ip_header(frame: bytes) -> Header | None:
-    """The first IP header behind tags (IEEE 802.1Q) and labels (RFC 3032); None where there is none."""
+def ip_header(frame: bytes) -> IpHeaderPosition | None:
+    """The first IP header of *frame*; None where it has none."""
     at = 12
     while int.from_bytes(frame[at : at + 2], "big") in _TAGS:
         at += 4
@@ -31,14 +31,14 @@ def ip_header(frame: bytes) -> Header | None:
     while labelled and at + 4 < len(frame):
         last, at = frame[at + 2] & 1, at + 4
         if last:
-            # what follows the last label says itself what it is (RFC 4928)
+            # after the last label the first four bits give the IP version (RFC 4928)
             kind, labelled = {4: _IPV4, 6: _IPV6}.get(frame[at] >> 4, 0), False
     version, least = {_IPV4: (4, 20), _IPV6: (6, 40)}.get(kind, (0, 0))
-    return Header(version, at) if version and len(frame) >= at + least and frame[at] >> 4 == version else None
+    return IpHeaderPosition(version, at) if version and len(frame) >= at + least and frame[at] >> 4 == version else None
 
 
-def opposite(frame: bytes) -> bytes:
-    """*frame* with its IP addresses swapped. The checksums stay right: their sum is the same."""
+def with_swapped_addresses(frame: bytes) -> bytes:
+    """*frame* with its IP addresses swapped. The checksums stay valid: their sum is the same."""
     header = ip_header(frame)
     if header is None:
         return frame

@@ -1,11 +1,11 @@
-"""Bursts and chains of streams as a pattern in time that goes on as long as a trial: what is sent when.
+"""Bursts and chains of streams as a pattern in time, repeated for as long as a trial lasts.
 
-Chains: a stream begins the one called ``next`` after its last frame, ``isg`` later. Times are TRex's (the node of a
-stream in ``trex_stl_stream_node.h``): frames of a burst are 1/rate apart, a burst begins ``ibg`` after the last frame
-of the one before, and what follows a stream counts from that stream's last frame.
+In a chain each stream starts the stream ``next``, ``isg`` after its own last frame. Times are TRex's
+(``trex_stl_stream_node.h``): frames of a burst are 1/rate apart; a burst starts ``ibg`` after the last frame of the one
+before. Places are indexes of streams in the file's order.
 
-A load plays the pattern faster or slower: its rates and all of its pauses, so that the order of the frames, the lengths
-of the bursts and the ratio of burst to pause stay what they are. A pattern that ends is begun again.
+A load scales all rates and pauses of the pattern, so the order of frames, the lengths of bursts and the ratio of burst
+to pause do not change. A pattern that ends is started again.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from pathlib import Path
 
 from ..errors import ConfigError
 
-_RIGHT = "expected streams that begin together, chains that return to their first stream, or chains that all end"
+_EXPECTED = "expected streams that begin together, chains that return to their first stream, or chains that all end"
 
 
 @dataclass(frozen=True, slots=True)
-class Timed:
-    """A stream as far as time is concerned. ``name`` is for messages. ``pps`` within a burst, infinite where a burst is
-    one frame, of which it does not matter; ``frames`` of one, None without end; ``bursts``: how many, 0 without end;
-    ``gap`` and ``delay`` in s: TRex's ``ibg`` and ``isg``; ``next``: the place of the stream that it begins.
+class StreamTiming:
+    """When a stream sends. ``name``: for messages. ``pps``: within a burst, infinite where it does not matter because a
+    burst is one frame. ``frames``: per burst, None: endless. ``bursts``: their number, 0: endless. ``gap``, ``delay``:
+    TRex's ``ibg`` and ``isg`` in s. ``begins``: by itself. ``next``: the place of the stream that it starts.
     """
 
     name: str
@@ -42,90 +42,91 @@ class Timed:
         return self.frames is None or not self.bursts
 
     @property
-    def every(self) -> float:
-        """Seconds from the begin of a burst to that of the next one."""
+    def interval(self) -> float:
+        """Seconds from the start of a burst to the next start."""
         return 1 / self.pps if self.frames is None else (self.frames - 1) / self.pps + self.gap
 
     @property
-    def lasts(self) -> float:
-        """Seconds from the first frame to the last, of a stream that ends."""
-        return (self.bursts - 1) * self.every + ((self.frames or 1) - 1) / self.pps
+    def seconds(self) -> float:
+        """Seconds from first to last frame of a stream that ends."""
+        return (self.bursts - 1) * self.interval + ((self.frames or 1) - 1) / self.pps
 
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """``times`` bursts of ``frames`` frames of ``stream`` (its place), at ``pps``, ``every`` s from ``begin`` on."""
+    """``count`` bursts of ``stream`` (its place), every ``interval`` s from ``begin``: ``frames`` frames at ``pps``."""
 
     stream: int
     begin: float
     frames: int
     pps: float
-    times: int = 1
-    every: float = 0.0
+    count: int = 1
+    interval: float = 0.0
 
-    def before(self, moment: float) -> int:
+    def frames_before(self, moment: float) -> int:
         """Frames sent before *moment*."""
         past = moment - self.begin
         if past <= 0:
             return 0
-        begun = min(self.times, math.ceil(past / self.every)) if self.every > 0 else self.times
-        last = 1 if self.frames == 1 else math.ceil((past - (begun - 1) * self.every) * self.pps - 1e-6)
+        begun = min(self.count, math.ceil(past / self.interval)) if self.interval > 0 else self.count
+        last = 1 if self.frames == 1 else math.ceil((past - (begun - 1) * self.interval) * self.pps - 1e-6)
         return (begun - 1) * self.frames + min(self.frames, max(1, last))
 
 
-SPAN, MOST = 32, 100_000
-"""Frames over which a peak rate is taken; and how many a period may have for that, lest it take long."""
+PEAK_FRAMES, MAX_PEAK_PERIOD = 32, 100_000
+"""Frames over which a peak rate is taken; most frames of a period for which this is done, because it takes time."""
 
 
 @dataclass(frozen=True, slots=True)
 class PatternPart:
-    """What one chain sends, again each ``period`` s, the first time ``late`` s after the start."""
+    """What one chain sends every ``period`` s, first ``start_delay`` s after the start."""
 
     bursts: tuple[Burst, ...]
     period: float
-    late: float = 0.0
+    start_delay: float = 0.0
 
     @property
     def frames(self) -> int:
-        """Of one period."""
-        return sum(item.frames * item.times for item in self.bursts)
+        """Frames of one period."""
+        return sum(item.frames * item.count for item in self.bursts)
 
-    def before(self, moment: float) -> int:
+    def frames_before(self, moment: float) -> int:
         """Frames sent before *moment*."""
-        moment = max(0.0, moment - self.late)
+        moment = max(0.0, moment - self.start_delay)
         rounds = math.floor(moment / self.period)
-        return rounds * self.frames + sum(item.before(moment - rounds * self.period) for item in self.bursts)
+        return rounds * self.frames + sum(item.frames_before(moment - rounds * self.period) for item in self.bursts)
 
     def peak(self, bits: Sequence[float]) -> float:
-        """The most bit/s that it sends: within a burst, and over SPAN frames wherever they are. *bits*: of a frame of
-        each stream. Infinite where such frames have no time between them.
+        """Highest bit/s, within a burst or over any PEAK_FRAMES frames; infinite where these have no time between them.
+
+        *bits*: of a frame, by the stream's place.
         """
-        whole = sum(item.frames * item.times * bits[item.stream] for item in self.bursts) / self.period
-        # a frame by itself has no rate
-        found = max([whole, *(item.pps * bits[item.stream] for item in self.bursts if item.frames > 1)])
-        if not 1 < self.frames <= MOST:
+        mean = sum(item.frames * item.count * bits[item.stream] for item in self.bursts) / self.period
+        # a single frame has no rate
+        found = max([mean, *(item.pps * bits[item.stream] for item in self.bursts if item.frames > 1)])
+        if not 1 < self.frames <= MAX_PEAK_PERIOD:
             return found
-        rows = sorted(
-            (item.begin + number * item.every + (frame / item.pps if frame else 0.0), bits[item.stream])
+        times = sorted(
+            (item.begin + number * item.interval + (frame / item.pps if frame else 0.0), bits[item.stream])
             for item in self.bursts
-            for number in range(item.times)
+            for number in range(item.count)
             for frame in range(item.frames)
         )
-        span = min(SPAN, len(rows))
-        rows += [(at + self.period, size) for at, size in rows[: span - 1]]
-        carried = sum(size for _, size in rows[: span - 1])
-        for first in range(len(rows) - span + 1):
-            last = first + span - 1
-            lasts = rows[last][0] - rows[first][0]
-            found = max(found, carried / lasts if lasts > 0 else math.inf)
-            carried += rows[last][1] - rows[first][1]
+        window = min(PEAK_FRAMES, len(times))
+        times += [(at + self.period, size) for at, size in times[: window - 1]]
+        sent = sum(size for _, size in times[: window - 1])
+        for first in range(len(times) - window + 1):
+            last = first + window - 1
+            seconds = times[last][0] - times[first][0]
+            found = max(found, sent / seconds if seconds > 0 else math.inf)
+            sent += times[last][1] - times[first][1]
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """``parts`` are sent side by side. What each stream, by its place, must be told for that: ``delays`` in s, and the
-    place of the one that comes ``after`` it. ``ends``: it would end by itself, and is begun again.
+    """``parts`` are sent at the same time. ``delays`` (s) and ``after`` (place of the next stream) configure each
+    stream, by its place. ``ends``: it would end by itself, and is started again.
     """
 
     parts: tuple[PatternPart, ...]
@@ -135,74 +136,74 @@ class Pattern:
 
     @property
     def pps(self) -> float:
-        """Frames/s on the average, at the rates of the file."""
+        """Mean frames/s, at the rates of the file."""
         return sum(part.frames / part.period for part in self.parts)
 
     def rate(self, stream: int) -> float:
-        """Frames/s of one stream on the average, by its place."""
+        """Mean frames/s of the stream at a place."""
         return sum(
-            item.frames * item.times / part.period
+            item.frames * item.count / part.period
             for part in self.parts
             for item in part.bursts
             if item.stream == stream
         )
 
     def frames(self, pps: float, seconds: float) -> int:
-        """Frames that are sent in the first *seconds* at *pps* frames/s on the average."""
-        return sum(part.before(seconds * pps / self.pps) for part in self.parts)
+        """Frames sent in the first *seconds* at a mean of *pps* frames/s."""
+        return sum(part.frames_before(seconds * pps / self.pps) for part in self.parts)
 
-    def crest(self, bits: Sequence[float]) -> float:
-        """How many times its average rate it sends at most (:meth:`PatternPart.peak`), by *bits* of a frame of each stream."""
+    def peak_to_mean(self, bits: Sequence[float]) -> float:
+        """Peak rate (:meth:`PatternPart.peak`) by mean rate. *bits*: of a frame, by the stream's place."""
         mean = sum(self.rate(place) * size for place, size in enumerate(bits))
         return sum(part.peak(bits) for part in self.parts) / mean
 
     @property
-    def round(self) -> int:
-        """Frames of all parts together in the time of the longest period, about."""
+    def period_frames(self) -> int:
+        """Frames of all parts in the longest period, rounded up."""
         return math.ceil(self.pps * max(part.period for part in self.parts))
 
 
-def pattern(streams: Sequence[Timed], path: Path) -> Pattern:
-    """What *streams*, of the file *path*, send in time. Raises ConfigError for what does not repeat."""
-    begun: dict[int, str] = {}
+def make_pattern(streams: Sequence[StreamTiming], path: Path) -> Pattern:
+    """The pattern of *streams*, from the file *path*. Raises ConfigError for streams that do not repeat."""
+    started: dict[int, str] = {}
     for stream in streams:
         if stream.next is None or stream.endless:
             continue
-        if stream.next in begun:
-            raise ConfigError(f"{stream.name} and {begun[stream.next]} both begin the same stream; {_RIGHT}", path)
-        begun[stream.next] = stream.name
+        if stream.next in started:
+            raise ConfigError(f"{stream.name} and {started[stream.next]} both start the same stream; {_EXPECTED}", path)
+        started[stream.next] = stream.name
     chains = [_chain(place, streams, path) for place, stream in enumerate(streams) if stream.begins]
     reached = {place for chain, _ in chains for place in chain}
     for place, stream in enumerate(streams):
         if place not in reached:
-            raise ConfigError(f"{stream.name} is never begun, by itself or by another; {_RIGHT}", path)
+            raise ConfigError(f"{stream.name} is never started, by itself or by another; {_EXPECTED}", path)
     ending = [chain for chain, repeats in chains if not repeats]
     if ending and len(ending) < len(chains):
         raise ConfigError(
-            f"{streams[ending[0][0]].name} begins what ends, and other streams go on; {_RIGHT}",
+            f"{streams[ending[0][0]].name} starts a chain that ends, and other streams go on; {_EXPECTED}",
             path,
         )
     delays, after = [item.delay for item in streams], [None if item.endless else item.next for item in streams]
     if not ending:
-        parts = tuple(_part(chain, streams, path) for chain, _ in chains)
+        parts = tuple(_chain_part(chain, streams, path) for chain, _ in chains)
         return Pattern(parts, tuple(delays), tuple(after), False)
-    # what ends is begun again when all is over, a frame's time later
-    period = max(_end(chain, streams) + _pause(chain, streams) for chain in ending)
+    # chains that end start again together, one frame time after the last has ended
+    period = max(_chain_seconds(chain, streams) + _gap_after(chain, streams) for chain in ending)
     for chain in ending:
-        delays[chain[0]] += period - _end(chain, streams)
+        delays[chain[0]] += period - _chain_seconds(chain, streams)
         after[chain[-1]] = chain[0]
-    longer = [replace(item, delay=delay) for item, delay in zip(streams, delays, strict=True)]
-    return Pattern(tuple(_part(chain, longer, path) for chain in ending), tuple(delays), tuple(after), True)
+    repeated = [replace(item, delay=delay) for item, delay in zip(streams, delays, strict=True)]
+    return Pattern(tuple(_chain_part(chain, repeated, path) for chain in ending), tuple(delays), tuple(after), True)
 
 
-def _chain(root: int, streams: Sequence[Timed], path: Path) -> tuple[list[int], bool]:
-    """The places of the streams that the one at *root* begins, itself first, and whether they go on without end."""
+def _chain(root: int, streams: Sequence[StreamTiming], path: Path) -> tuple[list[int], bool]:
+    """The places of the chain that starts at *root*, and whether it goes on without end."""
     chain, place = [root], root
     while True:
         stream = streams[place]
         if stream.endless:
             if len(chain) > 1:
-                raise ConfigError(f"{stream.name} is begun by another and does not end; {_RIGHT}", path)
+                raise ConfigError(f"{stream.name} is started by another and does not end; {_EXPECTED}", path)
             return chain, True
         if stream.next is None:
             return chain, False
@@ -210,41 +211,41 @@ def _chain(root: int, streams: Sequence[Timed], path: Path) -> tuple[list[int], 
             if stream.next != root:
                 raise ConfigError(
                     f"{stream.name} returns to {streams[stream.next].name}, which is not the first of its chain;"
-                    f" {_RIGHT}",
+                    f" {_EXPECTED}",
                     path,
                 )
             return chain, True
         if streams[stream.next].begins:
-            raise ConfigError(f"{streams[stream.next].name} begins by itself and after another; {_RIGHT}", path)
+            raise ConfigError(f"{streams[stream.next].name} starts by itself and after another; {_EXPECTED}", path)
         place = stream.next
         chain.append(place)
 
 
-def _end(chain: Sequence[int], streams: Sequence[Timed]) -> float:
-    """When the last frame of *chain* is sent, in s since it began."""
-    return sum(streams[place].delay + streams[place].lasts for place in chain)
+def _chain_seconds(chain: Sequence[int], streams: Sequence[StreamTiming]) -> float:
+    """Seconds from the start of *chain* to its last frame."""
+    return sum(streams[place].delay + streams[place].seconds for place in chain)
 
 
-def _pause(chain: Sequence[int], streams: Sequence[Timed]) -> float:
-    """Seconds from the last frame of *chain* to the one that could follow it: by its last rate, else on the average."""
+def _gap_after(chain: Sequence[int], streams: Sequence[StreamTiming]) -> float:
+    """Seconds from the last frame of *chain* to a next one: by its last stream's rate, else by its mean rate."""
     if math.isfinite(last := streams[chain[-1]].pps):
         return 1 / last
-    between = sum((streams[place].frames or 1) * streams[place].bursts for place in chain) - 1
-    return _end(chain, streams) / between if between and _end(chain, streams) else 1.0
+    gaps = sum((streams[place].frames or 1) * streams[place].bursts for place in chain) - 1
+    return _chain_seconds(chain, streams) / gaps if gaps and _chain_seconds(chain, streams) else 1.0
 
 
-def _part(chain: Sequence[int], streams: Sequence[Timed], path: Path) -> PatternPart:
+def _chain_part(chain: Sequence[int], streams: Sequence[StreamTiming], path: Path) -> PatternPart:
     first = streams[chain[0]]
     if first.endless:
-        found = PatternPart((Burst(chain[0], 0.0, first.frames or 1, first.pps),), first.every, first.delay)
+        found = PatternPart((Burst(chain[0], 0.0, first.frames or 1, first.pps),), first.interval, first.delay)
     else:
         bursts, now = [], 0.0
         for place in chain:
             stream = streams[place]
             begin = now + stream.delay
-            bursts.append(Burst(place, begin, stream.frames or 1, stream.pps, stream.bursts, stream.every))
-            now = begin + stream.lasts
+            bursts.append(Burst(place, begin, stream.frames or 1, stream.pps, stream.bursts, stream.interval))
+            now = begin + stream.seconds
         found = PatternPart(tuple(bursts), now)
     if found.period <= 0:
-        raise ConfigError(f"{first.name} begins itself again without any time between, at no rate; {_RIGHT}", path)
+        raise ConfigError(f"{first.name} starts itself again without any time between; {_EXPECTED}", path)
     return found

@@ -1,14 +1,13 @@
-"""Traffic profiles: which frames, in which ratio, with which headers, how many flows; and the words that name them.
+"""Traffic profiles: frames, their ratio, headers and flows.
 
-A profile knows nothing of a generator. It is written the way the sentences name it: ``64b``, ``imix``,
-``64b 1-flow``, ``128b qinq tcp``, ``genome:aaaaddg 10k-flows``. The words are data: ``variables/profiles/*.yaml``.
+A profile is independent of the generator. Sentences name it by words, for example ``64b``, ``imix``, ``64b 1-flow``,
+``128b qinq tcp``, ``genome:aaaaddg 10k-flows``; ``variables/profiles/*.yaml`` defines them.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import math
-import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
@@ -20,22 +19,21 @@ ETHERNET, TAG, LABEL, IP, TRANSPORT = 14, 4, 4, {4: 20, 6: 40}, {"udp": 8, "tcp"
 """Bytes of the headers."""
 
 PAIR_STEP = 1 << 24
-"""From the addresses of one pair of ports to those of the next: 16.0.0.0/8 and 48.0.0.0/8, then 17.0.0.0/8 and
-49.0.0.0/8, … (as TRex's ``dual_port_mask`` of 1.0.0.0 does)."""
+"""Step between the addresses of port pairs: 16.0.0.0/8 and 48.0.0.0/8, then 17.0.0.0/8 and 49.0.0.0/8, … (as TRex's
+``dual_port_mask`` of 1.0.0.0)."""
 
 PAIRS = 16
-"""The most pairs of ports: the next one's sources would be the first one's destinations, nearly."""
+"""Most port pairs: further sources would come close to the first destinations."""
 
 LABEL_STEP = 1000
-"""From the MPLS labels of one pair of ports to those of the next."""
-
+"""Step between the MPLS labels of port pairs."""
 
 ETHERTYPES = {"802.1Q": 0x8100, "802.1ad": 0x88A8}
 
 
 @dataclass(frozen=True, slots=True)
 class FrameClass:
-    """Frames of one size. ``size`` bytes with FCS; ``weight`` frames per round of the mix.
+    """Frames of one size. ``size`` bytes with FCS; ``weight``: frames of this size in the mix's ratio.
 
     ``data``: the frame itself without FCS, where it comes from a capture.
     """
@@ -47,7 +45,7 @@ class FrameClass:
 
 @dataclass(frozen=True, slots=True)
 class AddressRange:
-    """IPv4 addresses ``first`` … ``last``, a whole number of steps apart, starting anew after the last."""
+    """IPv4 addresses from ``first`` to ``last`` by ``step``, then again from the first."""
 
     first: str
     last: str
@@ -55,26 +53,25 @@ class AddressRange:
 
     @property
     def count(self) -> int:
-        """How many addresses."""
+        """Number of addresses."""
         return (int(ipaddress.IPv4Address(self.last)) - int(ipaddress.IPv4Address(self.first))) // self.step + 1
 
     def shifted(self, pair: int) -> AddressRange:
-        """The same range for another pair of ports, counted from 0: PAIR_STEP further for each."""
+        """The range for another port pair, counted from 0."""
         first, last = (str(ipaddress.IPv4Address(item) + pair * PAIR_STEP) for item in (self.first, self.last))
         return AddressRange(first, last, self.step)
 
     def at(self, index: int) -> int:
-        """The address of frame *index* as a number."""
+        """The address of frame *index*, as a number."""
         return int(ipaddress.IPv4Address(self.first)) + index % self.count * self.step
 
 
 @dataclass(frozen=True, slots=True)
 class Flows:
-    """Addresses and ports of the first direction; the second direction swaps source and destination addresses.
+    """Addresses and ports of the first direction; the second swaps source and destination addresses.
 
-    Where both ranges vary they step together, as the two field-engine variables of TRex's bench profile do.
-    ``captured``: the number of flows in frames of a file, which have their own addresses, inside these ranges.
-    ``known``: whether the number of flows is.
+    Where both ranges vary they step together, as in TRex's bench profile. ``captured``: number of flows of a file's
+    frames, which have their own addresses within these ranges. ``known``: False where that number is not known.
     """
 
     source: AddressRange
@@ -86,29 +83,29 @@ class Flows:
 
     @property
     def count(self) -> int:
-        """Number of distinct flows; 0 where it is not known."""
+        """Number of distinct flows; 0: not known."""
         if self.captured or not self.known:
             return self.captured
         a, b = self.source.count, self.destination.count
         return max(a, b) if min(a, b) == 1 or a == b else math.lcm(a, b)
 
     def of_pair(self, pair: int) -> Flows:
-        """The flows of another pair of ports, counted from 0: in networks of their own."""
+        """The flows of another port pair, counted from 0, in its own networks."""
         if not pair:
             return self
         return replace(self, source=self.source.shifted(pair), destination=self.destination.shifted(pair))
 
     def reversed(self) -> Flows:
-        """The same flows for the second direction: addresses swapped, ports kept (as the bench profile does)."""
+        """The flows of the second direction: addresses swapped, ports kept (as in TRex's bench profile)."""
         return Flows(self.destination, self.source, self.source_port, self.destination_port, self.captured, self.known)
 
 
 @dataclass(frozen=True, slots=True)
 class Headers:
-    """What stands before the payload. ``tags``: (EtherType, VLAN) outermost first; ``labels`` (MPLS) outermost first.
+    """Headers of a frame. ``tags``: (EtherType, VLAN), ``labels``: MPLS; both outermost first.
 
-    ``labels_back``: those of the second direction, whose frames the router sends another way. ``prefix``: the IPv6
-    addresses are these 96 bits before the IPv4 ones; empty: IPv4.
+    ``labels_back``: those of the second direction, which has its own route. ``prefix``: the 96 bits before the IPv4
+    address in IPv6 addresses; empty: IPv4.
     """
 
     tags: tuple[tuple[int, int], ...] = ()
@@ -119,7 +116,7 @@ class Headers:
 
     @property
     def version(self) -> Literal[4, 6]:
-        """Of the IP header."""
+        """IP version."""
         return 6 if self.prefix else 4
 
     @property
@@ -129,13 +126,13 @@ class Headers:
 
     @property
     def size(self) -> int:
-        """Bytes of all headers: the least a frame holds, without FCS."""
+        """Bytes of all headers: the smallest frame without FCS."""
         return self.ip + IP[self.version] + TRANSPORT[self.transport]
 
     def of_pair(self, pair: int) -> Headers:
-        """The headers of another pair of ports, counted from 0: labels are LABEL_STEP further for each."""
-        here, back = (tuple(item + pair * LABEL_STEP for item in row) for row in (self.labels, self.labels_back))
-        return replace(self, labels=here, labels_back=back)
+        """The headers of another port pair, counted from 0: with its own labels."""
+        ahead, back = (tuple(item + pair * LABEL_STEP for item in row) for row in (self.labels, self.labels_back))
+        return replace(self, labels=ahead, labels_back=back)
 
     def reversed(self) -> Headers:
         """The headers of the second direction."""
@@ -150,7 +147,7 @@ class Headers:
 
 @dataclass(frozen=True)
 class Profile:
-    """What the generator is to send: sizes in their ratio, and flows. ``program``: streams of a user's own file."""
+    """What the generator sends. ``program``: the streams of a user's profile in TRex's format."""
 
     name: str
     frames: tuple[FrameClass, ...]
@@ -170,7 +167,7 @@ class Profile:
         return tuple((frame, frame.weight / total) for frame in self.frames)
 
     def line_rate_pps(self, link_bps: float) -> float:
-        """Frames/s of the whole mix that fill one direction of the link."""
+        """Frames/s that fill one direction of the link."""
         return line_rate_pps(link_bps, self.mean_size)
 
     def bits(self, layer: Layer) -> float:
@@ -183,27 +180,18 @@ class Profile:
         return self.flows.count == 1
 
     @property
-    def own_addresses(self) -> bool:
-        """Whether the frames have addresses of their own, as those of captures and of users' streams do.
-
-        They fit one pair of ports only.
-        """
+    def has_own_addresses(self) -> bool:
+        """Whether the frames have their own addresses, as in captures and users' streams: for one port pair only."""
         return self.program is not None or any(frame.data for frame in self.frames)
 
     @property
-    def one_direction(self) -> str:
-        """Why it cannot be sent in the second direction; "" where it can."""
-        return self.program.one_direction if self.program else ""
+    def one_direction_reason(self) -> str:
+        """Why it cannot be sent bidirectionally; "" where it can."""
+        return self.program.one_direction_reason if self.program else ""
 
-    def is_same(self, other: Profile) -> bool:
-        """Whether both are the same frames, by whatever words."""
+    def has_same_frames(self, other: Profile) -> bool:
+        """Whether both send the same frames, whatever their names."""
         mine, others = (
             (item.frames, item.flows, item.headers, item.program and item.program.directions) for item in (self, other)
         )
         return mine == others
-
-
-_SIZE = re.compile(r"^(\d+)b$")
-_FLOWS = re.compile(r"^(\d+)([kM]?)-flows$")
-_FACTOR = {"": 1, "k": 10**3, "M": 10**6}
-_GENOME = "genome:"

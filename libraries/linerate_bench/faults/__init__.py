@@ -1,1 +1,1 @@
-"""What goes wrong on the modelled bench when asked to: the model wrapped, the schedule, the counters."""
+"""Faults of the modelled bench on request: the wrapped model, the schedule, the counters."""

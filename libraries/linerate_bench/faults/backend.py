@@ -1,8 +1,8 @@
-"""A modelled bench on which things go wrong when asked to: wraps the model, which stays faultless.
+"""A modelled bench with faults on request: it wraps the model, which stays faultless.
 
-Everything that a fault changes lies between the model and whoever asks: a link that is down is a router without
-interfaces, frames that are not sent are lower rates, counters are read through an offset. A fault begins and ends at
-its exact moment of the bench's clock, however seldom anybody asks.
+A fault changes what passes between the model and its callers: a link that is down is a router without interfaces,
+frames that are not sent are lower rates, counters are read through an offset. A fault begins and ends at its exact
+moment of the bench's clock, however seldom the bench is asked.
 """
 
 from __future__ import annotations
@@ -11,62 +11,78 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from linerate.simulation.faults import InjectedFault
 
-from ..backend import CapturedFrame, FlowCounters, LatencyCounters, PortCounters, PortDescription, StreamTraffic
-from ..backend import Utilisation as Used
-from ..model.lossy import LossyModel
+from ..backend import FlowCounters, LatencyCounters, PortCounters, PortDescription, StreamTraffic
+from ..model.injected_loss import LossyModel
 from ..state import InterfaceState, RouterConfiguration, RouterState
-from .disorder import Disorder
-from .notices import Notice
-from .readings import FRAMES, Readings
-from .schedule import FaultSchedule, HeldClock
-from .shares import Key, Shares
-from .survival import COUNTS, Remains, base_of
+from .added_frames import AddedFrames, CountKey
+from .counter_readings import FRAMES, CounterReadings
+from .fault_schedule import FaultSchedule, FreezableClock
+from .group_faults import GroupFaults
+from .router_snapshot import COUNTERS, RouterSnapshot, counter_base
+from .server_actions import ServerAction
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 UPTIME = 86_400.0
-"""Seconds that the router is up when the bench begins: a reboot is then a step that nobody takes for a slow clock."""
+"""Seconds that the router is up when the bench begins: a reboot is then too large a step for a slow clock."""
+
+
+def _of_model(
+    method: Callable[Concatenate[LossyModel, P], R],
+) -> Callable[Concatenate[FaultyBackend, P], R]:
+    """*method* of the wrapped model, called after the faults that are due."""
+
+    def call(self: FaultyBackend, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        self._advance()
+        found: R = getattr(self._model, method.__name__)(*args, **kwargs)
+        return found
+
+    return call
 
 
 class FaultyBackend:
-    """*make* builds the model on the clock that it is given; *source*: the bench's clock in s.
+    """*make_model* builds the model on the clock that it is given; *source* is the bench's clock in s.
 
-    It runs *speed* times as fast as the wall's. *remains*: what an earlier server left of its router, :mod:`.survival`.
+    That clock runs *speed* times as fast as the wall's. *snapshot*: the router of an earlier server that this one
+    replaces, as :class:`.RouterSnapshot` in JSON.
     """
 
     def __init__(
         self,
-        make: Callable[[HeldClock], LossyModel],
+        make_model: Callable[[FreezableClock], LossyModel],
         source: Callable[[], float],
         faults: Iterable[InjectedFault] = (),
         speed: float = 1.0,
-        remains: Mapping[str, Any] | None = None,
+        snapshot: Mapping[str, Any] | None = None,
     ) -> None:
-        self._source, self._clock, self._speed = source, HeldClock(source), speed
-        self._model = make(self._clock)
+        self._source, self._clock, self._speed = source, FreezableClock(source), speed
+        self._model = make_model(self._clock)
         self._schedule = FaultSchedule()
-        self._notices: list[Notice] = []
+        self._actions: list[ServerAction] = []
         self._down: list[int] = []
         self._booting = 0
         self._unsent: list[InjectedFault] = []
         self._stalled: list[int] = []
         self._losing: list[InjectedFault] = []
-        self._shares = Shares(self._counted)
-        self._disorder = Disorder(self._model, self._shares)
-        self._readings = Readings()
+        self._added = AddedFrames(self._count_of)
+        self._groups = GroupFaults(self._model, self._added)
+        self._readings = CounterReadings()
         self._base: dict[str, InterfaceState] = {}
         self._booted = source() - UPTIME
         self._traffic: dict[int, tuple[StreamTraffic, ...]] = {}
         self._ssh: list[dict[str, Any]] = []
-        self._hold: float | None = None
+        self._delay: float | None = None
         self._drop = False
         self._configuration = RouterConfiguration()
-        if remains:
-            found = Remains.from_json(remains)
+        if snapshot:
+            found = RouterSnapshot.from_json(snapshot)
             self._booted = source() - found.uptime(speed)
-            self._base = base_of(found, self._model.state())
+            self._base = counter_base(found, self._model.state())
             self.configure(found.configuration)
         self.cause(faults)
 
@@ -81,192 +97,203 @@ class FaultyBackend:
 
     # -- for the server and the shells
 
-    def notices(self) -> tuple[Notice, ...]:
-        """What the server is to do since it last asked."""
+    def server_actions(self) -> tuple[ServerAction, ...]:
+        """What the server has to do because of faults since the last call."""
         self._advance()
-        found, self._notices = tuple(self._notices), []
+        found, self._actions = tuple(self._actions), []
         return found
 
-    def hold(self) -> float | None:
-        """Seconds of wall time that the answer just made is to be kept back; None: not at all. Told once."""
+    def reply_delay(self) -> float | None:
+        """Seconds of wall time to delay the present reply, once; None: do not delay it."""
         self._advance()
-        found, self._hold = self._hold, None
+        found, self._delay = self._delay, None
         return found
 
-    def drop(self) -> bool:
-        """Whether the answer just made is never to be sent. Told once."""
+    def drops_reply(self) -> bool:
+        """Whether the present reply is not sent at all, once."""
         found, self._drop = self._drop, False
         return found
 
-    def at_once(self) -> AbstractContextManager[None]:
-        """What is read in here is of one moment."""
-        return self._clock.held(self._clock.now())
+    def frozen(self) -> AbstractContextManager[None]:
+        """Stop the bench's clock while the context is open."""
+        return self._clock.frozen_at(self._clock.now())
 
-    def shown(self, groups: list[int]) -> list[int]:
-        """Those of the packet *groups* asked for that an answer tells of."""
+    def reported_groups(self, groups: list[int]) -> list[int]:
+        """Those of the packet *groups* asked for that an answer reports."""
         self._advance()
-        return self._disorder.shown(groups)
+        return self._groups.reported(groups)
 
-    def ssh(self) -> dict[str, Any]:
-        """What befalls the SSH command that has just come: {}, {"cut": true} or {"freeze": s of wall time}."""
+    def ssh_fault(self) -> dict[str, Any]:
+        """The fault of the SSH command that has just come: {}, {"cut": true} or {"freeze": s of wall time}."""
         self._advance()
         if self._booting:
             return {"cut": True}
         return self._ssh.pop(0) if self._ssh else {}
 
-    # -- what happens
+    # -- faults begin and end
 
     def _advance(self) -> None:
         while (due := self._schedule.pop(self._source())) is not None:
             moment, fault, begins = due
-            with self._clock.held(moment):
+            with self._clock.frozen_at(moment):
                 self._begin(fault) if begins else self._end(fault)
 
     def _begin(self, fault: InjectedFault) -> None:
         every = [port.index for port in self.ports]
         match fault.kind:
             case "link flap":
-                self._links(self._hit(fault), up=False)
+                self._set_links(self._ports_of(fault), up=False)
             case "router reboot":
                 self._booting += 1
-                # a router that boots loses what nobody had saved, and whoever was logged in
+                # a router that boots loses its unsaved configuration and its logins
                 self._configuration = RouterConfiguration()
                 self._ssh.append({"cut": True})
-                self._links(every, up=False)
+                self._set_links(every, up=False)
             case "ssh cut":
                 self._ssh.append({"cut": True})
             case "ssh freeze":
                 self._ssh.append({"freeze": fault.hold})
             case "ports stolen":
-                self._notices += [Notice("steal", index) for index in every]
+                self._actions += [ServerAction("steal", index) for index in every]
             case "server end":
-                self._notices.append(Notice("end"))
+                self._actions.append(ServerAction("end"))
             case "server restart":
-                self._notices.append(
-                    Notice("restart", after=(fault.lasts or 0.0) / self._speed, specification=self._legacy())
+                self._actions.append(
+                    ServerAction(
+                        "restart", after=(fault.lasts or 0.0) / self._speed, specification=self._restart_specification()
+                    )
                 )
             case "late reply":
-                self._hold = fault.hold
+                self._delay = fault.hold
             case "lost reply":
                 self._drop = True
             case "stalled generator":
-                self._stalled += self._hit(fault)
-                self._rates()
+                self._stalled += self._ports_of(fault)
+                self._update_rates()
             case "one-way loss":
                 self._losing.append(fault)
-                self._lose()
+                self._update_losses()
             case "reordered frames" | "flow stats dropped":
-                self._disorder.begin(fault)
+                self._groups.begin(fault)
             case "unsent frames":
                 share = fault.share or 0.0
                 self._unsent.append(fault)
-                self._meter(fault, "opackets", share / (1 - share))
-                self._rates()
+                self._begin_adding(fault, "opackets", share / (1 - share))
+                self._update_rates()
             case "duplicated frames":
-                self._meter(fault, "ipackets", fault.share or 0.0)
-                self._disorder.begin(fault)
+                self._begin_adding(fault, "ipackets", fault.share or 0.0)
+                self._groups.begin(fault)
             case "counter reset" if fault.of == "router":
                 self._base = {row.name: row for row in self._model.state().interfaces}
             case "counter reset":
-                for index in self._hit(fault):
-                    self._readings.reset(index, self._plain(index))
+                for index in self._ports_of(fault):
+                    self._readings.reset(index, self._with_added(index))
             case "counter wrap":
                 for index in every:
-                    self._readings.wrap(index, self._plain(index), fault.frames or 1)
+                    self._readings.wrap(index, self._with_added(index), fault.frames or 1)
 
     def _end(self, fault: InjectedFault) -> None:
-        self._shares.end(fault)
+        self._added.end(fault)
         every = [port.index for port in self.ports]
         match fault.kind:
             case "link flap":
-                self._links(self._hit(fault), up=True)
+                self._set_links(self._ports_of(fault), up=True)
             case "router reboot":
                 self._booting -= 1
                 self._booted = self._clock.now()
                 self._base = {row.name: row for row in self._model.state().interfaces}
-                self._links(every, up=True)
+                self._set_links(every, up=True)
             case "unsent frames":
                 self._unsent.remove(fault)
-                self._rates()
+                self._update_rates()
             case "stalled generator":
-                for port in self._hit(fault):
+                for port in self._ports_of(fault):
                     self._stalled.remove(port)
-                self._rates()
+                self._update_rates()
             case "one-way loss":
                 self._losing.remove(fault)
-                self._lose()
+                self._update_losses()
             case "ports stolen":
-                self._notices += [Notice("free", index) for index in every]
+                self._actions += [ServerAction("free", index) for index in every]
             case "duplicated frames" | "reordered frames" | "flow stats dropped":
-                self._disorder.end(fault)
+                self._groups.end(fault)
 
-    def _hit(self, fault: InjectedFault) -> list[int]:
+    def _ports_of(self, fault: InjectedFault) -> list[int]:
         return [port.index for port in self.ports if fault.port in (None, port.index)]
 
-    def _links(self, ports: Iterable[int], up: bool) -> None:
+    def _set_links(self, ports: Iterable[int], up: bool) -> None:
         for port in ports:
             self._down.remove(port) if up else self._down.append(port)
-            self._notices.append(Notice("link", port, self.link_up_now(port)))
-        self._apply()
+            self._actions.append(ServerAction("link", port, self._has_carrier(port)))
+        self._apply_configuration()
 
-    def _apply(self) -> None:
+    def _apply_configuration(self) -> None:
         found = self._configuration
         self._model.configure(replace(found, up=()) if self._down else found)
 
-    def _rates(self) -> None:
+    def _update_rates(self) -> None:
         for port, traffic in self._traffic.items():
             if self._model.sending(port):
-                self._model.update(port, self._lower(port, traffic))
+                self._model.update(port, self._reduced(port, traffic))
 
-    def _lower(self, port: int, traffic: tuple[StreamTraffic, ...]) -> tuple[StreamTraffic, ...]:
-        factor = 0.0 if port in self._stalled else _kept(self._unsent, port)
+    def _reduced(self, port: int, traffic: tuple[StreamTraffic, ...]) -> tuple[StreamTraffic, ...]:
+        factor = 0.0 if port in self._stalled else _share_left(self._unsent, port)
         return tuple(replace(stream, pps=stream.pps * factor) for stream in traffic)
 
-    def _lose(self) -> None:
+    def _update_losses(self) -> None:
         for port in self.ports:
-            router, cable = ([fault for fault in self._losing if fault.of == whose] for whose in ("router", "cable"))
-            self._model.lose(port.index, 1 - _kept(router, port.index), 1 - _kept(cable, port.index))
+            router, cable = ([fault for fault in self._losing if fault.of == place] for place in ("router", "cable"))
+            self._model.lose(port.index, 1 - _share_left(router, port.index), 1 - _share_left(cable, port.index))
 
-    def _legacy(self) -> dict[str, Any]:
-        """What the server that comes after this one is to be told."""
+    def _restart_specification(self) -> dict[str, Any]:
+        """What the server gets that is started in place of this one."""
         left = [fault.model_dump(exclude_none=True) for fault in self._schedule.left(self._clock.now())]
-        return {"faults": left, "remains": Remains.of(self._seen(), self._speed).to_json()}
+        return {"faults": left, "remains": RouterSnapshot.of(self._router_state(), self._speed).to_json()}
 
-    def _meter(self, fault: InjectedFault, name: str, share: float) -> None:
+    def _begin_adding(self, fault: InjectedFault, name: str, share: float) -> None:
         for port in self.ports:
-            self._shares.begin(fault, (name, port.index), share)
+            self._added.begin(fault, (name, port.index), share)
 
-    def _counted(self, key: Key) -> int:
+    def _count_of(self, key: CountKey) -> int:
         name, number = key
         if name in FRAMES:
             return int(getattr(self._model.counters(number), name))
-        return self._disorder.counted(number)
+        return self._groups.counted(number)
 
-    def _plain(self, port: int) -> PortCounters:
+    def _with_added(self, port: int) -> PortCounters:
         found = self._model.counters(port)
-        twice = self._shares.of(("ipackets", port))
+        duplicated = self._added.of(("ipackets", port))
         size = found.ibytes // found.ipackets if found.ipackets else 0
         return replace(
             found,
-            ipackets=found.ipackets + twice,
-            ibytes=found.ibytes + twice * size,
-            queue_full=found.queue_full + self._shares.of(("opackets", port)),
+            ipackets=found.ipackets + duplicated,
+            ibytes=found.ibytes + duplicated * size,
+            queue_full=found.queue_full + self._added.of(("opackets", port)),
         )
 
     # -- Backend
 
+    pause = _of_model(LossyModel.pause)
+    resume = _of_model(LossyModel.resume)
+    sending = _of_model(LossyModel.sending)
+    capture = _of_model(LossyModel.capture)
+    captured = _of_model(LossyModel.captured)
+    utilisation = _of_model(LossyModel.utilisation)
+    answers = _of_model(LossyModel.answers)
+    clear = _of_model(LossyModel.clear)
+
     @property
     def ports(self) -> tuple[PortDescription, ...]:
-        """The model's."""
+        """The ports of the model."""
         return self._model.ports
 
     def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
-        """Begin to send, and what was to go wrong with this start."""
+        """Begin to send, and begin the faults that wait for this start."""
         self._advance()
         now = self._clock.now()
-        self._disorder.met(traffic)
-        with self._clock.held(now):
-            self._model.start({port: self._lower(port, rows) for port, rows in traffic.items()}, duration)
+        self._groups.expect(traffic)
+        with self._clock.frozen_at(now):
+            self._model.start({port: self._reduced(port, rows) for port, rows in traffic.items()}, duration)
         self._traffic.update(traffic)
         self._schedule.started(now)
         self._advance()
@@ -274,18 +301,8 @@ class FaultyBackend:
     def update(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
         """New rates."""
         self._advance()
-        self._model.update(port, self._lower(port, streams))
+        self._model.update(port, self._reduced(port, streams))
         self._traffic[port] = streams
-
-    def pause(self, port: int) -> None:
-        """As the model."""
-        self._advance()
-        self._model.pause(port)
-
-    def resume(self, port: int) -> None:
-        """As the model."""
-        self._advance()
-        self._model.resume(port)
 
     def stop(self, port: int) -> None:
         """As the model."""
@@ -293,59 +310,34 @@ class FaultyBackend:
         self._model.stop(port)
         self._traffic.pop(port, None)
 
-    def sending(self, port: int) -> bool:
-        """As the model."""
-        self._advance()
-        return self._model.sending(port)
-
     def counters(self, port: int) -> PortCounters:
-        """The model's, as the faults let them be seen."""
+        """The model's, changed by the faults."""
         self._advance()
-        return self._readings.seen(port, self._plain(port))
+        return self._readings.read(port, self._with_added(port))
 
     def link_up(self, port: int) -> bool:
         """Whether the port has carrier."""
         self._advance()
-        return self.link_up_now(port)
+        return self._has_carrier(port)
 
-    def link_up_now(self, port: int) -> bool:
-        """The same, without looking at the clock."""
+    def _has_carrier(self, port: int) -> bool:
+        """As :meth:`link_up`, without looking at the clock."""
         return port not in self._down and self._model.link_up(port)
 
-    def capture(self, port: int, limit: int) -> None:
-        """As the model."""
-        self._advance()
-        self._model.capture(port, limit)
-
-    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
-        """As the model."""
-        self._advance()
-        return self._model.captured(port)
-
-    def utilisation(self) -> Used:
-        """As the model."""
-        self._advance()
-        return self._model.utilisation()
-
     def flow_counters(self, group: int) -> FlowCounters:
-        """The model's, as the faults let them be seen."""
+        """The model's, changed by the faults."""
         self._advance()
-        return self._disorder.flow_counters(group)
+        return self._groups.flow_counters(group)
 
     def latency_counters(self, group: int) -> LatencyCounters:
-        """The model's, as the faults let them be seen."""
+        """The model's, changed by the faults."""
         self._advance()
-        return self._disorder.latency_counters(group)
+        return self._groups.latency_counters(group)
 
     def forget(self, group: int) -> None:
         """As the model."""
         self._advance()
-        self._disorder.forget(group)
-
-    def answers(self, port: int, address: str) -> bool | None:
-        """As the model; nobody behind a link that is down."""
-        self._advance()
-        return self._model.answers(port, address)
+        self._groups.forget(group)
 
     def close(self) -> None:
         """As the model."""
@@ -354,16 +346,16 @@ class FaultyBackend:
     # -- the router, for its shells
 
     def state(self) -> RouterState:
-        """The model's router: links, counters and uptime as the faults left them."""
+        """The model's router with links, counters and uptime as the faults changed them."""
         self._advance()
-        return self._seen()
+        return self._router_state()
 
-    def _seen(self) -> RouterState:
+    def _router_state(self) -> RouterState:
         found = self._model.state()
         rows = []
         for index, row in enumerate(found.interfaces):
             base = self._base.get(row.name)
-            since = {name: getattr(row, name) - getattr(base, name) for name in COUNTS} if base else {}
+            since = {name: getattr(row, name) - getattr(base, name) for name in COUNTERS} if base else {}
             rows.append(replace(row, link_up=row.link_up and index not in self._down, **since))
         return replace(
             found,
@@ -378,14 +370,9 @@ class FaultyBackend:
         self._model.configure(configuration)
         self._configuration = configuration
         if self._down:
-            self._apply()
-
-    def clear(self) -> None:
-        """``clear runtime``."""
-        self._advance()
-        self._model.clear()
+            self._apply_configuration()
 
 
-def _kept(faults: Iterable[InjectedFault], port: int) -> float:
-    """The share of *port*'s frames that *faults* leave."""
+def _share_left(faults: Iterable[InjectedFault], port: int) -> float:
+    """The share of *port*'s frames that is left by *faults*."""
     return math.prod(1 - (fault.share or 0.0) for fault in faults if fault.port in (None, port))

@@ -1,12 +1,12 @@
-"""A router that exists only as a forwarding model, behind the embedded TRex server: rates between events, whole counts.
+"""A router as a forwarding model, behind the embedded TRex server: rates between events, counts in whole frames.
 
-Nothing happens between calls: each call first brings the counts up to the clock's reading, event by event.
+Nothing runs between calls: each call first brings the counts up to the clock's reading, event by event.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -17,87 +17,74 @@ from linerate.platforms import Platform
 from linerate.simulation.noise import Noise
 from linerate.units import OVERHEAD, l1_bits
 
-from ..backend import (
-    CapturedFrame,
-    FlowCounters,
-    LatencyCounters,
-    PortCounters,
-    PortDescription,
-    StreamTraffic,
-    Utilisation,
-)
-from ..clock import Now
-from ..packet_groups import Delay, Groups
-from ..state import InterfaceState, RouterConfiguration, RouterState
-from .chance import Chance
+from ..backend import CapturedFrame, FlowCounters, LatencyCounters, PortCounters, PortDescription, StreamTraffic
+from ..backend import Utilisation as GeneratorLoad
+from ..clock import ClockReader
+from ..packet_groups import Delay, PacketGroups
+from ..state import RouterConfiguration, RouterState
 from .counting import Sending, StreamCounts
-from .delays import delay_after, delay_of
-from .flows import HEADERS, Flow, check
+from .egress_frames import egress_frames
+from .flows import HEADERS, Flow, check_variables
 from .forwarding import Fate, Forwarding, StreamLoad, StreamPart, forward, parts_of
-from .ports import ModelPort, refuse
-from .rings import Released, Rings
-from .routing import Fib, SetUp, answers, check_names
-from .sampling import leaving
+from .latency import delay_of, delay_of_released
+from .noise import ModelNoise
+from .ports import ModelPort, count_tx_drops, ports_of
+from .receive_rings import ReceiveRings, ReleasedFrames
+from .routing import Fib, RouterFeature, check_names, owns_address
 from .schema import RouterModel, load_platform, router_model
 from .telemetry import ModelTelemetry
 
 DRIVER = "linerate_model"
 
-_ALMOST = 1 + 1e-9
-"""A rate asked that is above the ceiling by less than this is at the ceiling."""
+_ROUNDING = 1 + 1e-9
+"""Rates within this factor of the ceiling are at the ceiling."""
 
-ROOMY = 0.8
-"""How busy the generator's CPU is at its ceiling: assumed."""
+CPU_AT_CEILING = 0.8
+"""Busy share of the generator's CPU at its ceiling (assumed)."""
 
 
 class ModelBackend:
     """A :class:`.backend.Backend` and, for the shells, a modelled router.
 
-    *clock* in s; *noise* is drawn from *seed*; *path*: the platform's file, for messages; *set_up*: which frames it
-    forwards beside those its shell was told of. Raises ConfigError for a platform that cannot be modelled.
+    *clock* in s; *noise* is drawn from *seed*; *path*: the platform's file, for messages; *features*: frames that it
+    forwards without configuration by its shell. Raises ConfigError for a platform that cannot be modelled.
     """
 
     def __init__(
         self,
         platform: Platform,
         software: str,
-        clock: Now,
+        clock: ClockReader,
         rx_queues: int | None = None,
         noise: Noise | None = None,
         seed: int = 0,
         path: Path | None = None,
-        set_up: Set[SetUp] = frozenset(),
+        features: Set[RouterFeature] = frozenset(),
     ) -> None:
-        self._exact = self._model = router_model(platform, software, rx_queues, path)
+        self._noiseless = self._model = router_model(platform, software, rx_queues, path)
         self._platform, self._software, self._clock = platform, software, clock
-        self._chance, self._offered, self._set_up = Chance(noise or Noise(), seed), 0.0, set_up
-        self._ports = [
-            ModelPort(name, mac, router, PortCounters(), InterfaceState(name, router, platform.link_bps, link_up=True))
-            for name, mac, router in (
-                (name, f"02:00:00:00:00:{index + 1:02x}", f"02:00:00:00:01:{index + 1:02x}")
-                for index, name in enumerate(platform.software[software].interfaces)
-            )
-        ]
+        self._noise, self._offered, self._features = ModelNoise(noise or Noise(), seed), 0.0, features
+        self._ports = ports_of(platform, software)
         self._numbers = {port.name: index for index, port in enumerate(self._ports)}
         self._sending: list[Sending] = []
         self._later: list[tuple[float, Sending]] = []
-        self._groups = Groups()
+        self._groups = PacketGroups()
         self._paused: dict[int, list[Sending]] = {}
-        self._held: dict[int, list[tuple[float, Sending]]] = {}
+        self._paused_later: dict[int, list[tuple[float, Sending]]] = {}
         self._configuration = RouterConfiguration()
-        self._fib = Fib(self._configuration, set_up)
+        self._fib = Fib(self._configuration, features)
         self._parts: dict[tuple[Any, ...], tuple[StreamPart, ...]] = {}
         self._forwarding, self._loads = Forwarding(), list[StreamLoad]()
         self._entering: dict[Sending, int] = {}
-        self._rings = Rings(self._model.ring)
+        self._rings = ReceiveRings(self._model.ring)
         self._telemetry = ModelTelemetry(self._model)
         self._last = self._cleared = self._begin = clock.now()
         self._used = self._begin, [0] * len(self._ports)
-        self._beyond = self._asks_too_much = False
+        self._was_above = self._above_ceiling = False
 
     @classmethod
-    def from_specification(cls, specification: Mapping[str, Any], clock: Now) -> Self:
-        """As the server is told: ``platform_file``, ``software``, ``rx_queues``, ``noise``, ``seed``, ``set_up``."""
+    def from_specification(cls, specification: Mapping[str, Any], clock: ClockReader) -> Self:
+        """From the server's: ``platform_file``, ``software``, ``rx_queues``, ``noise``, ``seed``, ``set_up``."""
         path = Path(specification["platform_file"])
         return cls(
             load_platform(path),
@@ -112,15 +99,15 @@ class ModelBackend:
 
     @property
     def model(self) -> RouterModel:
-        """The parameters, without noise."""
-        return self._exact
+        """The parameters without noise."""
+        return self._noiseless
 
-    # -- the generator's side
+    # -- the generator
 
     @property
     def ports(self) -> tuple[PortDescription, ...]:
         """The ports, index 0 first."""
-        speed = self._exact.link_bps
+        speed = self._noiseless.link_bps
         return tuple(
             PortDescription(index, port.mac, port.router_mac, speed, DRIVER, interface=f"model{index}")
             for index, port in enumerate(self._ports)
@@ -132,12 +119,12 @@ class ModelBackend:
         for index, streams in traffic.items():
             self._port(index)
             for stream in streams:
-                check(stream)
+                check_variables(stream)
         if not (self._sending or self._later):
-            self._chance.new_trial()
+            self._noise.new_trial()
         lasts = math.inf if duration is None else duration
         for index, streams in traffic.items():
-            self._drop(index)
+            self._remove(index)
             for stream in streams:
                 if (gap := stream.isg_usec / 1e6) < lasts:
                     sending = Sending(index, stream, self._parts_of(stream), now + gap, lasts - gap)
@@ -149,7 +136,7 @@ class ModelBackend:
         """New rates for a port that is sending."""
         now = self._advance()
         new = {stream.stream_id: stream for stream in streams}
-        for sending in self._all():
+        for sending in self._all_sendings():
             if sending.port == port and sending.traffic.stream_id in new:
                 sending.traffic = replace(sending.traffic, pps=new[sending.traffic.stream_id].pps)
         self._settle(now)
@@ -160,9 +147,9 @@ class ModelBackend:
         mine = [sending for sending in self._sending if sending.port == port]
         for sending in mine:
             sending.hold(now)
-        held = [(begin - now, sending) for begin, sending in self._later if sending.port == port]
-        self._drop(port)
-        self._paused[port], self._held[port] = mine, held
+        later = [(begin - now, sending) for begin, sending in self._later if sending.port == port]
+        self._remove(port)
+        self._paused[port], self._paused_later[port] = mine, later
         self._settle(now)
 
     def resume(self, port: int) -> None:
@@ -172,7 +159,7 @@ class ModelBackend:
             sending.resume(now)
             self._sending.append(sending)
         self._later = sorted(
-            [*self._later, *((now + rest, sending) for rest, sending in self._held.pop(port, ()))],
+            [*self._later, *((now + rest, sending) for rest, sending in self._paused_later.pop(port, ()))],
             key=lambda row: row[0],
         )
         self._settle(now)
@@ -180,7 +167,7 @@ class ModelBackend:
     def stop(self, port: int) -> None:
         """Stop sending at once. Harmless on an idle port."""
         now = self._advance()
-        self._drop(port)
+        self._remove(port)
         self._settle(now)
 
     def sending(self, port: int) -> bool:
@@ -189,7 +176,7 @@ class ModelBackend:
         return any(sending.port == port for sending in (*self._sending, *(row for _, row in self._later)))
 
     def counters(self, port: int) -> PortCounters:
-        """Counts up to this moment. ``queue_full``: frames asked for beyond what the generator can send."""
+        """Counts up to now. ``queue_full``: unsent frames, beyond what the generator can send."""
         self._advance()
         return self._port(port).sent
 
@@ -208,20 +195,17 @@ class ModelBackend:
         self._advance()
         return self._port(port).captured
 
-    def utilisation(self) -> Utilisation:
-        """How near the busiest port came to what the generator can send since the last call, in per cent.
-
-        At its ceiling it has a fifth of its CPU left (an assumption); asked for more, nothing.
-        """
+    def utilisation(self) -> GeneratorLoad:
+        """CPU per cent since the last call, from the busiest port's share of the ceiling; 100 for a load above it."""
         now = self._advance()
         sent = [8 * (row.obytes + OVERHEAD * row.opackets) for row in map(self.counters, range(len(self._ports)))]
         (before, then), self._used = self._used, (now, sent)
-        beyond, self._beyond = self._beyond, self._asks_too_much
+        above, self._was_above = self._was_above, self._above_ceiling
         if now <= before:
-            return Utilisation()
+            return GeneratorLoad()
         rate = max(new - old for new, old in zip(sent, then, strict=True)) / (now - before)
-        share = min(1.0, rate / (self._exact.ceiling * self._exact.link_bps))
-        return Utilisation(tx_percent=100.0 if beyond else 100 * ROOMY * share)
+        share = min(1.0, rate / (self._noiseless.ceiling * self._noiseless.link_bps))
+        return GeneratorLoad(tx_percent=100.0 if above else 100 * CPU_AT_CEILING * share)
 
     def flow_counters(self, group: int) -> FlowCounters:
         """Frames and bytes of a packet group."""
@@ -234,20 +218,20 @@ class ModelBackend:
         return self._groups.latency_counters(group)
 
     def forget(self, group: int) -> None:
-        """Begin to count a packet group anew."""
+        """Set the counts of a packet group to zero."""
         self._advance()
         self._groups.forget(group)
 
     def answers(self, port: int, address: str) -> bool | None:
-        """Whether the router's interface at *port* is up and has this IPv4 address; None: it has none yet."""
-        return answers(self._configuration, self._port(port).name, address)
+        """Whether the router's interface at *port* is up and has this IPv4 address; None: it has no address yet."""
+        return owns_address(self._configuration, self._port(port).name, address)
 
     def close(self) -> None:
         """Stop everything."""
         for port in range(len(self._ports)):
             self.stop(port)
 
-    # -- the router's side
+    # -- the router
 
     def state(self) -> RouterState:
         """The router now."""
@@ -259,33 +243,33 @@ class ModelBackend:
             hostname=self._platform.platform,
             uptime=now - self._begin,
             since_clear=now - self._cleared,
-            clock_hz=self._exact.clock_hz,
+            clock_hz=self._noiseless.clock_hz,
             interfaces=tuple(port.interface for port in self._ports),
             threads=self._telemetry.threads(software.interfaces, software.shell),
             configuration=self._configuration,
         )
 
     def configure(self, configuration: RouterConfiguration) -> None:
-        """Take over a whole configuration. Raises ValueError with a sentence."""
+        """Replace the whole configuration. Raises ValueError with a sentence."""
         now = self._advance()
         check_names(configuration, self._numbers)
-        self._fib = Fib(configuration, self._set_up)
+        self._fib = Fib(configuration, self._features)
         self._configuration = configuration
-        self._chance.cold()
+        self._noise.cool_down()
         self._parts.clear()
-        for sending in self._all():
+        for sending in self._all_sendings():
             sending.parts = self._parts_of(sending.traffic)
         self._settle(now)
 
     def clear(self) -> None:
-        """``clear runtime``: nodes and busy times begin anew, interfaces' counts do not."""
+        """``clear runtime``: zeroes nodes and busy times, not the interfaces' counts."""
         self._cleared = self._advance()
         self._telemetry.clear()
 
     # -- time
 
     def _advance(self) -> float:
-        """Bring all counts up to now, through every end of a stream before it."""
+        """Bring all counts up to now, event by event; returns now."""
         now = max(self._last, self._clock.now())
         while (event := self._next_event()) <= now:
             self._count(max(event, self._last))
@@ -298,7 +282,7 @@ class ModelBackend:
     def _next_event(self) -> float:
         begin = self._later[0][0] if self._later else math.inf
         end = min((sending.over for sending in self._sending), default=math.inf)
-        return min(end, begin, self._last + min(self._chance.next_change(self._offered), self._rings.next_change()))
+        return min(end, begin, self._last + min(self._noise.next_change(self._offered), self._rings.next_change()))
 
     def _begin_due(self, now: float) -> None:
         self._later.sort(key=lambda row: row[0])
@@ -308,71 +292,73 @@ class ModelBackend:
             self._sending.append(sending)
         del self._later[:due]
 
-    def _all(self) -> list[Sending]:
-        later = [*self._later, *(row for rows in self._held.values() for row in rows)]
+    def _all_sendings(self) -> list[Sending]:
+        later = [*self._later, *(row for rows in self._paused_later.values() for row in rows)]
         return [*self._sending, *chain(*self._paused.values()), *(sending for _, sending in later)]
 
     def _count(self, now: float) -> None:
         self._telemetry.add(self._forwarding, now - self._last)
-        self._chance.passed(now - self._last, self._offered)
-        released = self._rings.passed(now - self._last)
+        self._noise.advance(now - self._last, self._offered)
+        released = self._rings.advance(now - self._last)
         self._last = now
         for row in released:
-            self._release(row)
+            self._forward_released(row)
         for sending in self._sending:
             unsent, first = sending.unsent, sending.counts.offered
             new = sending.advance(now)
             if new.offered or sending.unsent > unsent:
-                late = self._rings.put(sending, new.held)
-                self._book(
+                late = self._rings.put(sending, new.held)  # found no room in the ring
+                self._record(
                     sending, replace(new, missed=new.missed + late, held=new.held - late), sending.unsent - unsent
                 )
                 for direction, frames in new.exits:
-                    self._keep(sending, range(first, first + new.offered), direction, frames)
+                    self._capture(sending, range(first, first + new.offered), direction, frames)
 
-    def _book(self, sending: Sending, new: StreamCounts, unsent: int) -> None:
+    def _record(self, sending: Sending, new: StreamCounts, unsent: int) -> None:
         size = sending.size
         if sending.traffic.flow_stats:
             delay = self._delay(sending)
             lost, exits = new.offered - new.held - new.forwarded, dict(new.exits)
-            self._groups.book(self._last, sending.port, sending.traffic, size, new.offered, exits, delay, lost)
+            self._groups.record(self._last, sending.port, sending.traffic, size, new.offered, exits, delay, lost)
         self._ports[sending.port].enter(new, size, unsent)
         for direction, frames in new.exits:
             self._ports[direction].leave(frames, size)
-        refuse(self._ports, sending, new)
+        count_tx_drops(self._ports, sending, new)
 
-    def _release(self, row: Released) -> None:
+    def _forward_released(self, row: ReleasedFrames) -> None:
         sending = row.sending
         if row.exit is None:
             self._ports[sending.port].enter(StreamCounts(no_route=row.frames), sending.size, 0)
             return
-        exits, delay = {row.exit: row.frames}, delay_after(self._exact, row)
-        self._groups.book(self._last, sending.port, sending.traffic, sending.size, 0, exits, delay, 0)
+        exits, delay = {row.exit: row.frames}, delay_of_released(self._noiseless, row)
+        self._groups.record(self._last, sending.port, sending.traffic, sending.size, 0, exits, delay, 0)
         self._ports[row.exit].leave(row.frames, sending.size)
-        self._keep(sending, range(sending.counts.offered - row.frames, sending.counts.offered), row.exit, row.frames)
+        self._capture(sending, range(sending.counts.offered - row.frames, sending.counts.offered), row.exit, row.frames)
 
-    def _keep(self, sending: Sending, numbers: range, direction: int, frames: int) -> None:
+    def _capture(self, sending: Sending, numbers: range, direction: int, frames: int) -> None:
         port = self._ports[direction]
-        room = min(port.capture_limit - len(port.captured), frames)
-        if room > 0:
-            seen = leaving(sending.traffic, numbers[: 4 * room], self._fib, port.name, port.router_mac, room)
+        if room := port.capture_room(frames):
+            seen = self._egress_frames(sending, numbers, port, room)
             port.captured += tuple(CapturedFrame(direction, data, self._last) for data in seen)
 
+    def _egress_frames(self, sending: Sending, numbers: range, port: ModelPort, most: int) -> Iterator[bytes]:
+        return egress_frames(sending.traffic, numbers[: 4 * most], self._fib, port.name, port.router_mac, most)
+
     def _settle(self, now: float) -> None:
-        """Compute anew what is sent and what becomes of it."""
-        limit = self._exact.ceiling * self._exact.link_bps
+        """Compute what is sent and forwarded from *now* on."""
+        limit = self._noiseless.ceiling * self._noiseless.link_bps
         asked = [0.0] * len(self._ports)
         for sending in self._sending:
             asked[sending.port] += sending.traffic.pps * l1_bits(sending.size)
-        self._asks_too_much = max(asked) > limit * _ALMOST
-        self._beyond |= self._asks_too_much
+        self._above_ceiling = max(asked) > limit * _ROUNDING
+        self._was_above |= self._above_ceiling
         for sending in self._sending:
-            scale = limit / asked[sending.port] if asked[sending.port] > limit * _ALMOST else 1.0
+            scale = limit / asked[sending.port] if asked[sending.port] > limit * _ROUNDING else 1.0
             sending.rate(now, sending.traffic.pps, sending.traffic.pps * scale)
         up = {self._numbers[name] for name in self._configuration.up}
         entering = [sending for sending in self._sending if sending.port in up]
-        self._offered, self._model = sum(row.pps for row in entering), self._chance.apply(self._exact)
-        if self._chance.in_burst:
+        self._offered, self._model = sum(row.pps for row in entering), self._noise.apply(self._noiseless)
+        if self._noise.in_burst:
             entering = []
         self._entering = {sending: number for number, sending in enumerate(entering)}
         self._loads = [StreamLoad(row.port, row.pps, row.size, row.parts) for row in entering]
@@ -384,16 +370,14 @@ class ModelBackend:
                 sending.fate(Fate(1.0, 0.0, 0.0, {}))
 
     def _delay(self, sending: Sending) -> Delay:
-        # a stream of which no frame enters has none that could be late
+        # none of its frames enters the router
         if (number := self._entering.get(sending)) is None:
             return Delay(0.0, 0.0)
         return delay_of(self._model, self._forwarding, self._loads, number, self._rings.waiting)
 
-    # -- small things
-
-    def _drop(self, port: int) -> None:
+    def _remove(self, port: int) -> None:
         self._paused.pop(port, None)
-        self._held.pop(port, None)
+        self._paused_later.pop(port, None)
         self._later = [row for row in self._later if row[1].port != port]
         self._sending = [sending for sending in self._sending if sending.port != port]
 
@@ -410,5 +394,5 @@ class ModelBackend:
         if key not in self._parts:
             if len(self._parts) > 256:
                 self._parts.clear()
-            self._parts[key] = parts_of(self._exact, stream, self._route)
+            self._parts[key] = parts_of(self._noiseless, stream, self._route)
         return self._parts[key]

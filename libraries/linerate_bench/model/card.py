@@ -1,4 +1,4 @@
-"""What the card lets in: its queues, its ports, and the bus that all of them share. Pure functions."""
+"""What the card admits: limits of its queues, its ports and the bus they share. Pure functions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def waiting(service: float, load: float, users: float) -> float:
 
 
 def bus_seconds(nic: Nic, size: float, both: float) -> float:
-    """s that a frame of *size* bytes (with FCS) takes of the bus. *both*: how far it is carried both ways, 0..1."""
+    """Bus time of a frame of *size* bytes (with FCS), s. *both*: how evenly both directions are loaded, 0..1."""
     if nic.pcie is None:
         return 0.0
     data, pcie = size - FCS, nic.pcie
@@ -75,9 +75,9 @@ def admitted(nic: Nic, arrivals: Sequence[QueueArrival]) -> dict[tuple[int, int]
 
 
 def seconds_per_frame(nic: Nic, arrivals: Sequence[QueueArrival]) -> float:
-    """s that a receive queue of the card is busy with a frame: its own work, and until it has its turn on the bus.
+    """s that a receive queue of the card is busy with a frame: its own work, and the wait for the bus.
 
-    How long that takes depends on the bus's load, which depends on what the queues get through: one fixed point.
+    The wait depends on the bus's load, which depends on the queues' throughput: one fixed point.
     """
     own, turn = nic.queue_ns * 1e-9, nic.pcie.turn_ns * 1e-9 if nic.pcie else 0.0
     if not nic.pcie:

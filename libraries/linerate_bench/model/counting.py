@@ -1,4 +1,4 @@
-"""Exact counts of one stream: whole frames, of which each has exactly one fate, and none is lost to rounding."""
+"""Exact counts of one stream: whole frames, each with exactly one fate, none lost to rounding."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ..backend import StreamTraffic
 from .forwarding import Fate, StreamPart
 
 _TINY = 1e-9
-"""Frames: a sum of shares that lacks so little of a whole frame is whole."""
+"""Frames: a sum of shares that is short of a whole frame by less is whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamCounts:
     """Frames of a stream. ``exits``: (port, frames) that left the router at once; together they are ``offered``.
 
-    ``held``: those that had to wait in a ring, whatever became of them after.
+    ``held``: frames that had to wait in a ring; their fate is counted later.
     """
 
     offered: int = 0
@@ -36,13 +36,13 @@ class StreamCounts:
 
 
 class Splitter:
-    """Deals frames by shares: after n frames the k-th of *shares* of what those before left has had floor(share·n)."""
+    """Splits frames by shares, each of what the shares before it left; fractions of a frame are carried on."""
 
     def __init__(self, carries: Sequence[float] = (0.0, 0.0, 0.0, 0.0)) -> None:
         self.carries = tuple(carries)
 
     def split(self, frames: int, shares: Sequence[float]) -> tuple[list[int], tuple[float, ...]]:
-        """What each share gets of *frames*, the rest last; and what is carried on after them."""
+        """The *frames* of each share, the rest last; and the fractions carried on."""
         found, carries, left = [], [], frames
         for share, carry in zip(shares, self.carries, strict=True):
             exact = carry + share * left
@@ -56,7 +56,7 @@ class Splitter:
 class Sending:
     """A stream being sent by *port* since *begin*, for *duration* s (inf: until stopped), s of the bench's clock.
 
-    ``asked`` and ``pps``: the rates wanted and really sent, frames/s. ``unsent``: frames asked for but not sent.
+    ``asked`` and ``pps``: the intended and the real rate, frames/s. ``unsent``: intended frames that were not sent.
     """
 
     def __init__(
@@ -74,18 +74,18 @@ class Sending:
         self._splitter = Splitter()
 
     def rate(self, now: float, asked: float, pps: float) -> None:
-        """From *now* (counts are up to then) on send *pps* of the *asked* frames/s."""
+        """Send *pps* of the *asked* frames/s from *now* on (up to which frames are counted)."""
         if (asked, pps) != (self.asked, self.pps):
             self.hold(now)
             self.asked, self.pps = asked, pps
 
     def hold(self, now: float) -> None:
-        """End the present rate at *now*; what is left of the duration stays."""
+        """End the present rate at *now* and keep the rest of the duration."""
         self._lasts -= min(self._lasts, max(0.0, now - self._origin)) if self._lasts < math.inf else 0.0
         self.resume(now)
 
     def resume(self, now: float) -> None:
-        """Go on at *now* with what is left of the duration."""
+        """Continue at *now* with the rest of the duration."""
         self._origin, self._at_origin, self._unsent_at_origin = now, self.counts.offered, self.unsent
 
     @property
@@ -100,13 +100,13 @@ class Sending:
         return min(end, self._origin + left / self.pps)
 
     def fate(self, fate: Fate) -> None:
-        """What becomes of frames from now on (counts are up to now)."""
+        """The fate of frames from now on (frames are counted up to now)."""
         _, carries = self._split()
         self._splitter = Splitter(carries)
         self._segment, self._fate = self.counts, fate
 
     def advance(self, now: float) -> StreamCounts:
-        """Count up to *now*, at most to the end; returns what came newly."""
+        """Count up to *now*, at most to the end; returns the new counts."""
         # at the end the duration itself counts, not a difference of two readings of a clock
         elapsed = self._lasts if now >= self._origin + self._lasts else max(0.0, now - self._origin)
         offered = self._at_origin + max(0, round(self.pps * elapsed + self.traffic.phase))
@@ -145,7 +145,7 @@ class Sending:
 
 
 def difference(new: StreamCounts, old: StreamCounts) -> StreamCounts:
-    """What *new* counts more than *old*."""
+    """*new* less *old*."""
     before = dict(old.exits)
     return StreamCounts(
         new.offered - old.offered,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from linerate.errors import TestbedError
 
-from ..backend import FieldVariable, StreamTraffic
+from ..backend import SPLITMIX_STEP, FieldVariable, StreamTraffic, splitmix
 
 IPV4 = 14
 """Offset of the IPv4 header in an untagged frame."""
@@ -20,14 +20,11 @@ VLAN = (b"\x81\x00", b"\x88\xa8", b"\x91\x00")
 MPLS = (b"\x88\x47", b"\x88\x48")
 """EtherTypes of labelled frames (RFC 3032)."""
 
-MOST = 4096
-"""The most frames that are looked at to learn a stream's flows; longer periods are sampled evenly."""
-
+MOST_SAMPLED = 4096
+"""The most frames that are examined for a stream's flows; longer periods are sampled evenly."""
 
 HEADERS = 96
 """Bytes at a frame's beginning that decide its flow: Ethernet, tags, labels, IPv4 or IPv6, ports."""
-
-_64 = (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +45,14 @@ class Flow:
 
 def value_of(variable: FieldVariable, number: int) -> int:
     """The number that *variable* has in frame *number* of the stream."""
-    span, number = variable.maximum - variable.minimum + 1, variable.turn(number)
+    span, number = variable.maximum - variable.minimum + 1, variable.steps_before(number)
     if variable.operation == "random":
-        return variable.minimum + _scramble(number + (variable.offset << 40)) % span
+        return variable.minimum + splitmix((number + (variable.offset << 40) + SPLITMIX_STEP) % (1 << 64)) % span
     step = -variable.step if variable.operation == "dec" else variable.step
     return variable.minimum + (variable.initial - variable.minimum + number * step) % span
 
 
-def _scramble(number: int) -> int:
-    """64 bits that look random and are always the same for *number* (the finaliser of SplitMix64)."""
-    number = (number + 0x9E3779B97F4A7C15) & _64
-    number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9 & _64
-    number = (number ^ number >> 27) * 0x94D049BB133111EB & _64
-    return number ^ number >> 31
-
-
-def check(stream: StreamTraffic) -> None:
+def check_variables(stream: StreamTraffic) -> None:
     """Raises TestbedError for a variable that is not inside the frame."""
     for variable in stream.variables:
         if variable.offset < 0 or variable.offset + variable.size > len(stream.frame):
@@ -86,13 +75,18 @@ def frame_of(stream: StreamTraffic, number: int) -> bytes:
 
 
 def fix_checksum(frame: bytearray, offset: int) -> None:
-    """Make the IPv4 header at *offset* right (RFC 1071)."""
-    length = 4 * (frame[offset] & 0x0F)
+    """Write the checksum of the IPv4 header at *offset* (RFC 1071)."""
     frame[offset + 10 : offset + 12] = b"\0\0"
-    total = sum(struct.unpack_from(f"!{length // 2}H", frame, offset))
+    frame[offset + 10 : offset + 12] = internet_checksum(frame[offset : offset + 4 * (frame[offset] & 0x0F)])
+
+
+def internet_checksum(data: bytes | bytearray) -> bytes:
+    """The checksum of RFC 1071."""
+    data = bytes(data) + b"\0" * (len(data) % 2)
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
-    struct.pack_into("!H", frame, offset + 10, ~total & 0xFFFF)
+    return struct.pack("!H", ~total & 0xFFFF)
 
 
 def flow_of(frame: bytes) -> Flow | None:
@@ -111,7 +105,7 @@ def flow_of(frame: bytes) -> Flow | None:
             entry = int.from_bytes(frame[ip : ip + 4], "big")
             labels.append(entry >> 12)
             last, ip = bool(entry & 0x100), ip + 4
-        # what follows the last label says itself what it is (RFC 4928)
+        # the first four bits behind the last label are the IP version (RFC 4928)
         kind = {4: b"\x08\x00", 6: b"\x86\xdd"}.get(frame[ip] >> 4 if last and ip < len(frame) else 0, b"")
     if kind == b"\x08\x00" and len(frame) >= ip + 20 and frame[ip] >> 4 == 4:
         addresses, ports = frame[ip + 12 : ip + 20], ip + 4 * (frame[ip] & 0x0F)
@@ -131,15 +125,15 @@ def spread(stream: StreamTraffic) -> dict[Flow | None, float]:
     headers = replace(stream, frame=stream.frame[:HEADERS], variables=deciding, fix_ipv4_checksum=None)
     period = 1
     for variable in deciding:
-        period = math.lcm(period, variable.period(MOST))
-    # a prime stride: sampling shall not beat with the steps of the variables
-    looked, stride = (period, 1) if period <= MOST else (MOST, 7919)
+        period = math.lcm(period, variable.period(MOST_SAMPLED))
+    # a prime stride: samples must not coincide with the steps of the variables
+    looked, stride = (period, 1) if period <= MOST_SAMPLED else (MOST_SAMPLED, 7919)
     found = Counter(flow_of(frame_of(headers, number * stride)) for number in range(looked))
     return {flow: count / looked for flow, count in found.items()}
 
 
-def as_forwarded(frame: bytes, source_mac: str, destination_mac: str) -> bytes:
-    """*frame* as a router sends it on (RFC 1812 5.2.1.2): new MAC addresses, TTL one less, its checksum right.
+def forwarded_frame(frame: bytes, source_mac: str, destination_mac: str) -> bytes:
+    """*frame* as a router forwards it (RFC 1812 5.2.1.2): new MAC addresses, TTL one less, its checksum updated.
 
     A labelled frame's TTL is that of its outermost label (RFC 3443). Tags and labels stay as they are.
     """
@@ -153,7 +147,7 @@ def as_forwarded(frame: bytes, source_mac: str, destination_mac: str) -> bytes:
 
 
 def ttl_offset(flow: Flow | None) -> int:
-    """Where the TTL (IPv6: hop limit) is that the router looks at."""
+    """Offset of the TTL (IPv6: hop limit) that the router examines."""
     if flow is None:
         return IPV4 + 8
     if flow.labels:

@@ -17,14 +17,14 @@ from .rss import Toeplitz, queue_of
 from .schema import RouterModel, Rss
 
 Route = Callable[[Flow | None], int | None]
-"""The port that a flow leaves by, None where the router has no way for it."""
+"""The port where a flow leaves; None: the router has no route for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamPart:
-    """The *share* of a stream's frames that takes one receive queue and one way out (None: no way).
+    """The *share* of a stream's frames that has one receive queue and one exit port (None: not routed).
 
-    ``cycles``: what their headers cost more than untagged IPv4.
+    ``cycles``: what their headers cost beyond those of untagged IPv4.
     """
 
     queue: int
@@ -45,10 +45,10 @@ class StreamLoad:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """Shares of a stream's frames, each of what is left by those before: missed by the NIC, unroutable, dropped at tx.
+    """Shares of a stream's frames: missed by the NIC; unroutable, of the rest; dropped at tx, of the rest of that.
 
-    ``forwarded``: share of the frames offered that leave. ``excess``: per (queue, way out) the share of the frames
-    offered that comes faster than it is handled; all of it is missed unless a ring has room (:mod:`.rings`). Then
+    ``forwarded``: share of the frames offered that leave. ``excess``: per (queue, exit) the share of the
+    offered frames that comes faster than it is handled. It is missed unless a ring has room (:mod:`.receive_rings`):
     ``held`` is the share that waits there, of what is not missed.
     """
 
@@ -67,7 +67,7 @@ class Fate:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLoad:
-    """A core: frames/s handled, those per exit (None: no way out), vector size, cycles per frame, busy share 0..1.
+    """A core: frames/s handled, those per exit (None: not routed), vector size, cycles per frame, busy share 0..1.
 
     ``sent``: frames/s per exit that found room in the sending ring.
     """
@@ -82,7 +82,7 @@ class WorkerLoad:
 
 @dataclass(frozen=True, slots=True)
 class Forwarding:
-    """What becomes of all streams, in the order given, and what the workers do. ``contention``: cycles per frame."""
+    """Fates of all streams, in the order given, and the workers' load. ``contention``: cycles per frame."""
 
     fates: tuple[Fate, ...] = ()
     workers: tuple[WorkerLoad, ...] = field(default_factory=tuple)
@@ -115,7 +115,7 @@ def _hasher(rss: Rss) -> Toeplitz:
 
 
 def parts_of(model: RouterModel, stream: StreamTraffic, route: Route) -> tuple[StreamPart, ...]:
-    """How *stream* spreads over receive queues and ways out. Frames that are no IP come in by queue 0."""
+    """How *stream* spreads over receive queues and exits. Frames that are not IP take queue 0."""
     hasher = _hasher(model.software.rss)
     found: defaultdict[tuple[int, int | None, float], float] = defaultdict(float)
     for flow, share in spread(stream).items():
@@ -161,7 +161,7 @@ def vector_size(model: RouterModel, pps: float, cycles: float) -> float:
 
 
 def forward(model: RouterModel, loads: Sequence[StreamLoad]) -> Forwarding:
-    """What becomes of *loads*. Contention depends on what is forwarded, which depends on contention: one fixed point.
+    """How *loads* are forwarded. Contention depends on forwarded rates, which depend on contention: one fixed point.
 
     The rates fall as contention grows, so the fixed point is unique and found by bisection.
     """
@@ -169,7 +169,7 @@ def forward(model: RouterModel, loads: Sequence[StreamLoad]) -> Forwarding:
     low, high = 0.0, _contention(model, loads, entering, [1.0] * model.workers)
     served = _served(model, loads, entering, high)
     if high > 0:
-        # where even the highest contention costs no frame, it is the one that happens
+        # if even the highest contention costs no frame, it is the real one
         for _ in range(0 if min(served) >= 1 else 60):
             middle = (low + high) / 2
             if _contention(model, loads, entering, _served(model, loads, entering, middle)) > middle:
@@ -212,7 +212,7 @@ def _contention(model: RouterModel, loads: Sequence[StreamLoad], entering: Enter
             handled = load.pps * part.share * entering[load.port, part.queue] * served[worker]
             mpps[load.port] += handled / 1e6
             workers[worker] += handled
-    # what flows both ways at once: twice the lesser of a pair of directions
+    # the rate in both directions at once: twice the lower one
     first, second = (*sorted(mpps.values(), reverse=True), 0.0, 0.0)[:2]
     duplex = 2 * min(first, second)
     return cost.shared * sum(mpps.values()) + cost.duplex * duplex**2 + _lock(model, workers)
@@ -258,7 +258,10 @@ def _result(
         # exactly none missed where nothing limits: shares that sum to almost 1 would lose a frame in a billion
         rows.append((max(0.0, 1 - sum(directions.values())) if excess else 0.0, dict(directions), dict(excess)))
     fits = {
-        direction: min(_fit(model.link_bps, rate), _fit((model.nic.tx_mpps or inf) * 1e6, frames[direction]))
+        direction: min(
+            _share_that_fits(model.link_bps, rate),
+            _share_that_fits((model.nic.tx_mpps or inf) * 1e6, frames[direction]),
+        )
         for direction, rate in leaving.items()
     }
     fates = tuple(replace(_fate(missed, directions, fits), excess=excess) for missed, directions, excess in rows)
@@ -268,7 +271,7 @@ def _result(
     return Forwarding(fates, workers, contention)
 
 
-def _fit(limit: float, rate: float) -> float:
+def _share_that_fits(limit: float, rate: float) -> float:
     """The share of *rate* that fits into *limit*; exactly 1 where rounding alone is too much."""
     return limit / rate if rate > limit * (1 + 1e-9) else 1.0
 

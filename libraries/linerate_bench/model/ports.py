@@ -1,10 +1,11 @@
-"""A port of the modelled bench: the generator's, the router's interface cabled to it, and what both counted."""
+"""A port of the modelled bench: the generator's port, the router's interface cabled to it, and their counts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from linerate.platforms import Platform
 from linerate.units import FCS
 
 from ..backend import CapturedFrame, PortCounters
@@ -14,7 +15,7 @@ from .counting import Sending, StreamCounts
 
 @dataclass(slots=True)
 class ModelPort:
-    """``name`` of the interface, MAC addresses of both ends, counts of both, frames kept of those received."""
+    """``name``: of the router's interface. ``mac``, ``sent``, ``captured``: of the generator's port."""
 
     name: str
     mac: str
@@ -24,8 +25,12 @@ class ModelPort:
     capture_limit: int = 0
     captured: tuple[CapturedFrame, ...] = ()
 
+    def capture_room(self, frames: int) -> int:
+        """How many of so many received *frames* are still to be captured."""
+        return max(0, min(self.capture_limit - len(self.captured), frames))
+
     def enter(self, new: StreamCounts, size: int, unsent: int) -> None:
-        """The generator offered *new* frames of *size* bytes with FCS; *unsent* more did not leave its queue."""
+        """The generator offered *new* frames of *size* bytes with FCS and left *unsent* more in its queue."""
         self.sent = replace(
             self.sent,
             opackets=self.sent.opackets + new.offered,
@@ -51,8 +56,18 @@ class ModelPort:
         self.sent = replace(self.sent, ipackets=self.sent.ipackets + frames, ibytes=self.sent.ibytes + frames * size)
 
 
-def refuse(ports: Sequence[ModelPort], sending: Sending, new: StreamCounts) -> None:
-    """Those of *new* that found no room in a sending ring: of the way that most take, which is the full one."""
+def ports_of(platform: Platform, software: str) -> list[ModelPort]:
+    """The ports of a bench: one for each interface that *software* has under test."""
+    found = []
+    for number, name in enumerate(platform.software[software].interfaces, 1):
+        mac, router_mac = f"02:00:00:00:00:{number:02x}", f"02:00:00:00:01:{number:02x}"
+        interface = InterfaceState(name, router_mac, platform.link_bps, link_up=True)
+        found.append(ModelPort(name, mac, router_mac, PortCounters(), interface))
+    return found
+
+
+def count_tx_drops(ports: Sequence[ModelPort], sending: Sending, new: StreamCounts) -> None:
+    """Count the drops of *new* at the sending ring that most frames of *sending* go to: that one is full."""
     if new.tx_dropped:
         shares: dict[int, float] = {part.exit: part.share for part in sending.parts if part.exit is not None}
         port = ports[max(shares, key=lambda direction: shares[direction])]

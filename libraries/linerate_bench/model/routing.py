@@ -10,8 +10,8 @@ from typing import Literal
 from ..state import RouterConfiguration
 from .flows import Flow
 
-SetUp = Literal["ipv6", "vlan", "mpls"]
-"""What a router may be set up for beside what its shell is told."""
+RouterFeature = Literal["ipv6", "vlan", "mpls"]
+"""Kinds of frames that a router may forward without configuration by its shell."""
 
 _IPV4 = 0xFFFFFFFF
 
@@ -25,16 +25,16 @@ class Exit:
 
 
 class Fib:
-    """Look-ups in *configuration*, IPv4 and IPv6. Raises ValueError with a sentence for addresses that are none.
+    """Look-ups in *configuration*, IPv4 and IPv6. Raises ValueError with a sentence for invalid addresses.
 
-    *set_up*: ``vlan`` and ``mpls`` take tagged and labelled frames the way of the packet in them, tags and labels
-    kept; ``ipv6`` takes what no IPv6 route is for the way of the IPv4 address in its last 32 bits. Without them such
-    frames have no way.
+    *features*: with ``vlan`` and ``mpls``, tagged and labelled frames are routed as the packet in them and keep their
+    headers; with ``ipv6``, a destination without an IPv6 route is routed as the IPv4 address in its last 32 bits.
+    Without these features such frames are not routed.
     """
 
-    def __init__(self, configuration: RouterConfiguration, set_up: Set[SetUp] = frozenset()) -> None:
+    def __init__(self, configuration: RouterConfiguration, features: Set[RouterFeature] = frozenset()) -> None:
         up = set(configuration.up)
-        self._set_up = set_up
+        self._features = features
         self._connected = [
             (ipaddress.ip_interface(address).network, name) for name, address in configuration.addresses if name in up
         ]
@@ -60,16 +60,20 @@ class Fib:
         self._known: dict[tuple[int, int], Exit | None] = {}
 
     def exit_for(self, flow: Flow | None) -> Exit | None:
-        """The exit for frames of *flow*; None where there is no way, and for frames that are no IP."""
-        if flow is None or (flow.tags and "vlan" not in self._set_up) or (flow.labels and "mpls" not in self._set_up):
+        """The exit for frames of *flow*; None without a route, and for frames that are not IP."""
+        if (
+            flow is None
+            or (flow.tags and "vlan" not in self._features)
+            or (flow.labels and "mpls" not in self._features)
+        ):
             return None
         found = self.lookup(flow.destination, flow.version)
-        if found is None and flow.version == 6 and "ipv6" in self._set_up:
+        if found is None and flow.version == 6 and "ipv6" in self._features:
             return self.lookup(flow.destination & _IPV4)
         return found
 
     def lookup(self, destination: int, version: int = 4) -> Exit | None:
-        """The exit for *destination* (an address as a number) of IP *version*; None where there is no way."""
+        """The exit for *destination* (an address as a number) of IP *version*; None without a route."""
         key = (version, destination)
         if key not in self._known:
             self._known[key] = self._find(destination, version)
@@ -94,14 +98,14 @@ class Fib:
         return Exit(found[1], mac) if found and mac else None
 
 
-def answers(configuration: RouterConfiguration, interface: str, address: str) -> bool | None:
+def owns_address(configuration: RouterConfiguration, interface: str, address: str) -> bool | None:
     """Whether *interface* is up and has this IPv4 address; None: it has no address yet."""
     own = [row.partition("/")[0] for name, row in configuration.addresses if name == interface]
     return interface in configuration.up and address in own if own else None
 
 
 def check_names(configuration: RouterConfiguration, known: Iterable[str]) -> None:
-    """Raise ValueError with a sentence for an interface that is none of *known*."""
+    """Raise ValueError with a sentence for an interface that is not among *known*."""
     named = [*configuration.up, *(row[0] for row in (*configuration.addresses, *configuration.neighbours))]
     known = tuple(known)
     for name in named:

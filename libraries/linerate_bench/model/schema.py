@@ -1,4 +1,4 @@
-"""The ``model:`` section of a platform's file: what the simulation knows of the box. Physical parameters only.
+"""The ``model:`` section of a platform's file: physical parameters of the simulated box.
 
 Cycles are those of the core's clock; rates that scale a cost are in Mpps (10^6 frames/s of the whole router).
 """
@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from linerate.config import Config, load, read, validate
+from linerate.config import Config, load_config, read_yaml, validate_config
 from linerate.errors import ConfigError
 from linerate.platforms import Platform
 
@@ -61,8 +61,8 @@ class CycleCost(Config):
 
     ``packet`` per frame, ``byte`` per byte of it (FCS not counted), ``input`` per frame in the input node, ``call`` per
     round of the graph, shared by the frames of a vector. ``shared``: more per frame for each Mpps of the router, where
-    cores wait for each other (locks, buffers). ``duplex``: more per frame for each (Mpps)² that is carried both ways
-    at once, where reads and writes of memory contend.
+    cores wait for each other (locks, buffers). ``duplex``: more per frame for each (Mpps)² that is carried in both
+    directions at once, where reads and writes of memory contend.
 
     ``lock``: cycles that a core holds a lock which only one may hold, taken ``locks`` times per frame; each further
     core makes that longer by the share ``spin``. ``layer``: per virtual interface that a frame passes: one for each
@@ -98,8 +98,8 @@ class Vectors(Config):
 
 
 class Pcie(Config):
-    """The bus between card and memory. ``gbps`` each way, Gbit/s after line coding; ``duplex``: the share of it that is
-    lost when both ports receive and send at once.
+    """The bus between card and memory. ``gbps``: Gbit/s per direction after line coding; ``duplex``: the share of it
+    that is lost when both ports receive and send at once.
 
     ``turn_ns``: what a queue waits for its turn when the bus is half loaded, ns per frame; load/(1 - load) times that.
     A frame takes its bytes, ``header`` bytes for each piece of at most ``payload`` bytes, and what the driver needs of
@@ -115,7 +115,7 @@ class Pcie(Config):
 
 class Nic(Config):
     """``reta``: entries of the redirection table. ``ring``: frames that wait in a receive queue before one is lost;
-    None: what the software's drivers have unless told otherwise (RINGS).
+    None: the default of the software's drivers (RINGS).
 
     ``queue_ns``: ns of the card's own for each frame of a receive queue. ``descriptors``: bytes per frame of
     descriptors, completions and requests on ``pcie``. Limits (None: none below line rate): ``port_mpps`` that a port
@@ -134,7 +134,7 @@ class Nic(Config):
 
 
 class SoftwareModel(Config):
-    """One software. ``placement``: queues are dealt to cores in turn, on from port to port, or anew for each port.
+    """One software. ``placement``: queues go to cores in turn, continuing from port to port or starting again per port.
 
     ``nic``: what is different of the platform's card as this software drives it.
     """
@@ -158,7 +158,7 @@ class ModelFile(Config):
 
 @dataclass(frozen=True, slots=True)
 class RouterModel:
-    """What is needed to compute one software on one box. Cycles/s ``clock_hz`` of each worker; ``link_bps`` bit/s."""
+    """The parameters of one software on one box. ``clock_hz``: cycles/s of each worker; ``link_bps``: bit/s."""
 
     clock_hz: float
     workers: int
@@ -188,8 +188,8 @@ def router_model(
         raise ConfigError(f"no software '{software}'; known: {', '.join(platform.software)}", file)
     if not platform.model:
         raise ConfigError("has no 'model:', so the platform cannot be simulated; add its physical parameters", file)
-    lines = read(path)[1] if path else {}
-    model = validate(
+    lines = read_yaml(path)[1] if path else {}
+    model = validate_config(
         dict(platform.model), ModelFile, file, {where[1:]: line for where, line in lines.items() if where[0] == "model"}
     )
     if software not in model.software:
@@ -219,4 +219,4 @@ def router_model(
 
 def load_platform(path: Path) -> Platform:
     """The platform in the file *path*."""
-    return load(path, Platform)
+    return load_config(path, Platform)

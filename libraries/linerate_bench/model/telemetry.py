@@ -1,4 +1,4 @@
-"""What the modelled router's cores tell of themselves: VPP's nodes, or the frames and time of a kernel's CPUs."""
+"""Telemetry of the modelled router's cores: VPP's nodes, or the frames and busy time of a kernel's CPUs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ModelTelemetry:
         self._cores = [_Core() for _ in range(model.workers)]
 
     def clear(self) -> None:
-        """Begin anew."""
+        """Set all sums to zero."""
         self._seconds = 0.0
         self._cores = [_Core() for _ in range(self._model.workers)]
 
@@ -77,7 +77,7 @@ class ModelTelemetry:
         frames = round(core.frames)
         own_input = cost.input * core.frames
         graph = max(0.0, core.cycles - own_input)
-        # a polling worker never rests: what the graph leaves, looks at empty queues
+        # a polling worker never rests: the time that the graph leaves goes into looks at empty queues
         idle = max(0.0, clock * self._seconds - core.cycles)
         looks = idle / (vectors.poll + vectors.loop)
         polls = round(core.calls + looks)

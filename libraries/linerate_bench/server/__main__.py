@@ -1,4 +1,4 @@
-"""``python -m linerate_bench.server``: told by standard input, serves until that ends."""
+"""The server's process, ``python -m linerate_bench.server``: its specification comes on standard input."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..process import on_end, read_specification, ready, refuse
 from .control import ControlService
 from .loop import PortTaken, TrexServer
 
-Opened = tuple[Backend, Callable[[], float], ControlService | None]
+OpenBackend = tuple[Backend, Callable[[], float], ControlService | None]
 
 
-def open_backend(specification: Mapping[str, Any]) -> Opened:
-    """The backend that *specification* asks for, its clock in s, and the control of its router if it models one.
+def open_backend(specification: Mapping[str, Any]) -> OpenBackend:
+    """The backend for *specification*, its clock in s, and the control of its router if it models one.
 
-    Raises ValueError with a sentence for a backend that does not exist. Others may raise what they find wrong.
+    Raises ValueError with a sentence for an unknown backend; a backend raises its own errors.
     """
     kind = specification.get("backend")
     if kind == "model":
@@ -26,14 +26,14 @@ def open_backend(specification: Mapping[str, Any]) -> Opened:
 
         from ..clock import Clock
         from ..faults.backend import FaultyBackend
-        from ..model.bypassed import BypassedModel
-        from ..model.lossy import LossyModel
+        from ..model.direct_cable import DirectCableModel
+        from ..model.injected_loss import LossyModel
 
         clock = Clock(float(specification.get("clock_speed") or 1.0))
         faults = [InjectedFault.model_validate(row) for row in specification.get("faults") or ()]
-        kept = BypassedModel if specification.get("bypass") else LossyModel
+        model_class = DirectCableModel if specification.get("bypass") else LossyModel
         model = FaultyBackend(
-            lambda held: kept.from_specification(specification, held),
+            lambda clock: model_class.from_specification(specification, clock),
             clock.now,
             faults,
             clock.speed,
@@ -50,7 +50,7 @@ def open_backend(specification: Mapping[str, Any]) -> Opened:
 
 
 def main() -> None:
-    """Serve as standard input says."""
+    """Read the specification, serve, end."""
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s")
     specification = read_specification()
     try:
@@ -71,12 +71,12 @@ def main() -> None:
         backend.close()
         refuse(str(error))
     on_end(server.stop)
-    ready(facts(server, backend, control))
+    ready(ready_facts(server, backend, control))
     server.run()
 
 
-def facts(server: TrexServer, backend: Backend, control: ControlService | None) -> dict[str, Any]:
-    """What the parent is told."""
+def ready_facts(server: TrexServer, backend: Backend, control: ControlService | None) -> dict[str, Any]:
+    """The facts that the parent gets."""
     ports = [
         {
             "index": port.index,

@@ -1,21 +1,21 @@
-"""Port attributes that clients set: what a port in TRex's software mode knows, the rest is refused as it does."""
+"""Port attributes that clients set: those of TRex's software mode; others are refused in its words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from .params import Params, bad, refused
+from .params import Params, bad_parameter, refused
 
 UNSUPPORTED: dict[str, Callable[[Params], Any]] = {
     "link_status": lambda row: row.boolean("up"),
     "led_status": lambda row: row.boolean("on"),
     "flow_ctrl_mode": lambda row: row.integer("mode"),
 }
-"""What only some cards can do, and how its value is read."""
+"""Attributes that only some cards have, and how a value is read."""
 
 
-class Attributes:
+class PortAttributes:
     """``promiscuous``, ``multicast``, and UDP ports of VXLAN."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ def _unsupported(name: str) -> Exception:
     return refused(f"Error applying {name}: operation is not supported for this NIC.")
 
 
-class Tags:
+class VlanTags:
     """VLAN tags of a port's own services (ARP, ping): streams carry theirs in their frames."""
 
     def __init__(self) -> None:
@@ -53,8 +53,8 @@ class Tags:
         """``set_vlan``. Raises RpcError for more than two tags, or those outside 1…4095."""
         tags = params.integers("vlan")
         if len(tags) > 2:
-            raise bad(f"invalid number of VLAN tags: {len(tags)}")
+            raise bad_parameter(f"invalid number of VLAN tags: {len(tags)}")
         for tag in tags:
             if not 1 <= tag <= 4095:
-                raise bad(f"invalid VLAN tag: '{tag}'")
+                raise bad_parameter(f"invalid VLAN tag: '{tag}'")
         self.tags = tags

@@ -10,13 +10,13 @@ from typing import Any
 from ..backend import Backend, CapturedFrame, StreamTraffic
 from .filters import Filter, filter_of
 from .params import Params, refused
-from .sent import first_frames
+from .sent_frames import first_frames
 
-ANSWERED = 50e-6
-"""Seconds after which a modelled router answers."""
-LIMIT = 100_000
+ANSWER_DELAY = 50e-6
+"""Seconds until a modelled router answers."""
+MOST_FRAMES = 100_000
 """Most frames one capture may keep."""
-MOST = 10
+MOST_CAPTURES = 10
 """Captures that there may be at once, as on a TRex."""
 
 
@@ -32,7 +32,7 @@ class _Capture:
     cyclic: bool = False
     kept: list[CapturedFrame] = field(default_factory=list)
     sent: dict[int, int] = field(default_factory=dict)
-    """By port, the frames that it had sent when what it sends was looked at last."""
+    """By port, its sent frames at the last :meth:`Captures._collect`."""
     matched: int = 0
     active: bool = True
     fetched: int = 0
@@ -49,16 +49,16 @@ class _Capture:
             self.fetched = max(0, self.fetched - over)
 
     @property
-    def wants(self) -> int:
-        """Frames that it has room for."""
+    def room(self) -> int:
+        """Frames that it can still keep."""
         return (self.limit if self.cyclic else self.limit - len(self.kept)) if self.active else 0
 
 
 class Captures:
-    """All captures. *now* is the bench's clock in s; *traffic*: what a port was last told to send.
+    """All captures. *now* is the bench's clock in s; *traffic*: what a port sends or sent last.
 
-    Backends keep the first frames since they were asked. What they have is taken whenever a client asks for anything
-    of a port's captures, and they are asked anew.
+    A backend keeps the first frames after a request. They are collected, and more are requested, whenever a client asks
+    for anything about captures.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Captures:
         self._backend, self._now, self._traffic = backend, now, traffic
         self._captures: dict[int, _Capture] = {}
         self._queues: dict[int, _Capture] = {}
-        self._asked: dict[int, int] = {}
+        self._requested: dict[int, int] = {}
         self._count = 0
 
     def command(self, params: Params) -> Any:
@@ -75,7 +75,7 @@ class Captures:
         command = params.choice("command", ("start", "stop", "fetch", "status", "remove"))
         if command == "start":
             return self._start(params)
-        self._look()
+        self._collect()
         if command == "status":
             return [self._status(capture) for capture in self._captures.values()]
         number = params.integer("capture_id")
@@ -87,25 +87,25 @@ class Captures:
         capture.active = False
         if command == "remove":
             del self._captures[number]
-        self._ask()
+        self._request()
         return {} if command == "remove" else {"pkt_count": len(capture.kept) - capture.fetched, "endpoint": ""}
 
     def _start(self, params: Params) -> dict[str, Any]:
         text = params.text("filter", "")
-        fits, limit = filter_of(text), params.integer("limit", least=1, most=LIMIT)
+        fits, limit = filter_of(text), params.integer("limit", least=1, most=MOST_FRAMES)
         cyclic = params.choice("mode", ("fixed", "cyclic"), "fixed") == "cyclic"
         rx, tx = (tuple(dict.fromkeys(params.integers(word))) for word in ("rx", "tx"))
         known = {port.index for port in self._backend.ports}
         if not (rx or tx) or not known.issuperset((*rx, *tx)):
             raise refused(f"'rx' is {list(rx)}, 'tx' is {list(tx)}; expected some of the ports {sorted(known)}")
-        if len(self._captures) >= MOST:
+        if len(self._captures) >= MOST_CAPTURES:
             raise refused("capture limit has reached")
-        self._look()
+        self._collect()
         self._count += 1
         capture = _Capture(self._count, rx, limit, self._now(), text, fits, tx, cyclic)
         capture.sent = {port: self._backend.counters(port).opackets for port in tx}
         self._captures[capture.number] = capture
-        self._ask()
+        self._request()
         return {"capture_id": capture.number, "start_ts": capture.started}
 
     # -- looking at ports
@@ -113,39 +113,39 @@ class Captures:
     def _all(self) -> list[_Capture]:
         return [*self._captures.values(), *self._queues.values()]
 
-    def _ask(self) -> None:
-        """Let the backend keep as many frames as the captures have room for."""
+    def _request(self) -> None:
+        """Request as many frames from the backend as the captures have room for."""
         for port in (row.index for row in self._backend.ports):
-            wanted = max((capture.wants for capture in self._all() if port in capture.rx), default=0)
-            if wanted != self._asked.get(port, 0):
-                self._asked[port] = wanted
+            wanted = max((capture.room for capture in self._all() if port in capture.rx), default=0)
+            if wanted != self._requested.get(port, 0):
+                self._requested[port] = wanted
                 self._backend.capture(port, wanted)
 
-    def _look(self) -> None:
-        """Take what the backend has kept."""
-        for port in [port for port, asked in self._asked.items() if asked]:
+    def _collect(self) -> None:
+        """Take the frames that the backend has kept."""
+        for port in [port for port, requested in self._requested.items() if requested]:
             found = list(self._backend.captured(port))
             for capture in self._all() if found else ():
                 if capture.active and port in capture.rx:
                     capture.take(found)
             if found:
-                # what it has was taken: it is to keep others
-                self._asked[port] = 0
+                # these were taken: request others
+                self._requested[port] = 0
                 self._backend.capture(port, 0)
         for capture in self._captures.values():
             for port, before in capture.sent.items() if capture.active else ():
                 total = self._backend.counters(port).opackets
                 capture.sent[port] = total
-                if total > before and capture.wants:
-                    seen = first_frames(self._traffic(port), min(total - before, capture.wants), self._now())
+                if total > before and capture.room:
+                    seen = first_frames(self._traffic(port), min(total - before, capture.room), self._now())
                     capture.take([CapturedFrame(port, data, at, received=False) for at, data in seen])
-        self._ask()
+        self._request()
 
     def arrived(self, port: int, data: bytes) -> None:
-        """A frame without FCS was received by *port* that the backend does not know of."""
+        """*port* received a frame, without FCS, that the backend does not know of."""
         for capture in self._all():
             if capture.active and port in capture.rx:
-                capture.take([CapturedFrame(port, data, self._now() + ANSWERED)])
+                capture.take([CapturedFrame(port, data, self._now() + ANSWER_DELAY)])
 
     def pushed(self, port: int, frames: list[bytes], counted: bool) -> None:
         """*frames* were sent by *port*. *counted*: the backend counts them too."""
@@ -158,18 +158,18 @@ class Captures:
     # -- a port's queue
 
     def queue(self, port: int, size: int) -> None:
-        """Keep the next *size* frames that *port* receives for :meth:`queued`; 0: no longer."""
-        self._look()
+        """Keep the next *size* frames that *port* receives, for :meth:`queued`; 0: keep none."""
+        self._collect()
         self._queues.pop(port, None)
         if size:
             self._queues[port] = _Capture(0, (port,), size, self._now())
-        self._ask()
+        self._request()
 
     def queued(self, port: int) -> list[dict[str, Any]]:
-        """The frames kept; as they are taken, the next ones are kept."""
+        """The frames kept since the last call."""
         if port not in self._queues:
             raise refused(f"port {port} keeps no received packets; expected set_rx_feature 'queue' first")
-        self._look()
+        self._collect()
         frames = self._queues[port].kept
         self.queue(port, self._queues[port].limit)
         return [{"binary": base64.b64encode(frame.data).decode(), "ts": frame.timestamp} for frame in frames]
@@ -178,10 +178,10 @@ class Captures:
         """``queue`` of a port's ``rx_info``."""
         if port not in self._queues:
             return {"is_active": False}
-        self._look()
+        self._collect()
         return {"is_active": True, "size": self._queues[port].limit, "count": len(self._queues[port].kept)}
 
-    # -- as told to clients
+    # -- as reported to clients
 
     def _fetch(self, capture: _Capture, most: int, snaplen: int) -> dict[str, Any]:
         frames = capture.kept
@@ -220,4 +220,4 @@ class Captures:
         """Stop all."""
         self._captures.clear()
         self._queues.clear()
-        self._ask()
+        self._request()

@@ -8,45 +8,29 @@ from typing import Any, Protocol
 
 from linerate.simulation.faults import InjectedFault
 
-from ..state import RouterConfiguration, RouterState, configuration_from_json, to_json
-from .trouble import Faulty
+from ..state import ModelledRouter, configuration_from_json, to_json
+from .fault_actions import FaultSource
 
 
-class ModelledRouter(Protocol):
-    """What the shells need of a backend that models a router."""
+class FaultyRouter(FaultSource, Protocol):
+    """A modelled router with faults."""
 
-    def state(self) -> RouterState:
-        """The router now."""
-        ...
-
-    def configure(self, configuration: RouterConfiguration) -> None:
-        """Take over a whole configuration. Raises ValueError with a sentence."""
-        ...
-
-    def clear(self) -> None:
-        """``clear runtime``."""
-        ...
-
-
-class FaultyRouter(Faulty, Protocol):
-    """A router that things can go wrong with."""
-
-    def ssh(self) -> dict[str, Any]:
-        """What befalls the SSH command that has just come."""
+    def ssh_fault(self) -> dict[str, Any]:
+        """The fault of the SSH command that has just come; empty: none."""
         ...
 
 
 class ControlService:
-    """Answers the requests of shells that know *token*. *faulty*: the model where things can go wrong with it.
+    """Answers the requests of shells that know *token* ("": a random one). *faults*: the model, if it has faults.
 
-    A *token* of "" is drawn, and *port*, its TCP port, is any free one where it is 0.
+    *port*: the TCP port; 0: any free one.
     """
 
     def __init__(
-        self, model: ModelledRouter, faulty: FaultyRouter | None = None, token: str = "", port: int = 0
+        self, model: ModelledRouter, faults: FaultyRouter | None = None, token: str = "", port: int = 0
     ) -> None:
         self._model = model
-        self.faulty, self.port = faulty, port
+        self.faults, self.port = faults, port
         self.token = token or secrets.token_hex(16)
 
     def handle(self, request: bytes) -> bytes:
@@ -61,7 +45,7 @@ class ControlService:
         if not isinstance(request, dict) or not secrets.compare_digest(
             str(request.get("token")).encode(), self.token.encode()
         ):
-            raise ValueError("the token is wrong; right is the control_token of the server's first line")
+            raise ValueError("the token is wrong; expected the control_token of the server's first line")
         operation = request.get("op")
         if operation == "state":
             return to_json(self._model.state())
@@ -72,8 +56,8 @@ class ControlService:
             self._model.clear()
             return True
         if operation == "ssh":
-            return self.faulty.ssh() if self.faulty else {}
-        if operation == "fault" and self.faulty:
-            self.faulty.cause((InjectedFault.model_validate(request["fault"]),))
+            return self.faults.ssh_fault() if self.faults else {}
+        if operation == "fault" and self.faults:
+            self.faults.cause((InjectedFault.model_validate(request["fault"]),))
             return True
         raise ValueError(f"unknown op '{operation}'; expected state, configure or clear, ssh or fault")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..backend import FieldVariable
-from .params import Params, bad, refused
+from .params import Params, bad_parameter, refused
 
 KNOWN_INSTRUCTIONS = (
     "flow_var",
@@ -23,9 +23,9 @@ KNOWN_INSTRUCTIONS = (
     "fix_checksum_ipv4",
     "fix_checksum_hw",
 )
-LENGTHS = 64
+MOST_LENGTHS = 64
 """The most lengths that one stream's frames have here: more are sampled evenly, their mean stays."""
-RANDOM = 4096
+RANDOM_PERIOD = 4096
 UDP, TCP, IP = 11, 13, 17
 """``l4_type`` of fix_checksum_hw."""
 
@@ -49,7 +49,7 @@ class FieldProgram:
         return tuple(
             _constant(variable, self.tied[number][place])
             if number in self.tied
-            else _each(variable, place, len(self.lengths))
+            else _every_nth(variable, place, len(self.lengths))
             for number, variable in enumerate(self.variables)
         )
 
@@ -59,8 +59,8 @@ def _constant(variable: FieldVariable, value: int) -> FieldVariable:
     return replace(only, mask=variable.mask, shift=variable.shift)
 
 
-def _each(variable: FieldVariable, place: int, step: int) -> FieldVariable:
-    """*variable* in each *step*-th frame from *place* on; where that is not as simple, as if there were no others."""
+def _every_nth(variable: FieldVariable, place: int, step: int) -> FieldVariable:
+    """*variable* in each *step*-th frame from *place* on; unchanged where it does not move on in each frame."""
     if variable.operation == "random" or variable.every > 1 or variable.limit:
         return variable
     span, down = variable.maximum - variable.minimum + 1, variable.operation == "dec"
@@ -69,8 +69,8 @@ def _each(variable: FieldVariable, place: int, step: int) -> FieldVariable:
 
 
 def read_program(instructions: Iterable[Params], frame: bytes) -> FieldProgram:
-    """The program of a stream whose packet is *frame*. Raises RpcError, one sentence, for what cannot be."""
-    found = _Reader(frame)
+    """The program of a stream whose packet is *frame*. Raises RpcError, one sentence, for what cannot be sent."""
+    found = _ProgramReader(frame)
     for instruction in instructions:
         kind = instruction.text("type")
         if kind not in KNOWN_INSTRUCTIONS:
@@ -90,7 +90,7 @@ def read_program(instructions: Iterable[Params], frame: bytes) -> FieldProgram:
     return FieldProgram(tuple(found.written), found.checksum, found.lengths, tied, found.udp_checksum)
 
 
-class _Reader:
+class _ProgramReader:
     def __init__(self, frame: bytes) -> None:
         self.frame, self.length = frame, len(frame)
         self.known: dict[str, FieldVariable] = {}
@@ -129,7 +129,7 @@ class _Reader:
         if following and variable.operation == "random":
             raise refused(f"flow_var '{name:.40}' is random and has a next_var, which this server does not know")
         self.known[name] = variable
-        self.waiting, self.every = following, variable.period(RANDOM) if following else 1
+        self.waiting, self.every = following, variable.period(RANDOM_PERIOD) if following else 1
 
     def _tuple(self, instruction: Params) -> None:
         name = instruction.text("name")
@@ -137,7 +137,7 @@ class _Reader:
         first, last = (instruction.integer(key, most=0xFFFF) for key in ("port_min", "port_max"))
         limit = instruction.integer("limit_flows", 0, most=2**32 - 1)
         if high < low or last < first:
-            raise bad(f"tuple_flow_var '{name:.40}': a maximum is below its minimum")
+            raise bad_parameter(f"tuple_flow_var '{name:.40}': a maximum is below its minimum")
         self.known[f"{name}.ip"] = FieldVariable(0, 4, low, high, low, limit=limit)
         self.known[f"{name}.port"] = FieldVariable(0, 2, first, last, first, every=high - low + 1, limit=limit)
 
@@ -161,15 +161,17 @@ class _Reader:
         variable = self._known(instruction)
         add = instruction.integer("add_value", 0, least=-(2**63), most=2**63 - 1)
         offset = self._place(instruction, variable.size)
-        self._append(instruction, replace(_added(variable, add), offset=offset), add)
+        self._append(instruction, replace(_plus(variable, add), offset=offset), add)
 
     def _write_mask(self, instruction: Params) -> None:
         variable = self._known(instruction)
         size = instruction.integer("pkt_cast_size")
         if size not in (1, 2, 4) or variable.size > 4:
-            raise bad("write_mask_flow_var: expected a pkt_cast_size of 1, 2 or 4 and a variable of up to 4 bytes")
+            raise bad_parameter(
+                "write_mask_flow_var: expected a pkt_cast_size of 1, 2 or 4 and a variable of up to 4 bytes"
+            )
         add = instruction.integer("add_value", 0, least=-(2**31), most=2**31 - 1)
-        variable = _added(variable, add)
+        variable = _plus(variable, add)
         mask, shift = instruction.integer("mask", most=2**32 - 1), instruction.integer("shift", 0, least=-31, most=31)
         mask &= 256**size - 1
         if mask:
@@ -213,7 +215,7 @@ class _Reader:
 def _size(instruction: Params) -> int:
     size = instruction.integer("size")
     if size not in (1, 2, 4, 8):
-        raise bad(f"flow_var '{instruction.text('name'):.40}' has size {size}; expected 1, 2, 4 or 8 bytes")
+        raise bad_parameter(f"flow_var '{instruction.text('name'):.40}' has size {size}; expected 1, 2, 4 or 8 bytes")
     return size
 
 
@@ -225,14 +227,16 @@ def _variable(instruction: Params) -> FieldVariable:
     if "value_list" in instruction:
         values = tuple(instruction.integers("value_list"))
         if not 0 < len(values) <= 0xFFFF or not all(0 <= value <= most for value in values) or step > len(values):
-            raise bad(
+            raise bad_parameter(
                 f"flow_var '{name:.40}': expected a value_list of 1 to 65535 values of {size} bytes"
                 " and a step within its length"
             )
         return FieldVariable(0, size, 0, len(values) - 1, 0, step, operation, values=values)
     low, high, first = (instruction.integer(key, most=most) for key in ("min_value", "max_value", "init_value"))
     if not low <= first <= high:
-        raise bad(f"flow_var '{name:.40}': init_value {first} is not within min_value {low} and max_value {high}")
+        raise bad_parameter(
+            f"flow_var '{name:.40}': init_value {first} is not within min_value {low} and max_value {high}"
+        )
     if operation != "random":
         missing = -(high - low + 1) % step
         low, high = (low, high + missing) if operation == "inc" else (low - missing, high)
@@ -249,12 +253,12 @@ def _limited(instruction: Params) -> FieldVariable:
     name, size = instruction.text("name"), _size(instruction)
     low, high = (instruction.integer(key, most=256**size - 1) for key in ("min_value", "max_value"))
     if high < low:
-        raise bad(f"flow_var_rand_limit '{name:.40}': max_value {high} is below min_value {low}")
+        raise bad_parameter(f"flow_var_rand_limit '{name:.40}': max_value {high} is below min_value {low}")
     return FieldVariable(0, size, low, high, low, 1, "random", limit=instruction.integer("limit", least=1))
 
 
-def _added(variable: FieldVariable, add: int) -> FieldVariable:
-    """*variable* with *add* added to what is written; what leaves its bytes is cut off there."""
+def _plus(variable: FieldVariable, add: int) -> FieldVariable:
+    """*variable* with *add* added to what is written, cut off at its bytes."""
     if variable.values:
         return replace(variable, values=tuple(value + add for value in variable.values))
     low, high, first = (value + add for value in (variable.minimum, variable.maximum, variable.initial))
@@ -265,15 +269,15 @@ def _lengths(variable: FieldVariable) -> tuple[int, ...]:
     """The lengths that *variable* gives consecutive frames, at most LENGTHS of them before they repeat."""
     span = variable.maximum - variable.minimum + 1
     if variable.operation == "random":
-        # equally often: as good as drawn, and their mean is exact
-        taken = min(LENGTHS, span)
+        # each equally often, so that the mean is exact
+        taken = min(MOST_LENGTHS, span)
         places = [variable.minimum + (2 * number + 1) * span // (2 * taken) for number in range(taken)]
     else:
-        period = variable.period(RANDOM)
+        period = variable.period(RANDOM_PERIOD)
         step = -variable.step if variable.operation == "dec" else variable.step
-        taken = min(LENGTHS, period)
-        turns = [variable.turn((2 * number + 1) * period // (2 * taken)) for number in range(taken)]
+        taken = min(MOST_LENGTHS, period)
+        turns = [variable.steps_before((2 * number + 1) * period // (2 * taken)) for number in range(taken)]
         if taken == period:
-            turns = [variable.turn(number) for number in range(taken)]
+            turns = [variable.steps_before(number) for number in range(taken)]
         places = [variable.minimum + (variable.initial - variable.minimum + turn * step) % span for turn in turns]
     return tuple(variable.values[place] if variable.values else place for place in places)

@@ -1,7 +1,7 @@
 """Capture filters: the part of the Berkeley packet filter's language that TRex's clients use.
 
 Protocols (arp, ip, ip6, icmp, udp, tcp, vlan), ``port N``, ``host A``, ``udp[8:4] = 0x1234``, with not, and, or and
-brackets. Tags are looked through: ``arp`` also means a tagged ARP frame.
+brackets. ``arp`` also means a tagged ARP frame.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def headers_of(frame: bytes) -> HeaderOffsets:
 
 
 def filter_of(text: str) -> Filter:
-    """The filter that *text* says; an empty one takes every frame. Raises RpcError for what is not understood."""
+    """The filter that *text* says; an empty one takes every frame. Raises RpcError if it is not understood."""
     if not text.strip():
         return lambda frame: True
     parser = _Parser(text)

@@ -1,7 +1,7 @@
-"""Packet groups (``flow_stats`` of streams): who uses which, and their counts under TRex's short names.
+"""Packet groups (``flow_stats`` of streams): their streams, and their counts under TRex's short names.
 
-A group exists from the first stream that is added with it to the removal of the last. Its counts begin at zero when
-it does, with a new ``ver_id``: clients then forget what they took as the beginning before.
+A group exists from the first stream that is added with it to the removal of the last. Then its counts begin at zero
+with a new ``ver_id``, which makes clients forget their former baseline.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from ..backend import Backend, FlowCounters, LatencyCounters, StreamCounters
-from .params import bad, refused
+from .params import bad_parameter, refused
 from .streams import ServerStream
 
-MOST = 1024 + 128
+MOST_ASKED = 1024 + 128
 """Groups that one question may name (MAX_ALLOWED_PGID_LIST_LEN)."""
 INTERVAL = 0.2
 """Seconds of the bench's clock over which rates are taken."""
@@ -23,11 +23,11 @@ Rates = dict[tuple[str, int], tuple[float, float]]
 
 
 @runtime_checkable
-class Forgetful(Protocol):
-    """A backend whose groups may be missing from an answer, because that was asked for."""
+class PartialStatistics(Protocol):
+    """A backend that may leave groups out of an answer, because of a fault."""
 
-    def shown(self, groups: list[int]) -> list[int]:
-        """Those of *groups* that the answer is to tell of."""
+    def reported_groups(self, groups: list[int]) -> list[int]:
+        """Those of *groups* that an answer reports."""
         ...
 
 
@@ -56,7 +56,7 @@ class FlowStats:
         return self._counters is not None
 
     def add(self, port: int, stream: ServerStream) -> None:
-        """A stream was added. Raises RpcError when its group is another kind's, or a latency stream's already."""
+        """A stream was added. Raises RpcError if its group has another rule, or has a latency stream already."""
         if stream.group is None or self._counters is None:
             return
         number, rule = stream.group.number, stream.group.rule
@@ -88,10 +88,10 @@ class FlowStats:
 
     def values(self, numbers: list[int]) -> dict[str, Any]:
         """The answer to ``get_pgid_stats`` for the groups *numbers*; those that do not exist are left out."""
-        if len(numbers) > MOST:
-            raise bad(f"Asking information for too many packet group IDs. Max allowed is {MOST}")
-        if isinstance(self._counters, Forgetful):
-            numbers = self._counters.shown(numbers)
+        if len(numbers) > MOST_ASKED:
+            raise bad_parameter(f"Asking information for too many packet group IDs. Max allowed is {MOST_ASKED}")
+        if isinstance(self._counters, PartialStatistics):
+            numbers = self._counters.reported_groups(numbers)
         flows: dict[str, Any] = {}
         latency: dict[str, Any] = {}
         versions: dict[str, int] = {}

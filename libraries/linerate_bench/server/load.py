@@ -1,7 +1,7 @@
-"""How much a port's streams ask for together, and the arithmetic of multipliers.
+"""The load that a port's streams ask for together, and the arithmetic of multipliers.
 
-Facts from TRex's server (src/stx/stl, TrexStreamsGraph): the load of a port is the highest that its streams ever ask
-for at one moment; a chain is followed until it comes to a stream for the second time; a multi-burst stream counts as
+Facts from TRex's server (src/stx/stl, TrexStreamsGraph): the load of a port is the highest that its streams ask for at
+one moment; a chain is followed until it comes to a stream for the second time; a multi-burst stream counts as
 one burst. Latency streams have fixed rates: they are not multiplied, and taken off before the multiplier is computed.
 A per cent multiplier is of the port's L1 speed, except in an update with ``add`` or ``sub``: there of what is sent now.
 """
@@ -36,8 +36,8 @@ class LoadRates:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """From ``at`` µs on *rate* more (or less) is asked for by a stream."""
+class LoadChange:
+    """From ``at`` µs on a stream asks for *rate* more (or less)."""
 
     at: float
     stream_id: int
@@ -46,14 +46,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class RequestedLoad:
-    """What streams ask for before the multiplier: ``variable``, the highest sum, and ``fixed``, of latency streams.
+    """The load before the multiplier: ``variable``, the highest sum, and ``fixed``, of latency streams.
 
     ``duration`` in µs, -1: without end.
     """
 
     variable: LoadRates
     fixed: LoadRates
-    changes: tuple[Change, ...]
+    changes: tuple[LoadChange, ...]
     duration: float
 
     def at(self, factor: float) -> LoadRates:
@@ -76,7 +76,7 @@ def rate_of(stream: ServerStream) -> LoadRates:
 def load_of(streams: Iterable[ServerStream]) -> RequestedLoad:
     """The load of the enabled ones among *streams*."""
     table = {stream.stream_id: stream for stream in streams if stream.enabled}
-    changes: list[Change] = []
+    changes: list[LoadChange] = []
     fixed, endless = LoadRates(), False
     for root in table.values():
         if not root.self_start:
@@ -91,11 +91,11 @@ def load_of(streams: Iterable[ServerStream]) -> RequestedLoad:
                 fixed += rate
                 endless = endless or stream.burst is None
             else:
-                changes.append(Change(at + stream.isg_usec, stream.stream_id, rate))
+                changes.append(LoadChange(at + stream.isg_usec, stream.stream_id, rate))
                 endless = endless or stream.lasts_usec is None
                 if stream.lasts_usec is not None:
                     at += stream.isg_usec + stream.lasts_usec
-                    changes.append(Change(at, stream.stream_id, rate.times(-1)))
+                    changes.append(LoadChange(at, stream.stream_id, rate.times(-1)))
             stream = table.get(stream.next_stream_id)
             endless = endless or (stream is not None and stream.stream_id in seen)
     changes.sort(key=lambda change: change.at)

@@ -1,4 +1,4 @@
-"""The server's only loop: sockets, events that are due, and the moment to end. No request waits for a timer."""
+"""The server's only loop: sockets, events that are due, and the end. No request waits for a timer."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import zmq
 
 from ..backend import Backend
 from .control import ControlService
+from .fault_actions import carry_out
 from .publisher import Publisher
-from .rpc import MAXIMUM, Dispatcher
+from .rpc import LARGEST_REQUEST, Dispatcher
 from .service import ServerMethods
-from .trouble import act
 
-RENEWAL = 2.0
-"""Seconds that a socket's address may need to be free again."""
+REBIND_LIMIT = 2.0
+"""Seconds that a closed socket's address may take to become free."""
 
 
 class PortTaken(Exception):
@@ -59,8 +59,8 @@ class TrexServer:
         try:
             for socket in (self._rpc, self._pub, self._control_socket):
                 socket.setsockopt(zmq.LINGER, 100)
-                # somewhat too large requests are refused in words, much larger ones are cut off by ZeroMQ
-                socket.setsockopt(zmq.MAXMSGSIZE, 16 * MAXIMUM)
+                # ZeroMQ cuts off much too large requests; somewhat too large ones get an answer that says so
+                socket.setsockopt(zmq.MAXMSGSIZE, 16 * LARGEST_REQUEST)
             self._pub.setsockopt(zmq.XPUB_VERBOSE, 1)
             self.rpc_port = bind(self._rpc, host, rpc_port)
             self.pub_port = bind(self._pub, host, pub_port)
@@ -79,7 +79,7 @@ class TrexServer:
             os.write(self._stop_write, b"!")
 
     def run(self) -> None:
-        """Serve until :meth:`stop`; then stop traffic and give everything back."""
+        """Serve until :meth:`stop`; then stop traffic and release everything."""
         try:
             self._serve()
         finally:
@@ -94,11 +94,11 @@ class TrexServer:
             poller.register(socket, zmq.POLLIN)
         poller.register(self._stop_read, zmq.POLLIN)
         transmission, statistics = self.service.transmission, self.service.statistics
-        late: tuple[float, bytes] | None = None
+        delayed: tuple[float, bytes] | None = None
         while True:
             wait = self._publisher.due - time.monotonic()
-            if late is not None:
-                wait = min(wait, late[0] - time.monotonic())
+            if delayed is not None:
+                wait = min(wait, delayed[0] - time.monotonic())
             if (due := transmission.wait()) is not None:
                 wait = min(wait, due)
             ready = dict(poller.poll(math.ceil(max(0.0, wait) * 1000)))
@@ -106,24 +106,24 @@ class TrexServer:
                 return
             if self._pub in ready:
                 self._publisher.subscribed()
-            faulty = self._control.faulty if self._control else None
-            if faulty:
-                act(faulty, self.service, self._publisher, self._addresses())
-            if late is not None and time.monotonic() >= late[0]:
-                self._rpc.send(late[1])
-                late = None
+            faults = self._control.faults if self._control else None
+            if faults:
+                carry_out(faults, self.service, self._publisher, self._addresses())
+            if delayed is not None and time.monotonic() >= delayed[0]:
+                self._rpc.send(delayed[1])
+                delayed = None
             if self._rpc in ready:
                 reply = self._dispatcher.handle(self._rpc.recv())
-                if faulty and faulty.drop():
-                    self._renew(poller)
-                elif faulty and (hold := faulty.hold()):
-                    late = time.monotonic() + hold, reply
+                if faults and faults.drops_reply():
+                    self._replace_request_socket(poller)
+                elif faults and (delay := faults.reply_delay()):
+                    delayed = time.monotonic() + delay, reply
                 else:
                     self._rpc.send(reply)
             if self._control and self._control_socket in ready:
                 self._control_socket.send(self._control.handle(self._control_socket.recv()))
             transmission.tick()
-            statistics.sample()
+            statistics.sample_cpu()
             if time.monotonic() >= self._publisher.due:
                 self._publisher.counters(statistics.published())
 
@@ -131,14 +131,14 @@ class TrexServer:
         control = {"control_port": self.control_port, "control_token": self._control.token} if self._control else {}
         return {"rpc_port": self.rpc_port, "pub_port": self.pub_port, **control}
 
-    def _renew(self, poller: zmq.Poller) -> None:
-        """A new socket for requests in place of one that owes an answer, which must never be sent."""
+    def _replace_request_socket(self, poller: zmq.Poller) -> None:
+        """Replace the request socket without answering: ZeroMQ would not let it take the next request."""
         poller.unregister(self._rpc)
         self._rpc.close(linger=0)
         self._rpc = self._context.socket(zmq.REP)
         self._rpc.setsockopt(zmq.LINGER, 100)
-        self._rpc.setsockopt(zmq.MAXMSGSIZE, 16 * MAXIMUM)
-        until = time.monotonic() + RENEWAL
+        self._rpc.setsockopt(zmq.MAXMSGSIZE, 16 * LARGEST_REQUEST)
+        until = time.monotonic() + REBIND_LIMIT
         while True:
             try:
                 bind(self._rpc, self._host, self.rpc_port)

@@ -27,7 +27,7 @@ def refused(sentence: str) -> RpcError:
     return RpcError(-32000, "Failed To Execute Method", sentence)
 
 
-def bad(sentence: str) -> RpcError:
+def bad_parameter(sentence: str) -> RpcError:
     """A parameter is missing or wrong (-32602)."""
     return RpcError(-32602, "Bad parameters for method", sentence)
 
@@ -48,7 +48,7 @@ class Params:
         found = self.data.get(name)
         if found is None:
             if default is _REQUIRED:
-                raise bad(f"field '{name}' value is null")
+                raise bad_parameter(f"field '{name}' value is null")
             return default
         return found
 
@@ -58,60 +58,60 @@ class Params:
         if isinstance(found, float) and found.is_integer():
             found = int(found)
         if isinstance(found, bool) or not isinstance(found, int) or not least <= found <= most:
-            raise bad(f"field '{name}' is {found!r:.40}; expected an integer from {least} to {most}")
+            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected an integer from {least} to {most}")
         return found
 
     def number(self, name: str, default: float = _REQUIRED, least: float = -math.inf) -> float:
         """A finite number, at least *least*."""
         found = self._get(name, default)
         if isinstance(found, bool) or not isinstance(found, int | float):
-            raise bad(f"field '{name}' is {found!r:.40}; expected a number")
+            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected a number")
         try:
             value = float(found)
         except OverflowError:
             value = math.inf
         if not math.isfinite(value) or value < least:
-            raise bad(f"field '{name}' is {found!r:.40}; expected a number not below {least:g}")
+            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected a number not below {least:g}")
         return value
 
     def boolean(self, name: str, default: bool = _REQUIRED) -> bool:
         """True or false."""
         found = self._get(name, default)
         if not isinstance(found, bool):
-            raise bad(f"field '{name}' is {found!r:.40}; expected true or false")
+            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected true or false")
         return found
 
     def text(self, name: str, default: str = _REQUIRED) -> str:
         """A string."""
         found = self._get(name, default)
         if not isinstance(found, str):
-            raise bad(f"field '{name}' is {found!r:.40}; expected a string")
+            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected a string")
         return found
 
     def choice(self, name: str, choices: tuple[str, ...], default: str = _REQUIRED) -> str:
         """One of *choices*."""
         found = self.text(name, default)
         if found not in choices:
-            raise bad(f"field '{name}' is '{found:.40}'; expected one of: {', '.join(choices)}")
+            raise bad_parameter(f"field '{name}' is '{found:.40}'; expected one of: {', '.join(choices)}")
         return found
 
     def object(self, name: str) -> Params:
         """An object."""
         found = self._get(name, _REQUIRED)
         if not isinstance(found, dict):
-            raise bad(f"field '{name}' is {found!r:.40}; expected an object")
+            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected an object")
         return Params(found)
 
     def objects(self, name: str) -> list[Params]:
         """An array of objects."""
         found = self._get(name, _REQUIRED)
         if not isinstance(found, list) or not all(isinstance(item, dict) for item in found):
-            raise bad(f"field '{name}' is {found!r:.40}; expected an array of objects")
+            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected an array of objects")
         return [Params(item) for item in found]
 
     def integers(self, name: str) -> list[int]:
         """An array of integers; empty when it is missing."""
         found = self._get(name, [])
         if not isinstance(found, list) or not all(isinstance(n, int) and not isinstance(n, bool) for n in found):
-            raise bad(f"field '{name}' is {found!r:.40}; expected an array of integers")
+            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected an array of integers")
         return list(found)

@@ -1,4 +1,4 @@
-"""A port as its clients see it: who owns it, its profiles, its attributes and its addresses."""
+"""A port as its clients see it: owner, profiles, attributes and addresses."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import string
 from typing import Any
 
 from ..backend import PortDescription
-from .attributes import Attributes, Tags
-from .params import bad, refused
+from .attributes import PortAttributes, VlanTags
+from .params import bad_parameter, refused
 from .profile import ALL, DEFAULT, PortProfile
 from .streams import mac_bytes
 
-PROFILES = 128
+MOST_PROFILES = 128
 """Profiles that a port may have."""
 NO_MAC = "00:00:00:00:00:00"
 _ALPHABET = string.ascii_letters + string.digits
 
 
-def handle() -> str:
+def new_handle() -> str:
     """Eight random characters, as TRex's API and port handlers are."""
     return "".join(secrets.choice(_ALPHABET) for _ in range(8))
 
@@ -34,8 +34,8 @@ class ServerPort:
         self.session = 0
         self._handler = ""
         self.profiles = {DEFAULT: PortProfile(self, DEFAULT)}
-        self.attributes = Attributes()
-        self.vlan = Tags()
+        self.attributes = PortAttributes()
+        self.vlan = VlanTags()
         self.service = False
         self.source_mac = description.mac
         self.destination_mac = description.peer_mac
@@ -52,7 +52,7 @@ class ServerPort:
             if self.owner == user:
                 raise refused(f"port is already owned by another session of '{user}'")
             raise refused(f"port is already taken by '{self.owner}'")
-        self.owner, self.session, self._handler = user, session, handle()
+        self.owner, self.session, self._handler = user, session, new_handle()
         return self._handler, taken
 
     def verify(self, handler: str) -> None:
@@ -63,13 +63,13 @@ class ServerPort:
             raise refused(f"please acquire the port before modifying port state: it is now owned by '{self.owner}'")
 
     def release(self) -> None:
-        """Nobody owns the port any more. What it sends goes on."""
+        """The port has no owner any more. It goes on sending."""
         self.owner, self.session, self._handler = "", 0, ""
 
     # -- profiles
 
     def profile(self, name: str) -> PortProfile:
-        """The profile *name*. Raises RpcError when there is none."""
+        """The profile *name*. Raises RpcError if it does not exist."""
         if name not in self.profiles:
             raise refused(f"profile_id {name:.40} does not exists")
         return self.profiles[name]
@@ -79,28 +79,28 @@ class ServerPort:
         return list(self.profiles.values()) if name == ALL else [self.profile(name)]
 
     def opened(self, name: str) -> PortProfile:
-        """The profile *name*, made if there is none. Raises RpcError where there are too many."""
+        """The profile *name*, created if missing. Raises RpcError if there are too many."""
         if name == ALL:
-            raise bad(f"invalid profile_id [{name}]")
-        if name not in self.profiles and len(self.profiles) >= PROFILES:
+            raise bad_parameter(f"invalid profile_id [{name}]")
+        if name not in self.profiles and len(self.profiles) >= MOST_PROFILES:
             raise refused(f"port {self.index} has {len(self.profiles)} profiles, more are not possible")
         return self.profiles.setdefault(name, PortProfile(self, name))
 
     def tidy(self) -> None:
-        """Forget profiles without streams."""
+        """Remove profiles without streams."""
         self.profiles = {
             name: row for name, row in self.profiles.items() if name == DEFAULT or row.streams or row.active
         }
 
     @property
     def state(self) -> str:
-        """That of the liveliest profile."""
+        """The state of the most active profile."""
         states = {profile.state for profile in self.profiles.values()}
         return next((word for word in ("TX", "PAUSE", "STREAMS") if word in states), "IDLE")
 
     @property
     def active(self) -> bool:
-        """Whether any profile sends or pauses."""
+        """Whether any profile sends or is paused."""
         return any(profile.active for profile in self.profiles.values())
 
     def require(self, command: str, *states: str) -> None:
@@ -126,16 +126,16 @@ class ServerPort:
             try:
                 ipaddress.IPv4Address(address)
             except ValueError:
-                raise bad(f"'{address}' is not an IPv4 address") from None
+                raise bad_parameter(f"'{address}' is not an IPv4 address") from None
         if resolved:
             mac_bytes(resolved)
         elif destination == self.description.peer_ipv4:
             resolved = self.description.peer_mac
         self.ipv4, self.destination_mac = (source, destination), resolved.lower() or NO_MAC
 
-    # -- as told to clients
+    # -- as reported to clients
 
-    def told(self, link_up: bool) -> dict[str, Any]:
+    def attributes_json(self, link_up: bool) -> dict[str, Any]:
         """``attr`` of ``get_port_status``."""
         ether = {"src": self.source_mac, "dst": self.destination_mac if self.has_destination else NO_MAC}
         ipv4 = {"src": "none", "dst": "none", "state": "none"}
@@ -165,7 +165,7 @@ class ServerPort:
         """The answer to ``get_port_status``, for both clients."""
         off = {"is_active": False}
         return {
-            "attr": self.told(link_up),
+            "attr": self.attributes_json(link_up),
             "max_stream_id": max(profile.highest_stream for profile in self.profiles.values()),
             "owner": self.owner,
             "profile_count": len(self.profiles),

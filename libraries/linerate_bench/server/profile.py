@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Protocol
 
 from ..backend import PortDescription, StreamTraffic
 from .params import refused
-from .sequences import MOST, sequences_of, traffic_of
+from .sequences import MOST_SEGMENTS, segments_of, traffic_of
 from .streams import ServerStream
 
 STREAM_LIMIT = 20_000
@@ -17,60 +16,37 @@ DEFAULT = "_"
 ALL = "*"
 
 
-class Owned(Protocol):
-    """What a profile needs of the port that it is of, and what others reach through it."""
+class ProfilePort(Protocol):
+    """The port of a profile. ``session``: its owner's."""
 
-    @property
-    def index(self) -> int:
-        """Its number."""
-        ...
-
-    @property
-    def description(self) -> PortDescription:
-        """The backend's."""
-        ...
-
-    @property
-    def session(self) -> int:
-        """Its owner's."""
-        ...
-
-    @property
-    def source_mac(self) -> str:
-        """Its own."""
-        ...
-
-    @property
-    def destination_mac(self) -> str:
-        """The next hop's."""
-        ...
+    index: int
+    description: PortDescription
+    session: int
+    source_mac: str
+    destination_mac: str
+    profiles: dict[str, PortProfile]
 
     @property
     def has_destination(self) -> bool:
-        """Whether that is known."""
-        ...
-
-    @property
-    def profiles(self) -> Mapping[str, PortProfile]:
-        """All of them, by name."""
+        """Whether ``destination_mac`` is known."""
         ...
 
     def tidy(self) -> None:
-        """Forget profiles without streams."""
+        """Remove profiles without streams."""
         ...
 
 
 class PortProfile:
     """The profile *name* of *port*. Nothing here sends: see ``transmission``."""
 
-    def __init__(self, port: Owned, name: str) -> None:
+    def __init__(self, port: ProfilePort, name: str) -> None:
         self.port, self.name = port, name
         self.streams: dict[int, ServerStream] = {}
         self.state = "IDLE"
         self.factor: float | None = None
         self.sent: tuple[StreamTraffic, ...] = ()
         self.applied: tuple[StreamTraffic, ...] = ()
-        """What the backend was told last."""
+        """What the backend sends."""
         self.highest_stream = 0
         self.duration: float | None = None
         self.paused: frozenset[int] = frozenset()
@@ -89,7 +65,7 @@ class PortProfile:
 
     @property
     def active(self) -> bool:
-        """Whether it sends or pauses."""
+        """Whether it sends or is paused."""
         return self.state in ("TX", "PAUSE")
 
     def require(self, command: str, *states: str) -> None:
@@ -107,7 +83,7 @@ class PortProfile:
     # -- streams
 
     def admit(self, stream: ServerStream) -> None:
-        """Raise RpcError when *stream* cannot be added: the port sends, or has this stream, or has too many."""
+        """Raise RpcError if *stream* cannot be added: the port sends, has this stream already, or has too many."""
         self.require("add_stream", "IDLE", "STREAMS")
         if stream.stream_id in self.streams:
             raise refused(f"stream {stream.stream_id} already exists in profile_id({self.name})")
@@ -115,13 +91,13 @@ class PortProfile:
             raise refused(f"Reached limit of {STREAM_LIMIT} streams at the port.")
 
     def add(self, stream: ServerStream) -> None:
-        """Add a stream that was admitted."""
+        """Add a stream after :meth:`admit`."""
         self.streams[stream.stream_id] = stream
         self.highest_stream = max(self.highest_stream, stream.stream_id)
         self.state = "STREAMS"
 
     def remove(self, stream_id: int) -> ServerStream:
-        """Remove a stream and return it. Raises RpcError when there is none of that id."""
+        """Remove a stream and return it. Raises RpcError for an unknown id."""
         self.require("remove_stream", "STREAMS", "IDLE")
         found = self.streams.pop(stream_id, None)
         if found is None:
@@ -151,21 +127,23 @@ class PortProfile:
         ):
             text = f"Port {self.index} dest MAC is invalid and there are streams without explicit dest MAC."
             raise refused(text)
-        legs = sequences_of(self.streams.values(), factor, duration)
-        found = tuple(row for leg in legs for row in traffic_of(leg, self.port.source_mac, self.port.destination_mac))
-        if len(found) > MOST:
+        segments = segments_of(self.streams.values(), factor, duration)
+        found = tuple(
+            row for segment in segments for row in traffic_of(segment, self.port.source_mac, self.port.destination_mac)
+        )
+        if len(found) > MOST_SEGMENTS:
             raise refused(
                 f"the streams of port {self.index} have {len(found)} bursts and lengths of frames together;"
-                f" expected at most {MOST}"
+                f" expected at most {MOST_SEGMENTS}"
             )
         return found
 
     def multiplied(self, traffic: tuple[StreamTraffic, ...], factor: float) -> tuple[StreamTraffic, ...]:
-        """*traffic* of this port with all rates times *factor*, but for those that no multiplier changes."""
+        """*traffic* of this port with all rates times *factor*, except fixed rates."""
         fixed = {stream.stream_id for stream in self.streams.values() if stream.fixed_rate}
         return tuple(row if row.stream_id in fixed else replace(row, pps=row.pps * factor) for row in traffic)
 
     @property
     def present(self) -> tuple[StreamTraffic, ...]:
-        """``sent`` with nothing of the streams that are paused."""
+        """``sent`` with rate 0 for paused streams."""
         return tuple(replace(row, pps=0.0) if row.stream_id in self.paused else row for row in self.sent)

@@ -1,6 +1,6 @@
-"""What is told to clients without being asked: events, barriers and counters, in the form of TRex's API 4.
+"""What clients get without asking: events, barriers and counters, in the form of TRex's API 4.
 
-Every message has a name that the 0.3 client knows: one that it does not know makes it kill its parent's process group.
+Every message has a name that the 0.3 client knows: at an unknown one it kills its parent's process group.
 Newer clients fetch the same events with ``get_async_events``, numbered for each session.
 """
 
@@ -17,21 +17,20 @@ import zmq
 
 from .rpc import ZIP_ABOVE, encode, zip_message
 
-SESSIONS, KEPT = 32, 10_000
-LATE = 1.0
-"""Seconds for which a barrier is said again to a subscriber that has just arrived."""
-
+MOST_SESSIONS, MOST_KEPT = 32, 10_000
+REPEAT_WITHIN = 1.0
+"""Seconds for which a barrier is repeated to a new subscriber."""
 
 PERIOD, QUIET, LONGEST = 0.4, 0.6, 2.0
 """Seconds of wall time between two publications of the counters. Clients of API 4 expect one each 0.5 s; those of API 5
-ask for events only when nothing was published for 0.5 s: while one is there the counters wait until all has been quiet
-for QUIET, at the longest LONGEST."""
-NEWER_FOR = 5.0
-"""Seconds after its last word for which a client of API 5 counts as being there."""
+ask for events only when nothing was published for 0.5 s. While one is there, counters wait for QUIET s without any
+message, but LONGEST s at the most."""
+API5_WITHIN = 5.0
+"""Seconds after its last call for which a client of API 5 counts as being there."""
 
 
 class Event(IntEnum):
-    """TRex's event types. The profile's are the twins that API 5 expects before the port's."""
+    """TRex's event types. API 5 expects the profile's event before the port's."""
 
     STARTED = 0
     STOPPED = 1
@@ -50,7 +49,7 @@ class Event(IntEnum):
     SERVER_STOPPED = 100
 
 
-TWIN = {
+PROFILE_EVENTS = {
     Event.STARTED: Event.PROFILE_STARTED,
     Event.STOPPED: Event.PROFILE_STOPPED,
     Event.PAUSED: Event.PROFILE_PAUSED,
@@ -61,7 +60,7 @@ TWIN = {
 
 @dataclass(slots=True)
 class _Session:
-    """What a client of API 5 has seen: all events before ``following``; ``number`` is the next one's ``seq``."""
+    """A client of API 5 has got all events before ``following``; ``number`` is the next one's ``seq``."""
 
     following: int
     number: int = 0
@@ -72,56 +71,56 @@ class Publisher:
 
     def __init__(self, socket: zmq.Socket[bytes]) -> None:
         self._socket = socket
-        self._events: deque[dict[str, Any]] = deque(maxlen=KEPT)
+        self._events: deque[dict[str, Any]] = deque(maxlen=MOST_KEPT)
         self._count = 0
         self._sessions: dict[int, _Session] = {}
-        self._greeted: deque[int] = deque(maxlen=SESSIONS)
+        self._arrivals: deque[int] = deque(maxlen=MOST_SESSIONS)
         self._barrier: tuple[float, dict[str, Any]] | None = None
-        self._newer = -NEWER_FOR
-        self._said = self._counted = -LONGEST
+        self._api5_seen = -API5_WITHIN
+        self._sent = self._counted = -LONGEST
 
     def _send(self, message: dict[str, Any]) -> None:
-        self._said = time.monotonic()
+        self._sent = time.monotonic()
         data = encode(message)
         self._socket.send(zip_message(data) if len(data) > ZIP_ABOVE else data, zmq.NOBLOCK)
 
     def subscribed(self) -> None:
-        """Read what subscribers say. A new one may have missed the barrier it waits for: it is said again.
+        """Read subscriptions. A new subscriber may have missed the barrier it waits for, which is repeated.
 
         Without this the 0.3 client repeats its first ``publish_now`` only after 100 ms.
         """
         while self._socket.poll(0):
-            said = self._socket.recv()
-            if said[:1] == b"\x01" and self._barrier and time.monotonic() - self._barrier[0] < LATE:
+            request = self._socket.recv()
+            if request[:1] == b"\x01" and self._barrier and time.monotonic() - self._barrier[0] < REPEAT_WITHIN:
                 self._send(self._barrier[1])
 
     def arrival(self) -> None:
-        """A client has just said hello: barriers before this moment are other clients'.
+        """A new client has connected: barriers before this moment are for others.
 
-        The 0.3 client dies of a barrier that it sees before it has asked for its own.
+        The 0.3 client dies of a barrier that it gets before it has asked for one.
         """
         self._barrier = None
 
-    def greeted(self) -> None:
-        """A client of API 5 has just said hello: its first question shall find all events from here on."""
-        self._greeted.append(self._count)
-        self._newer = time.monotonic()
+    def api5_arrival(self) -> None:
+        """A new client of API 5 has connected: its first call will get all events from now on."""
+        self._arrivals.append(self._count)
+        self._api5_seen = time.monotonic()
 
     @property
     def due(self) -> float:
         """When the counters are to be published again, in s of ``time.monotonic()``."""
-        if time.monotonic() - self._newer < NEWER_FOR:
-            return min(self._said + QUIET, self._counted + LONGEST)
+        if time.monotonic() - self._api5_seen < API5_WITHIN:
+            return min(self._sent + QUIET, self._counted + LONGEST)
         return self._counted + PERIOD
 
     def repeated(self, key: int) -> bool:
-        """Whether this barrier was just told.
+        """Whether this barrier was published just now.
 
         Clients of API 5 repeat theirs each 20 ms until they find the time to ask for events, which they do only when
         nothing is published.
         """
         now = time.monotonic()
-        if self._barrier is None or now - self._newer >= NEWER_FOR:
+        if self._barrier is None or now - self._api5_seen >= API5_WITHIN:
             return False
         return self._barrier[1]["type"] == key and now - self._barrier[0] < QUIET
 
@@ -131,15 +130,15 @@ class Publisher:
         self._send({"name": "trex-global", "type": 0, "baseline": baseline, "data": data})
 
     def barrier(self, key: int) -> None:
-        """Publish the answer to ``publish_now``: whoever sees it has seen everything before."""
+        """Publish the answer to ``publish_now``: a client that gets it has got everything before."""
         message = {"name": "trex-barrier", "type": key, "data": {}}
         self._barrier = time.monotonic(), message
         self._send(message)
 
     def event(self, kind: Event, data: dict[str, Any], profile: str = "_", whole: bool = True) -> None:
-        """Publish an event of *kind*, after its twin of *profile*; of that alone unless it is the *whole* port's."""
-        if kind in TWIN:
-            self._event(TWIN[kind], {**data, "profile_id": profile})
+        """Publish an event of *kind* for *profile*, if profiles have such events, and for the port if *whole*."""
+        if kind in PROFILE_EVENTS:
+            self._event(PROFILE_EVENTS[kind], {**data, "profile_id": profile})
         if whole:
             self._event(kind, data)
 
@@ -150,17 +149,17 @@ class Publisher:
         self._count += 1
 
     def events_of(self, session: int) -> list[dict[str, Any]]:
-        """Events since this session last asked, numbered; at its first question, since its client said hello."""
-        self._newer = time.monotonic()
+        """Events since this session's last call, numbered; at its first call, since its client connected."""
+        self._api5_seen = time.monotonic()
         if session not in self._sessions:
-            while len(self._sessions) >= SESSIONS:
+            while len(self._sessions) >= MOST_SESSIONS:
                 self._sessions.pop(next(iter(self._sessions)))
-            first = self._greeted.popleft() if self._greeted else self._count
+            first = self._arrivals.popleft() if self._arrivals else self._count
             self._sessions[session] = _Session(first)
         found = self._sessions[session]
         new = self._count - found.following
         if new > len(self._events):
-            # some are gone: 0 tells the client that a new sequence begins
+            # some are gone: with 0 a new sequence begins for the client
             new, found.number = len(self._events), 0
         events = [
             {**message, "seq": found.number + place}

@@ -1,11 +1,11 @@
-"""What a router that exists only as a model answers to single frames: ARP requests (RFC 826) and echoes (RFC 792)."""
+"""Replies of a modelled router to single frames: ARP requests (RFC 826) and echo requests (RFC 792)."""
 
 from __future__ import annotations
 
 import ipaddress
-import struct
 from collections.abc import Callable
 
+from ..model.flows import internet_checksum
 from .filters import TYPES, headers_of
 from .streams import mac_bytes
 
@@ -46,17 +46,8 @@ def _echo(link: bytes, body: bytes, length: int, owns: Callable[[str], bool]) ->
     header = bytearray(body[:length])
     header[8], header[10:12] = 64, b"\0\0"
     header[12:16], header[16:20] = body[16:20], body[12:16]
-    header[10:12] = _checksum(header)
+    header[10:12] = internet_checksum(header)
     message = bytearray(body[length:total])
     message[0], message[2:4] = 0, b"\0\0"
-    message[2:4] = _checksum(message)
+    message[2:4] = internet_checksum(message)
     return link + bytes(header) + bytes(message)
-
-
-def _checksum(data: bytes | bytearray) -> bytes:
-    """The checksum of RFC 1071."""
-    data = bytes(data) + b"\0" * (len(data) % 2)
-    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return struct.pack("!H", ~total & 0xFFFF)

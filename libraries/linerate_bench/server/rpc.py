@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 as TRex speaks it: one ZeroMQ frame each way, perhaps zipped, one call or a batch of them.
+"""JSON-RPC 2.0 as TRex speaks it: one ZeroMQ frame per request and reply, zipped or not, one call or a batch of them.
 
 A frame may be compressed: magic and uncompressed length as two big-endian words, then a zlib stream. A reply is zipped
 if and only if its request was. The reply to a batch of one call is a bare object, of none ``null``.
@@ -16,11 +16,11 @@ from typing import Any
 from .params import Params, RpcError
 
 MAGIC = 0xABE85CEA
-MAXIMUM = 999_999
+LARGEST_REQUEST = 999_999
 """Bytes of the largest request (TRex's MAX_RPC_MSG_LEN)."""
 ZIP_ABOVE = 256
 """Published messages longer than this many bytes are zipped."""
-OPEN = frozenset({"api_sync", "api_sync_v2", "get_version", "ping"})
+NO_HANDLE_NEEDED = frozenset({"api_sync", "api_sync_v2", "get_version", "ping"})
 """Methods that may be called without ``api_h``."""
 
 Method = Callable[[Params], Any]
@@ -37,14 +37,14 @@ def zip_message(data: bytes) -> bytes:
     return struct.pack(">II", MAGIC, len(data)) + zlib.compress(data, 1)
 
 
-def unzip_message(data: bytes, maximum: int = MAXIMUM) -> bytes:
+def unzip_message(data: bytes, maximum: int = LARGEST_REQUEST) -> bytes:
     """The inverse of :func:`zip_message`. Raises RpcError when it is damaged or larger than *maximum* bytes."""
     length = struct.unpack(">I", data[4:8])[0]
     if length > maximum:
         raise too_large(length)
     stream = zlib.decompressobj()
     try:
-        # never more than one byte beyond what was announced: a small frame must not fill the memory
+        # at most one byte beyond the announced length: a small frame must not fill the memory
         plain = stream.decompress(data[8:], length + 1)
     except zlib.error as error:
         raise RpcError(-32700, "Bad JSON Format", f"the compressed request is damaged: {error}") from None
@@ -55,7 +55,7 @@ def unzip_message(data: bytes, maximum: int = MAXIMUM) -> bytes:
 
 def too_large(size: int) -> RpcError:
     """The refusal of a request of *size* bytes."""
-    return RpcError(-32600, f"Request is too large ({size} bytes). Maximum size is {MAXIMUM} bytes.")
+    return RpcError(-32600, f"Request is too large ({size} bytes). Maximum size is {LARGEST_REQUEST} bytes.")
 
 
 def encode(data: Any) -> bytes:
@@ -75,10 +75,10 @@ class Dispatcher:
         self._api_h = api_h
 
     def handle(self, request: bytes) -> bytes:
-        """The reply to one frame. Never raises: whatever goes wrong is an error reply."""
+        """The reply to one frame. Never raises: every error becomes an error reply."""
         zipped = is_zipped(request)
         try:
-            if len(request) > MAXIMUM:
+            if len(request) > LARGEST_REQUEST:
                 raise too_large(len(request))
             answer = self._answer(unzip_message(request) if zipped else request)
         except RpcError as error:
@@ -106,7 +106,7 @@ class Dispatcher:
             if isinstance(call.get("id"), str | int | float):
                 answer["id"] = call["id"]
             answer["result"] = self._call(call)
-            # a result that is no JSON is our fault, and must not break the other answers of the batch
+            # a result that is not JSON must not break the other answers of the batch
             encode(answer["result"])
         except RpcError as error:
             answer.pop("result", None)
@@ -128,7 +128,7 @@ class Dispatcher:
         if given is not None and not isinstance(given, dict):
             raise RpcError(-32602, "Bad parameters for method", "'params' is not an object")
         params = Params(given or {})
-        if name not in OPEN and params.text("api_h") != self._api_h:
+        if name not in NO_HANDLE_NEEDED and params.text("api_h") != self._api_h:
             text = "API verification failed - API handler provided mismatch for class: 'core'"
             raise RpcError(-32000, "Failed To Execute Method", text)
         return method(params)

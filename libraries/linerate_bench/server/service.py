@@ -11,15 +11,15 @@ from typing import Any
 from linerate import __version__
 
 from ..backend import Backend, StreamTraffic
-from . import absent
-from .captures import LIMIT, Captures
+from . import unsupported
+from .captures import MOST_FRAMES, Captures
 from .flow_stats import FlowStats
 from .load import factor_of, load_of
+from .packet_push import PacketPush
 from .params import Params, RpcError, refused
-from .ports import ServerPort, handle
+from .ports import ServerPort, new_handle
 from .profile import ALL, DEFAULT, PortProfile
 from .publisher import Event, Publisher
-from .pushing import Pushing
 from .rpc import Method
 from .sequences import check_chain
 from .statistics import XSTATS, Statistics
@@ -27,33 +27,33 @@ from .steering import Steering
 from .streams import parse_stream
 from .transmission import Transmission
 
-CORE = (4, 1)
+CORE_API = (4, 1)
 """API of ``api_sync``, spoken by trex-stl-lib 0.3."""
-STL = (5, 1)
+STL_API = (5, 1)
 """API of ``api_sync_v2``, spoken by the client that TRex v3.08 ships."""
-EVENTS = 100
-"""Changes of rate that ``validate`` tells."""
+MOST_EVENTS = 100
+"""Changes of rate that ``validate`` reports."""
 
 
 class ServerMethods:
     """One server over *backend*. *now* is the bench's clock in s."""
 
     def __init__(self, backend: Backend, publisher: Publisher, now: Callable[[], float]) -> None:
-        self.api_h = handle()
+        self.api_h = new_handle()
         self.ports = {description.index: ServerPort(description) for description in backend.ports}
         self.statistics = Statistics(backend, now)
-        self.captures = Captures(backend, now, self._sent)
+        self.captures = Captures(backend, now, self._sent_traffic)
         self.flows = FlowStats(backend, now)
-        self.pushing = Pushing(backend, self.captures, now)
-        self._born = time.monotonic()
+        self.packet_push = PacketPush(backend, self.captures, now)
+        self._begun = time.monotonic()
         self.transmission = Transmission(backend, self.ports, publisher, self.statistics, now, self._uptime)
         self.steering = Steering(self.transmission)
         self._backend, self._publisher = backend, publisher
         self._uptime_text = datetime.now().astimezone().strftime("%b %d %Y @ %H:%M:%S")
 
     def _uptime(self) -> float:
-        # never zero: a start_at_ts of zero means at once
-        return time.monotonic() - self._born + 1.0
+        # never zero: a start_at_ts of zero means "at once"
+        return time.monotonic() - self._begun + 1.0
 
     def methods(self) -> dict[str, Method]:
         """Every method by its name."""
@@ -93,7 +93,7 @@ class ServerMethods:
             "resume_streams": lambda p: self.steering.resume_streams(self._profile(p), p),
             "update_streams": lambda p: self.steering.update_streams(self._profile(p), p),
             "stop_traffic": self._stop,
-            "remove_rx_filters": lambda p: self._owned(p) and {},
+            "remove_rx_filters": lambda p: self._owned_port(p) and {},
             "set_port_attr": self._set_attributes,
             "set_rx_feature": self._set_rx_feature,
             "service": self._service,
@@ -102,9 +102,9 @@ class ServerMethods:
             "set_vlan": self._set_vlan,
             "conf_ipv6": self._set_ipv6,
             "capture": self.captures.command,
-            "get_rx_queue_pkts": lambda p: {"pkts": self.captures.queued(self._owned(p).index)},
-            "push_pkts": lambda p: self.pushing.push(self._port(p), p),
-            **absent.methods(self._port, self._owned),
+            "get_rx_queue_pkts": lambda p: {"pkts": self.captures.queued(self._owned_port(p).index)},
+            "push_pkts": lambda p: self.packet_push.push(self._port(p), p),
+            **unsupported.methods(self._port, self._owned_port),
         }
         return found
 
@@ -117,7 +117,7 @@ class ServerMethods:
             name, version = wanted.text("type"), (wanted.integer("major"), wanted.integer("minor"))
             if name != "core":
                 raise refused(f"client has reported an invalid API type '{name:.40}'; expected 'core'")
-            self._agree("core", CORE, version)
+            self._check_version("core", CORE_API, version)
             answers.append({"type": name, "api_h": self.api_h})
         return {"api_vers": answers}
 
@@ -126,12 +126,12 @@ class ServerMethods:
         if name != "STL":
             text = f"server RPC configuration: 'STL', client RPC configuration: '{name:.40}'"
             raise refused(f"RPC configuration mismatch - {text}")
-        self._agree("STL", STL, version)
-        self._publisher.greeted()
+        self._check_version("STL", STL_API, version)
+        self._publisher.api5_arrival()
         return {"api_h": self.api_h}
 
     @staticmethod
-    def _agree(name: str, server: tuple[int, int], client: tuple[int, int]) -> None:
+    def _check_version(name: str, server: tuple[int, int], client: tuple[int, int]) -> None:
         versions = f"(API type '{name}':  - server: '{server[0]}.{server[1]}', client: '{client[0]}.{client[1]}')"
         if client[0] < server[0]:
             raise refused(f"RPC version mismatch: a newer client version is required\n{versions}")
@@ -176,12 +176,12 @@ class ServerMethods:
         return self.ports[index]
 
     def _profile(self, params: Params) -> PortProfile:
-        return self._owned(params).profile(params.text("profile_id", DEFAULT))
+        return self._owned_port(params).profile(params.text("profile_id", DEFAULT))
 
-    def _sent(self, index: int) -> tuple[StreamTraffic, ...]:
+    def _sent_traffic(self, index: int) -> tuple[StreamTraffic, ...]:
         return tuple(row for profile in self.ports[index].profiles.values() for row in profile.sent)
 
-    def _owned(self, params: Params) -> ServerPort:
+    def _owned_port(self, params: Params) -> ServerPort:
         handler = params.text("handler")
         port = self._port(params)
         port.verify(handler)
@@ -204,45 +204,45 @@ class ServerMethods:
         return handler
 
     def _release(self, params: Params) -> dict[str, Any]:
-        port = self._owned(params)
+        port = self._owned_port(params)
         data = {"port_id": port.index, "who": port.owner, "session_id": port.session}
         port.release()
         self._publisher.event(Event.RELEASED, data)
         return {}
 
     def _service(self, params: Params) -> dict[str, Any]:
-        port = self._owned(params)
+        port = self._owned_port(params)
         port.service = params.boolean("enabled")
         return {}
 
     def _set_rx_feature(self, params: Params) -> dict[str, Any]:
-        port, enabled = self._owned(params), params.boolean("enabled")
+        port, enabled = self._owned_port(params), params.boolean("enabled")
         kind = params.text("type")
         if kind == "queue":
-            self.captures.queue(port.index, params.integer("size", least=1, most=LIMIT) if enabled else 0)
+            self.captures.queue(port.index, params.integer("size", least=1, most=MOST_FRAMES) if enabled else 0)
         elif enabled:
             raise refused(f"receive feature '{kind:.40}' is not on this server; expected 'queue' or a capture")
         return {}
 
     def _set_attributes(self, params: Params) -> dict[str, Any]:
-        self._owned(params).attributes.set(params.object("attr"))
+        self._owned_port(params).attributes.set(params.object("attr"))
         return {}
 
     def _set_l2(self, params: Params) -> dict[str, Any]:
-        self._owned(params).set_l2(params.text("dst_mac"))
+        self._owned_port(params).set_l2(params.text("dst_mac"))
         return {}
 
     def _set_l3(self, params: Params) -> dict[str, Any]:
         addresses = params.text("src_addr"), params.text("dst_addr")
-        self._owned(params).set_l3(*addresses, params.text("resolved_mac", ""))
+        self._owned_port(params).set_l3(*addresses, params.text("resolved_mac", ""))
         return {}
 
     def _set_vlan(self, params: Params) -> dict[str, Any]:
-        self._owned(params).vlan.set(params)
+        self._owned_port(params).vlan.set(params)
         return {}
 
     def _set_ipv6(self, params: Params) -> dict[str, Any]:
-        self._owned(params)
+        self._owned_port(params)
         if params.boolean("enabled"):
             raise refused("ports have no IPv6 addresses here; expected streams whose frames carry them")
         return {}
@@ -250,12 +250,12 @@ class ServerMethods:
     # -- streams and traffic
 
     def _add_stream(self, params: Params) -> dict[str, Any]:
-        port = self._owned(params)
+        port = self._owned_port(params)
         try:
             number, given = params.integer("stream_id", most=2**32 - 1), params.object("stream")
             stream = parse_stream(number, given, port.description, self.flows.counts)
         except RpcError as error:
-            # as TRex does: here a bad field, too, is a failed execution
+            # as in TRex, a bad field is a failed execution here
             raise refused(str(error)) from None
         profile = port.opened(params.text("profile_id", DEFAULT))
         profile.admit(stream)
@@ -270,8 +270,8 @@ class ServerMethods:
         return {}
 
     def _remove_all_streams(self, params: Params) -> dict[str, Any]:
-        port, name = self._owned(params), params.text("profile_id", DEFAULT)
-        # as TRex does: there is nothing to remove from a profile that there is not
+        port, name = self._owned_port(params), params.text("profile_id", DEFAULT)
+        # as in TRex, an unknown profile is no error here
         for profile in port.chosen(name) if name == ALL or name in port.profiles else ():
             for stream in profile.remove_all():
                 self.flows.remove(port.index, stream)
@@ -317,7 +317,7 @@ class ServerMethods:
                 "diff_bps_l2": change.rate.l2_bps,
                 "diff_bps_l1": change.rate.l1_bps,
             }
-            for change in traffic.changes[:EVENTS]
+            for change in traffic.changes[:MOST_EVENTS]
         ]
         graph = {"expected_duration": int(traffic.duration), "events_count": len(traffic.changes), "events": events}
         return {"rate": rate, "graph": graph}
@@ -345,12 +345,12 @@ class ServerMethods:
         return {"multiplier": factor, "ts": self._uptime()}
 
     def _stop(self, params: Params) -> dict[str, Any]:
-        for profile in self._owned(params).chosen(params.text("profile_id", DEFAULT)):
+        for profile in self._owned_port(params).chosen(params.text("profile_id", DEFAULT)):
             self.transmission.stop(profile)
         return {}
 
     def close(self) -> None:
-        """Stop traffic and captures; tell clients that the server goes."""
+        """Stop traffic and captures; publish that the server ends."""
         self.transmission.close()
         self.captures.close()
-        self._publisher.event(Event.SERVER_STOPPED, {"cause": "the server was told to end"})
+        self._publisher.event(Event.SERVER_STOPPED, {"cause": "the server ends"})

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
-from ..backend import AtOnce, Backend, PortCounters, Utilisation
+from ..backend import Backend, Freezable, PortCounters, Utilisation
 
 INTERVAL = 0.2
 """Seconds of the bench's clock over which rates are taken."""
-SECOND = 1.0
+CPU_INTERVAL = 1.0
 """Seconds of the bench's clock over which the CPU's load is taken."""
-KEPT = 20
-"""So many of these loads are told."""
+CPU_HISTORY = 20
+"""Loads that are reported."""
 
 XSTATS = (
     "rx_good_packets",
@@ -25,7 +25,7 @@ XSTATS = (
     "rx_errors",
     "tx_errors",
 )
-RATES_OF_NOTHING = (
+ZERO_RATES = (
     "m_active_flows",
     "m_open_flows",
     "m_socket_util",
@@ -34,7 +34,7 @@ RATES_OF_NOTHING = (
     "m_tx_expected_cps",
     "m_tx_expected_pps",
 )
-COUNTS_OF_NOTHING = (
+ZERO_COUNTS = (
     "m_total_alloc_error",
     "m_total_queue_drop",
     "m_total_clients",
@@ -60,7 +60,7 @@ class Statistics:
         self._sampled = now()
         self._used = Utilisation()
         self._smooth = 0.0
-        self._history: deque[float] = deque([0.0] * KEPT, KEPT)
+        self._history: deque[float] = deque([0.0] * CPU_HISTORY, CPU_HISTORY)
 
     def _measure(self, port: int, counters: PortCounters) -> tuple[float, float, float, float]:
         """Tx frames/s, tx L2 bit/s, rx frames/s, rx L2 bit/s of the last INTERVAL or so."""
@@ -76,9 +76,9 @@ class Statistics:
             )
         return self._rates.get(port, (0.0, 0.0, 0.0, 0.0))
 
-    def sample(self) -> None:
-        """Note the CPU's load where a second is over. Cheap; often."""
-        if (now := self._now()) - self._sampled < SECOND:
+    def sample_cpu(self) -> None:
+        """Take the CPU's load if a second is over. To be called often; it is cheap."""
+        if (now := self._now()) - self._sampled < CPU_INTERVAL:
             return
         self._sampled, self._used = now, self._backend.utilisation()
         self._history.appendleft(self._used.tx_percent)
@@ -120,10 +120,10 @@ class Statistics:
 
     def _both(self) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
         """The counts of all ports together, and of each."""
-        with self._backend.at_once() if isinstance(self._backend, AtOnce) else nullcontext():
+        with self._backend.frozen() if isinstance(self._backend, Freezable) else nullcontext():
             counters = {port.index: self._backend.counters(port.index) for port in self._backend.ports}
         rows = {index: self._port(index, counted) for index, counted in counters.items()}
-        found: dict[str, Any] = dict.fromkeys(RATES_OF_NOTHING, 0.0) | dict.fromkeys(COUNTS_OF_NOTHING, 0)
+        found: dict[str, Any] = dict.fromkeys(ZERO_RATES, 0.0) | dict.fromkeys(ZERO_COUNTS, 0)
         for direction, letter in (("tx", "o"), ("rx", "i")):
             found[f"m_{direction}_bps"] = sum(row[f"m_total_{direction}_bps"] for row in rows.values())
             found[f"m_{direction}_pps"] = sum(row[f"m_total_{direction}_pps"] for row in rows.values())

@@ -1,4 +1,4 @@
-"""What can be done to traffic that is being sent: new rates, pauses, of a port or of single streams."""
+"""Changes of traffic that is being sent: new rates and pauses, of a port or of single streams."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from .load import factor_of, load_of
-from .params import Params, bad, refused
+from .params import Params, bad_parameter, refused
 from .profile import PortProfile
 from .streams import ServerStream
 from .transmission import Transmission
 
 
 class Steering:
-    """Changes what ports send by *transmission*. Raises RpcError with TRex's words for what cannot be."""
+    """Changes what ports send by *transmission*. Raises RpcError with TRex's words for what is refused."""
 
     def __init__(self, transmission: Transmission) -> None:
         self._transmission = transmission
@@ -22,12 +22,12 @@ class Steering:
         """``update_traffic``."""
         profile.require("update", "TX", "PAUSE")
         if profile.factor is None:
-            raise bad("the port has no rate to update")
+            raise bad_parameter("the port has no rate to update")
         load, force = load_of(profile.streams.values()), params.boolean("force", False)
         factor = factor_of(params.object("mul"), load, profile.description.speed_bps, force, profile.factor)
         profile.sent = profile.multiplied(profile.sent, factor / profile.factor)
         profile.factor = factor
-        self._tell(profile)
+        self._apply(profile)
         return {"multiplier": factor}
 
     def pause(self, profile: PortProfile) -> dict[str, Any]:
@@ -41,10 +41,10 @@ class Steering:
         """``resume_traffic``."""
         before = profile.applied
         self._transmission.resume(profile)
-        # rates may have changed meanwhile, and single streams are no longer paused
+        # rates may have changed during the pause, and single streams are no longer paused
         profile.paused = frozenset()
         if profile.present != before:
-            self._tell(profile)
+            self._apply(profile)
         return {}
 
     def pause_streams(self, profile: PortProfile, params: Params) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class Steering:
         profile.require("pause", "TX", "PAUSE")
         _check_endless(profile)
         profile.paused |= {stream.stream_id for stream in chosen}
-        self._tell(profile)
+        self._apply(profile)
         return {}
 
     def resume_streams(self, profile: PortProfile, params: Params) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class Steering:
         chosen = _chosen(profile, params, "resume")
         profile.require("resume", "TX", "PAUSE")
         profile.paused -= {stream.stream_id for stream in chosen}
-        self._tell(profile)
+        self._apply(profile)
         return {}
 
     def update_streams(self, profile: PortProfile, params: Params) -> dict[str, Any]:
@@ -81,11 +81,11 @@ class Steering:
             replace(row, pps=rates[row.stream_id] / pieces[row.stream_id]) if row.stream_id in rates else row
             for row in profile.sent
         )
-        self._tell(profile)
+        self._apply(profile)
         return {"multiplier": profile.factor}
 
-    def _tell(self, profile: PortProfile) -> None:
-        # a port that pauses is told when it goes on
+    def _apply(self, profile: PortProfile) -> None:
+        # a paused port takes the new rates when it resumes
         if profile.state == "TX":
             profile.applied = profile.present
             self._transmission.update(profile, profile.applied)
@@ -104,5 +104,5 @@ def _chosen(profile: PortProfile, params: Params, word: str) -> list[ServerStrea
         if number not in profile.streams:
             raise refused(f"{word}_streams: stream {number} does not exists in profile_id({profile.name})")
     if not numbers:
-        raise bad(f"please specify streams to {word}")
+        raise bad_parameter(f"please specify streams to {word}")
     return [profile.streams[number] for number in dict.fromkeys(numbers)]

@@ -16,20 +16,18 @@ from linerate.units import FCS, l1_bits, l2_bits
 
 from ..backend import PortDescription
 from .field_engine import FieldProgram, read_program
-from .params import Params, bad, refused
+from .params import Params, bad_parameter, refused
 
-SHORTEST, LONGEST, PADDED = 14, 9238, 60
+SHORTEST, LONGEST, PADDED_TO = 14, 9238, 60
 """Bytes without FCS that a stream's frame may have, and those it is padded to."""
 FROM_PACKET = 1
 """Destination MAC mode (bits 1 and 2 of ``flags``): the frame's own. Modes 0 and 2 take the port's."""
 RATES = ("pps", "bps_L1", "bps_L2", "percentage")
 RULES = ("stats", "latency")
-LATENCY_HEADER = 16
-"""Bytes at the end of a latency stream's frame that TRex overwrites."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class StreamGroup:
     """The packet group that a stream is counted in; ``rule`` is one of RULES."""
 
     number: int
@@ -61,7 +59,7 @@ class ServerStream:
     isg_usec: float = 0.0
     next_stream_id: int = -1
     action_count: int = 0
-    group: Group | None = None
+    group: StreamGroup | None = None
 
     @property
     def sends(self) -> bool:
@@ -77,7 +75,7 @@ class ServerStream:
     def mean_size(self) -> float:
         """Bytes with FCS, on the average of its frames."""
         lengths = self.program.lengths
-        return FCS + (sum(max(length, PADDED) for length in lengths) / len(lengths) if lengths else len(self.frame))
+        return FCS + (sum(max(length, PADDED_TO) for length in lengths) / len(lengths) if lengths else len(self.frame))
 
     @property
     def lasts_usec(self) -> float | None:
@@ -110,7 +108,7 @@ def mac_bytes(text: str) -> bytes:
     except ValueError:
         found = b""
     if len(found) != 6:
-        raise bad(f"'{text}' is not a MAC address; expected for example '02:00:00:00:00:01'")
+        raise bad_parameter(f"'{text}' is not a MAC address; expected for example '02:00:00:00:00:01'")
     return found
 
 
@@ -122,15 +120,15 @@ def parse_stream(stream_id: int, data: Params, port: PortDescription, counts: bo
     mode = data.object("mode")
     kind = mode.text("type")
     if kind not in ("continuous", "single_burst", "multi_burst"):
-        raise bad(f"bad stream type provided: '{kind:.40}'")
-    frame = _frame(data.object("packet"))
+        raise bad_parameter(f"bad stream type provided: '{kind:.40}'")
+    frame = packet_bytes(data.object("packet")).ljust(PADDED_TO, b"\0")
     program = read_program(data.object("vm").objects("instructions"), frame)
     flags = data.integer("flags", most=0xFFFF)
     following = data.integer("next_stream_id", -1, least=-1)
     if kind == "continuous" and following != -1:
         raise refused(f"continous stream '{stream_id}' cannot point to another stream")
     count = {"single_burst": "total_pkts", "multi_burst": "pkts_per_burst"}.get(kind)
-    lengths = [max(length, PADDED) for length in program.lengths] or [len(frame)]
+    lengths = [max(length, PADDED_TO) for length in program.lengths] or [len(frame)]
     return ServerStream(
         stream_id=stream_id,
         json=dict(data.data) | {"next_stream_id": following},
@@ -155,11 +153,11 @@ def parse_stream(stream_id: int, data: Params, port: PortDescription, counts: bo
 def _frames(mode: Params, kind: str, name: str) -> int:
     found = mode.integer(name, most=2**32 - 1)
     if not found:
-        raise bad(f"{kind}: '{name}' cannot be zero.")
+        raise bad_parameter(f"{kind}: '{name}' cannot be zero.")
     return found
 
 
-def _group(stream_id: int, rule: Params, counts: bool) -> Group | None:
+def _group(stream_id: int, rule: Params, counts: bool) -> StreamGroup | None:
     if not rule.boolean("enabled", False):
         return None
     if not counts:
@@ -169,17 +167,18 @@ def _group(stream_id: int, rule: Params, counts: bool) -> Group | None:
         )
     if rule.boolean("ieee_1588", False):
         raise refused("Driver doesn't support IEEE-1588.")
-    return Group(rule.integer("stream_id", most=2**32 - 1), rule.choice("rule_type", RULES))
+    return StreamGroup(rule.integer("stream_id", most=2**32 - 1), rule.choice("rule_type", RULES))
 
 
-def _frame(packet: Params) -> bytes:
+def packet_bytes(packet: Params) -> bytes:
+    """The frame of a client's *packet*, without FCS. Raises RpcError if it is not base64 or has a wrong size."""
     try:
         frame = base64.b64decode(packet.text("binary"), validate=True)
     except (binascii.Error, ValueError):
-        raise bad("field 'binary' is not base64") from None
+        raise bad_parameter("field 'binary' is not base64") from None
     if not SHORTEST <= len(frame) <= LONGEST:
         raise refused(f"Bad packet size provided: {len(frame)}. Should be between {SHORTEST} and {LONGEST}")
-    return frame.ljust(PADDED, b"\0")
+    return frame
 
 
 def _rate(rate: Params, size: float, speed_bps: float) -> float:

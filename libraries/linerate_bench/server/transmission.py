@@ -1,4 +1,4 @@
-"""When ports begin and end to send, and who is told.
+"""When ports begin and end to send, and the events about it.
 
 Clients start ports one call after another, a few ms apart. Ports that are started together must begin together, so
 a start waits up to HOLD while another port of the same session has streams ready, and joins that port's start.
@@ -12,26 +12,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..backend import Backend, StreamTraffic
-from .mixing import Mixer
 from .params import refused
 from .ports import ServerPort
 from .profile import PortProfile
+from .profile_mixer import ProfileMixer
 from .publisher import Event, Publisher
 from .statistics import Statistics
 
-HOLD = 0.030
-"""Seconds of wall time for which a start waits for another."""
+JOIN_WAIT = 0.030
+"""Seconds of wall time that a start waits for another port's."""
 TICK = 0.004
 """Seconds of wall time between two looks at ports that send."""
-FURTHEST = 600.0
+MOST_AHEAD = 600.0
 """Seconds ahead that ``start_at_ts`` may lie."""
 
 log = logging.getLogger("linerate.server")
 
 
 @dataclass(slots=True)
-class _Pending:
-    """Starts that will happen at the same moment: *due* in s of *clock*."""
+class _PendingStart:
+    """Profiles that start at the same moment: *due* in s of *clock*."""
 
     due: float
     session: int
@@ -41,7 +41,7 @@ class _Pending:
 
 
 class Transmission:
-    """Starts and ends sending on *ports*. *clock* is the wall clock that ``ping`` shows."""
+    """Starts and ends sending on *ports*. *clock*: the wall clock that ``ping`` reports."""
 
     def __init__(
         self,
@@ -53,9 +53,9 @@ class Transmission:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._backend, self._ports, self._publisher = backend, ports, publisher
-        self._mixer = Mixer(backend, now)
+        self._mixer = ProfileMixer(backend, now)
         self._statistics, self._clock = statistics, clock
-        self._pending: list[_Pending] = []
+        self._pending: list[_PendingStart] = []
 
     # -- commands
 
@@ -68,37 +68,39 @@ class Transmission:
         """
         now = self._clock()
         if at > 0:
-            if not now < at < now + FURTHEST:
-                raise refused(f"start_at_ts is {at:.3f}; expected within {FURTHEST:.0f} s after now, {now:.3f}")
+            if not now < at < now + MOST_AHEAD:
+                raise refused(f"start_at_ts is {at:.3f}; expected within {MOST_AHEAD:.0f} s after now, {now:.3f}")
             group = self._group(lambda row: row.scheduled and row.due == at, profile, duration)
             if group is None:
-                group = self._new(_Pending(at, profile.port.session, duration, scheduled=True))
+                group = self._new(_PendingStart(at, profile.port.session, duration, scheduled=True))
             group.traffic[profile] = traffic
             profile.state = "TX"
             return
         group = self._group(lambda row: not row.scheduled, profile, duration)
         if group is None:
-            # another session's, or of another duration: it has waited long enough
+            # a waiting start of another session or duration: begin it now
             self._begin([row for row in self._pending if not row.scheduled])
-            group = self._new(_Pending(now + HOLD, profile.port.session, duration, scheduled=False))
+            group = self._new(_PendingStart(now + JOIN_WAIT, profile.port.session, duration, scheduled=False))
         group.traffic[profile] = traffic
         profile.state = "TX"
         if not any(self._may_follow(other, profile) for other in self._ports.values()):
             self._pending.remove(group)
             try:
-                self._begin_now(group)
+                self._begin_one(group)
             except Exception:
-                # this port's client is told by the answer, the others' were answered before
-                self._tell(Event.JOB_DONE, [other for other in group.traffic if other is not profile])
+                # this port's client gets the error as its answer; the others had their answers before
+                self._publish(Event.JOB_DONE, [other for other in group.traffic if other is not profile])
                 raise
 
-    def _group(self, fits: Callable[[_Pending], bool], profile: PortProfile, duration: float | None) -> _Pending | None:
+    def _group(
+        self, fits: Callable[[_PendingStart], bool], profile: PortProfile, duration: float | None
+    ) -> _PendingStart | None:
         for row in self._pending:
             if fits(row) and row.session == profile.port.session and row.duration == duration:
                 return row
         return None
 
-    def _new(self, row: _Pending) -> _Pending:
+    def _new(self, row: _PendingStart) -> _PendingStart:
         self._pending.append(row)
         return row
 
@@ -118,19 +120,19 @@ class Transmission:
             self._mixer.update(profile, traffic)
 
     def pause(self, profile: PortProfile) -> None:
-        """Stop sending for now."""
+        """Pause sending."""
         self._begin([row for row in self._pending if profile in row.traffic])
         profile.require("pause", "TX")
         self._mixer.pause(profile)
         profile.state = "PAUSE"
-        self._tell(Event.PAUSED, [profile])
+        self._publish(Event.PAUSED, [profile])
 
     def resume(self, profile: PortProfile) -> None:
-        """Go on."""
+        """Resume sending."""
         profile.require("resume", "PAUSE")
         self._mixer.resume(profile)
         profile.state = "TX"
-        self._tell(Event.RESUMED, [profile])
+        self._publish(Event.RESUMED, [profile])
 
     def stop(self, profile: PortProfile) -> None:
         """Stop sending at once. Harmless on an idle port."""
@@ -141,7 +143,7 @@ class Transmission:
         self._pending = [row for row in self._pending if row.traffic]
         self._mixer.stop(profile)
         profile.idle()
-        self._tell(Event.STOPPED, [profile])
+        self._publish(Event.STOPPED, [profile])
 
     def close(self) -> None:
         """Stop all."""
@@ -159,7 +161,7 @@ class Transmission:
         return min(found, default=None)
 
     def tick(self) -> None:
-        """Begin what is due; tell of ports whose duration or bursts are over."""
+        """Begin what is due; publish events for ports whose duration or bursts are over."""
         now = self._clock()
         self._begin([row for row in self._pending if row.due <= now])
         waiting = {profile for row in self._pending for profile in row.traffic}
@@ -168,20 +170,20 @@ class Transmission:
         for profile in done:
             profile.idle()
         if done:
-            self._tell(Event.JOB_DONE, done)
+            self._publish(Event.JOB_DONE, done)
 
-    def _begin(self, rows: list[_Pending]) -> None:
+    def _begin(self, rows: list[_PendingStart]) -> None:
         for row in rows:
             self._pending.remove(row)
             try:
-                self._begin_now(row)
+                self._begin_one(row)
             except Exception as error:
                 # the start was already answered: its ports end without having sent a frame, which their counts show
                 log.error("start of ports %s failed: %s", sorted(profile.index for profile in row.traffic), error)
-                self._tell(Event.ERROR, list(row.traffic))
-                self._tell(Event.JOB_DONE, list(row.traffic))
+                self._publish(Event.ERROR, list(row.traffic))
+                self._publish(Event.JOB_DONE, list(row.traffic))
 
-    def _begin_now(self, row: _Pending) -> None:
+    def _begin_one(self, row: _PendingStart) -> None:
         profiles = sorted(row.traffic, key=lambda profile: profile.index)
         try:
             self._mixer.start(row.traffic, row.duration)
@@ -189,15 +191,15 @@ class Transmission:
             for profile in profiles:
                 profile.idle()
             raise refused(f"ports {[profile.index for profile in profiles]} cannot start: {error}") from error
-        self._tell(Event.STARTED, profiles)
+        self._publish(Event.STARTED, profiles)
 
-    def _tell(self, kind: Event, profiles: list[PortProfile]) -> None:
+    def _publish(self, kind: Event, profiles: list[PortProfile]) -> None:
         if kind in (Event.STOPPED, Event.JOB_DONE, Event.PAUSED):
-            # a client that reads its counters when it sees the event shall find the final ones
+            # a client that reads its counters at the event must find the final ones
             self._publisher.counters(self._statistics.published())
         for profile in profiles:
             others = [row for row in profile.port.profiles.values() if row not in profiles]
-            # what does not change the port's own state is told of the profile alone
+            # an event that does not change the port's own state is the profile's alone
             states = ("TX",) if kind in (Event.STARTED, Event.RESUMED, Event.PAUSED) else ("TX", "PAUSE")
             whole = not any(row.state in states for row in others)
             self._publisher.event(kind, {"port_id": profile.index}, profile.name, whole)

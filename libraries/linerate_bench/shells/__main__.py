@@ -1,7 +1,7 @@
 """``python -m linerate_bench.shells``: a simulated router's SSH server as a process of the bench.
 
 Specification (one JSON line on standard input): ``software`` vpp, linux or freebsd; ``host``, ``port`` (0: free);
-``control_port`` and ``control_token`` of the model; ``user`` and ``authorized_key`` (OpenSSH public key) who may enter;
+``control_port`` and ``control_token`` of the model; ``user`` and ``authorized_key`` (OpenSSH) that may log in;
 ``host_key`` path of a private key, or null for a new one; ``sudo`` whether the user may. Ready: ``port``, ``host_key``.
 """
 
@@ -27,7 +27,7 @@ SPECIFIED = {"software", "host", "port", "control_port", "control_token", "user"
 
 
 def machine(specification: Mapping[str, Any], control: ModelControl) -> Machine:
-    """The machine that *specification* asks for. Raises TestbedError on software that no shell exists for."""
+    """The machine for *specification*. Raises TestbedError for software without a shell."""
     kinds: dict[str, MachineSoftware] = {
         "vpp": vpp.software(),
         "linux": linux.software(),
@@ -65,11 +65,10 @@ async def serve(specification: Mapping[str, Any]) -> None:
         host, port, user = str(specification["host"]), int(specification["port"]), str(specification["user"])
 
         def stop() -> None:
-            box.memory.stopping.set()
             loop.call_soon_threadsafe(over.set)
 
         authorized = str(specification["authorized_key"])
-        async with await listen(box, host, port, user, authorized, key, control.ssh) as acceptor:
+        async with await listen(box, host, port, user, authorized, key, control.ssh_fault) as acceptor:
             process.on_end(stop)
             public = " ".join(key.export_public_key().decode().split()[:2])
             process.ready({"port": acceptor.get_port(), "host_key": public})

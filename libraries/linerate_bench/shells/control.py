@@ -10,7 +10,7 @@ from ..state import RouterConfiguration, RouterState, state_from_json, to_json
 
 
 class ModelControl(ControlClient):
-    """What the shells ask beside."""
+    """The requests of the shells."""
 
     def state(self) -> RouterState:
         """The router now."""
@@ -24,6 +24,6 @@ class ModelControl(ControlClient):
         """``clear runtime``."""
         self.ask("clear")
 
-    def ssh(self) -> dict[str, Any]:
-        """What befalls an SSH command that has just come: {}, {"cut": true} or {"freeze": s of wall time}."""
+    def ssh_fault(self) -> dict[str, Any]:
+        """The fault of an SSH command that has just come: {}, {"cut": true} or {"freeze": s of wall time}."""
         return self.ask("ssh")

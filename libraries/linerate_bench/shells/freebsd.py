@@ -1,4 +1,4 @@
-"""The files and commands of a simulated FreeBSD or pfSense machine."""
+"""Files and commands of a simulated FreeBSD or pfSense machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ..state import InterfaceState, RouterState
 from . import posix
-from .iproute import towards
+from .iproute import interface_towards
 from .machine import CommandLine, CommandOutput, MachineSoftware, Memory
 
 FORWARDING = "net.inet.ip.forwarding"
@@ -140,7 +140,7 @@ def _routes(state: RouterState) -> str:
     configuration = state.configuration
     text = f"Routing tables\n\nInternet:\n{'Destination':18} {'Gateway':18} {'Flags':>7} {'Netif':>7} Expire\n"
     for prefix, hop in configuration.routes:
-        text += f"{prefix:18} {hop:18} {'UGS':7} {towards(configuration, hop) or '-':>7}\n"
+        text += f"{prefix:18} {hop:18} {'UGS':7} {interface_towards(configuration, hop) or '-':>7}\n"
     for number, (name, address) in enumerate(configuration.addresses, 1):
         text += f"{ipaddress.IPv4Interface(address).network!s:18} {f'link#{number}':18} {'U':7} {name:>7}\n"
     return text
@@ -207,7 +207,7 @@ def _arp(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
     if words and words[0].startswith("-") and "a" in words[0]:
         return CommandOutput("".join(f"? ({ip}) at {mac} on {name} permanent [ethernet]\n" for name, ip, mac in rows))
     if len(words) >= 3 and words[0] in ("-S", "-s"):
-        name = towards(configuration, words[1])
+        name = interface_towards(configuration, words[1])
         if name is None:
             return CommandOutput("", f"arp: cannot intuit interface index and type for {words[1]}\n", 1)
         others = tuple(row for row in rows if row[1] != words[1])
@@ -241,12 +241,12 @@ def _route(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
         line.change(replace(configuration, routes=others))
         return CommandOutput(f"delete net {short}\n")
     gateway = words[2] if len(words) > 2 else ""
-    if towards(configuration, gateway) is None:
-        said = f"{words[0]} net {short}: gateway {gateway} fib 0: Network is unreachable\n"
-        return CommandOutput(said, "route: writing to routing socket: Network is unreachable\n", 1)
+    if interface_towards(configuration, gateway) is None:
+        answer = f"{words[0]} net {short}: gateway {gateway} fib 0: Network is unreachable\n"
+        return CommandOutput(answer, "route: writing to routing socket: Network is unreachable\n", 1)
     if words[0] == "add" and there:
-        said = f"add net {short}: gateway {gateway} fib 0: route already in table\n"
-        return CommandOutput(said, "route: writing to routing socket: File exists\n", 1)
+        answer = f"add net {short}: gateway {gateway} fib 0: route already in table\n"
+        return CommandOutput(answer, "route: writing to routing socket: File exists\n", 1)
     line.change(replace(configuration, routes=(*others, (prefix, gateway))))
     return CommandOutput(f"{words[0]} net {short}: gateway {gateway}\n")
 

@@ -13,7 +13,7 @@ OBJECTS = ("link", "address", "neighbour", "neighbor", "route")
 
 
 class IpError(Exception):
-    """What ``ip`` says on standard error, and its status."""
+    """The message of ``ip`` on standard error, and its status."""
 
     def __init__(self, text: str, status: int = 2) -> None:
         super().__init__(text)
@@ -76,7 +76,7 @@ def _selected(state: RouterState, names: list[str]) -> list[tuple[int, Interface
         raise IpError(f'Device "{names[-1]}" does not exist.', 1) from None
 
 
-def _head(index: int, interface: InterfaceState, up: bool) -> str:
+def _link_lines(index: int, interface: InterfaceState, up: bool) -> str:
     flags = "BROADCAST,MULTICAST"
     if up:
         flags = f"{flags},UP,LOWER_UP" if interface.link_up else f"NO-CARRIER,{flags},UP"
@@ -93,7 +93,7 @@ def _counters(words: list[str], line: CommandLine) -> str:
     names = [named["dev"]] if "dev" in named else free[:1]
     text = ""
     for index, one in _selected(line.state, names):
-        text += _head(index, one, one.name in line.state.configuration.up)
+        text += _link_lines(index, one, one.name in line.state.configuration.up)
         tables = (
             (
                 "RX:",
@@ -130,7 +130,7 @@ def _link(words: list[str], line: CommandLine) -> str:
     names = [named["dev"]] if "dev" in named else free[:1]
     configuration = line.state.configuration
     if verb == "show":
-        return "".join(_head(i, one, one.name in configuration.up) for i, one in _selected(line.state, names))
+        return "".join(_link_lines(i, one, one.name in configuration.up) for i, one in _selected(line.state, names))
     if not names:
         raise IpError('Not enough information: "dev" argument is required.', 255)
     _, interface = _device(line.state, names[0])
@@ -149,7 +149,7 @@ def _address(words: list[str], line: CommandLine) -> str:
     if verb == "show":
         text = ""
         for index, interface in _selected(line.state, [named["dev"]] if "dev" in named else free[:1]):
-            text += _head(index, interface, interface.name in configuration.up)
+            text += _link_lines(index, interface, interface.name in configuration.up)
             for name, address in configuration.addresses:
                 if name == interface.name:
                     text += f"    inet {address} scope global {name}\n       valid_lft forever preferred_lft forever\n"
@@ -219,7 +219,7 @@ def _route(words: list[str], line: CommandLine) -> str:
         return ""
     if verb == "add" and there:
         raise IpError("RTNETLINK answers: File exists")
-    if not towards(configuration, named.get("via", "")):
+    if not interface_towards(configuration, named.get("via", "")):
         raise IpError("Error: Nexthop has invalid gateway.")
     line.change(replace(configuration, routes=(*others, (prefix, named["via"]))))
     return ""
@@ -232,22 +232,23 @@ def _prefix(text: str) -> str:
         raise IpError(f'Error: any valid prefix is expected rather than "{text}".', 1) from None
 
 
-def towards(configuration: RouterConfiguration, gateway: str) -> str | None:
+def interface_towards(configuration: RouterConfiguration, gateway: str) -> str | None:
     """The interface through which *gateway* is directly reached."""
     try:
-        hop = ipaddress.IPv4Address(gateway)
+        hop = ipaddress.ip_address(gateway)
     except ValueError:
         return None
-    for name, address in configuration.addresses:
-        if hop in ipaddress.IPv4Interface(address).network:
-            return name
-    return None
+    nets = ((name, ipaddress.ip_interface(address).network) for name, address in configuration.addresses)
+    return next((name for name, net in nets if hop in net), None)
 
 
 def routes(configuration: RouterConfiguration) -> list[tuple[str, str]]:
     """(prefix, line of ``ip route``), static ones first."""
     rows = [
-        (prefix, f"{'default' if prefix == '0.0.0.0/0' else prefix} via {hop} dev {towards(configuration, hop)} ")
+        (
+            prefix,
+            f"{'default' if prefix == '0.0.0.0/0' else prefix} via {hop} dev {interface_towards(configuration, hop)} ",
+        )
         for prefix, hop in configuration.routes
     ]
     for name, text in configuration.addresses:

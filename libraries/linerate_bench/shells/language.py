@@ -1,4 +1,4 @@
-"""The small part of the POSIX shell's language that the simulated shells understand.
+"""The part of the POSIX shell's language that the simulated shells understand.
 
 Simple commands with quotes, ``;`` ``&&`` ``||`` ``|``, ``$?``, ``2>&1``, and output sent to a file.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-STATUS = "\0"
+STATUS_MARK = "\0"
 """Stands for ``$?`` in a word until the command is run."""
 
-END = "Syntax error: end of file unexpected"
+UNEXPECTED_END = "Syntax error: end of file unexpected"
 
 _OPERATOR = re.compile(r"&&|\|\||[;|\n]")
 _REDIRECT = re.compile(r"(?P<which>&|[12])?>(?P<append>>)?[ \t]*(?P<merge>&1)?")
@@ -19,7 +19,7 @@ _VARIABLE = re.compile(r"\$(?P<name>\?|[A-Za-z_]\w*)")
 
 
 class SyntaxIssue(ValueError):
-    """The line is not in the language; the text is what a shell would say."""
+    """The line is not in the language; the text is a shell's message."""
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ def parse(line: str) -> list[Pipeline]:
             sign = operator[0] if operator else ";"
             at += len(sign)
             if not command.words and (sign in ("|", "&&", "||") or commands or condition != ";"):
-                raise SyntaxIssue(f'Syntax error: "{sign}" unexpected' if rest else END)
+                raise SyntaxIssue(f'Syntax error: "{sign}" unexpected' if rest else UNEXPECTED_END)
             if command.words:
                 commands.append(command)
             command = ShellCommand([])
@@ -102,7 +102,7 @@ def _word(line: str, at: int) -> tuple[str, int]:
             text.append(line[at + 1 : end])
             at = end + 1
         elif sign == '"':
-            part, at = _double(line, at + 1)
+            part, at = _double_quoted(line, at + 1)
             text.append(part)
         elif sign == "\\":
             text.append(line[at + 1 : at + 2])
@@ -110,7 +110,7 @@ def _word(line: str, at: int) -> tuple[str, int]:
         elif sign == "`" or line.startswith("$(", at):
             raise SyntaxIssue("Syntax error: command substitution is more than this simulated shell understands")
         elif found := _VARIABLE.match(line, at):
-            text.append(STATUS if found["name"] == "?" else "")
+            text.append(STATUS_MARK if found["name"] == "?" else "")
             at = found.end()
         else:
             text.append(sign)
@@ -118,7 +118,7 @@ def _word(line: str, at: int) -> tuple[str, int]:
     return "".join(text), at
 
 
-def _double(line: str, at: int) -> tuple[str, int]:
+def _double_quoted(line: str, at: int) -> tuple[str, int]:
     text: list[str] = []
     while at < len(line) and line[at] != '"':
         if line[at] == "\\" and line[at + 1 : at + 2] in ('"', "\\", "$", "`"):
@@ -127,7 +127,7 @@ def _double(line: str, at: int) -> tuple[str, int]:
         elif line[at] == "`" or line.startswith("$(", at):
             raise SyntaxIssue("Syntax error: command substitution is more than this simulated shell understands")
         elif found := _VARIABLE.match(line, at):
-            text.append(STATUS if found["name"] == "?" else "")
+            text.append(STATUS_MARK if found["name"] == "?" else "")
             at = found.end()
         else:
             text.append(line[at])

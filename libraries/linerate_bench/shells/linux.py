@@ -1,4 +1,4 @@
-"""The files and commands of a simulated Linux machine, in the words of procfs and procps."""
+"""Files and commands of a simulated Linux machine, in the format of procfs and procps."""
 
 from __future__ import annotations
 
@@ -37,14 +37,11 @@ def linux_files(own: bool) -> dict[str, Callable[[CommandLine], str]]:
 
     return {
         "/proc/uptime": lambda line: f"{line.state.uptime:.2f} {line.state.uptime * len(line.state.threads):.2f}\n",
-        "/proc/version": lambda line: f"Linux version {kernel(line.state)} SIMULATED by a forwarding model\n",
         "/etc/os-release": lambda line: f'PRETTY_NAME="{distribution(line.state)} (SIMULATED)"\nID=simulated\n',
-        "/etc/hostname": lambda line: f"{line.state.hostname}\n",
         "/proc/net/dev": lambda line: net_dev(mine(line)),
         "/proc/net/softnet_stat": lambda line: softnet(line.state if own else None),
         "/proc/net/snmp": lambda line: snmp(mine(line)),
         "/proc/net/netstat": lambda line: netstat(mine(line)),
-        "/proc/softirqs": lambda line: softirqs(line.state),
     }
 
 
@@ -54,7 +51,7 @@ def linux_commands(files: Mapping[str, Callable[[CommandLine], str]], own: bool)
 
 
 def kernel(state: RouterState) -> str:
-    """The kernel's release: what the platform's file calls it, else a made-up one."""
+    """The kernel's release from the platform's file, else a made-up one."""
     found = re.search(r"kernel (\S+)", state.version)
     return f"{found[1] if found else '5.15'}-simulated"
 
@@ -113,15 +110,6 @@ def snmp(interfaces: Sequence[InterfaceState]) -> str:
     return f"Ip: {' '.join(values)}\nIp: {' '.join(map(str, values.values()))}\n"
 
 
-def softirqs(state: RouterState) -> str:
-    """``/proc/softirqs``: NET_RX in polls of 64 frames."""
-    text = " " * 20 + "".join(f"CPU{index:<8}" for index in range(len(state.threads))) + "\n"
-    for name in ("HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"):
-        counts = [thread.packets // 64 if name == "NET_RX" else 0 for thread in state.threads]
-        text += f"{name:>12}:" + "".join(f" {count:10d}" for count in counts) + "\n"
-    return text
-
-
 def _uname(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
     release = kernel(line.state)
     if not arguments or arguments[0] == "-s":
@@ -135,9 +123,7 @@ def _uname(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
 
 def _sysctl(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
     known, out = line.memory.sysctl, ""
-    bare, words = "-n" in arguments, [word for word in arguments if word not in ("-n", "-w", "-q", "-a")]
-    if "-a" in arguments:
-        words = sorted(known)
+    bare, words = "-n" in arguments, [word for word in arguments if word not in ("-n", "-w", "-q")]
     for word in words:
         name, sets, value = word.partition("=")
         # procps: where '/' comes before any '.', slashes separate and dots belong to interface names

@@ -1,4 +1,4 @@
-"""A simulated router as a machine that runs command lines: what it remembers itself, and what it asks of the model."""
+"""A simulated router as a machine that runs command lines on the model, with some state of its own."""
 
 from __future__ import annotations
 
@@ -6,57 +6,38 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from linerate.errors import TestbedError
 
-from ..state import InterfaceState, RouterConfiguration, RouterState
-from .language import STATUS, Pipeline, ShellCommand, SyntaxIssue, parse
+from ..state import ModelledRouter, RouterConfiguration, RouterState
+from .language import STATUS_MARK, Pipeline, ShellCommand, SyntaxIssue, parse
 
-DEPTH = 4
+MOST_NESTED = 4
 """How deep ``sh -c`` and ``sudo`` may nest."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandOutput:
-    """What a command left."""
+    """Output and status of a command."""
 
     stdout: str = ""
     stderr: str = ""
     status: int = 0
 
 
-class Model(Protocol):
-    """The forwarding model behind the machine."""
-
-    def state(self) -> RouterState:
-        """The router now."""
-        ...
-
-    def configure(self, configuration: RouterConfiguration) -> None:
-        """Replace the configuration."""
-        ...
-
-    def clear(self) -> None:
-        """``clear runtime``."""
-        ...
-
-
 @dataclass
 class Memory:
-    """What the shell keeps itself: kernel variables, whether pf runs, and counters at the last ``clear``."""
+    """What the shell keeps itself: kernel variables, and whether pf runs."""
 
     sysctl: dict[str, str] = field(default_factory=dict)
     packet_filter: bool = False
-    cleared: dict[str, InterfaceState] = field(default_factory=dict)
-    lock: threading.RLock = field(default_factory=threading.RLock)
-    stopping: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class CommandLine:
     """One command line being run: one reading of the model and one clock for all of its commands."""
 
-    def __init__(self, model: Model, memory: Memory) -> None:
+    def __init__(self, model: ModelledRouter, memory: Memory) -> None:
         self.memory, self._model = memory, model
         self.now = time.time()
         self.stdin = ""
@@ -66,13 +47,13 @@ class CommandLine:
 
     @property
     def state(self) -> RouterState:
-        """The router, read when first asked for."""
+        """The router, read once for the whole line."""
         if self._state is None:
             self._state = self._model.state()
         return self._state
 
     def change(self, configuration: RouterConfiguration) -> None:
-        """Give the model *configuration*; what follows on the line sees it."""
+        """Configure the model; later commands of the line see it."""
         self._model.configure(configuration)
         self.forget()
 
@@ -82,7 +63,7 @@ class CommandLine:
         self.forget()
 
     def forget(self) -> None:
-        """Read the model anew: time has passed."""
+        """Read the model again at the next use."""
         self._state = None
         self.now = time.time()
 
@@ -93,7 +74,7 @@ Builtin = Callable[[Sequence[str], CommandLine], CommandOutput]
 
 @dataclass(frozen=True)
 class MachineSoftware:
-    """What a machine of one kind understands."""
+    """The commands and files of one kind of machine."""
 
     prompt: str
     commands: Mapping[str, Builtin]
@@ -104,13 +85,13 @@ class Machine:
     """Runs command lines for any number of sessions. ``sudo``: whether the user may."""
 
     def __init__(
-        self, software: MachineSoftware, model: Model, memory: Memory, user: str = "root", sudo: bool = True
+        self, software: MachineSoftware, model: ModelledRouter, memory: Memory, user: str = "root", sudo: bool = True
     ) -> None:
         self.software, self.memory, self.user = software, memory, user
         self._model, self._sudo = model, sudo
 
     def run(self, text: str) -> CommandOutput:
-        """Run one command line. Never raises: what goes wrong is said on standard error, as a shell does."""
+        """Run one command line. Never raises: errors go to standard error, as in a shell."""
         line = CommandLine(self._model, self.memory)
         with self.memory.lock:
             return self._run(text, line)
@@ -142,13 +123,13 @@ class Machine:
         return CommandOutput(output.stdout, stderr, output.status)
 
     def _redirected(self, command: ShellCommand, line: CommandLine) -> CommandOutput:
-        words = [word.replace(STATUS, str(line.status)) for word in command.words]
+        words = [word.replace(STATUS_MARK, str(line.status)) for word in command.words]
         output = self.call(words, line)
         stdout, stderr = output.stdout, output.stderr if command.stderr else ""
         if command.merge:
             stdout, stderr = stdout + stderr, ""
         if command.stdout is not None:
-            if not _write(command.stdout, stdout, line):
+            if not _redirect_to(command.stdout, stdout, line):
                 return CommandOutput("", f"{stderr}sh: 1: cannot create {command.stdout}: Permission denied\n", 2)
             stdout = ""
         return CommandOutput(stdout, stderr, output.status)
@@ -173,7 +154,7 @@ class Machine:
     def _nested(self, name: str, arguments: list[str], line: CommandLine) -> CommandOutput:
         line.depth += 1
         try:
-            if line.depth > DEPTH:
+            if line.depth > MOST_NESTED:
                 return CommandOutput("", f"{name}: nested too deeply for this simulated shell\n", 1)
             if name == "sh":
                 if len(arguments) != 2 or arguments[0] != "-c":
@@ -189,7 +170,7 @@ class Machine:
             line.depth -= 1
 
 
-def _write(path: str, text: str, line: CommandLine) -> bool:
+def _redirect_to(path: str, text: str, line: CommandLine) -> bool:
     """``echo 1 > /proc/sys/…`` and ``/dev/null``; nothing else can be written."""
     if path == "/dev/null":
         return True

@@ -8,9 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from ..state import RouterState
 from .machine import Builtin, CommandLine, CommandOutput
 
-LONGEST_SLEEP = 60.0
-"""Seconds; more is cut to this, so that a forgotten session does not hold the process."""
-
 
 def commands(files: Mapping[str, Callable[[CommandLine], str]]) -> dict[str, Builtin]:
     """``cat`` of *files*, and what needs no files."""
@@ -31,22 +28,16 @@ def commands(files: Mapping[str, Callable[[CommandLine], str]]) -> dict[str, Bui
     return {
         "cat": cat,
         "echo": lambda arguments, line: CommandOutput(_echo(arguments)),
-        "printf": _printf,
         "true": lambda arguments, line: CommandOutput(),
-        ":": lambda arguments, line: CommandOutput(),
-        "export": lambda arguments, line: CommandOutput(),
-        "cd": lambda arguments, line: CommandOutput(),
         "false": lambda arguments, line: CommandOutput("", "", 1),
         "exit": lambda arguments, line: CommandOutput("", "", int(arguments[0]) if "".join(arguments).isdigit() else 0),
         "hostname": lambda arguments, line: CommandOutput(line.state.hostname + "\n"),
         "id": lambda arguments, line: CommandOutput("uid=0(root) gid=0(root) groups=0(root)\n"),
         "date": _date,
-        "sleep": _sleep,
         "uptime": lambda arguments, line: CommandOutput(uptime(line.state)),
         "grep": _grep,
-        "head": lambda arguments, line: CommandOutput(_ends(arguments, line, head=True)),
-        "tail": lambda arguments, line: CommandOutput(_ends(arguments, line, head=False)),
-        "wc": lambda arguments, line: CommandOutput(f"{line.stdin.count(chr(10))}\n"),
+        "head": lambda arguments, line: CommandOutput(_head_or_tail(arguments, line, head=True)),
+        "tail": lambda arguments, line: CommandOutput(_head_or_tail(arguments, line, head=False)),
     }
 
 
@@ -65,33 +56,10 @@ def _echo(arguments: Sequence[str]) -> str:
     return " ".join(arguments) + "\n"
 
 
-def _printf(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
-    if not arguments:
-        return CommandOutput("", "printf: usage: printf format [arguments]\n", 2)
-    values = iter(arguments[1:])
-    text = arguments[0].replace("\\n", "\n").replace("\\t", "\t")
-    return CommandOutput(re.sub(r"%[sd]", lambda _: next(values, ""), text))
-
-
 def _date(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
     if list(arguments) == ["+%s"]:
         return CommandOutput(f"{int(line.now)}\n")
     return CommandOutput("", "date: this simulated shell understands 'date +%s'\n", 1)
-
-
-def _sleep(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
-    try:
-        seconds = float(arguments[0])
-    except (IndexError, ValueError):
-        return CommandOutput("", "sleep: missing or invalid operand\n", 1)
-    # other sessions go on meanwhile
-    line.memory.lock.release()
-    try:
-        line.memory.stopping.wait(min(max(seconds, 0.0), LONGEST_SLEEP))
-    finally:
-        line.memory.lock.acquire()
-    line.forget()
-    return CommandOutput()
 
 
 def _grep(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
@@ -108,7 +76,7 @@ def _grep(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
     return CommandOutput("".join(found), "", 0 if found else 1)
 
 
-def _ends(arguments: Sequence[str], line: CommandLine, head: bool) -> str:
+def _head_or_tail(arguments: Sequence[str], line: CommandLine, head: bool) -> str:
     digits = re.sub(r"\D", "", " ".join(arguments))
     count = int(digits) if digits else 10
     rows = line.stdin.splitlines(keepends=True)

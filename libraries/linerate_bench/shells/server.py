@@ -17,12 +17,12 @@ LOGIN_LIMIT = 15.0
 """Seconds that a client may take to authenticate."""
 
 
-Trouble = Callable[[], Mapping[str, Any]]
-"""What befalls a command: {}, {"cut": true} or {"freeze": s}."""
+FaultQuery = Callable[[], Mapping[str, Any]]
+"""Gives the fault of a command that has come: {}, {"cut": true} or {"freeze": s}."""
 
 
 class _OneUser(asyncssh.SSHServer):
-    """Lets one user in by one key; every other method is refused."""
+    """Admits one user by one key; every other method is refused."""
 
     def __init__(self, user: str, key: asyncssh.SSHKey) -> None:
         self._user, self._key = user, key
@@ -50,9 +50,9 @@ async def listen(
     user: str,
     authorized_key: str,
     host_key: asyncssh.SSHKey,
-    trouble: Trouble = dict,
+    query: FaultQuery = dict,
 ) -> asyncssh.SSHAcceptor:
-    """Serve *machine* at *host*:*port* (0: a free one). Raises TestbedError when the port is taken or the key is none."""
+    """Serve *machine* at *host*:*port* (0: a free one). Raises TestbedError for a taken port or an invalid key."""
     try:
         key = asyncssh.import_public_key(authorized_key)
     except asyncssh.KeyImportError as error:
@@ -65,7 +65,7 @@ async def listen(
             host,
             port,
             server_host_keys=[host_key],
-            process_factory=lambda process: _serve(machine, process, trouble),
+            process_factory=lambda process: _serve(machine, process, query),
             password_auth=False,
             kbdint_auth=False,
             gss_host=None,
@@ -80,16 +80,16 @@ async def listen(
         ) from None
 
 
-async def _serve(machine: Machine, process: asyncssh.SSHServerProcess[str], trouble: Trouble) -> None:
+async def _serve(machine: Machine, process: asyncssh.SSHServerProcess[str], query: FaultQuery) -> None:
     try:
-        found = await asyncio.to_thread(_found, trouble)
+        found = await asyncio.to_thread(_fault_now, query)
         if found.get("cut"):
             process.get_extra_info("connection").abort()
             return
         if seconds := found.get("freeze"):
             await asyncio.sleep(float(seconds))
         if process.command is None:
-            status = await _converse(machine, process)
+            status = await _prompt(machine, process)
         else:
             status = await _execute(machine, process, process.command)
         process.exit(status)
@@ -97,29 +97,29 @@ async def _serve(machine: Machine, process: asyncssh.SSHServerProcess[str], trou
         process.close()
 
 
-def _found(trouble: Trouble) -> Mapping[str, Any]:
+def _fault_now(query: FaultQuery) -> Mapping[str, Any]:
     try:
-        return trouble()
+        return query()
     except TestbedError:
-        # the model does not answer: the command itself will say so
+        # the model does not answer: the command will report that
         return {}
 
 
 async def _execute(machine: Machine, process: asyncssh.SSHServerProcess[str], text: str) -> int:
-    # in a thread: the model's answer may take a while, and other sessions go on
+    # in a thread, so that other sessions go on while the model answers
     output = await asyncio.to_thread(machine.run, text)
     process.stdout.write(output.stdout)
     process.stderr.write(output.stderr)
     return output.status
 
 
-async def _converse(machine: Machine, process: asyncssh.SSHServerProcess[str]) -> int:
+async def _prompt(machine: Machine, process: asyncssh.SSHServerProcess[str]) -> int:
     """A prompt, with VPP's own inside ``vppctl``."""
     process.stdout.write(BANNER)
     status, inside = 0, False
     while True:
         process.stdout.write("vpp# " if inside else machine.software.prompt)
-        text = await _typed(process)
+        text = await _next_line(process)
         if text is None:
             return status
         words = text.split()
@@ -133,7 +133,7 @@ async def _converse(machine: Machine, process: asyncssh.SSHServerProcess[str]) -
             status = await _execute(machine, process, f"vppctl {text}" if inside else text)
 
 
-async def _typed(process: asyncssh.SSHServerProcess[str]) -> str | None:
+async def _next_line(process: asyncssh.SSHServerProcess[str]) -> str | None:
     """The next line, or None at the end of input."""
     while True:
         try:

@@ -1,4 +1,4 @@
-"""``vppctl`` of a simulated VPP router. As the real one it says errors on standard output and exits 0."""
+"""``vppctl`` of a simulated VPP router. Like the real one it prints errors to standard output and exits with 0."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..state import InterfaceState, RouterConfiguration, RouterState
+from ..state import InterfaceState
 from . import vpp_render as render
+from .iproute import interface_towards
 from .linux import linux_commands, linux_files
 from .machine import CommandLine, CommandOutput, MachineSoftware
 
 Handler = Callable[[list[str], CommandLine], str]
 MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
 
-COUNTS = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_missed", "no_route", "tx_dropped")
-
 
 class VppError(Exception):
-    """What VPP says instead of doing."""
+    """VPP's message for a command that it refuses."""
 
 
 def software() -> MachineSoftware:
@@ -29,7 +28,7 @@ def software() -> MachineSoftware:
 
 
 def vppctl(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
-    """One VPP command, every word of which may be cut short while it is unmistakable."""
+    """One VPP command. Words may be abbreviated as long as they are unique."""
     words = " ".join(arguments).split()
     if not words:
         return CommandOutput(
@@ -60,22 +59,9 @@ def _matches(path: list[str], words: list[str]) -> bool:
     return len(words) >= len(path) and all(full.startswith(word) for full, word in zip(path, words, strict=False))
 
 
-def _done(arguments: list[str], what: str, most: int = 0) -> None:
+def _check_no_more(arguments: list[str], what: str, most: int = 0) -> None:
     if len(arguments) > most:
         raise VppError(f"{what}: unknown input `{' '.join(arguments[most:])}'")
-
-
-def _counted(line: CommandLine) -> RouterState:
-    """The state with interface counters since ``clear interfaces``."""
-    state, before = line.state, line.memory.cleared
-    found = []
-    for interface in state.interfaces:
-        old = before.get(interface.name)
-        if old is not None:
-            less = {name: max(0, getattr(interface, name) - getattr(old, name)) for name in COUNTS}
-            interface = replace(interface, **less)
-        found.append(interface)
-    return replace(state, interfaces=tuple(found))
 
 
 def _known(name: str, line: CommandLine, what: str) -> InterfaceState:
@@ -86,28 +72,25 @@ def _known(name: str, line: CommandLine, what: str) -> InterfaceState:
 
 
 def _version(arguments: list[str], line: CommandLine) -> str:
+    _check_no_more(arguments, "show version")
     version = line.state.version.removeprefix("v")
-    if arguments and "verbose".startswith(arguments[0]):
-        return f"Version:                  v{version}\nCompiled by:              SIMULATED by a forwarding model\n"
-    _done(arguments, "show version")
     return f"vpp v{version} built by SIMULATED on {line.state.hostname} at 1970-01-01T00:00:00\n"
 
 
 def _runtime(arguments: list[str], line: CommandLine) -> str:
-    summary = bool(arguments) and "summary".startswith(arguments[0])
-    _done(arguments, "show runtime", int(summary))
-    return render.runtime(line.state, summary)
+    _check_no_more(arguments, "show runtime")
+    return render.runtime(line.state)
 
 
 def _interface(arguments: list[str], line: CommandLine) -> str:
     for name in arguments:
         if name != "local0":
             _known(name, line, "show interface")
-    return render.interfaces(_counted(line), arguments)
+    return render.interfaces(line.state, arguments)
 
 
 def _addresses(arguments: list[str], line: CommandLine) -> str:
-    _done(arguments, "show interface address", 1)
+    _check_no_more(arguments, "show interface address", 1)
     configuration, text = line.state.configuration, ""
     for name in sorted([*(interface.name for interface in line.state.interfaces), "local0"]):
         if arguments and name != arguments[0]:
@@ -143,7 +126,7 @@ def _fib(arguments: list[str], line: CommandLine) -> str:
     text = "".join(
         f"{prefix} fib:0 index:{18 + at} locks:2\n  CLI refs:1 src-flags:added,contributing,active,\n"
         f"      path:[{28 + at}] pl-index:{24 + at} ip4 weight=1 pref=0 attached-nexthop:  oper-flags:resolved,\n"
-        f"        {hop} {_towards(hop, configuration)}\n"
+        f"        {hop} {interface_towards(configuration, hop) or 'unresolved'}\n"
         for at, (prefix, hop) in enumerate(found)
     )
     return head + (text or "0.0.0.0/0 fib:0 index:0 locks:2\n  default-route refs:1\n  [@0]: dpo-drop ip4\n")
@@ -153,20 +136,9 @@ def _covers(prefix: ipaddress.IPv4Network | ipaddress.IPv6Network, wanted: ipadd
     return isinstance(prefix, ipaddress.IPv4Network) and wanted.subnet_of(prefix)
 
 
-def _towards(hop: str, configuration: RouterConfiguration) -> str:
-    gateway = ipaddress.ip_address(hop)
-    reach = (name for name, address in configuration.addresses if gateway in ipaddress.ip_interface(address).network)
-    return next(reach, "unresolved")
-
-
 def _clear_runtime(arguments: list[str], line: CommandLine) -> str:
-    _done(arguments, "clear runtime")
+    _check_no_more(arguments, "clear runtime")
     line.clear()
-    return ""
-
-
-def _clear_interfaces(arguments: list[str], line: CommandLine) -> str:
-    line.memory.cleared.update({interface.name: interface for interface in line.state.interfaces})
     return ""
 
 
@@ -184,7 +156,7 @@ def _set_address(arguments: list[str], line: CommandLine) -> str:
     remove = arguments[:1] == ["del"]
     rest = arguments[1:] if remove else arguments
     what = "set interface ip address"
-    if len(rest) != 2 or "/" not in rest[1] or not _parses(ipaddress.ip_interface, rest[1]):
+    if len(rest) != 2 or "/" not in rest[1] or not _is_valid(ipaddress.ip_interface, rest[1]):
         raise VppError(f"{what}: unknown input `{' '.join(rest)}'")
     row = (_known(rest[0], line, what).name, rest[1])
     configuration = line.state.configuration
@@ -206,7 +178,7 @@ def _set_address(arguments: list[str], line: CommandLine) -> str:
 def _set_neighbour(arguments: list[str], line: CommandLine) -> str:
     remove = arguments[:1] == ["del"]
     rest = [word for word in (arguments[1:] if remove else arguments) if word not in ("static", "no-fib-entry")]
-    if len(rest) != 3 or not _parses(ipaddress.ip_address, rest[1]) or not MAC.fullmatch(rest[2]):
+    if len(rest) != 3 or not _is_valid(ipaddress.ip_address, rest[1]) or not MAC.fullmatch(rest[2]):
         raise VppError(f"set ip neighbor: unknown input `{' '.join(rest)}'")
     row = (_known(rest[0], line, "set ip neighbor").name, rest[1], rest[2].lower())
     configuration = line.state.configuration
@@ -218,7 +190,7 @@ def _set_neighbour(arguments: list[str], line: CommandLine) -> str:
 def _route(arguments: list[str], line: CommandLine) -> str:
     if len(arguments) < 4 or arguments[0] not in ("add", "del") or arguments[2] != "via":
         raise VppError(f"ip route: unknown input `{' '.join(arguments)}'")
-    if not _parses(ipaddress.ip_network, arguments[1]) or not _parses(ipaddress.ip_address, arguments[3]):
+    if not _is_valid(ipaddress.ip_network, arguments[1]) or not _is_valid(ipaddress.ip_address, arguments[3]):
         raise VppError(f"ip route: unknown input `{' '.join(arguments[1:])}'")
     row = (arguments[1], arguments[3])
     configuration = line.state.configuration
@@ -229,16 +201,12 @@ def _route(arguments: list[str], line: CommandLine) -> str:
     return ""
 
 
-def _parses(kind: Callable[[str], object], text: str) -> bool:
+def _is_valid(kind: Callable[[str], object], text: str) -> bool:
     try:
         kind(text)
     except ValueError:
         return False
     return True
-
-
-def _fixed_placement(arguments: list[str], line: CommandLine) -> str:
-    raise VppError("set interface: on this SIMULATED router the placement of queues is set by its platform's file")
 
 
 COMMANDS: dict[str, Handler] = {
@@ -248,8 +216,7 @@ COMMANDS: dict[str, Handler] = {
     "show interface address": _addresses,
     "show interface rx-placement": lambda arguments, line: render.placement(line.state),
     "show hardware-interfaces": lambda arguments, line: render.hardware(line.state),
-    "show errors": lambda arguments, line: render.errors(_counted(line)),
-    "show threads": lambda arguments, line: render.threads(line.state),
+    "show errors": lambda arguments, line: render.errors(line.state),
     "show clock": lambda arguments, line: f"Time now {line.state.uptime:.6f}, SIMULATED\n",
     "show cpu": lambda arguments, line: (
         f"Model name:               SIMULATED by a forwarding model\n"
@@ -258,12 +225,8 @@ COMMANDS: dict[str, Handler] = {
     "show ip neighbors": _neighbours,
     "show ip fib": _fib,
     "clear runtime": _clear_runtime,
-    "clear interfaces": _clear_interfaces,
-    "clear errors": _clear_interfaces,
-    "clear hardware-interfaces": _clear_interfaces,
     "set interface state": _set_state,
     "set interface ip address": _set_address,
-    "set interface rx-placement": _fixed_placement,
     "set ip neighbor": _set_neighbour,
     "ip route": _route,
 }

@@ -1,4 +1,4 @@
-"""What VPP's command line prints, from the model's state. Column widths as in outputs of VPP v26.10-rc0."""
+"""The output of VPP's command line, from the model's state. Column widths as in VPP v26.10-rc0."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PROCESS_STATES = frozenset({"any wait", "event wait", "time wait", "suspended", 
 """States of process nodes, which VPP prints in quotes."""
 
 PACKET_CLOCKS_SINCE = (26, 2)
-"""The first version that says ``Packet-Clocks`` where older ones say ``Clocks``."""
+"""The first version with the title ``Packet-Clocks`` instead of ``Clocks``."""
 
 
 def centred(text: str, width: int) -> str:
@@ -34,7 +34,7 @@ def fixed(value: float) -> str:
 
 
 def packet_clocks(version: str) -> bool:
-    """Whether *version* (``22.02``, ``v26.10-rc0``) says Packet-Clocks."""
+    """Whether *version* (``22.02``, ``v26.10-rc0``) has the title Packet-Clocks."""
     found = re.search(r"(\d+)\.(\d+)", version)
     return bool(found) and (int(found[1]), int(found[2])) >= PACKET_CLOCKS_SINCE if found else False
 
@@ -46,19 +46,18 @@ def threads_of(state: RouterState) -> tuple[ThreadState, ...]:
     return state.threads
 
 
-def runtime(state: RouterState, summary: bool = False) -> str:
+def runtime(state: RouterState) -> str:
     """``show runtime``."""
     threads = threads_of(state)
     blocks = []
     for index, thread in enumerate(threads):
         rows = [f"Thread {index} {thread.name} (lcore {thread.lcore})"] if len(threads) > 1 else []
         rows += _rates(thread, max(state.since_clear, 1e-9))
-        if not summary:
-            clocks = "Packet-Clocks" if packet_clocks(state.version) else "Clocks"
-            titles = ("Calls", "Vectors", "Suspends", clocks, "Vectors/Call")
-            rows.append(centred("Name", 30) + centred("State", 12) + "".join(centred(title, 16) for title in titles))
-            shown = (node for node in thread.nodes if node.calls or node.vectors or node.suspends)
-            rows += [_node(node) for node in sorted(shown, key=lambda node: node.name)]
+        clocks = "Packet-Clocks" if packet_clocks(state.version) else "Clocks"
+        titles = ("Calls", "Vectors", "Suspends", clocks, "Vectors/Call")
+        rows.append(centred("Name", 30) + centred("State", 12) + "".join(centred(title, 16) for title in titles))
+        shown = (node for node in thread.nodes if node.calls or node.vectors or node.suspends)
+        rows += [_node(node) for node in sorted(shown, key=lambda node: node.name)]
         blocks.append("".join(f"{row}\n" for row in rows))
     return "---------------\n".join(blocks)
 
@@ -141,7 +140,7 @@ def errors(state: RouterState) -> str:
     unrouted = sum(interface.no_route for interface in state.interfaces)
     if unrouted:
         found.append((unrouted, "null-node", "blackholed packets"))
-    # VPP's own RDMA driver and DPDK name a full sending ring each in their way
+    # VPP's own RDMA driver and DPDK have different names for a full sending ring
     rdma = any(node.name == "rdma-input" for thread in state.threads for node in thread.nodes)
     why = "no free tx slots" if rdma else "Tx packet drops (dpdk tx failure)"
     for interface in state.interfaces:
@@ -178,14 +177,3 @@ def hardware(state: RouterState) -> str:
             )
         text += f"  Ethernet address {interface.mac}\n  SIMULATED by a forwarding model\n"
     return f"{text}{'local0':32}{centred('0', 5)}{centred('down', 8)}  local0\n  Link speed: unknown\n  local\n"
-
-
-def threads(state: RouterState) -> str:
-    """``show threads``."""
-    columns = (7, 20, 12, 8, 25, 7, 7, 7, 10)
-    titles = ("ID", "Name", "Type", "LWP", "Sched Policy (Priority)", "lcore", "Core", "Socket", "State")
-    rows: list[tuple[str, ...]] = [titles]
-    for index, thread in enumerate(threads_of(state)):
-        kind, lcore = ("workers" if index else ""), str(thread.lcore)
-        rows.append((str(index), thread.name, kind, str(1000 + index), "other (0)", lcore, lcore, "0", ""))
-    return "".join("".join(f"{word:<{width}}" for word, width in zip(row, columns, strict=True)) + "\n" for row in rows)

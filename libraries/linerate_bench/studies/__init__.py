@@ -1,1 +1,1 @@
-"""`python -m linerate …`: what is done with a bench besides testing with it."""
+"""``python -m linerate study …``: studies of the bench and of decision rules."""

@@ -18,8 +18,17 @@ from linerate.project import Project
 from linerate.sla.goals import Goal
 from linerate.traffic.catalogue import Catalogue
 
-from .population import NOISE, SLOW_SHARE, Goals, Population, all_rules, passes, sample, table
-from .rules import Rule, bisection, mlrsearch, of_goal
+from .decision_rules import Rule, bisection_rule, goal_rule, mlrsearch_rule
+from .router_population import (
+    NOISE,
+    SLOW_RULE_SHARE,
+    Goals,
+    RouterPopulation,
+    all_rules,
+    count_passes,
+    routers_for,
+    table,
+)
 from .study_plots import Curve, curves_plot
 
 GRID = (-0.03, -0.02, -0.015, -0.01, -0.0075, -0.005, -0.0025, 0.0, 0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03)
@@ -33,7 +42,7 @@ RATES = (5e6, 1e6, 500e3, 200e3, 100e3, 50e3, 20e3)
 """SLAs in frames/s at which a buffer is tried."""
 
 INTERVALS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 200.0)
-"""Seconds between the bursts that a router loses which is fast enough."""
+"""Seconds between the bursts that a fast enough router loses."""
 
 FAST = 0.05
 """How much faster such a router is."""
@@ -75,28 +84,32 @@ Curves = Mapping[str, Mapping[float, PassShare]]
 """By rule, by capacity / SLA - 1."""
 
 
-def characteristic(population: Population, rules: Sequence[Rule], routers: int, grid: Sequence[float] = GRID) -> Curves:
+def characteristic(
+    population: RouterPopulation, rules: Sequence[Rule], routers: int, grid: Sequence[float] = GRID
+) -> Curves:
     """How many routers pass by each rule at each capacity of the *grid*."""
     return {
         rule.name: {
-            offset: PassShare(passes(population, rule, 1 + offset, sample(rule, routers)), sample(rule, routers))
+            offset: PassShare(
+                count_passes(population, rule, 1 + offset, routers_for(rule, routers)), routers_for(rule, routers)
+            )
             for offset in grid
         }
         for rule in rules
     }
 
 
-def kept(found: Curves, rule: str = "`standard`") -> bool:
-    """Whether *rule* tells a router that is EDGE faster from one that is EDGE slower as often as it must."""
+def is_sharp(found: Curves, rule: str = "`standard`") -> bool:
+    """Whether *rule* passes routers that are EDGE faster, and not those EDGE slower, as often as required."""
     return found[rule][EDGE].ratio >= LEAST_ABOVE and found[rule][-EDGE].ratio <= MOST_BELOW
 
 
-def shown(found: Curves, rule: str = "`standard`") -> bool:
-    """Whether so many routers show it: the bounds of the intervals keep it too."""
+def is_proven(found: Curves, rule: str = "`standard`") -> bool:
+    """Whether the number of routers proves it: the bounds of the intervals keep it too."""
     return found[rule][EDGE].bounds[0] >= LEAST_ABOVE and found[rule][-EDGE].bounds[1] <= MOST_BELOW
 
 
-def outcome(good: bool, proven: bool, routers: int) -> str:
+def bound_text(good: bool, proven: bool, routers: int) -> str:
     """What became of a bound: *good* by the figures themselves, *proven* by their intervals."""
     if not good:
         return "NOT KEPT"
@@ -124,17 +137,19 @@ def low_rate_rules(goals: Goals) -> tuple[Rule, ...]:
     """Rules to try a buffer on."""
     short = goals.standard.model_copy(update={"longest_trial": None})
     return (
-        of_goal(goals.standard),
-        of_goal(short, "`standard`, not lengthened"),
-        of_goal(goals.quick),
-        bisection(),
-        mlrsearch(),
+        goal_rule(goals.standard),
+        goal_rule(short, "`standard`, not lengthened"),
+        goal_rule(goals.quick),
+        bisection_rule(),
+        mlrsearch_rule(),
     )
 
 
 def low_rates(catalogue: Catalogue, seed: int, rules: Sequence[Rule], routers: int) -> Mapping[float, Curves]:
     """The characteristic at -1 % and +1 % for SLAs of other rates."""
-    return {rate: characteristic(Population(catalogue, seed, rate), rules, routers, (-EDGE, EDGE)) for rate in RATES}
+    return {
+        rate: characteristic(RouterPopulation(catalogue, seed, rate), rules, routers, (-EDGE, EDGE)) for rate in RATES
+    }
 
 
 def low_rates_table(found: Mapping[float, Curves], standard: Goal, markdown: bool) -> str:
@@ -142,7 +157,7 @@ def low_rates_table(found: Mapping[float, Curves], standard: Goal, markdown: boo
     names = list(next(iter(found.values())))
     rows = []
     for rate, curves in found.items():
-        goal = standard.at(rate)
+        goal = standard.for_load(rate)
         cells = [f"{curves[name][-EDGE]} / {curves[name][EDGE]}" for name in names]
         hidden = f"{100 * standard.hidden_shortage(rate):.2g} %"
         rows.append([f"{rate / 1e3:g} kpps", hidden, f"{goal.final_trial_duration:g} s", *cells])
@@ -150,9 +165,11 @@ def low_rates_table(found: Mapping[float, Curves], standard: Goal, markdown: boo
 
 
 def bursts(catalogue: Catalogue, seed: int, rules: Sequence[Rule], routers: int) -> Mapping[float, Curves]:
-    """What becomes of routers that are fast enough and lose a burst every so many seconds, by those seconds."""
+    """The pass rates of routers that are fast enough but lose bursts, by the seconds between bursts."""
     return {
-        every: characteristic(Population(catalogue, seed, noise=replace(NOISE, every=every)), rules, routers, (FAST,))
+        every: characteristic(
+            RouterPopulation(catalogue, seed, noise=replace(NOISE, every=every)), rules, routers, (FAST,)
+        )
         for every in INTERVALS
     }
 
@@ -184,7 +201,7 @@ def plots(found: Curves, low: Mapping[float, Curves]) -> dict[str, str]:
     }
 
 
-def write(folder: Path | None, figures: Mapping[str, str]) -> None:
+def write_plots(folder: Path | None, figures: Mapping[str, str]) -> None:
     """Write *figures* into *folder*, if there is one."""
     if folder is None:
         return
@@ -202,18 +219,18 @@ def options_of(argv: list[str], name: str, doc: str) -> argparse.Namespace:
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="write the figures there, as SVG")
     parser.add_argument("--root", type=Path, help="the project's folder, the one with variables/ (default: found)")
     options = parser.parse_args(argv)
-    if options.routers < SLOW_SHARE:
-        parser.error(f"--routers {options.routers}: at least {SLOW_SHARE} are needed")
+    if options.routers < SLOW_RULE_SHARE:
+        parser.error(f"--routers {options.routers}: at least {SLOW_RULE_SHARE} are needed")
     return options
 
 
 def main(argv: list[str]) -> int:
-    """Print the tables; 1 where ``standard`` is not as sharp as it must be, else 0, be it for want of routers."""
+    """Print the tables; 1 if ``standard`` is not as sharp as required, else 0 (or too few routers prove it)."""
     options = options_of(argv, "characteristic", __doc__ or "")
     project = Project.find(options.root)
     goals, catalogue = Goals.read(project), Catalogue.read(project.profiles)
-    found = characteristic(Population(catalogue, options.seed), all_rules(goals), options.routers)
-    fewer = max(SLOW_SHARE, options.routers // 5)
+    found = characteristic(RouterPopulation(catalogue, options.seed), all_rules(goals), options.routers)
+    fewer = max(SLOW_RULE_SHARE, options.routers // 5)
     low = low_rates(catalogue, options.seed, low_rate_rules(goals), fewer)
     bursting = bursts(catalogue, options.seed, all_rules(goals), fewer)
     heading = "### " if options.markdown else ""
@@ -225,11 +242,11 @@ def main(argv: list[str]) -> int:
         f"{heading}Bursts: routers passed that are {100 * FAST:g} % faster than their SLA, by how often they lose one\n"
     )
     print(f"{bursts_table(bursting, options.markdown)}\n")
-    write(options.plots, plots(found, low))
-    good = kept(found)
+    write_plots(options.plots, plots(found, low))
+    good = is_sharp(found)
     print(
         f"standard: {found['`standard`'][EDGE]} passed at +1 % (at least {100 * LEAST_ABOVE:g} % must),"
         f" {found['`standard`'][-EDGE]} at -1 % (at most {100 * MOST_BELOW:g} % may):"
-        f" {outcome(good, shown(found), options.routers)}."
+        f" {bound_text(good, is_proven(found), options.routers)}."
     )
     return 0 if good else 1

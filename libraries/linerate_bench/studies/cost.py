@@ -1,7 +1,7 @@
 """``python -m linerate study cost``: seconds of traffic that each rule needs for a verdict, and how often it is wrong.
 
 On simulated routers whose capacity is drawn: nine of ten anywhere within 10 % of their SLA, one of ten at half of it.
-A verdict is wrong where a router that is more than 1 % too slow passes, or one that is more than 1 % faster does not.
+A verdict is wrong if a router that is more than 1 % too slow passes, or one that is more than 1 % faster does not.
 ``standard`` must need at most a tenth of the traffic of plain bisection and be wrong less often, and at most half of
 that of FD.io CSIT's search without being wrong more often.
 """
@@ -18,30 +18,30 @@ from linerate.project import Project
 from linerate.stats import interval
 from linerate.traffic.catalogue import Catalogue
 
-from .characteristic import EDGE, PassShare, options_of, outcome, write
-from .population import Goals, Judged, Population, all_rules, sample, table
-from .rules import Rule, bisection, mlrsearch
+from .characteristic import EDGE, PassShare, bound_text, options_of, write_plots
+from .decision_rules import Rule, bisection_rule, mlrsearch_rule
+from .router_population import Goals, RouterPopulation, RuleVerdict, all_rules, routers_for, table
 from .study_plots import Curve, curves_plot
 
 WITHIN = 0.10
 FAR_BELOW = 0.5
 ONE_IN = 10
-"""One router of so many has FAR_BELOW of the capacity it should have, the others are WITHIN of it, evenly."""
+"""Every n-th router has FAR_BELOW of its SLA as capacity; the others are spread evenly WITHIN it."""
 
 OF_BISECTION, OF_MLRSEARCH = 0.1, 0.5
 """The most traffic that ``standard`` may need, of what those need."""
 
 MARGIN = 0.01
-"""``standard`` counts as wrong no more often where at most so many more of the routers can be, by the intervals."""
+"""``standard`` is not wrong more often if, by the intervals, at most this share more of the routers can be."""
 
-STANDARD, BISECTION, MLRSEARCH = "`standard`", bisection().name, mlrsearch().name
+STANDARD, BISECTION, MLRSEARCH = "`standard`", bisection_rule().name, mlrsearch_rule().name
 
 
 @dataclass(frozen=True, slots=True)
 class RuleCost:
-    """What one rule made of its routers."""
+    """The verdicts of one rule on its routers."""
 
-    judged: tuple[Judged, ...]
+    judged: tuple[RuleVerdict, ...]
 
     @property
     def mean(self) -> float:
@@ -90,11 +90,13 @@ def ratio_of(seed: int, number: int) -> float:
     return 1 + random.Random(f"{seed} {number} ratio").uniform(-WITHIN, WITHIN)  # noqa: S311
 
 
-def costs(population: Population, rules: Sequence[Rule], routers: int, seed: int) -> Mapping[str, RuleCost]:
+def costs(population: RouterPopulation, rules: Sequence[Rule], routers: int, seed: int) -> Mapping[str, RuleCost]:
     """Each rule on its routers."""
     return {
         rule.name: RuleCost(
-            tuple(population.judge(rule, number, ratio_of(seed, number)) for number in range(sample(rule, routers)))
+            tuple(
+                population.judge(rule, number, ratio_of(seed, number)) for number in range(routers_for(rule, routers))
+            )
         )
         for rule in rules
     }
@@ -113,17 +115,17 @@ def claims(found: Mapping[str, RuleCost]) -> list[Claim]:
     """What must hold of ``standard``."""
     ours, theirs, mlr = found[STANDARD], found[BISECTION], found[MLRSEARCH]
     high, wrong = ours.bounds[1], ours.wrong.bounds[1]
-    said = []
+    found_claims = []
     for other, most in ((theirs, OF_BISECTION), (mlr, OF_MLRSEARCH)):
         ratio, name = ours.mean / other.mean, BISECTION if other is theirs else MLRSEARCH
         words = f"standard needs {ratio:.3f} of the traffic of {name} (at most {most:g})"
-        said.append(Claim(words, ratio <= most, high <= most * other.bounds[0]))
+        found_claims.append(Claim(words, ratio <= most, high <= most * other.bounds[0]))
     less = f"and is wrong less often: {ours.wrong} against {theirs.wrong}"
     no_more = f"and is not wrong more often: {ours.wrong} against {mlr.wrong}"
     return [
-        said[0],
+        found_claims[0],
         Claim(less, ours.wrong.ratio < theirs.wrong.ratio, wrong < theirs.wrong.bounds[0]),
-        said[1],
+        found_claims[1],
         Claim(no_more, ours.wrong.ratio <= mlr.wrong.ratio, wrong <= mlr.wrong.bounds[0] + MARGIN),
     ]
 
@@ -176,16 +178,16 @@ def plots(found: Mapping[str, RuleCost]) -> dict[str, str]:
 
 
 def main(argv: list[str]) -> int:
-    """Print the table; 1 where a claim does not hold, else 0, be it for want of routers."""
+    """Print the table; 1 if a claim does not hold, else 0 (or too few routers prove it)."""
     options = options_of(argv, "cost", __doc__ or "")
     project = Project.find(options.root)
-    population = Population(Catalogue.read(project.profiles), options.seed)
+    population = RouterPopulation(Catalogue.read(project.profiles), options.seed)
     found = costs(population, all_rules(Goals.read(project)), options.routers, options.seed)
     heading = "### " if options.markdown else ""
     print(f"{heading}Traffic per verdict, and wrong verdicts\n\n{text_of(found, options.markdown)}\n")
-    write(options.plots, plots(found))
-    said = claims(found)
-    for claim in said:
-        told = outcome(claim.good, claim.shown, options.routers)
-        print(f"{'- ' if options.markdown else ''}{claim.words}: {told}")
-    return 0 if all(claim.good for claim in said) else 1
+    write_plots(options.plots, plots(found))
+    found_claims = claims(found)
+    for claim in found_claims:
+        result = bound_text(claim.good, claim.shown, options.routers)
+        print(f"{'- ' if options.markdown else ''}{claim.words}: {result}")
+    return 0 if all(claim.good for claim in found_claims) else 1

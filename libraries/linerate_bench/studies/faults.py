@@ -1,4 +1,4 @@
-"""``python -m linerate study faults``: what the acceptance procedure makes of each fault of the simulated bench.
+"""``python -m linerate study faults``: the verdicts of the acceptance procedure at each fault of the simulated bench.
 
 Every fault is caused on a bench of its own while the Netgate 6100 of the forwarding model is judged, by one sentence
 that is verified (loss at a load), one that saturates (forwarding rate at maximum offered load) and one on latency.
@@ -21,7 +21,7 @@ from linerate.project import Project
 from linerate.session.judging import Judge
 from linerate.session.plan import Plan
 from linerate.session.session import Session
-from linerate.simulation.faults import fault_of
+from linerate.simulation.faults import parse_fault
 from linerate.sla.verdict import Verdict
 
 SENTENCES: Mapping[str, str] = {
@@ -31,7 +31,7 @@ SENTENCES: Mapping[str, str] = {
 }
 """One for each method; all are kept with a wide margin."""
 
-BOTH_WAYS: Mapping[str, str] = {
+BIDIRECTIONAL: Mapping[str, str] = {
     "verify": "64b 1-flow bidirectional ≥ 1 Mpps each way",
     "saturate": "64b 1-flow bidirectional forwards ≥ 1 Mpps each way",
     "latency": "64b 1-flow bidirectional latency p99 ≤ 1 ms at 1 Mpps each way",
@@ -41,14 +41,14 @@ BOTH_WAYS: Mapping[str, str] = {
 PLATFORM, SOFTWARE, TESTBED, GOAL = "netgate6100", "vpp", "simulated", "quick"
 
 SSH_LIMIT = 0.5
-"""Seconds after which the study gives a silent router up, instead of the 10 that a suite waits."""
+"""Seconds that the study waits for a silent router; a suite waits 10."""
 
 
 @dataclass(frozen=True)
-class Case:
+class FaultCase:
     """*details*: the fault's keys; ``expected``: ruling and cause (a piece of the reason) whatever the method is.
 
-    A PASS is one after the trials that the fault spoilt were repeated; its cause is in those trials' problems.
+    A PASS comes after the trials with problems were repeated; its cause is among these problems.
     """
 
     name: str
@@ -58,12 +58,12 @@ class Case:
     cause: str
     details: Mapping[str, Any] = field(default_factory=dict)
     saturate: Mapping[str, Any] = field(default_factory=dict)
-    """Keys of the fault that are others when saturating, which sends more."""
+    """Keys of the fault that differ when saturating, which sends more."""
     others: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Ruling and cause by method, where they are others."""
+    """Ruling and cause by method, if they differ."""
     sentences: Mapping[str, str] = field(default_factory=lambda: SENTENCES)
 
-    def wanted(self, method: str) -> tuple[str, str]:
+    def expected_for(self, method: str) -> tuple[str, str]:
         """Ruling and cause."""
         return self.others.get(method, (self.expected, self.cause))
 
@@ -72,7 +72,7 @@ TRIAL = 2
 """The start of traffic, from the sentence's warm-up on, that is its first trial."""
 
 CASES = (
-    Case(
+    FaultCase(
         "a link flaps in one trial",
         "link flap",
         "no carrier for 0.2 s",
@@ -80,7 +80,7 @@ CASES = (
         Problem.LINK_DOWN.value,
         {"start": TRIAL, "at": 0.5, "for": 0.2},
     ),
-    Case(
+    FaultCase(
         "a link flaps in every trial",
         "link flap",
         "no carrier for 0.2 s, each time",
@@ -88,7 +88,7 @@ CASES = (
         Problem.LINK_DOWN.value,
         {"start": TRIAL, "at": 0.5, "for": 0.2, "every": True},
     ),
-    Case(
+    FaultCase(
         "the router reboots",
         "router reboot",
         "mid-trial, 20 s: frames lost, links down, counters and uptime from zero, configuration gone",
@@ -96,7 +96,7 @@ CASES = (
         "a link was down|restarted|the SSH link",
         {"start": TRIAL + 1, "at": 0.3, "for": 20},
     ),
-    Case(
+    FaultCase(
         "a router that reboots unseen",
         "router reboot",
         "within 10 ms, after the last trial began",
@@ -104,7 +104,7 @@ CASES = (
         "the router restarted",
         {"start": TRIAL + 6, "at": 0.3, "for": 0.01},
     ),
-    Case(
+    FaultCase(
         "SSH is cut",
         "ssh cut",
         "the connection ends in the command that reads the counters",
@@ -112,7 +112,7 @@ CASES = (
         "",
         {"start": TRIAL},
     ),
-    Case(
+    FaultCase(
         "SSH freezes once",
         "ssh freeze",
         "no answer to one command that reads the counters",
@@ -120,7 +120,7 @@ CASES = (
         "",
         {"start": TRIAL},
     ),
-    Case(
+    FaultCase(
         "SSH freezes for good",
         "ssh freeze",
         "no answer to any command from the first trial on",
@@ -129,7 +129,7 @@ CASES = (
         {"start": TRIAL, "every": True},
         others={"saturate": ("INCONCLUSIVE", "the router could not be read afterwards")},
     ),
-    Case(
+    FaultCase(
         "a second user takes the ports",
         "ports stolen",
         "by force, mid-trial",
@@ -137,7 +137,7 @@ CASES = (
         "taken by 'somebody'",
         {"start": TRIAL + 1, "at": 0.3},
     ),
-    Case(
+    FaultCase(
         "frames not sent in one trial",
         "unsent frames",
         "the transmit queue is full: 20 % are not sent",
@@ -145,7 +145,7 @@ CASES = (
         Problem.UNDER_OFFERED.value,
         {"start": TRIAL, "for": 1.0},
     ),
-    Case(
+    FaultCase(
         "frames not sent from then on",
         "unsent frames",
         "the transmit queue is full: 95 % are not sent",
@@ -153,7 +153,7 @@ CASES = (
         f"{Problem.UNDER_OFFERED.value}|the generator offered",
         {"start": TRIAL, "share": 0.95},
     ),
-    Case(
+    FaultCase(
         "the generator stalls in one trial",
         "stalled generator",
         "a port sends nothing for 0.2 s, then goes on; it counts as sending all the time",
@@ -161,7 +161,7 @@ CASES = (
         Problem.UNDER_OFFERED.value,
         {"start": TRIAL, "at": 0.5},
     ),
-    Case(
+    FaultCase(
         "frames are lost one way",
         "one-way loss",
         "1 % (saturating: 90 %) of what port 1 sends; the sentence is bidirectional",
@@ -169,10 +169,10 @@ CASES = (
         "from port 1 to port 0",
         {"start": TRIAL},
         {"share": 0.9},
-        {"latency": ("FAIL", "a frame that never comes is later than any limit")},
-        BOTH_WAYS,
+        {"latency": ("FAIL", "a lost frame is later than any limit")},
+        BIDIRECTIONAL,
     ),
-    Case(
+    FaultCase(
         "frames are lost the other way",
         "one-way loss",
         "90 % of what port 1 sends; the sentence asks for port 0 to port 1",
@@ -180,7 +180,7 @@ CASES = (
         "",
         {"start": TRIAL, "share": 0.9},
     ),
-    Case(
+    FaultCase(
         "frames are lost by a cable",
         "one-way loss",
         "1 % (saturating: 99 %) of what port 1 sends, before the router counts it; the sentence is bidirectional",
@@ -188,9 +188,9 @@ CASES = (
         "it never counted them as received",
         {"start": TRIAL, "of": "cable"},
         {"share": 0.99},
-        sentences=BOTH_WAYS,
+        sentences=BIDIRECTIONAL,
     ),
-    Case(
+    FaultCase(
         "frames come out of order",
         "reordered frames",
         "1 % of them, from then on",
@@ -198,16 +198,16 @@ CASES = (
         "",
         {"start": TRIAL},
     ),
-    Case(
+    FaultCase(
         "flow statistics are dropped",
         "flow stats dropped",
         "answers tell of no packet group",
         "PASS",
         "",
         {"start": TRIAL},
-        others={"latency": ("INCONCLUSIVE", "told no latency")},
+        others={"latency": ("INCONCLUSIVE", "reported no latency")},
     ),
-    Case(
+    FaultCase(
         "flow statistics count nothing",
         "flow stats dropped",
         "zeros in place of counts",
@@ -216,7 +216,7 @@ CASES = (
         {"start": TRIAL, "shows": "zeros"},
         others={"latency": ("INCONCLUSIVE", "probe frames came back")},
     ),
-    Case(
+    FaultCase(
         "frames come twice in one trial",
         "duplicated frames",
         "1 % of them",
@@ -225,7 +225,7 @@ CASES = (
         {"start": TRIAL, "for": 1.0},
         others={"saturate": ("INCONCLUSIVE", "frames come twice")},
     ),
-    Case(
+    FaultCase(
         "frames come twice from then on",
         "duplicated frames",
         "1 % of them",
@@ -234,7 +234,7 @@ CASES = (
         {"start": TRIAL},
         others={"saturate": ("INCONCLUSIVE", "frames come twice")},
     ),
-    Case(
+    FaultCase(
         "the generator's counters reset",
         "counter reset",
         "to zero, mid-trial",
@@ -242,7 +242,7 @@ CASES = (
         Problem.COUNTERS.value,
         {"start": TRIAL, "at": 0.5},
     ),
-    Case(
+    FaultCase(
         "the receiving port's counters reset",
         "counter reset",
         "to zero, mid-trial; the sending port's go on",
@@ -250,7 +250,7 @@ CASES = (
         Problem.COUNTERS.value,
         {"start": TRIAL, "at": 0.5, "port": 1},
     ),
-    Case(
+    FaultCase(
         "the generator's counters wrap",
         "counter wrap",
         "at 32 bits, within a trial",
@@ -259,7 +259,7 @@ CASES = (
         {"start": 0, "frames": 1_500_000},
         {"frames": 20_000_000},
     ),
-    Case(
+    FaultCase(
         "the router's counters reset",
         "counter reset",
         "to zero, mid-trial; it does not restart",
@@ -268,7 +268,7 @@ CASES = (
         {"start": TRIAL, "at": 0.5, "of": "router"},
         others={"saturate": ("INCONCLUSIVE", "the router's counters were reset")},
     ),
-    Case(
+    FaultCase(
         "an answer comes late",
         "late reply",
         "by 1 s",
@@ -276,7 +276,7 @@ CASES = (
         "",
         {"start": TRIAL, "hold": 1.0},
     ),
-    Case(
+    FaultCase(
         "an answer never comes",
         "late reply",
         "or after the client's 5 s",
@@ -284,7 +284,7 @@ CASES = (
         "no longer answers",
         {"start": TRIAL, "hold": 30.0},
     ),
-    Case(
+    FaultCase(
         "an answer is lost",
         "lost reply",
         "one answer of the server never comes; the next ones do",
@@ -292,7 +292,7 @@ CASES = (
         "no longer answers",
         {"start": TRIAL, "at": 0.3},
     ),
-    Case(
+    FaultCase(
         "the server restarts",
         "server restart",
         "its process ends mid-trial and is started again after 20 s; the router is not touched",
@@ -300,7 +300,7 @@ CASES = (
         "'server' ended",
         {"start": TRIAL, "at": 0.3},
     ),
-    Case(
+    FaultCase(
         "the server ends",
         "server end",
         "its process dies mid-trial",
@@ -313,26 +313,26 @@ CASES = (
 
 @dataclass(frozen=True)
 class FaultOutcome:
-    """What came out. ``text``: the verdict in words and all problems of its trials; ``spoilt``: trials repeated."""
+    """A verdict. ``text``: the verdict in words and all problems of its trials; ``spoilt``: trials with problems."""
 
     verdict: Verdict
     text: str
     spoilt: int
 
-    def as_expected(self, case: Case, method: str) -> bool:
+    def as_expected(self, case: FaultCase, method: str) -> bool:
         """Whether it is."""
-        ruling, cause = case.wanted(method)
+        ruling, cause = case.expected_for(method)
         return self.verdict.outcome.value == ruling and bool(re.search(cause, self.text))
 
 
-def run(case: Case, method: str, project: Project) -> FaultOutcome:
-    """Judge the sentence of *method* on a new bench, with the fault. Raises TestbedError where there is no bench."""
+def run(case: FaultCase, method: str, project: Project) -> FaultOutcome:
+    """Judge the sentence of *method* on a new bench, with the fault. Raises TestbedError if it does not start."""
     plan = Plan.read(project, PLATFORM, SOFTWARE, TESTBED, GOAL)
     with opened(plan) as session:
         requirement = plan.requirement(case.sentences[method])
         session.traffic.put_for(requirement)
         more = case.saturate if method == "saturate" else {}
-        session.cause_fault(fault_of(case.kind, **{**case.details, **more}))
+        session.cause_fault(parse_fault(case.kind, **{**case.details, **more}))
         session.traffic.warm_up(requirement)
         verdict = Judge(session).judge(requirement)
     problems = [str(problem) for trial in verdict.trials for problem in trial.problems]
@@ -366,14 +366,9 @@ def table(rows: Sequence[tuple[str, ...]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ("---",) * len(head), *rows])
 
 
-def expected_rows() -> list[tuple[str, ...]]:
-    """The matrix as it should be, which is what docs/faults.md shows."""
-    return [row(case, {method: case.wanted(method)[0] for method in SENTENCES}) for case in CASES]
-
-
-def row(case: Case, outcomes: Mapping[str, str]) -> tuple[str, ...]:
+def row(case: FaultCase, outcomes: Mapping[str, str]) -> tuple[str, ...]:
     """A case in the matrix; *outcomes* by method."""
-    causes = {cause for method in SENTENCES for cause in case.wanted(method)[1].split("|") if cause}
+    causes = {cause for method in SENTENCES for cause in case.expected_for(method)[1].split("|") if cause}
     return case.name, case.about, *outcomes.values(), " or ".join(f"“{cause}”" for cause in sorted(causes)) or "none"
 
 
@@ -391,7 +386,7 @@ def main(argv: Sequence[str]) -> int:
             good &= (fine := result.as_expected(case, method))
             outcomes[method] = result.verdict.outcome.value
             if not options.markdown:
-                mark = "" if fine else f"   NOT AS EXPECTED ({case.wanted(method)})"
+                mark = "" if fine else f"   NOT AS EXPECTED ({case.expected_for(method)})"
                 print(f"{case.name}, {method}: {result.verdict.outcome.value}, {result.spoilt} spoilt{mark}")
                 print(f"    {result.text}", flush=True)
         rows.append(row(case, outcomes))

@@ -1,4 +1,4 @@
-"""``python -m linerate study fidelity``: published figures of real routers against what the forwarding model says.
+"""``python -m linerate study fidelity``: published figures of real routers against those of the forwarding model.
 
 No traffic and no clock: the model's pure functions alone. A rate is inside when the model is within 3 percentage points
 of one direction's line rate or 5 % of the published value, whichever is larger; telemetry within 10 %.
@@ -47,7 +47,7 @@ def _digits(row: PublishedRow) -> int:
     return 2 if row.published < 1000 else 0
 
 
-def kept(found: Sequence[Table]) -> bool:
+def enough_inside(found: Sequence[Table]) -> bool:
     """Whether the rule is kept: for each table that has one of its own, and over all."""
     every = [row for table in found for row in table.rows]
     inside = sum(row.inside for row in every)
@@ -71,4 +71,4 @@ def main(argv: list[str]) -> int:
     every = [row for table in found for row in table.rows]
     inside = sum(row.inside for row in every)
     print(f"In all {inside} of {len(every)} rows inside ({100 * inside / len(every):.1f} %, at least 95 % must be).")
-    return 0 if kept(found) else 1
+    return 0 if enough_inside(found) else 1

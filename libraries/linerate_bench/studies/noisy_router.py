@@ -1,7 +1,7 @@
 """A simulated router with noise, for studies of decision rules. Pure and seeded: no process, no clock, no frames.
 
-Three things make a verdict hard, and all three are here: the capacity differs a little from trial to trial, now and
-then a burst of frames is lost in a row, and a buffer hides the first frames of a shortage.
+Three things make a verdict hard: the capacity differs a little from trial to trial, now and then a burst of frames is
+lost, and a buffer hides the first frames of a shortage.
 """
 
 from __future__ import annotations
@@ -28,17 +28,15 @@ class RouterNoise:
 
 
 class NoisyRouter:
-    """One router of a true *capacity* in frames/s, behind a generator that sends what it is asked to, one way.
+    """One router of a true *capacity* in frames/s, behind a perfect generator, in one direction.
 
     The noise of trial *n* depends on *seed* and on the traffic before it, and not on the loads: two rules that begin
-    with trials of the same lengths see the same router. ``traffic``: s of traffic that it has had; ``trials``: how many
-    trials.
+    with trials of the same lengths see the same router. ``traffic``: s of traffic so far.
     """
 
     def __init__(self, capacity: float, seed: str, noise: RouterNoise) -> None:
         self.capacity = capacity
         self.traffic = 0.0
-        self.trials = 0
         self._noise = noise
         # nothing secret is drawn here
         self._jitter = random.Random(f"{seed} capacity")  # noqa: S311
@@ -47,7 +45,6 @@ class NoisyRouter:
 
     def measure(self, load: Load, duration: float) -> Outcome:
         """A trial of *duration* s at *load*."""
-        self.trials += 1
         self.traffic += duration
         offered = round(load.pps * duration)
         capacity = self.capacity * max(0.0, self._jitter.gauss(1.0, self._noise.capacity))

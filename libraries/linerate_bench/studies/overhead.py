@@ -32,7 +32,7 @@ from linerate.platforms import read_platform
 from linerate.project import Project
 from linerate.session.plan import Plan
 from linerate.session.session import Session
-from linerate.system.cpu_steal import Ticks
+from linerate.system.cpu_steal import cpu_times, steal_percent, steal_text
 from linerate.traffic.catalogue import Catalogue
 
 from ..state import RouterConfiguration, to_json
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     if arguments.trials < 1 or not 0 < arguments.duration <= 60 or not arguments.pps > 0:
         parser.error("expected at least 1 trial of more than 0 and at most 60 s, at more than 0 frames/s")
-    before, bound = Ticks.read(), BOUND if arguments.testbed is None else TREX_BOUND
+    before, bound = cpu_times(), BOUND if arguments.testbed is None else TREX_BOUND
     kinds = _embedded() if arguments.testbed is None else _namespaces(arguments.testbed, arguments.platform)
     lines, worst = [], 0.0
     with contextlib.closing(kinds):
@@ -77,11 +77,11 @@ def main(argv: Sequence[str] | None = None) -> int:
                 [direction] = outcome.directions
                 if forwards is not bool(direction.forwarded) or not direction.offered:
                     raise TestbedError(
-                        f"the study's bench is not as it should be: {name}, but {direction.forwarded} of"
+                        f"the study's bench does not work as expected: {name}, but {direction.forwarded} of"
                         f" {direction.offered} came back"
                     )
                 if forwards and direction.forwarded < direction.offered:
-                    found.pop()  # a frame that is waited for makes it another kind
+                    found.pop()  # it waited for a lost frame: not this kind of trial
             if not found:
                 raise TestbedError("in every trial a frame was lost; expected less load: --pps")
             worst = max(worst, statistics.median(found))
@@ -92,7 +92,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("\n".join(lines))
     print(
         f"{arguments.trials} trials of {arguments.duration:g} s each, in real time; CPU steal"
-        f" {Ticks.read().steal_since(before):.1f} %; bound {bound:g} s: {'kept' if worst <= bound else 'NOT KEPT'}"
+        f" {steal_text(steal_percent(before, cpu_times()))}; bound {bound:g} s:"
+        f" {'kept' if worst <= bound else 'NOT KEPT'}"
     )
     return 0 if worst <= bound else 1
 
@@ -123,7 +124,7 @@ def _embedded() -> Generator[TrialKind, None, None]:
 
 
 def _namespaces(testbed: str, platform: str) -> Generator[TrialKind, None, None]:
-    """Trials through a router in a namespace, by whatever server *testbed* has: a real TRex, or the embedded one."""
+    """Trials through a router in a namespace, by *testbed*'s server: a real TRex or the embedded one."""
     session = Session.start(Plan.read(Project.find(), platform, None, testbed, "quick"))
     try:
         if session.simulated:
@@ -142,7 +143,7 @@ def _namespaces(testbed: str, platform: str) -> Generator[TrialKind, None, None]
 
 @contextmanager
 def embedded_server(platform_file: Path, software: str, clock_speed: float = 1.0) -> Iterator[dict[str, Any]]:
-    """The embedded server with the forwarding model, as a process; yields what it says of itself. Raises TestbedError."""
+    """The embedded server with the forwarding model, as a process; yields its facts. Raises TestbedError."""
     path = os.pathsep.join(filter(None, (str(LIBRARIES), os.environ.get("PYTHONPATH"))))
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "linerate_bench.server"],

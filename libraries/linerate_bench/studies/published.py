@@ -1,4 +1,4 @@
-"""Published figures of real routers, row by row, beside what the model says. Read only by the study of fidelity."""
+"""Published figures of real routers, row by row, and the model's. Only the study of fidelity reads them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from linerate.units import l1_bits
 from ..model.forwarding import Forwarding
 from ..model.schema import RouterModel, load_platform, router_model
 from ..model.telemetry import ModelTelemetry
-from .traffic import forwarding_at, saturated, throughput
+from .traffic import at_saturation, forwarding_at, throughput
 
 DATA = Path(__file__).with_name("data")
 
@@ -26,7 +26,7 @@ POINTS, RATIO = 3.0, 0.05
 """A rate may be off by so many percentage points of line rate, or by this share of its value."""
 
 TELEMETRY_RATIO = 0.1
-"""What a router tells of itself may be off by this share of its value."""
+"""A router's telemetry may be off by this share of its value."""
 
 # the smallest frame with an IPv6 and a UDP header has 66 bytes
 SMALLEST = {
@@ -129,7 +129,7 @@ def _netgate(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterator[
     one = catalogue.profile(["64b", "1-flow"])
     for software, figure in figures["saturation"].items():
         model = model_of("netgate6100", software)
-        modelled = 100 * saturated(model, one)[0] / one.line_rate_pps(model.link_bps)
+        modelled = 100 * at_saturation(model, one)[0] / one.line_rate_pps(model.link_bps)
         yield PublishedRow(f"64b 1-flow saturated, {software}", float(figure["percent"]), modelled)
 
 
@@ -176,7 +176,7 @@ def _one_queue(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterato
     figure, one = figures["one_queue"], catalogue.profile(["64b", "1-flow"])
     model = model_of(figures["platform"], figure["software"])
     line = one.line_rate_pps(model.link_bps)
-    forwarded, found = saturated(model, one)
+    forwarded, found = at_saturation(model, one)
     nodes = _nodes(model, found)
     yield PublishedRow("taken in", 1e8 * figure["in_mpps"] / line, 100 * sum(row.pps for row in found.workers) / line)
     yield PublishedRow("sent", 1e8 * figure["out_mpps"] / line, 100 * forwarded / line)
@@ -205,7 +205,7 @@ def _freebsd(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterator[
 
 def _smallest(name: str, mpps: float, model: RouterModel, profile: Profile) -> PublishedRow:
     unit = model.link_bps / l1_bits(64) / 100
-    return PublishedRow(name, 1e6 * mpps / unit, saturated(model, profile)[0] / unit)
+    return PublishedRow(name, 1e6 * mpps / unit, at_saturation(model, profile)[0] / unit)
 
 
 def _changes(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterator[PublishedRow]:
@@ -214,7 +214,7 @@ def _changes(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterator[
         machine, driver, change = row["machine"], row["driver"], row["change"]
         model = model_of(machine, f"{driver}_tuned")
         changed = model_of(machine, f"{driver}_{change}") if change == "bridge" else model
-        before, after = saturated(model, plain)[0], saturated(changed, tagged if change == "vlan" else plain)[0]
+        before, after = at_saturation(model, plain)[0], at_saturation(changed, tagged if change == "vlan" else plain)[0]
         yield PublishedRow(
             f"{change}, {machine.removeprefix('freebsd_')} {driver}", row["percent"], 100 * (after / before - 1)
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from linerate.generators.base import Direction
-from linerate.generators.streams import streams
+from linerate.generators.streams import profile_streams
 from linerate.traffic.profiles import Profile
 from linerate.units import FCS
 
@@ -19,7 +19,7 @@ LOSSLESS = 1e-9
 
 
 def loads_at(model: RouterModel, profile: Profile, bidirectional: bool) -> Callable[[float], list[StreamLoad]]:
-    """A function from a load (share of line rate each way) to what the router is offered.
+    """A function from a load (share of line rate per direction) to the offered load.
 
     Every frame leaves by the other port.
     """
@@ -31,7 +31,7 @@ def loads_at(model: RouterModel, profile: Profile, bidirectional: bool) -> Calla
         def other(flow: Flow | None, port: int = port) -> int:
             return 1 - port
 
-        for stream in streams(profile, direction):
+        for stream in profile_streams(profile, direction):
             variables = tuple(
                 FieldVariable(item.offset, item.size, item.minimum, item.maximum, item.minimum, item.step)
                 for item in stream.variables
@@ -56,13 +56,13 @@ def throughput(model: RouterModel, profile: Profile, bidirectional: bool) -> flo
     return 100 * low * (2 if bidirectional else 1)
 
 
-def saturated(model: RouterModel, profile: Profile) -> tuple[float, Forwarding]:
-    """Frames/s forwarded one way when the generator sends all it can, and all else of it."""
+def at_saturation(model: RouterModel, profile: Profile) -> tuple[float, Forwarding]:
+    """Frames/s forwarded in one direction at the generator's ceiling, and the details."""
     loads = loads_at(model, profile, False)(model.ceiling)
     found = forward(model, loads)
     return sum(load.pps * fate.forwarded for load, fate in zip(loads, found.fates, strict=True)), found
 
 
 def forwarding_at(model: RouterModel, profile: Profile, pps: float) -> Forwarding:
-    """What the router does with *pps* frames/s of *profile*, one way."""
+    """How the router forwards *pps* frames/s of *profile* in one direction."""
     return forward(model, loads_at(model, profile, False)(pps / profile.line_rate_pps(model.link_bps)))

@@ -1,7 +1,7 @@
 """The carrier of real frames behind the embedded TRex server: kernel interfaces, one sending process per port.
 
 All counts of ports are the kernel's own interface counters, so they agree with ``ip -s link`` to the frame. Packet
-groups are counted besides, for streams that ask for it: see :mod:`.flows`.
+groups are counted as well, for streams that ask for it: see :mod:`.flows`.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from ..backend import (
 from .capture import FrameCapture
 from .flows import FlowGroups
 from .linux import LinkReader, LinkReading
-from .members import Member, Members
 from .protocol import SenderLoad
+from .sender_processes import SenderProcess, SenderProcesses
 
 DRIVER = "linerate_wire"
 
-ONE_SENDER = 400_000.0
-"""Frames/s that one sending process is trusted with; faster traffic is shared among processes where there are CPUs."""
+SENDER_PPS = 400_000.0
+"""Frames/s for one sending process; faster traffic is shared among processes if there are CPUs."""
 
-MOST = 4
+MOST_SENDERS = 4
 """The most sending processes of a port."""
 
-LEAD = 0.003
-"""Seconds between the last process's being ready and the common start."""
+START_DELAY = 0.003
+"""Seconds from the moment that the last process is ready to the common start."""
 
 _HEADERS = 18
 """Bytes of a frame beyond the interface's MTU: the Ethernet header and a VLAN tag."""
@@ -69,23 +69,23 @@ class WireBackend:
         if [port.index for port in self._ports] != list(range(len(self._ports))):
             raise TestbedError("the wire backend's ports must be numbered 0, 1, … without gaps")
         self._readers: list[LinkReader] = []
-        self._members: Members | None = None
-        self._active: dict[int, tuple[Member, ...]] = {}
-        self._timed: dict[int, Member] = {}
+        self._processes: SenderProcesses | None = None
+        self._active: dict[int, tuple[SenderProcess, ...]] = {}
+        self._timed: dict[int, SenderProcess] = {}
         self._captures: dict[int, FrameCapture] = {}
         self._flows = FlowGroups(
-            {port.index: (port.netns, port.interface) for port in self._ports}, self._counted, self._later
+            {port.index: (port.netns, port.interface) for port in self._ports}, self._counted, self._send_delay
         )
         try:
             for port in self._ports:
                 self._readers.append(LinkReader(port.netns, port.interface))
             # a port may send with every CPU when it sends alone
-            each = [False] * min(MOST, len(os.sched_getaffinity(0)))
-            self._members = Members(
+            each = [False] * min(MOST_SENDERS, len(os.sched_getaffinity(0)))
+            self._processes = SenderProcesses(
                 [(port.index, port.netns, port.interface, timed) for port in self._ports for timed in (*each, True)]
             )
-            self._active = {port.index: self._members.of(port.index)[:1] for port in self._ports}
-            self._timed = {port.index: self._members.of(port.index)[-1] for port in self._ports}
+            self._active = {port.index: self._processes.of(port.index)[:1] for port in self._ports}
+            self._timed = {port.index: self._processes.of(port.index)[-1] for port in self._ports}
         except BaseException:
             self.close()
             raise
@@ -120,49 +120,49 @@ class WireBackend:
             self._check(port, streams)
         others = sum(self.sending(other.index) for other in self._ports if other.index not in traffic)
         loads = self._flows.prepare(traffic, idle=not others)
-        began: list[Member] = []
+        began: list[SenderProcess] = []
         try:
             for port, (plain, timed) in loads.items():
                 self._active[port] = self._choose(port, plain, timed, len(traffic) + others)
-                for order, member in self._orders("load", port, plain, timed):
-                    member.number += 1
-                    began.append(member)
-                    member.tell({**order, "duration": duration, "number": member.number})
-            for member in began:
-                member.answer()
+                for order, process in self._orders("load", port, plain, timed):
+                    process.number += 1
+                    began.append(process)
+                    process.send({**order, "duration": duration, "number": process.number})
+            for process in began:
+                process.answer()
         except TestbedError:
-            for member in began:
-                member.number = min(member.number, member.status[0])
+            for process in began:
+                process.number = min(process.number, process.status[0])
             for port in traffic:
                 with contextlib.suppress(TestbedError):
                     self.stop(port)
             raise
-        begin = time.monotonic() + LEAD
-        _all(began, {"op": "go", "at": begin})
+        begin = time.monotonic() + START_DELAY
+        _command_all(began, {"op": "go", "at": begin})
 
-    def _choose(self, port: int, plain: SenderLoad, timed: SenderLoad, sending: int) -> tuple[Member, ...]:
-        """The members that shall send: as few as the rate needs, no more than this port's part of the CPUs."""
-        own = [member for member in self._own(port) if not member.timed]
-        needed = math.ceil(sum(stream.pps for stream in plain.streams) / ONE_SENDER)
+    def _choose(self, port: int, plain: SenderLoad, timed: SenderLoad, sending: int) -> tuple[SenderProcess, ...]:
+        """The processes that send: as few as the rate needs, at most this port's part of the CPUs."""
+        own = [process for process in self._own(port) if not process.timed]
+        needed = math.ceil(sum(stream.pps for stream in plain.streams) / SENDER_PPS)
         least = 0 if timed.streams and not plain.streams else 1
         found = own[: max(least, min(needed, len(own) // max(1, sending)))]
-        return (*found, *(member for member in self._own(port) if member.timed and timed.streams))
+        return (*found, *(process for process in self._own(port) if process.timed and timed.streams))
 
-    def _own(self, port: int) -> tuple[Member, ...]:
-        if self._members is None:
+    def _own(self, port: int) -> tuple[SenderProcess, ...]:
+        if self._processes is None:
             raise TestbedError("the wire backend has been closed")
-        return self._members.of(port)
+        return self._processes.of(port)
 
     def _orders(
         self, name: str, port: int, plain: SenderLoad, timed: SenderLoad | None
-    ) -> list[tuple[dict[str, Any], Member]]:
-        senders = [member for member in self._active[port] if not member.timed]
-        found: list[tuple[dict[str, Any], Member]] = [
-            ({"op": name, **plain.to_json(), "share": share, "shares": len(senders)}, member)
-            for share, member in enumerate(senders)
+    ) -> list[tuple[dict[str, Any], SenderProcess]]:
+        senders = [process for process in self._active[port] if not process.timed]
+        found: list[tuple[dict[str, Any], SenderProcess]] = [
+            ({"op": name, **plain.to_json(), "share": share, "shares": len(senders)}, process)
+            for share, process in enumerate(senders)
         ]
         if timed is not None:
-            found += [({"op": name, **timed.to_json()}, member) for member in self._active[port] if member.timed]
+            found += [({"op": name, **timed.to_json()}, process) for process in self._active[port] if process.timed]
         return found
 
     def _check(self, port: int, streams: tuple[StreamTraffic, ...]) -> None:
@@ -179,30 +179,30 @@ class WireBackend:
         if self.sending(port):
             self._check(port, streams)
             plain, timed = self._flows.change(port, streams)
-            begin = time.monotonic() + LEAD
+            begin = time.monotonic() + START_DELAY
             orders = self._orders("update", port, plain, timed)
-            for order, member in orders:
-                member.tell({**order, "at": begin})
-            for _, member in orders:
-                member.answer()
+            for order, process in orders:
+                process.send({**order, "at": begin})
+            for _, process in orders:
+                process.answer()
 
     def pause(self, port: int) -> None:
         """Stop sending, keeping what is left of the duration."""
-        _all(self._active[port], {"op": "pause"})
+        _command_all(self._active[port], {"op": "pause"})
 
     def resume(self, port: int) -> None:
-        """Go on after :meth:`pause`."""
-        _all(self._active[port], {"op": "resume"})
+        """Resume after :meth:`pause`."""
+        _command_all(self._active[port], {"op": "resume"})
 
     def stop(self, port: int) -> None:
         """Stop sending; on return no more frames leave. Harmless on an idle port."""
-        _all(self._own(port), {"op": "stop"})
+        _command_all(self._own(port), {"op": "stop"})
 
     def sending(self, port: int) -> bool:
         """Whether the port still sends; False once its duration or its bursts are over."""
         # the server asks every few ms while a port sends: often enough to read what arrives
         self._flows.collect()
-        return any(member.busy for member in self._active[port])
+        return any(process.busy for process in self._active[port])
 
     def counters(self, port: int) -> PortCounters:
         """The kernel's counts since the backend started. ``queue_full``: refused by the peer, so not sent."""
@@ -219,29 +219,29 @@ class WireBackend:
         )
 
     def reading(self, port: int) -> LinkReading:
-        """The interface as the kernel tells it, absolute: for comparing."""
+        """The kernel's absolute counts of the interface, for comparison."""
         return self._readers[port].read()
 
     def taken(self, port: int) -> int:
-        """Frames that the senders handed to the kernel: their own count, beside the interface's."""
-        return sum(member.status[1] for member in self._own(port))
+        """Frames that the senders handed to the kernel, by their own count; for comparison."""
+        return sum(process.status[1] for process in self._own(port))
 
     def _counted(self, port: int, slot: int) -> int:
-        return sum(member.counted(slot) for member in self._own(port))
+        return sum(process.counted(slot) for process in self._own(port))
 
-    def _later(self, port: int, group: int, start: int, number: int) -> int | None:
-        return self._timed[port].later.of(group, start, number)
+    def _send_delay(self, port: int, group: int, start: int, number: int) -> int | None:
+        return self._timed[port].send_delays.of(group, start, number)
 
     def flow_counters(self, group: int) -> FlowCounters:
         """Frames of a packet group that were sent, and that came back, by port; exact."""
         return self._flows.flow_counters(group)
 
     def latency_counters(self, group: int) -> LatencyCounters:
-        """Latency of a packet group: from the kernel's giving a frame to the port to the kernel's receiving it."""
+        """Latency of a packet group: from the kernel's sending of a frame to its receiving it."""
         return self._flows.latency_counters(group)
 
     def forget(self, group: int) -> None:
-        """Begin to count this group anew."""
+        """Set the counts of this group to zero."""
         self._flows.forget(group)
 
     def link_up(self, port: int) -> bool:
@@ -276,26 +276,26 @@ class WireBackend:
         return Utilisation(tx_percent=min(100.0, 100 * busiest / (now - before)))
 
     def _seconds(self) -> list[float]:
-        return [member.status[3] for member in self._members or ()]
+        return [process.status[3] for process in self._processes or ()]
 
     def close(self) -> None:
-        """Stop everything and give back what is held. Harmless when repeated."""
+        """Stop everything and release all resources. Harmless when repeated."""
         for capture in self._captures.values():
             capture.close()
         self._captures.clear()
         self._flows.close()
-        if self._members is not None:
-            self._members.close()
-            self._members = None
+        if self._processes is not None:
+            self._processes.close()
+            self._processes = None
         for reader in self._readers:
             reader.close()
         self._readers.clear()
 
 
-def _all(members: Iterable[Member], order: Mapping[str, Any]) -> None:
-    """Give one command to all, then wait for all: so that they do it at nearly the same time."""
-    members = tuple(members)
-    for member in members:
-        member.tell(order)
-    for member in members:
-        member.answer()
+def _command_all(processes: Iterable[SenderProcess], order: Mapping[str, Any]) -> None:
+    """Send one command to all, then wait for all, so that they carry it out at nearly the same time."""
+    processes = tuple(processes)
+    for process in processes:
+        process.send(order)
+    for process in processes:
+        process.answer()

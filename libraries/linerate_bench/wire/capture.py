@@ -68,7 +68,7 @@ class FrameCapture:
         return tuple(self._frames)
 
     def close(self) -> None:
-        """Give the socket back; what was read stays."""
+        """Close the socket; frames already read stay."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None

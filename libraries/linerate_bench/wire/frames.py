@@ -1,4 +1,4 @@
-"""Frames by the thousand: the bytes of a stream's n-th frame, with its variables written and its checksum right."""
+"""Frames of streams as arrays: the bytes of a stream's n-th frame, with its variables and checksum written."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from linerate.errors import TestbedError
 
-from ..backend import FieldVariable, StreamTraffic
-from .order import Indexes
+from ..backend import SPLITMIX_STEP, FieldVariable, StreamTraffic, splitmix
+from .interleaving import Indexes
 
 Bytes = NDArray[np.uint8]
 
 RANDOM_PERIOD = 4096
-"""A ``random`` variable repeats after so many frames, so that a ring holding them all need not be written again."""
+"""Frames after which a ``random`` variable repeats, so that a ring holds them all and is written once."""
 
 _IPV4_CHECKSUM = 10
 
@@ -45,7 +45,7 @@ class WireStream:
         """The frames of these numbers, shape (len(numbers), length)."""
         rows: Bytes = np.repeat(self._frame[np.newaxis, :], len(numbers), axis=0)
         for variable in self._variables:
-            found = _written(variable, values(variable, numbers), self._frame)
+            found = _written_values(variable, values(variable, numbers), self._frame)
             for place in range(variable.size):
                 shift = np.uint64(8 * (variable.size - 1 - place))
                 rows[:, variable.offset + place] = (found >> shift).astype(np.uint8)
@@ -54,8 +54,8 @@ class WireStream:
         return rows
 
 
-def _written(variable: FieldVariable, found: NDArray[np.uint64], frame: Bytes) -> NDArray[np.uint64]:
-    """What is in the frames once these numbers were written to the bytes of *frame*."""
+def _written_values(variable: FieldVariable, found: NDArray[np.uint64], frame: Bytes) -> NDArray[np.uint64]:
+    """What the frames hold after these numbers were written over the bytes of *frame*."""
     if not (variable.values or variable.mask or variable.shift):
         return found
     before = int.from_bytes(frame[variable.offset : variable.offset + variable.size].tobytes(), "big")
@@ -68,7 +68,8 @@ def values(variable: FieldVariable, numbers: Indexes) -> NDArray[np.uint64]:
     span = variable.maximum - variable.minimum + 1
     numbers = (numbers % variable.limit if variable.limit else numbers) // variable.every
     if variable.operation == "random":
-        mixed = _mix((numbers % RANDOM_PERIOD).astype(np.uint64) + np.uint64(variable.offset << 16))
+        mixed = (numbers % RANDOM_PERIOD).astype(np.uint64) + np.uint64(variable.offset << 16)
+        mixed = splitmix(mixed * np.uint64(SPLITMIX_STEP))
         found = mixed % np.uint64(span) if span < 1 << 64 else mixed
         return found + np.uint64(variable.minimum % (1 << 64))
     step = variable.step if variable.operation == "inc" else -variable.step
@@ -81,17 +82,8 @@ def values(variable: FieldVariable, numbers: Indexes) -> NDArray[np.uint64]:
     return np.array([value % (1 << 64) for value in wide], np.uint64)
 
 
-def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of SplitMix64 (Steele, Lea, Flood 2014): repeatable, and looks random."""
-    with np.errstate(over="ignore"):
-        words = words * np.uint64(0x9E3779B97F4A7C15)
-        words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
-
-
 def write_ipv4_checksum(rows: Bytes, header: int) -> None:
-    """Make the IPv4 header checksum (RFC 791, RFC 1071) of every row right; *header* is the header's offset."""
+    """Write the IPv4 header checksum (RFC 791, RFC 1071) of every row; *header*: the header's offset."""
     size = 4 * int(rows[0, header] & 0x0F) if len(rows) else 20
     rows[:, header + _IPV4_CHECKSUM : header + _IPV4_CHECKSUM + 2] = 0
     octets = rows[:, header : header + size].astype(np.uint32)

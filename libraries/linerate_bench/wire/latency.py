@@ -13,9 +13,9 @@ from linerate.errors import TestbedError
 from linerate.system.network_namespace import run_in_namespace
 from linerate.units import FCS
 
-from .counting import tag_of
+from .counting import vlan_tag_bytes
 from .filters import packed, program
-from .marks import HEADER, LATENCY, MAGIC, MarkKind, Place, end_of, place_of
+from .group_marks import LATENCY, LATENCY_HEADER, MAGIC, FrameKind, IpHeader, ip_header_of, packet_end
 
 _SOL_PACKET = 263
 _STATISTICS, _AUXDATA = 6, 8
@@ -52,7 +52,7 @@ class LatencyReader:
         def make() -> socket.socket:
             opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
             try:
-                kinds = {MarkKind(version, LATENCY, None): _EVERYTHING for version in (4, 6)}
+                kinds = {FrameKind(version, LATENCY, None): _EVERYTHING for version in (4, 6)}
                 with packed(program(kinds, base=14)) as found:
                     opened.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, found)
                 opened.setsockopt(_SOL_PACKET, _AUXDATA, 1)
@@ -80,7 +80,7 @@ class LatencyReader:
             try:
                 size, ancillary, _, _ = self._socket.recvmsg_into(buffers, 256)
             except OSError:
-                # nothing is left, or the interface was set down, which is told once
+                # nothing is left; or the interface went down, which the kernel reports once
                 return
             arrived = 0
             for level, kind, value in ancillary:
@@ -90,28 +90,30 @@ class LatencyReader:
             found = _header(bytes(self._buffer[:size]))
             if found is not None:
                 _, start, group, number, sent = found
-                yield LatencyArrival(group, start, number, sent, arrived, size + FCS + tag_of(ancillary))
+                yield LatencyArrival(group, start, number, sent, arrived, size + FCS + vlan_tag_bytes(ancillary))
 
     def unread(self) -> int:
-        """Frames that came when there was no room for more, since the last call; they are told to the log too."""
+        """Frames since the last call that found no room to wait; they are logged too."""
         _, dropped = _COUNTS.unpack(self._socket.getsockopt(_SOL_PACKET, _STATISTICS, _COUNTS.size))
         if dropped:
             log.warning(
-                "%d latency frames on '%s' came faster than they could be read and seem lost", dropped, self._interface
+                "%d latency frames on '%s' came faster than they could be read and appear as lost",
+                dropped,
+                self._interface,
             )
         return int(dropped)
 
     def close(self) -> None:
-        """Give the socket back."""
+        """Close the socket."""
         self._socket.close()
 
 
 def _header(frame: bytes) -> tuple[int, int, int, int, int] | None:
-    place: Place | None = place_of(frame)
-    if place is None:
+    header: IpHeader | None = ip_header_of(frame)
+    if header is None:
         return None
-    at = end_of(frame, place) - HEADER.size
-    if at < place.offset:
+    at = packet_end(frame, header) - LATENCY_HEADER.size
+    if at < header.offset:
         return None
-    found: tuple[int, int, int, int, int] = HEADER.unpack_from(frame, at)
+    found: tuple[int, int, int, int, int] = LATENCY_HEADER.unpack_from(frame, at)
     return found if found[0] == MAGIC else None

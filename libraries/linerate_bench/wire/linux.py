@@ -1,4 +1,4 @@
-"""What the kernel is asked for: waking when asked to, and one interface's counters over rtnetlink.
+"""Requests to the kernel: punctual waking, and one interface's counters over rtnetlink.
 
 Numbers are those of the kernel's UAPI headers (``linux/rtnetlink.h``, ``linux/if_link.h``, ``linux/if.h``).
 """
@@ -16,14 +16,14 @@ from linerate.errors import TestbedError
 from linerate.system.network_namespace import run_in_namespace
 
 _PR_SET_TIMERSLACK = 29
-_RTM_NEWLINK, _RTM_GETLINK, _NLMSG_ERROR, _NLM_F_REQUEST = 16, 18, 2, 1
+_RTM_GETLINK, _NLMSG_ERROR, _NLM_F_REQUEST = 18, 2, 1
 _IFLA_MTU, _IFLA_STATS64, _IFLA_CARRIER = 4, 23, 33
 _HEADER, _LINK, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=BxHiII"), struct.Struct("=HH")
 _STATS = struct.Struct("=8Q")
 
 
-def punctual() -> None:
-    """Let the calling process, and its later threads, wake when they asked to and go before others, if permitted."""
+def wake_punctually() -> None:
+    """Let the calling process and its later threads wake punctually and run before others, if permitted."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
     with contextlib.suppress(OSError):
@@ -78,14 +78,14 @@ class LinkReader:
                 if sequence == self._sequence:
                     break
         except OSError as error:
-            raise TestbedError(f"the kernel does not tell the counters of '{self._interface}': {error}") from error
+            raise TestbedError(f"the kernel does not give the counters of '{self._interface}': {error}") from error
         if kind == _NLMSG_ERROR:
             number = -struct.unpack_from("=i", answer, _HEADER.size)[0]
             raise TestbedError(f"the interface '{self._interface}' has gone: {os.strerror(number)}")
         return _parse(answer)
 
     def close(self) -> None:
-        """Give the socket back."""
+        """Close the socket."""
         self._socket.close()
 
 

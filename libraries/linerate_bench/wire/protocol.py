@@ -1,4 +1,4 @@
-"""What the backend and its sending processes say to each other: streams as JSON, and a status in shared memory."""
+"""Between the backend and its sending processes: streams as JSON, and a status in shared memory."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..backend import FieldVariable, StreamTraffic
 STATUS = struct.Struct("=qqqd")
 """What a sender writes to shared memory: number of the last trial ended, frames, stalls, CPU seconds."""
 
-_LATER_AT = 4 * mmap.PAGESIZE
+_DELAYS_AT = 4 * mmap.PAGESIZE
 
-LATER = 1 << 14
-"""Latency frames of which it is kept how much later than their stamp the kernel sent them."""
+KEPT_DELAYS = 1 << 14
+"""Latency frames whose send delay is kept."""
 
-STATUS_BYTES = _LATER_AT + 8 * LATER
-"""The whole of that memory."""
+STATUS_BYTES = _DELAYS_AT + 8 * KEPT_DELAYS
+"""Size of that memory."""
 
 SLOTS = 2000
 """Counts of frames by stream group behind STATUS, 64 bits each."""
@@ -33,21 +33,21 @@ def slots_of(status: mmap.mmap) -> memoryview:
     return memoryview(status)[_SLOTS_AT : _SLOTS_AT + 8 * SLOTS].cast("q")
 
 
-class Later:
-    """How many ns after its stamp the kernel handed a latency frame to the interface, kept in a member's *status*.
+class SendDelays:
+    """How many ns after its stamp the kernel gave a latency frame to the interface, kept in a process's *status*.
 
-    One 64-bit word for each: start, sequence number, ns. Groups with the same number are kept at different places.
+    One 64-bit word for each frame: start, sequence number, ns. Different groups use different places.
     """
 
     def __init__(self, status: mmap.mmap) -> None:
-        self._words = memoryview(status)[_LATER_AT:STATUS_BYTES].cast("Q")
+        self._words = memoryview(status)[_DELAYS_AT:STATUS_BYTES].cast("Q")
 
     def keep(self, group: int, start: int, number: int, nanoseconds: int) -> None:
-        """For a frame that was sent."""
+        """Keep the delay of a frame that was sent."""
         self._words[_place(group, number)] = start << 56 | number << 24 | min(nanoseconds, _NANOSECONDS)
 
     def of(self, group: int, start: int, number: int) -> int | None:
-        """For a frame that was received; None when it is not known, or no longer."""
+        """The delay in ns of a frame that was received; None if it is not known any more."""
         word = self._words[_place(group, number)]
         return word & _NANOSECONDS if word >> 24 == start << 32 | number else None
 
@@ -56,12 +56,12 @@ _NANOSECONDS = (1 << 24) - 1
 
 
 def _place(group: int, number: int) -> int:
-    return (131 * group + number) % LATER
+    return (131 * group + number) % KEPT_DELAYS
 
 
 @dataclass(frozen=True, slots=True)
 class SenderLoad:
-    """What a port's senders of one sort are told to send.
+    """What a port's plain, or latency, senders have to send.
 
     ``slots``: where the frames of each stream are counted, -1: nowhere; empty: of none. ``groups``: for latency
     streams, the number of each one's group, and ``start`` which start it is.

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from linerate.errors import TestbedError
 
 from .frames import Bytes
-from .order import Indexes
+from .interleaving import Indexes
 
 _SOL_PACKET = 263
 _TX_RING, _VERSION, _LOSS, _VNET_HDR, _QDISC_BYPASS = 13, 10, 14, 15, 20
@@ -34,10 +34,10 @@ _VNET = 10
 """Bytes of ``struct virtio_net_hdr`` before the frame; ``hdr_len`` is its 16-bit word at offset 2."""
 
 PAGE = 4096
-LARGEST = 32 << 20
+LARGEST_RING = 32 << 20
 """The most bytes of one ring."""
-USUAL = 4096
-"""Slots when a ring is written anew for every batch."""
+USUAL_SLOTS = 4096
+"""Slots of a ring that is written again for every batch."""
 
 
 def stride_for(longest: int) -> int:
@@ -50,13 +50,13 @@ def slots_for(period: int, longest: int) -> int | None:
     stride = stride_for(longest)
     whole = math.lcm(period, max(1, PAGE // stride))
     slots = whole * max(1, -(-1024 // whole))
-    return slots if slots * stride <= LARGEST else None
+    return slots if slots * stride <= LARGEST_RING else None
 
 
 class TxRing:
     """A ring of *slots* for frames of up to *longest* bytes on *interface* of the calling thread's namespace."""
 
-    def __init__(self, interface: str, longest: int, slots: int = USUAL) -> None:
+    def __init__(self, interface: str, longest: int, slots: int = USUAL_SLOTS) -> None:
         stride = stride_for(longest)
         block = max(stride, PAGE)
         self.slots = slots
@@ -88,7 +88,7 @@ class TxRing:
         return self._next
 
     def write(self, slots: Indexes, rows: Bytes) -> None:
-        """Put frames of one length into *slots*, one row each. The slots must not be under way."""
+        """Put frames of one length into *slots*, one row each. The slots must be free."""
         length = rows.shape[1]
         self._bytes[slots, _DATA + _VNET : _DATA + _VNET + length] = rows
         self._lengths[slots] = _VNET + length
@@ -128,7 +128,7 @@ class TxRing:
         return count
 
     def close(self) -> None:
-        """Give ring and socket back."""
+        """Close ring and socket."""
         self._socket.close()
         del self._bytes, self._status, self._lengths, self._headers
         with contextlib.suppress(BufferError):
@@ -150,7 +150,7 @@ class RingStore:
                 return ring
         return TxRing(self._interface, longest, slots)
 
-    def give(self, ring: TxRing) -> None:
+    def keep(self, ring: TxRing) -> None:
         """Keep *ring* for later; the oldest beyond a handful is closed."""
         self._idle.append(ring)
         if len(self._idle) > 6:

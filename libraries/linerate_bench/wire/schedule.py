@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .order import RatioPhase
+from .interleaving import RatioPhase
 
 BURST = 512
 """The most frames sent at once: below the kernel's usual receive backlog of 1000 (net.core.netdev_max_backlog)."""
 
-SPRINT = 2.0
-"""A sender that was held up makes good at no more than this multiple of its rate."""
+CATCH_UP = 2.0
+"""A late sender catches up at no more than this multiple of its rate."""
 
 
 class SendSchedule:
@@ -47,7 +47,7 @@ class SendSchedule:
         return found if self.frames is None else min(found, self.frames)
 
     def moment(self, frames: int) -> float:
-        """Seconds after the start at which so many frames are due, were there no duration; infinite when never."""
+        """Seconds from the start until so many frames are due, without regard to the duration; infinite: never."""
         for phase in self._plan:
             if phase.length is None or frames <= phase.first + phase.length:
                 return phase.begin + max(0, frames - phase.first) / phase.pps
@@ -67,8 +67,8 @@ class SendSchedule:
 class Pace:
     """One of *shares* senders of a schedule: says how many frames to send now.
 
-    The sender *share* owns the frames *share*, *share* + *shares*, … A debt of up to one burst is paid at once, a
-    larger one at SPRINT times the rate; what is still owed at the end of the duration, beyond one burst, stays unsent.
+    The sender *share* owns the frames *share*, *share* + *shares*, … Up to one burst that is late is sent at once, more
+    at CATCH_UP times the rate; frames still due at the end of the duration, beyond one burst, stay unsent.
     """
 
     def __init__(self, schedule: SendSchedule, share: int = 0, shares: int = 1, burst: int = BURST) -> None:
@@ -86,7 +86,7 @@ class Pace:
         if self._schedule.duration is not None and elapsed >= self._schedule.duration:
             return behind if behind <= self._burst else 0
         rate = self._schedule.rate(elapsed) / self._shares
-        self._budget = min(self._burst, self._budget + 1 + SPRINT * rate * max(0.0, elapsed - self._last))
+        self._budget = min(self._burst, self._budget + 1 + CATCH_UP * rate * max(0.0, elapsed - self._last))
         self._last = elapsed
         return max(0, min(behind, int(self._budget)))
 
@@ -103,14 +103,14 @@ class Pace:
         return schedule.frames is not None and self.sent >= self._own(schedule.frames)
 
     def rest(self, elapsed: float, tick: float) -> float:
-        """Seconds to sleep before the next batch: 0 when a *tick*'s worth is owed, a tick or more otherwise."""
+        """Seconds to sleep before the next batch: 0 if the frames of a *tick* are due, else a tick or more."""
         rate = self._schedule.rate(elapsed) / self._shares
         behind = self._own(self._schedule.due(elapsed)) - self.sent
         if rate <= 0:
             return tick
         if behind < rate * tick:
             return max(tick, 1 / rate if behind <= 0 else 0.0)
-        # owed, but perhaps already sent faster than the sprint allows: wait until a fair batch may go
-        budget = self._budget + SPRINT * rate * (elapsed - self._last)
+        # due, but perhaps sent at the highest catch-up rate already: wait until half a burst may go
+        budget = self._budget + CATCH_UP * rate * (elapsed - self._last)
         missing = min(behind, self._burst // 2) - budget
-        return min(tick, max(0.0, missing / (SPRINT * rate)))
+        return min(tick, max(0.0, missing / (CATCH_UP * rate)))

@@ -1,6 +1,6 @@
 """The processes that send: ``python -m linerate_bench.wire.sender``, started by the backend.
 
-The first process is told the members as one JSON line and forks one process for each: several for a port, each of which
+The first process gets the members as one JSON line and forks one process for each: several for a port, each of which
 sends its share of a fast port's frames, and one more for its latency streams. A member takes commands from its own
 pipe, one JSON line each, answered by one line each: ``load`` (streams, duration, share), ``go`` (at a moment of the
 monotonic clock), ``update``, ``pause``, ``resume``, ``stop``. Processes, because the interpreter's lock would let the
@@ -24,38 +24,37 @@ from typing import Any
 import numpy as np
 
 from linerate.errors import LinerateError, TestbedError
-from linerate.system.network_namespace import enter
+from linerate.system.network_namespace import enter_namespace
 
 from .. import process
 from .frames import streams as frames_of
-from .linux import punctual
-from .order import OrderTally, locate, phases
-from .protocol import SLOTS, STATUS, STATUS_BYTES, Later, SenderLoad, slots_of
-from .ring import USUAL, RingStore, TxRing, slots_for
+from .interleaving import StreamTally, locate, phases
+from .latency_sender import LatencySender, open_socket
+from .linux import wake_punctually
+from .protocol import SLOTS, STATUS, STATUS_BYTES, SendDelays, SenderLoad, slots_of
+from .ring import USUAL_SLOTS, RingStore, TxRing, slots_for
 from .schedule import Pace, SendSchedule
-from .stamped import Stamped, open_socket
 
 TICK = 0.0005
 """Seconds between batches at moderate rates: keeps bursts short and leaves the CPU to the router."""
 
 NICE = -5
-"""setpriority(2): somewhat above what else a small machine does, so that the rate holds."""
+"""setpriority(2): a little above other processes, so that a small machine keeps the rate."""
 
 OVERTIME = 0.05
-"""Seconds beyond the duration after which frames still owed stay unsent."""
+"""Seconds beyond the duration after which frames that are still due stay unsent."""
 
-
-TALLY = 10
-"""Looks at a running trial after which its frames are counted by group again."""
+COUNT_EVERY = 10
+"""Looks at a running trial between two counts of its frames by group."""
 
 
 class SenderShare:
-    """One thread's part of a port's traffic: its ring, which frames are its own, and its pace."""
+    """One process's part of a port's traffic: its ring, its frames and its pace."""
 
     def __init__(self, rings: RingStore, load: SenderLoad, duration: float | None, share: int, shares: int) -> None:
         self._plan = phases(load.streams)
         self._streams = frames_of(load.streams)
-        self._tally = OrderTally(self._plan, len(self._streams), share, shares)
+        self._tally = StreamTally(self._plan, len(self._streams), share, shares)
         self._share, self._shares = share, shares
         self.pace = Pace(SendSchedule(self._plan, duration), share, shares)
         longest = max(stream.length for stream in self._streams)
@@ -63,7 +62,7 @@ class SenderShare:
         slots = slots_for(period, longest) if period else None
         self._static = slots is not None
         self._rings = rings
-        self.ring = rings.take(longest, slots or USUAL)
+        self.ring = rings.take(longest, slots or USUAL_SLOTS)
         self.stalls = 0
         if self._static:
             self._fill(0, self.ring.slots)
@@ -114,14 +113,14 @@ class SenderShare:
         return self._tally.counts(self.pace.sent)
 
     def close(self) -> None:
-        """Give the ring back."""
-        self._rings.give(self.ring)
+        """Return the ring."""
+        self._rings.keep(self.ring)
 
 
-class SenderStart:
-    """One start: the sending thread, and the flags that it looks at between batches."""
+class RunningTrial:
+    """One start of traffic: the sending thread, and the flags that it checks between batches."""
 
-    def __init__(self, share: SenderShare | Stamped, slots: Sequence[int], duration: float | None) -> None:
+    def __init__(self, share: SenderShare | LatencySender, slots: Sequence[int], duration: float | None) -> None:
         self._share = share
         self._slots = slots
         self._duration = duration
@@ -129,7 +128,7 @@ class SenderStart:
         self._running = threading.Event()
         self._running.set()
         self._paused_at = 0.0
-        self._lost = 0.0
+        self._paused_time = 0.0
         self._begin = 0.0
         self._thread: threading.Thread | None = None
         self.failure = ""
@@ -156,7 +155,7 @@ class SenderStart:
 
     def elapsed(self) -> float:
         """Seconds of sending time: pauses do not count."""
-        return time.monotonic() - self._begin - self._lost
+        return time.monotonic() - self._begin - self._paused_time
 
     @property
     def left(self) -> float | None:
@@ -196,19 +195,19 @@ class SenderStart:
 
     @property
     def paused(self) -> bool:
-        """Whether it is held."""
+        """Whether it is paused."""
         return not self._running.is_set()
 
     def pause(self) -> None:
-        """Hold; the duration holds too."""
+        """Pause; the duration pauses too."""
         if not self.paused:
             self._paused_at = self.elapsed()
             self._running.clear()
 
     def resume(self) -> None:
-        """Go on."""
+        """Resume."""
         if self.paused:
-            self._lost += self.elapsed() - self._paused_at
+            self._paused_time += self.elapsed() - self._paused_at
             self._running.set()
 
     @property
@@ -231,9 +230,9 @@ class Sender:
     def __init__(self, interface: str, status: mmap.mmap, timed: bool) -> None:
         self._rings, self._status, self._slots = RingStore(interface), status, slots_of(status)
         self._socket = open_socket(interface) if timed else None
-        self._later = Later(status)
+        self._send_delays = SendDelays(status)
         self._counted = [0] * SLOTS
-        self._trial: SenderStart | None = None
+        self._trial: RunningTrial | None = None
         self._number = 0
         self._ended = 0
         self._frames = self._stalls = 0
@@ -250,12 +249,12 @@ class Sender:
                     self._close()
                 if self._trial is None:
                     self._awake.clear()
-                elif looks % TALLY == 0:
+                elif looks % COUNT_EVERY == 0:
                     self._count(self._trial)
                 self._write()
             time.sleep(0.002)
 
-    def _count(self, trial: SenderStart) -> None:
+    def _count(self, trial: RunningTrial) -> None:
         for slot, frames in trial.counts.items():
             self._slots[slot] = self._counted[slot] + frames
 
@@ -280,11 +279,11 @@ class Sender:
             self._counted[slot] = self._slots[slot]
         self._trial, self._ended = None, self._number
 
-    def _load(self, order: Mapping[str, Any], duration: float | None) -> SenderStart:
+    def _load(self, order: Mapping[str, Any], duration: float | None) -> RunningTrial:
         load = SenderLoad.from_json(order)
         if self._socket is not None:
-            return SenderStart(Stamped(self._socket, load, duration, self._later), load.slots, duration)
-        return SenderStart(
+            return RunningTrial(LatencySender(self._socket, load, duration, self._send_delays), load.slots, duration)
+        return RunningTrial(
             SenderShare(self._rings, load, duration, order["share"], order["shares"]), load.slots, duration
         )
 
@@ -328,30 +327,30 @@ def serve(member: Mapping[str, Any]) -> None:
     """Be one member until its pipe ends."""
     with os.fdopen(member["commands"], "r") as commands, os.fdopen(member["answers"], "w") as answers:
 
-        def say(answer: Mapping[str, Any]) -> None:
-            answers.write(json.dumps(answer) + "\n")
+        def answer(message: Mapping[str, Any]) -> None:
+            answers.write(json.dumps(message) + "\n")
             answers.flush()
 
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, NICE)
         try:
-            enter(member["netns"])
+            enter_namespace(member["netns"])
             if member["timed"]:
-                punctual()
+                wake_punctually()
             else:
                 TxRing(member["interface"], 60).close()
             sender = Sender(member["interface"], mmap.mmap(member["status"], STATUS_BYTES), member["timed"])
         except LinerateError as error:
-            say({"error": str(error)})
+            answer({"error": str(error)})
             return
         threading.Thread(target=sender.watch, daemon=True).start()
-        say({"ok": True})
+        answer({"ok": True})
         for line in commands:
             try:
                 sender.command(json.loads(line))
-                say({"ok": True})
+                answer({"ok": True})
             except LinerateError as error:
-                say({"error": str(error)})
+                answer({"error": str(error)})
         sender.command({"op": "stop"})
 
 

@@ -1,4 +1,4 @@
-"""What a fault leaves behind: a failure nobody can vouch for, and a router that forgot its configuration."""
+"""What a fault leaves behind: a failure without evidence from the router, and a router that lost its configuration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from linerate.project import Project
 from linerate.session.judging import Judge
 from linerate.session.plan import Plan
 from linerate.session.session import Session
-from linerate.simulation.faults import fault_of
+from linerate.simulation.faults import parse_fault
 from linerate.sla.verdict import Ruling, Verdict
 from linerate_bench.studies import faults
 from support import robot_run
@@ -31,19 +31,19 @@ def judged(session: Session, sentence: str) -> Verdict:
     return Judge(session).judge(requirement)
 
 
-def test_a_failure_is_not_believed_of_a_router_that_falls_silent(plan: Plan) -> None:
+def test_a_fail_needs_a_router_that_still_answers(plan: Plan) -> None:
     with faults.opened(plan) as session:
         assert judged(session, "64b 1-flow unidirectional ≥ 14 Mpps").outcome is Ruling.FAIL
         for _ in range(2):  # a reading that failed is tried once more, and one trial decides
-            session.cause_fault(fault_of("ssh freeze"))
+            session.cause_fault(parse_fault("ssh freeze"))
         verdict = judged(session, "64b 1-flow unidirectional ≥ 14 Mpps")
         assert verdict.outcome is Ruling.INCONCLUSIVE
         assert "could not be read afterwards" in verdict.reason and "whether it restarted" in verdict.reason
 
 
-def test_a_router_that_restarted_is_not_judged_until_it_is_configured_anew(plan: Plan) -> None:
+def test_a_router_that_restarted_is_not_judged_until_it_is_configured_again(plan: Plan) -> None:
     with faults.opened(plan) as session:
-        session.cause_fault(fault_of("router reboot", start=3, at=0.5, **{"for": 0.01}))
+        session.cause_fault(parse_fault("router reboot", start=3, at=0.5, **{"for": 0.01}))
         for _ in range(2):
             verdict = judged(session, "64b 1-flow unidirectional ≥ 1 Mpps")
             assert verdict.outcome is Ruling.INCONCLUSIVE and "the router restarted" in verdict.reason
@@ -56,16 +56,16 @@ def test_frames_that_come_twice_do_not_hide_lost_ones(plan: Plan) -> None:
     sentence = "64b 1-flow unidirectional loses ≤ 1% at 5.1 Mpps"
     with faults.opened(plan) as session:
         assert judged(session, sentence).outcome is Ruling.FAIL
-        session.cause_fault(fault_of("duplicated frames", start=1, share=0.01, every=True))
+        session.cause_fault(parse_fault("duplicated frames", start=1, share=0.01, every=True))
         verdict = judged(session, sentence)
         assert verdict.outcome is Ruling.INCONCLUSIVE
         assert "frames come twice on the way" in verdict.reason
 
 
-def test_a_rate_is_not_believed_where_duplicates_cannot_be_ruled_out(plan: Plan) -> None:
+def test_a_rate_needs_proof_that_no_frames_are_duplicates(plan: Plan) -> None:
     with faults.opened(plan) as session:
-        session.cause_fault(fault_of("duplicated frames", start=1, share=0.01, every=True))
-        session.cause_fault(fault_of("ssh freeze", start=1, every=True))
+        session.cause_fault(parse_fault("duplicated frames", start=1, share=0.01, every=True))
+        session.cause_fault(parse_fault("ssh freeze", start=1, every=True))
         verdict = judged(session, "64b 1-flow unidirectional forwards ≥ 5.05 Mpps")
         assert verdict.outcome is Ruling.INCONCLUSIVE
         assert "whether frames came twice" in verdict.reason
@@ -73,6 +73,6 @@ def test_a_rate_is_not_believed_where_duplicates_cannot_be_ruled_out(plan: Plan)
 
 def test_a_trial_of_a_few_frames_is_refused_before_traffic(plan: Plan) -> None:
     for sentence in ("64b unidirectional ≥ 0.01 pps", "64b unidirectional ≥ 1 pps"):
-        with pytest.raises(SentenceError, match="of which nothing can be told; expected"):
+        with pytest.raises(SentenceError, match="which prove nothing; expected"):
             plan.requirement(sentence)
     assert plan.requirement("64b unidirectional ≥ 100 pps").threshold.number == 100

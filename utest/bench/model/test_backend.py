@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.generators.streams import IPV4, ipv4_checksum
+from linerate.generators.streams import ipv4_checksum
 from linerate.platforms import read_platform
 from linerate.simulation.noise import Noise
+from linerate.traffic.profiles import ETHERNET
 from linerate.units import l1_bits
 from linerate_bench.clock import Clock
 from linerate_bench.model.backend import ModelBackend
 from linerate_bench.shells.vpp_render import errors
-from support.model_bench import PROJECT, HandClock, configuration, platform, testbed, traffic
+from support.model_bench import PROJECT, HandClock, configuration, configured_model, platform, traffic
 
 
 def balance(backend: ModelBackend, waiting: int = 0) -> None:
@@ -39,7 +40,7 @@ def balance(backend: ModelBackend, waiting: int = 0) -> None:
 def test_below_capacity_every_frame_asked_for_is_sent_and_comes_back(
     pps: float, duration: float, begin: float, looks: list[float]
 ) -> None:
-    backend, clock = testbed()
+    backend, clock = configured_model()
     clock.time = begin
     backend.start({0: traffic("64b 1-flow", pps)}, duration)
     for look in sorted(looks):
@@ -53,7 +54,7 @@ def test_below_capacity_every_frame_asked_for_is_sent_and_comes_back(
 @pytest.mark.parametrize(
     ("ceiling", "share", "busy"), [(1.0, 0.5, 40), (1.0, 1.0, 80), (0.5, 0.25, 40), (0.5, 0.6, 100)]
 )
-def test_the_generator_is_as_busy_as_it_is_near_its_ceiling_since_it_was_last_asked(
+def test_generator_cpu_follows_the_share_of_the_ceiling_since_the_last_reading(
     ceiling: float, share: float, busy: float
 ) -> None:
     slower = platform().model_copy(update={"model": {**(platform().model or {}), "generator_ceiling": ceiling}})
@@ -80,10 +81,10 @@ def test_the_generator_is_as_busy_as_it_is_near_its_ceiling_since_it_was_last_as
     routed=st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
-def test_at_rest_every_frame_has_one_fate(
+def test_every_frame_has_one_fate_after_traffic(
     rates: tuple[float, float], software: str, words: str, looks: list[float], routed: bool
 ) -> None:
-    backend, clock = testbed(software)
+    backend, clock = configured_model(software)
     if not routed:
         backend.configure(replace(configuration(backend), routes=(("48.0.0.0/9", "100.65.2.2"),)))
     backend.start({port: traffic(words, rate, swapped=port == 1) for port, rate in enumerate(rates)}, 1.0)
@@ -100,10 +101,10 @@ def test_at_rest_every_frame_has_one_fate(
 
 
 @pytest.mark.parametrize("words", ["64b", "imix"])
-def test_the_speed_of_the_clock_and_how_often_it_is_read_change_no_count(words: str) -> None:
+def test_counts_do_not_depend_on_clock_speed_or_readings(words: str) -> None:
     found = []
     for steps in (1, 7, 997):
-        backend, clock = testbed("vpp", rx_queues=1)
+        backend, clock = configured_model("vpp", rx_queues=1)
         wall = Clock(float(steps), source=lambda clock=clock: clock.time)
         backend._clock = wall
         backend.start({0: traffic(words, 9e6), 1: traffic(words, 7e6, swapped=True)}, 2.0)
@@ -115,7 +116,7 @@ def test_the_speed_of_the_clock_and_how_often_it_is_read_change_no_count(words: 
 
 
 def test_ports_started_a_few_milliseconds_apart_each_send_for_their_whole_duration() -> None:
-    backend, clock = testbed()
+    backend, clock = configured_model()
     backend.start({0: traffic("64b", 6e6)}, 1.0)
     clock.time = 0.004
     backend.start({1: traffic("64b", 6e6, swapped=True)}, 1.0)
@@ -127,7 +128,7 @@ def test_ports_started_a_few_milliseconds_apart_each_send_for_their_whole_durati
 
 
 def test_the_generator_cannot_send_more_than_its_ceiling() -> None:
-    backend, clock = testbed()
+    backend, clock = configured_model()
     backend.start({0: traffic("64b", 14.88e6)}, 1.0)
     clock.time = 1.5
     sent = backend.counters(0)
@@ -136,7 +137,7 @@ def test_the_generator_cannot_send_more_than_its_ceiling() -> None:
 
 
 def test_a_router_that_is_not_configured_forwards_nothing() -> None:
-    backend, clock = testbed()
+    backend, clock = configured_model()
     right = configuration(backend)
     cases = [
         replace(right, routes=()),
@@ -158,7 +159,7 @@ def test_a_router_that_is_not_configured_forwards_nothing() -> None:
 
 
 def test_configuring_while_traffic_runs_takes_effect_from_then_on() -> None:
-    backend, clock = testbed()
+    backend, clock = configured_model()
     right = configuration(backend)
     backend.configure(replace(right, routes=()))
     backend.start({0: traffic("64b", 1000)}, 2.0)
@@ -171,7 +172,7 @@ def test_configuring_while_traffic_runs_takes_effect_from_then_on() -> None:
 
 
 def test_pause_keeps_the_rest_of_the_duration_and_update_changes_the_rate() -> None:
-    backend, clock = testbed()
+    backend, clock = configured_model()
     backend.start({0: traffic("64b", 1000)}, 2.0)
     clock.time = 1.0
     backend.pause(0)
@@ -185,7 +186,7 @@ def test_pause_keeps_the_rest_of_the_duration_and_update_changes_the_rate() -> N
 
 
 def test_a_burst_sends_its_count_and_ends() -> None:
-    backend, clock = testbed()
+    backend, clock = configured_model()
     backend.start({0: tuple(replace(stream, count=77) for stream in traffic("64b", 100))}, None)
     clock.time = 0.5
     assert backend.sending(0)
@@ -194,8 +195,8 @@ def test_a_burst_sends_its_count_and_ends() -> None:
     assert backend.counters(0).opackets == backend.counters(1).ipackets == 77
 
 
-def test_captured_frames_are_as_a_router_sends_them_on() -> None:
-    backend, clock = testbed()
+def test_captured_frames_are_as_a_router_forwards_them() -> None:
+    backend, clock = configured_model()
     backend.capture(1, 3)
     backend.start({0: traffic("64b", 100)}, 1.0)
     clock.time = 2.0
@@ -205,15 +206,15 @@ def test_captured_frames_are_as_a_router_sends_them_on() -> None:
         data = frame.data
         assert data[0:6].hex(":") == backend.ports[1].mac
         assert data[6:12].hex(":") == backend.state().interfaces[1].mac
-        assert data[IPV4 + 8] == 63
-        assert ipv4_checksum(data[IPV4 : IPV4 + 20]) == 0
-        assert str(ipaddress.IPv4Address(data[IPV4 + 16 : IPV4 + 20])) == f"48.0.0.{4 + number}"
+        assert data[ETHERNET + 8] == 63
+        assert ipv4_checksum(data[ETHERNET : ETHERNET + 20]) == 0
+        assert str(ipaddress.IPv4Address(data[ETHERNET + 16 : ETHERNET + 20])) == f"48.0.0.{4 + number}"
     backend.capture(1, 0)
     assert backend.captured(1) == ()
 
 
-def test_vpp_threads_tell_cycles_that_add_up_to_the_clock() -> None:
-    backend, clock = testbed(rx_queues=1)
+def test_cycles_of_vpp_threads_add_up_to_the_clock() -> None:
+    backend, clock = configured_model(rx_queues=1)
     backend.start({0: traffic("64b 1-flow", 14e6)}, 3.0)
     clock.time = 1.0
     backend.clear()
@@ -230,7 +231,7 @@ def test_vpp_threads_tell_cycles_that_add_up_to_the_clock() -> None:
 
 def test_noise_repeats_with_its_seed() -> None:
     def forwarded(seed: int) -> int:
-        backend, clock = testbed("linux", noise=Noise(capacity=0.05), seed=seed)
+        backend, clock = configured_model("linux", noise=Noise(capacity=0.05), seed=seed)
         backend.start({0: traffic("64b", 14e6)}, 1.0)
         clock.time = 2.0
         return backend.counters(1).ipackets
@@ -238,14 +239,14 @@ def test_noise_repeats_with_its_seed() -> None:
     assert forwarded(1) == forwarded(1) != forwarded(2)
 
 
-def test_a_clock_runs_as_fast_as_told_and_not_backwards() -> None:
+def test_a_clock_runs_at_its_speed_and_never_backwards() -> None:
     wall = iter([100.0, 100.5])
     assert Clock(20, source=lambda: next(wall)).now() == pytest.approx(10)
     with pytest.raises(ValueError, match="above 0"):
         Clock(0)
 
 
-def test_what_the_card_does_not_send_finds_no_free_slot() -> None:
+def test_frames_beyond_the_cards_sending_limit_are_tx_drops() -> None:
     clock = HandClock()
     gowin = read_platform(PROJECT.platforms, "gowin_n305")
     backend = ModelBackend(gowin, "cx5_rdma_tuned", clock)

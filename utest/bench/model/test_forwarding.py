@@ -63,7 +63,7 @@ def test_two_ports_into_one_drop_what_the_line_cannot_carry() -> None:
     assert all(fate.tx_dropped > 0.4 for fate in fates)
 
 
-def test_what_has_no_way_out_costs_the_worker_but_leaves_by_no_port() -> None:
+def test_unrouted_frames_cost_the_worker_and_leave_by_no_port() -> None:
     result = forward(model(), [StreamLoad(0, 1e6, 64, (StreamPart(0, None, 0.25), StreamPart(0, 1, 0.75)))])
     assert result.fates[0].no_route == pytest.approx(0.25)
     assert result.fates[0].forwarded == pytest.approx(0.75)
@@ -85,7 +85,7 @@ def loads(draw: st.DrawFn) -> list[StreamLoad]:
 
 
 @given(loads(), st.sampled_from(["vpp", "linux", "pfsense"]))
-def test_shares_are_shares_and_nothing_is_made(rows: list[StreamLoad], software: str) -> None:
+def test_fates_are_shares_that_add_up(rows: list[StreamLoad], software: str) -> None:
     router = model(software)
     result = forward(router, rows)
     for fate in result.fates:
@@ -96,7 +96,7 @@ def test_shares_are_shares_and_nothing_is_made(rows: list[StreamLoad], software:
 
 
 @given(st.floats(1e3, 14e6), st.floats(1, 2), st.sampled_from(["vpp", "linux", "pfsense"]))
-def test_more_offered_is_never_less_forwarded(pps: float, more: float, software: str) -> None:
+def test_more_offered_load_never_forwards_less(pps: float, more: float, software: str) -> None:
     router = model(software)
 
     def total(rate: float) -> float:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from linerate.platforms import read_platform
 from linerate_bench.model.backend import ModelBackend
-from linerate_bench.model.flows import as_forwarded, flow_of
+from linerate_bench.model.flows import flow_of, forwarded_frame
 from linerate_bench.model.forwarding import header_cycles, parts_of
-from linerate_bench.model.routing import Fib, SetUp
+from linerate_bench.model.routing import Fib, RouterFeature
 from linerate_bench.model.schema import router_model
 from linerate_bench.state import RouterConfiguration
 from support.model_bench import PROJECT, HandClock, configuration, platform, traffic
@@ -29,7 +29,7 @@ IPV6 = struct.pack("!IHBB16s16s", 6 << 28, 8, 17, 64, bytes(15) + b"\1", bytes(1
     labels=st.lists(st.integers(16, 2**20 - 1), max_size=4),
     version=st.sampled_from([4, 6]),
 )
-def test_tags_and_labels_are_seen_and_what_is_behind_them(
+def test_tags_labels_and_the_packet_behind_them_are_found(
     tags: list[tuple[int, int]], labels: list[int], version: int
 ) -> None:
     frame = bytes(12) + b"".join(struct.pack("!HH", *tag) for tag in tags)
@@ -46,7 +46,7 @@ def test_tags_and_labels_are_seen_and_what_is_behind_them(
     assert (flow.labels, flow.version, flow.ip) == (tuple(labels), version, ip)
     assert flow.hashed == (IPV4[12:24] if version == 4 else IPV6[8:44])
     assert flow.destination == (0x30000001 if version == 4 else 2)
-    sent = as_forwarded(frame, "02:00:00:00:00:01", "02:00:00:00:00:02")
+    sent = forwarded_frame(frame, "02:00:00:00:00:01", "02:00:00:00:00:02")
     assert len(sent) == len(frame)
     where = 14 + 4 * len(tags) + 3 if labels else ip + (8 if version == 4 else 7)
     assert sent[where] == 63
@@ -54,15 +54,15 @@ def test_tags_and_labels_are_seen_and_what_is_behind_them(
 
 
 @given(st.binary(max_size=80))
-def test_no_bytes_are_too_odd(frame: bytes) -> None:
+def test_any_bytes_are_accepted_as_a_frame(frame: bytes) -> None:
     flow = flow_of(frame)
     assert flow is None or flow.version in (4, 6)
 
 
-def sent_and_back(words: str, *set_up: SetUp) -> tuple[int, int, int]:
+def sent_and_back(words: str, *features: RouterFeature) -> tuple[int, int, int]:
     """Frames sent, come back, and without a way."""
     clock = HandClock()
-    backend = ModelBackend(platform(), "vpp", clock, set_up=frozenset(set_up))
+    backend = ModelBackend(platform(), "vpp", clock, features=frozenset(features))
     backend.configure(configuration(backend))
     backend.capture(1, 1)
     backend.start({0: traffic(words, 1e5)}, 1.0)
@@ -75,12 +75,12 @@ def sent_and_back(words: str, *set_up: SetUp) -> tuple[int, int, int]:
 @pytest.mark.parametrize(
     ("words", "needs"), [("66b ipv6", "ipv6"), ("64b vlan", "vlan"), ("64b qinq", "vlan"), ("64b mpls2", "mpls")]
 )
-def test_what_the_router_is_set_up_for_goes_the_way_of_the_packet(words: str, needs: SetUp) -> None:
+def test_a_frame_of_a_router_feature_is_routed_as_the_packet_inside(words: str, needs: RouterFeature) -> None:
     assert sent_and_back(words, needs) == (100_000, 100_000, 0)
     assert sent_and_back(words) == (100_000, 0, 100_000)
 
 
-def test_ipv6_routes_of_the_configuration_need_no_set_up() -> None:
+def test_ipv6_routes_of_the_configuration_need_no_feature() -> None:
     fib = Fib(
         RouterConfiguration(
             up=("a", "b"),

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linerate.errors import ConfigError
-from linerate.simulation.noise import Bursts, Noise, WarmUp
+from linerate.simulation.noise import LossBursts, Noise, WarmUp
 from linerate.testbed.files import read_testbed
 from linerate.testbed.settings import SimulatedSettings
 from linerate_bench.model.backend import ModelBackend
-from support.model_bench import HandClock, configuration, platform, testbed, traffic
+from support.model_bench import HandClock, configuration, configured_model, platform, traffic
 
 CAPACITY = 5.02e6
 """Frames/s of one flow, a little less than the model's VPP forwards on one core."""
@@ -32,14 +32,14 @@ def trial(backend: ModelBackend, clock: HandClock, pps: float, seconds: float, l
     return new, new - (backend.counters(1).ipackets - received)
 
 
-def test_there_is_none_unless_asked_for() -> None:
-    backend, clock = testbed("vpp")
+def test_no_noise_by_default() -> None:
+    backend, clock = configured_model("vpp")
     assert [trial(backend, clock, 0.97 * CAPACITY, 60)[1] for _ in range(5)] == [0] * 5
     assert SimulatedSettings(testbed="x", kind="simulated").noise is None
 
 
-def test_capacity_differs_from_trial_to_trial_by_about_what_was_asked() -> None:
-    backend, clock = testbed("vpp", noise=Noise(capacity=0.003), seed=7)
+def test_capacity_varies_between_trials_by_the_given_deviation() -> None:
+    backend, clock = configured_model("vpp", noise=Noise(capacity=0.003), seed=7)
     forwarded = []
     for _ in range(200):
         sent, lost = trial(backend, clock, 10e6, 1.0)
@@ -51,7 +51,7 @@ def test_capacity_differs_from_trial_to_trial_by_about_what_was_asked() -> None:
 
 
 def test_capacity_stays_the_same_within_a_trial() -> None:
-    backend, clock = testbed("vpp", noise=Noise(capacity=0.05), seed=3)
+    backend, clock = configured_model("vpp", noise=Noise(capacity=0.05), seed=3)
     backend.start({0: traffic("64b 1-flow", 10e6)}, 20.0)
     # a second port that starts later belongs to the same trial
     clock.time = 0.5
@@ -64,8 +64,8 @@ def test_capacity_stays_the_same_within_a_trial() -> None:
     assert max(steps) - min(steps) <= 2
 
 
-def test_bursts_come_about_as_often_as_asked_and_lose_what_they_say() -> None:
-    backend, clock = testbed("vpp", noise=Noise(bursts=Bursts(packets=500, every=50)), seed=11)
+def test_bursts_have_the_given_rate_and_size() -> None:
+    backend, clock = configured_model("vpp", noise=Noise(bursts=LossBursts(packets=500, every=50)), seed=11)
     losses = [trial(backend, clock, 1e6, 30.0)[1] for _ in range(300)]
     # 9000 s of traffic, 180 bursts expected
     assert sum(losses) / 500 == pytest.approx(180, abs=45)
@@ -74,7 +74,7 @@ def test_bursts_come_about_as_often_as_asked_and_lose_what_they_say() -> None:
 
 
 def test_time_without_traffic_brings_no_burst() -> None:
-    backend, clock = testbed("vpp", noise=Noise(bursts=Bursts(packets=500, every=50)), seed=11)
+    backend, clock = configured_model("vpp", noise=Noise(bursts=LossBursts(packets=500, every=50)), seed=11)
     clock.time = 1e6
     backend.counters(0)
     assert trial(backend, clock, 1e6, 0.1)[1] == 0
@@ -82,7 +82,7 @@ def test_time_without_traffic_brings_no_burst() -> None:
 
 def test_a_cold_router_is_slower_until_it_is_warm() -> None:
     noise = Noise(warm_up=WarmUp(dip=0.1, seconds=5))
-    backend, clock = testbed("vpp", noise=noise)
+    backend, clock = configured_model("vpp", noise=noise)
     assert trial(backend, clock, 0.95 * CAPACITY, 2.0)[1] > 0
     assert trial(backend, clock, 0.95 * CAPACITY, 3.0)[1] > 0
     assert trial(backend, clock, 0.95 * CAPACITY, 10.0)[1] == 0
@@ -94,8 +94,8 @@ def test_a_cold_router_is_slower_until_it_is_warm() -> None:
 
 @given(seed=st.integers(0, 1000), looks=st.integers(2, 200), begin=st.floats(0, 1e6))
 @settings(max_examples=20, deadline=None)
-def test_how_often_the_clock_is_read_changes_nothing(seed: int, looks: int, begin: float) -> None:
-    noise = Noise(capacity=0.02, bursts=Bursts(packets=100, every=2), warm_up=WarmUp(dip=0.2, seconds=3.3))
+def test_counts_do_not_depend_on_how_often_they_are_read(seed: int, looks: int, begin: float) -> None:
+    noise = Noise(capacity=0.02, bursts=LossBursts(packets=100, every=2), warm_up=WarmUp(dip=0.2, seconds=3.3))
     found = []
     for times in (1, looks):
         clock = HandClock()
@@ -107,9 +107,9 @@ def test_how_often_the_clock_is_read_changes_nothing(seed: int, looks: int, begi
     assert found[0][1] == pytest.approx(found[1][1], abs=30)
 
 
-def test_another_seed_is_other_noise() -> None:
-    noise = Noise(capacity=0.01, bursts=Bursts(packets=500, every=5))
-    first, again, other = (trial(*testbed("vpp", noise=noise, seed=seed), 6e6, 20.0)[1] for seed in (1, 1, 2))
+def test_another_seed_gives_other_noise() -> None:
+    noise = Noise(capacity=0.01, bursts=LossBursts(packets=500, every=5))
+    first, again, other = (trial(*configured_model("vpp", noise=noise, seed=seed), 6e6, 20.0)[1] for seed in (1, 1, 2))
     assert first == again != other
 
 
@@ -125,7 +125,7 @@ def test_noise_in_a_testbed_file(tmp_path: Path) -> None:
     text = "{capacity: 0.003, bursts: {packets: 500, every: 50}, warm_up: {dip: 0.2, seconds: 3}}"
     noise = noisy(tmp_path, text).noise
     assert noise is not None
-    assert noise == Noise(capacity=0.003, bursts=Bursts(), warm_up=WarmUp(dip=0.2, seconds=3))
+    assert noise == Noise(capacity=0.003, bursts=LossBursts(), warm_up=WarmUp(dip=0.2, seconds=3))
     assert Noise.model_validate(noise.model_dump()) == noise
     with pytest.raises(ConfigError, match="noise"):
         noisy(tmp_path, "{capacity: 1.5}")

@@ -33,7 +33,7 @@ def test_every_queue_of_the_table_is_used() -> None:
     assert queue_of(512, 512, 3) == 0
 
 
-def test_a_key_that_is_none_is_refused_with_what_is_right() -> None:
+def test_an_invalid_key_is_refused_with_the_expected_form() -> None:
     with pytest.raises(ValueError, match="mlx5 or 80 hexadecimal digits"):
         Rss(key="micro")
 

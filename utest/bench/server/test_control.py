@@ -119,7 +119,7 @@ def first_line(ran: subprocess.Popen[str]) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["end of input", "SIGTERM"])
-def test_a_process_says_where_it_listens_and_ends(how: str) -> None:
+def test_a_process_reports_its_ports_and_ends(how: str) -> None:
     with process(FAKE, {"backend": "fake"}) as ran:
         said = first_line(ran)
         assert said["ready"] is True and said["control_port"] is None
@@ -147,7 +147,7 @@ def test_a_taken_port_is_named() -> None:
 
 
 @pytest.mark.slow
-def test_a_backend_that_does_not_exist() -> None:
+def test_an_unknown_backend_is_refused() -> None:
     with process("from linerate_bench.server.__main__ import main; main()", {"backend": "x"}) as ran:
         assert "expected 'model' or 'wire'" in first_line(ran)["error"]
         assert ran.wait(3) == 1
@@ -174,6 +174,7 @@ def test_the_model_is_served_with_its_control() -> None:
         assert [row.name for row in state.interfaces] == ["TenGigabitEthernet3/0/0", "TenGigabitEthernet3/0/1"]
 
 
+@pytest.mark.slow
 def test_a_server_that_cannot_listen_leaves_nothing_open() -> None:
     from support.server_support import FakeBackend
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from linerate_bench.backend import Neighbour, PortDescription, StreamCounters
-from linerate_bench.packet_groups import Delay, Groups, bucket_of
+from linerate_bench.packet_groups import Delay, PacketGroups, bucket_of
 from linerate_bench.server.params import Params
-from linerate_bench.server.sequences import sequences_of, traffic_of
+from linerate_bench.server.sequences import segments_of, traffic_of
 from linerate_bench.server.streams import ServerStream, parse_stream
-from support.model_bench import address, testbed
+from support.model_bench import address, configured_model
 from support.server_support import MACS, PEERS, stream
 
 PORT = PortDescription(0, MACS[0], PEERS[0], 10e9, "model")
@@ -27,8 +27,8 @@ def parsed(number: int = 1, **more: Any) -> ServerStream:
 
 
 def started(streams: list[ServerStream], duration: float | None = None) -> Any:
-    backend, clock = testbed()
-    legs = sequences_of(streams, 1.0, duration)
+    backend, clock = configured_model()
+    legs = segments_of(streams, 1.0, duration)
     backend.start({0: tuple(row for leg in legs for row in traffic_of(leg, MACS[0], PEERS[0]))}, duration)
     return backend, clock
 
@@ -61,7 +61,7 @@ def test_a_pause_before_a_burst_keeps_its_wait() -> None:
     assert backend.counters(0).opackets == 500, "what was left of the duration"
 
 
-def test_a_group_is_counted_where_it_arrives_and_how_late() -> None:
+def test_a_group_has_counts_by_port_and_latency() -> None:
     groups = {"enabled": True, "stream_id": 7, "rule_type": "latency"}
     backend, clock = started([parsed(1, pps=1000, flow_stats=groups), parsed(2, pps=500)], duration=2.0)
     assert isinstance(backend, StreamCounters) and isinstance(backend, Neighbour)
@@ -87,7 +87,7 @@ def test_frames_of_many_lengths_add_up() -> None:
 
 
 def test_who_answers_for_an_address() -> None:
-    backend, _ = testbed()
+    backend, _ = configured_model()
     assert backend.answers(0, "100.65.1.1") is True
     assert backend.answers(0, "100.65.2.1") is False
 
@@ -101,14 +101,14 @@ def test_buckets_are_trexs(usec: float, key: int) -> None:
 
 def test_lost_frames_are_seen_when_the_next_one_arrives() -> None:
     groups, (traffic,) = (
-        Groups(),
+        PacketGroups(),
         traffic_of(
-            sequences_of([parsed(flow_stats={"enabled": True, "stream_id": 1, "rule_type": "latency"})], 1.0, None)[0],
+            segments_of([parsed(flow_stats={"enabled": True, "stream_id": 1, "rule_type": "latency"})], 1.0, None)[0],
             *MACS,
         ),
     )
-    groups.book(0.0, 0, traffic, 64, 10, {}, Delay(10, 5))
+    groups.record(0.0, 0, traffic, 64, 10, {}, Delay(10, 5))
     assert groups.latency_counters(1).lost == 0
-    groups.book(1.0, 0, traffic, 64, 10, {1: 8}, Delay(10, 5))
+    groups.record(1.0, 0, traffic, 64, 10, {1: 8}, Delay(10, 5))
     assert groups.latency_counters(1).lost == 12
     assert sum(groups.latency_counters(1).histogram.values()) == 8

@@ -46,6 +46,7 @@ def ipv4(protocol: int, payload: bytes, to: bytes = ROUTER) -> bytes:
 UDP = ipv4(17, struct.pack("!HHHH", 12345, 53, 12, 0) + b"\x12\x34\x56\x78")
 
 
+@pytest.mark.slow
 def test_groups_begin_with_their_first_stream_and_end_with_their_last(client: Client) -> None:
     client.acquire(0)
     client.acquire(1)
@@ -64,6 +65,7 @@ def test_groups_begin_with_their_first_stream_and_end_with_their_last(client: Cl
     assert client.call("get_pgid_stats", pgids=[7])["ver_id"] != first, "clients forget what they took as zero"
 
 
+@pytest.mark.slow
 def test_counts_of_a_group(client: Client) -> None:
     client.acquire(0)
     client.on(0, "add_stream", stream_id=1, stream=grouped(9, "latency"))
@@ -76,6 +78,7 @@ def test_counts_of_a_group(client: Client) -> None:
     assert "too many" in client.call("get_pgid_stats", pgids=list(range(2000)))["specific_err"]
 
 
+@pytest.mark.slow
 def test_latency_streams_keep_their_rate(client: Client) -> None:
     client.acquire(0)
     client.on(0, "add_stream", stream_id=1, stream=grouped(9, "latency", pps=1000))
@@ -88,6 +91,7 @@ def test_latency_streams_keep_their_rate(client: Client) -> None:
     )
 
 
+@pytest.mark.slow
 def test_an_address_is_resolved_through_capture_and_push(client: Client) -> None:
     number = client.call(
         "capture", command="start", limit=100, mode="fixed", tx=[], rx=[0], filter="arp or (vlan and arp)"

@@ -16,6 +16,8 @@ from linerate_bench.server.loop import TrexServer
 from support.model_bench import configuration, platform, traffic
 from support.server_support import Client, stream
 
+pytestmark = pytest.mark.slow
+
 SPEED = 20.0
 FRAME = traffic("64b 1-flow", 1.0)[0].frame
 
@@ -86,7 +88,7 @@ def test_each_profile_has_its_own_streams(client: Client) -> None:
     assert "code" in client.on(0, "add_stream", profile_id="*", stream_id=9, stream=stream())
 
 
-def test_each_profile_sends_its_own_time_and_tells_its_own_end(client: Client) -> None:
+def test_each_profile_has_its_own_duration_and_end_event(client: Client) -> None:
     for name in ("a", "b"):
         added(client, name)
     client.start(0, 1000.0, duration=4, profile_id="a")

@@ -67,7 +67,7 @@ def test_update_pause_resume_and_stop() -> None:
 
 
 @pytest.mark.slow
-def test_a_second_user_is_refused_until_he_forces() -> None:
+def test_a_second_user_is_refused_without_force() -> None:
     with serving(FakeBackend()) as server:
         saw = drive(server, "theft")
     assert "port is already taken by 'alice'" in saw["refused"]

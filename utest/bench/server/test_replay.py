@@ -17,6 +17,8 @@ import pytest
 from support.paths import DATA
 from support.server_support import Client, FakeBackend, serving
 
+pytestmark = pytest.mark.slow
+
 DATA = DATA / "trex-rpc"
 OFFICIAL, PYPI = "official-v3.08.jsonl", "pypi-0.3-translated.jsonl"
 FRAME = base64.b64encode(bytes(60)).decode()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linerate_bench.server.params import Params, RpcError
-from linerate_bench.server.rpc import MAGIC, MAXIMUM, Dispatcher, is_zipped, unzip_message, zip_message
+from linerate_bench.server.rpc import LARGEST_REQUEST, MAGIC, Dispatcher, is_zipped, unzip_message, zip_message
 from support.paths import DATA
 from support.server_support import Client, FakeBackend, serving
 
@@ -72,12 +72,12 @@ def test_any_call_gets_an_answer_of_its_own(call: Any) -> None:
     assert ("result" in answer) != ("error" in answer)
 
 
-def test_a_bomb_is_refused_without_being_unpacked() -> None:
+def test_a_compressed_bomb_is_refused_without_unpacking() -> None:
     bomb = zip_message(b"0" * 50_000_000)
     assert b"too large" in unzip_message(dispatcher().handle(bomb))
     lying = struct.pack(">II", MAGIC, 100) + bomb[8:]
     assert json.loads(unzip_message(dispatcher().handle(lying)))["error"]["code"] == -32700
-    assert b"too large" in dispatcher().handle(b" " * (MAXIMUM + 1))
+    assert b"too large" in dispatcher().handle(b" " * (LARGEST_REQUEST + 1))
 
 
 def test_codes() -> None:
@@ -128,6 +128,7 @@ def _form(answer: dict[str, Any]) -> tuple[Any, ...]:
     return error.get("code"), error.get("message"), "specific_err" in error, sorted(answer)
 
 
+@pytest.mark.slow
 def test_bad_requests_get_the_codes_of_a_real_server(client: Client) -> None:
     """The requests of the recording, in its order, against the codes that TRex v3.08 answered."""
     lines = (DATA / "bad-requests.txt").read_text().splitlines()
@@ -159,11 +160,13 @@ def test_bad_requests_get_the_codes_of_a_real_server(client: Client) -> None:
     assert not differences
 
 
+@pytest.mark.slow
 def test_zipped_requests_get_zipped_answers(client: Client) -> None:
     assert client.zipped(client.request("ping"))["result"]["ts"] > 0
     assert len(client.zipped([client.request("ping")] * 3)) == 3
 
 
+@pytest.mark.slow
 def test_versions(client: Client) -> None:
     def sync(major: int, minor: int) -> Any:
         return client.call("api_sync", api_vers=[{"type": "core", "major": major, "minor": minor}])
@@ -176,7 +179,8 @@ def test_versions(client: Client) -> None:
     assert "mismatch" in client.call("api_sync_v2", name="ASTF", major=5, minor=1)["specific_err"]
 
 
-def test_both_clients_find_what_they_ask_for(client: Client) -> None:
+@pytest.mark.slow
+def test_both_clients_find_every_method_they_call(client: Client) -> None:
     """Every field of the recorded answers of a real server that either client was seen to get."""
     recorded = json.loads((DATA / "answers.json").read_text())
     client.acquire(0)

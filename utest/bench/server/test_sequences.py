@@ -13,7 +13,7 @@ from linerate_bench.backend import FieldVariable, PortDescription
 from linerate_bench.model.flows import frame_of, value_of
 from linerate_bench.server.load import load_of
 from linerate_bench.server.params import Params, RpcError
-from linerate_bench.server.sequences import sequences_of, traffic_of
+from linerate_bench.server.sequences import segments_of, traffic_of
 from linerate_bench.server.streams import ServerStream, parse_stream
 from linerate_bench.wire.frames import WireStream
 from support.server_support import MACS, PEERS, stream
@@ -37,7 +37,7 @@ def multi(frames: int, count: int, gap_usec: float, pps: float = 1000) -> dict[s
 def rows(
     streams: list[ServerStream], factor: float = 1.0, duration: float | None = None
 ) -> list[tuple[int, float, Any]]:
-    return [(leg.stream.stream_id, round(leg.begin, 6), leg.count) for leg in sequences_of(streams, factor, duration)]
+    return [(leg.stream.stream_id, round(leg.begin, 6), leg.count) for leg in segments_of(streams, factor, duration)]
 
 
 def test_a_chain_ends_when_its_last_stream_has_gone_on_often_enough() -> None:
@@ -53,19 +53,19 @@ def test_bursts_of_a_stream() -> None:
     assert rows([parsed(**multi(11, 3, 990_000))]) == [(1, 0.0, 11), (1, 1.0, 11), (1, 2.0, 11)]
     endless = parsed(**multi(11, 0, 990_000))
     assert rows([endless], duration=2.5) == [(1, 0.0, 11), (1, 1.0, 11), (1, 2.0, 11)]
-    (leg,) = sequences_of([endless], 1.0, None)
+    (leg,) = segments_of([endless], 1.0, None)
     assert (leg.pps, leg.count) == (pytest.approx(11), None), "too many to be sent one by one: their mean rate"
 
 
-def test_what_comes_too_often_is_sent_evenly_only_where_that_is_the_same() -> None:
-    even = parsed(1, next_stream_id=1, isg=1e4, **single(101))  # at 1000 frames/s, and 10 ms later anew
-    (leg,) = sequences_of([replace(even, isg_usec=1000.0)], 1.0, 200.0)
+def test_too_many_bursts_are_sent_evenly_only_if_that_is_the_same_traffic() -> None:
+    even = parsed(1, next_stream_id=1, isg=1e4, **single(101))  # at 1000 frames/s, and again 10 ms later
+    (leg,) = segments_of([replace(even, isg_usec=1000.0)], 1.0, 200.0)
     assert (leg.pps, leg.count) == (pytest.approx(1000, rel=0.01), None)
-    assert len(sequences_of([even], 1.0, 20.0)) == 182
+    assert len(segments_of([even], 1.0, 20.0)) == 182
     with pytest.raises(RpcError, match=r"comes 1818 times in this time, in 1818 bursts.*a real TRex"):
-        sequences_of([even], 1.0, 200.0)
+        segments_of([even], 1.0, 200.0)
     with pytest.raises(RpcError, match="comes 2001 times in this time"):
-        sequences_of([parsed(**multi(11, 0, 990_000))], 1.0, 2000.0)
+        segments_of([parsed(**multi(11, 0, 990_000))], 1.0, 2000.0)
 
 
 def test_rates_of_a_chain_are_multiplied_and_its_gaps_are_not() -> None:
@@ -73,7 +73,7 @@ def test_rates_of_a_chain_are_multiplied_and_its_gaps_are_not() -> None:
     assert rows(chain, factor=10) == [(1, 0.0, 101), (2, 0.015, 1)]
 
 
-def test_a_dummy_takes_its_time_and_sends_nothing() -> None:
+def test_a_dummy_stream_takes_time_and_sends_nothing() -> None:
     chain = [parsed(1, flags=8, next_stream_id=2, **single(101)), parsed(2, self_start=False, **single(1))]
     assert rows(chain) == [(2, 0.1, 1)]
 
@@ -89,7 +89,7 @@ def test_a_dummy_takes_its_time_and_sends_nothing() -> None:
 )
 def test_chains_that_cannot_be_sent(streams: list[ServerStream], word: str) -> None:
     with pytest.raises(RpcError, match=word):
-        sequences_of(streams, 1.0, None)
+        segments_of(streams, 1.0, None)
 
 
 def test_the_load_of_a_chain_is_its_highest() -> None:
@@ -121,7 +121,7 @@ def write(name: str = "a", offset: int = 30, add: int = 0) -> dict[str, Any]:
 def test_lengths_and_what_is_written_of_them_agree(operation: str) -> None:
     trimmed = parsed(**program(variable(op=operation), {"type": "trim_pkt_size", "name": "a"}, write(add=-14)))
     assert trimmed.mean_size == pytest.approx(74.5 + 4)
-    (leg,) = sequences_of([trimmed], 1.0, None)
+    (leg,) = segments_of([trimmed], 1.0, None)
     pieces = traffic_of(leg, *MACS)
     assert sorted(len(piece.frame) for piece in pieces) == list(range(70, 80))
     assert sum(piece.pps for piece in pieces) == pytest.approx(leg.pps)
@@ -137,7 +137,7 @@ def test_other_variables_go_on_through_all_lengths() -> None:
         variable("b", 1, 0, 9, op="dec", init_value=9),
         write("b", 40),
     )
-    (leg,) = sequences_of([parsed(**given_)], 1.0, None)
+    (leg,) = segments_of([parsed(**given_)], 1.0, None)
     first, second = traffic_of(leg, *MACS)
     seen = [frame_of(piece, number)[40] for number in range(3) for piece in (first, second)]
     assert seen == [9, 8, 7, 6, 5, 4]
@@ -146,7 +146,7 @@ def test_other_variables_go_on_through_all_lengths() -> None:
 def test_a_tuple_is_every_address_then_the_next_port() -> None:
     flows = {"type": "tuple_flow_var", "name": "t", "ip_min": 1, "ip_max": 2, "port_min": 8, "port_max": 9}
     given_ = program(flows | {"limit_flows": 3, "flags": 0}, write("t.ip", 30), write("t.port", 40))
-    (leg,) = sequences_of([parsed(**given_)], 1.0, None)
+    (leg,) = segments_of([parsed(**given_)], 1.0, None)
     (piece,) = traffic_of(leg, *MACS)
     seen = [(frame_of(piece, number)[33], frame_of(piece, number)[41]) for number in range(5)]
     assert seen == [(1, 8), (2, 8), (1, 9), (1, 8), (2, 8)]
@@ -154,7 +154,7 @@ def test_a_tuple_is_every_address_then_the_next_port() -> None:
 
 def test_a_dependent_variable_moves_on_when_the_first_wraps() -> None:
     given_ = program(variable("a", 1, 0, 1, next_var="b"), variable("b", 1, 0, 3), write("a", 30), write("b", 31))
-    (leg,) = sequences_of([parsed(**given_)], 1.0, None)
+    (leg,) = segments_of([parsed(**given_)], 1.0, None)
     (piece,) = traffic_of(leg, *MACS)
     assert [tuple(frame_of(piece, number)[30:32]) for number in range(5)] == [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2)]
 
@@ -162,7 +162,7 @@ def test_a_dependent_variable_moves_on_when_the_first_wraps() -> None:
 def test_lists_and_masks() -> None:
     mask = {"type": "write_mask_flow_var", "name": "a", "pkt_offset": 30, "pkt_cast_size": 1, "mask": 0xF0}
     given_ = program(variable(size=1, value_list=[1, 2, 5]), mask | {"shift": 4, "add_value": 1, "is_big_endian": True})
-    (leg,) = sequences_of([parsed(**given_)], 1.0, None)
+    (leg,) = segments_of([parsed(**given_)], 1.0, None)
     (piece,) = traffic_of(leg, *MACS)
     assert [frame_of(piece, number)[30] for number in range(4)] == [0x2A, 0x3A, 0x6A, 0x2A]
 

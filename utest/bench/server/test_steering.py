@@ -9,6 +9,8 @@ import pytest
 
 from support.server_support import Client, FakeBackend, serving, stream
 
+pytestmark = pytest.mark.slow
+
 ABSOLUTE = {"type": "pps", "value": 3000.0, "op": "abs"}
 
 
@@ -55,7 +57,7 @@ def test_single_streams_get_rates_of_their_own(client: Client, backend: FakeBack
     assert backend.updates[-1][1] == pytest.approx(10_000)
 
 
-def test_a_port_that_pauses_takes_new_rates_when_it_goes_on(client: Client, backend: FakeBackend) -> None:
+def test_a_paused_port_takes_new_rates_when_it_resumes(client: Client, backend: FakeBackend) -> None:
     sending(client)
     client.on(0, "pause_traffic")
     client.on(0, "update_traffic", mul={"type": "pps", "value": 6000, "op": "abs"}, force=False)
@@ -64,7 +66,7 @@ def test_a_port_that_pauses_takes_new_rates_when_it_goes_on(client: Client, back
     assert [pps for _, pps in backend.updates] == pytest.approx([6000])
 
 
-def test_what_cannot_be_steered_is_refused_as_a_server_does(client: Client) -> None:
+def test_changes_that_trex_refuses_are_refused_in_its_words(client: Client) -> None:
     sending(client)
     for word in ("pause", "resume", "update"):
         more = {"mul": ABSOLUTE, "force": False} if word == "update" else {}
@@ -90,7 +92,7 @@ def test_only_endless_traffic_can_pause(client: Client, method: str) -> None:
     assert "continues mode" in error(client.on(0, method, stream_ids=[1]))
 
 
-def test_what_is_not_there_is_refused_in_a_servers_words(client: Client) -> None:
+def test_unsupported_methods_are_refused_in_trexs_words(client: Client) -> None:
     client.acquire(0)
     answer = client.on(0, "push_remote", pcap_filename="/etc/none.pcap", ipg_usec=-1, speedup=1, count=1, duration=-1)
     assert "'none.pcap'" in error(answer)
@@ -103,7 +105,7 @@ def test_what_is_not_there_is_refused_in_a_servers_words(client: Client) -> None
         assert client.on(0, method)["code"] == -32000
 
 
-def test_captures_of_what_is_sent_and_several_at_a_port(client: Client, backend: FakeBackend) -> None:
+def test_captures_of_sent_frames_and_several_at_a_port(client: Client, backend: FakeBackend) -> None:
     def capture(command: str, **more: Any) -> Any:
         return client.call("capture", command=command, **more)
 

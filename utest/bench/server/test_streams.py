@@ -13,7 +13,7 @@ from linerate.units import l1_bits, l2_bits
 from linerate_bench.backend import PortDescription
 from linerate_bench.server.load import factor_of, load_of
 from linerate_bench.server.params import Params, RpcError
-from linerate_bench.server.sequences import sequences_of
+from linerate_bench.server.sequences import segments_of
 from linerate_bench.server.streams import ServerStream, parse_stream
 from support.server_support import MACS, PEERS, stream
 
@@ -146,7 +146,7 @@ def burst(**mode: Any) -> dict[str, Any]:
 
 
 def test_bursts() -> None:
-    (leg,) = sequences_of([parsed(**burst())], 2.0, None)
+    (leg,) = segments_of([parsed(**burst())], 2.0, None)
     assert (leg.begin, leg.count, leg.pps) == (0.0, 7, 20)
     assert "total_pkts" in refusal(**burst(total_pkts=0))
 

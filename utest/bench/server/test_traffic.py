@@ -12,6 +12,8 @@ import zmq
 
 from support.server_support import MACS, Client, FakeBackend, serving, stream
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def backend() -> FakeBackend:
@@ -101,7 +103,7 @@ def test_a_lone_start_does_not_wait(client: Client, backend: FakeBackend) -> Non
     assert len(backend.starts) == 1, "no other port of the session has streams"
 
 
-def test_a_held_start_begins_by_itself(client: Client, backend: FakeBackend) -> None:
+def test_a_waiting_start_begins_by_itself(client: Client, backend: FakeBackend) -> None:
     prepared(client, 0, 1)
     client.start(0, duration=1)
     client.published(2, '"type":4,"data":{"port_id":0}')
@@ -137,7 +139,7 @@ def test_start_at_a_moment(client: Client, backend: FakeBackend) -> None:
     assert "start_at_ts" in error(client.start(0, start_at_ts=moment))
 
 
-def test_stop_before_a_held_start_sends_nothing(client: Client, backend: FakeBackend) -> None:
+def test_stop_before_a_waiting_start_sends_nothing(client: Client, backend: FakeBackend) -> None:
     prepared(client, 0, 1)
     client.start(0, start_at_ts=client.call("ping")["ts"] + 0.1)
     client.on(0, "stop_traffic")
@@ -146,7 +148,7 @@ def test_stop_before_a_held_start_sends_nothing(client: Client, backend: FakeBac
     assert not backend.starts
 
 
-def test_counts_are_final_when_the_end_is_told(client: Client) -> None:
+def test_counts_are_final_at_the_end_event(client: Client) -> None:
     prepared(client, 0)
     client.start(0, value=123456, duration=1.5)
     messages = client.published(2, '"type":4,"data":{"port_id":0}')
@@ -180,7 +182,7 @@ def test_a_backend_that_cannot_start(client: Client, backend: FakeBackend) -> No
     assert client.call("get_port_status", port_id=0)["state"] == "STREAMS"
 
 
-def test_nothing_but_known_messages_is_published(client: Client) -> None:
+def test_only_known_messages_are_published(client: Client) -> None:
     prepared(client, 0, 1)
     client.start(0, duration=2)
     client.start(1, duration=2)
@@ -212,7 +214,7 @@ def test_events_of_newer_clients_are_numbered(client: Client) -> None:
     assert [event["seq"] for event in events()] == [5]
 
 
-def test_newer_clients_find_what_happened_since_their_hello(client: Client) -> None:
+def test_newer_clients_get_all_events_since_they_connected(client: Client) -> None:
     """They ask for the first time when 0.5 s were quiet: by then a short trial may be over."""
     client.acquire(0)
     client.call("api_sync_v2", name="STL", major=5, minor=1)
@@ -336,7 +338,7 @@ def test_pauses_are_long_enough_for_newer_clients(client: Client) -> None:
     assert time.monotonic() - begin > 0.5, "they ask for events only after 0.5 s without a message"
 
 
-def test_a_late_subscriber_is_told_its_own_barrier_and_no_others(client: Client) -> None:
+def test_a_late_subscriber_gets_its_own_barrier_and_no_others(client: Client) -> None:
     def subscriber() -> zmq.Socket[bytes]:
         found = client.context.socket(zmq.SUB)
         found.setsockopt(zmq.SUBSCRIBE, b"")

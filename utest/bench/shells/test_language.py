@@ -15,7 +15,7 @@ from support.fake_router import ControlServer, router_state, simulated
 
 
 @given(st.lists(st.text("ab $'\"\\;|&>?\n#*é", max_size=12), min_size=1, max_size=5))
-def test_quoted_words_come_back(words: list[str]) -> None:
+def test_quoted_words_are_kept(words: list[str]) -> None:
     machine, _ = simulated("linux")
     assert machine.run(shlex.join(["echo", *words])).stdout.rstrip("\n") == " ".join(words).rstrip("\n")
 
@@ -38,7 +38,7 @@ def test_any_line_is_answered(text: str) -> None:
         ("sh -c 'false; echo \"@@ $?\"'", "@@ 1\n", 0),
         ("echo a > /dev/null", "", 0),
         ("nosuch 2>&1", "sh: 1: nosuch: not found\n", 127),
-        ("cat /proc/net/dev | grep eth1 | wc -l", "1\n", 0),
+        ("cat /proc/net/dev | grep eth1 | head -1 | grep -F nothing", "", 1),
         ("echo one; exit 3; echo two", "one\n", 3),
         ("", "", 0),
         ("sudo hostname", "dut\n", 0),
@@ -59,7 +59,7 @@ def test_an_unknown_command_is_not_found() -> None:
 
 
 @pytest.mark.parametrize("line", ["echo 'a", 'echo "a', "a &&", "| a", "echo $(id)", "a & b", "(a)"])
-def test_what_is_not_understood_is_said(line: str) -> None:
+def test_unknown_syntax_is_an_error(line: str) -> None:
     with pytest.raises(SyntaxIssue):
         parse(line)
     machine, _ = simulated("linux")
@@ -81,7 +81,6 @@ def test_nesting_ends() -> None:
         ("vppctl show run", "Thread 1 vpp_wk_0 (lcore 1)\r\n"),
         ("vppctl show run | grep 'vector rates' | grep -v 'in 0'", "in 1.0000e5, out 1.0000e5, drop 0.0000e0"),
         ("vppctl show int rx", "Thread 1 (vpp_wk_0):\r\n node dpdk-input:\r\n    eth1 queue 0 (polling)\r\n"),
-        ("vppctl show threads", "vpp_wk_0"),
         ("vppctl show hard", "Link speed: 10 Gbps"),
         ("vppctl show err", "blackholed packets"),
         ("vppctl show ip fib 16.0.0.0/8", "dpo-drop"),
@@ -107,13 +106,6 @@ def test_vpp_takes_configuration_and_shows_it() -> None:
     assert "100.65.1.2 eth1" in machine.run("vppctl show ip fib 16.0.0.0/8").stdout
     assert "eth1 (up):\r\n  L3 100.65.1.1/24" in machine.run("vppctl show int addr").stdout
     assert "02:00:00:00:01:02" in machine.run("vppctl show ip neigh").stdout
-
-
-def test_clear_interfaces_counts_from_zero() -> None:
-    machine, _ = simulated("vpp")
-    assert "rx packets" in machine.run("vppctl show interface eth1").stdout
-    machine.run("vppctl clear interfaces")
-    assert "rx packets" not in machine.run("vppctl show interface eth1").stdout
 
 
 @pytest.mark.parametrize(
@@ -145,7 +137,6 @@ def test_linux_shows_what_was_configured() -> None:
     assert machine.run("ip route add 16.0.0.0/8 via 100.65.1.2").stderr == "RTNETLINK answers: File exists\n"
     machine.run("echo 1 > /proc/sys/net/ipv4/ip_forward")
     assert machine.run("sysctl net.ipv4.ip_forward").stdout == "net.ipv4.ip_forward = 1\n"
-    assert "CPU0" in machine.run("cat /proc/softirqs").stdout
 
 
 def test_freebsd_speaks_as_freebsd_does() -> None:
@@ -162,6 +153,7 @@ def test_freebsd_speaks_as_freebsd_does() -> None:
     assert "Ibytes" in machine.run("netstat -I eth1 -bnd").stdout
 
 
+@pytest.mark.slow
 def test_the_control_socket_round_trip_and_its_errors() -> None:
     state = router_state()
     with ControlServer(state) as server:
@@ -176,7 +168,8 @@ def test_the_control_socket_round_trip_and_its_errors() -> None:
         control.close()
 
 
-def test_a_model_that_is_gone_is_said_in_one_sentence() -> None:
+@pytest.mark.slow
+def test_a_missing_model_is_one_sentence() -> None:
     control = ModelControl(9, "x", timeout=0.1)
     with pytest.raises(TestbedError, match="gave no answer to 'state'"):
         control.state()

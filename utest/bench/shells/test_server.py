@@ -16,7 +16,7 @@ import asyncssh
 import paramiko
 import pytest
 
-from linerate.routers import make
+from linerate.routers import make_router
 from linerate.routers.base import Result
 from support.fake_router import KINDS, SIDES, ControlServer, router_state
 from support.paths import LIBRARIES
@@ -97,7 +97,7 @@ def test_a_router_is_driven_over_real_ssh(kind: Any, start: Start, key: asyncssh
     with ControlServer(router_state(kind)) as control:
         child, ready = start(control, software=kind)
         with connect(ready, key, ready["host_key"]) as client:
-            router = make(kind, shell_over(client), ("eth1", "eth2"), sudo=True)
+            router = make_router(kind, shell_over(client), ("eth1", "eth2"), sudo=True)
             assert "SIMULATED" in router.identify()["kernel"]
             router.configure(SIDES)
             assert control.model.state().configuration.routes == (
@@ -158,7 +158,7 @@ def test_the_host_key_is_kept_when_given(start: Start, key: asyncssh.SSHKey, tmp
         assert ready["host_key"].split()[1] == host.export_public_key().decode().split()[1]
 
 
-def test_what_is_wrong_is_one_sentence(start: Start, tmp_path: Path) -> None:
+def test_a_wrong_specification_is_one_sentence(start: Start, tmp_path: Path) -> None:
     with ControlServer(router_state()) as control:
         _, first = start(control)
         for wrong, said in (
@@ -173,7 +173,7 @@ def test_what_is_wrong_is_one_sentence(start: Start, tmp_path: Path) -> None:
             assert child.wait(10) == 1
 
 
-def test_a_model_that_dies_is_said_in_the_shell(start: Start, key: asyncssh.SSHKey) -> None:
+def test_a_model_that_dies_is_reported_in_the_shell(start: Start, key: asyncssh.SSHKey) -> None:
     with ControlServer(router_state()) as control:
         _, ready = start(control)
     with connect(ready, key, ready["host_key"]) as client:

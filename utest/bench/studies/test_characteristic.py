@@ -10,9 +10,9 @@ from linerate.counts.trial import Load
 from linerate.project import Project
 from linerate.traffic.catalogue import Catalogue
 from linerate_bench.studies import characteristic, cost
+from linerate_bench.studies.decision_rules import goal_rule
 from linerate_bench.studies.noisy_router import NoisyRouter, RouterNoise
-from linerate_bench.studies.population import Goals, Judged, Population, all_rules
-from linerate_bench.studies.rules import of_goal
+from linerate_bench.studies.router_population import Goals, RouterPopulation, RuleVerdict, all_rules
 from support.paths import ROOT
 
 PROJECT = Project(ROOT)
@@ -26,7 +26,7 @@ def lost(router: NoisyRouter, pps: float, duration: float = 1.0) -> int:
     return router.measure(Load(pps), duration).directions[0].lost
 
 
-def test_a_router_without_noise_loses_what_neither_capacity_nor_buffer_takes():
+def test_a_router_without_noise_loses_frames_beyond_capacity_and_buffer():
     assert lost(NoisyRouter(1e6, "", STILL), 1.004e6) == 0
     assert lost(NoisyRouter(1e6, "", STILL), 1.01e6) == 10_000 - 4096
     # the buffer is empty again when the next trial begins
@@ -60,21 +60,21 @@ def test_the_same_seed_is_the_same_router(seed: int, asked: list[tuple[float, fl
 
 
 @pytest.mark.parametrize("rate", [5e6, 200e3])
-def test_standard_tells_apart_what_differs_by_one_per_cent(rate: float):
-    rules = [of_goal(GOALS.standard)]
-    found = characteristic.characteristic(Population(CATALOGUE, SEED, rate), rules, 150, (-0.01, 0.01))
-    assert characteristic.kept(found)
+def test_standard_separates_routers_one_per_cent_apart(rate: float):
+    rules = [goal_rule(GOALS.standard)]
+    found = characteristic.characteristic(RouterPopulation(CATALOGUE, SEED, rate), rules, 150, (-0.01, 0.01))
+    assert characteristic.is_sharp(found)
 
 
-def test_without_longer_trials_a_buffer_would_hide_it():
-    rule = of_goal(GOALS.standard.model_copy(update={"longest_trial": None}))
-    found = characteristic.characteristic(Population(CATALOGUE, SEED, 200e3), [rule], 20, (-0.01,))
+def test_without_longer_trials_a_buffer_hides_the_shortage():
+    rule = goal_rule(GOALS.standard.model_copy(update={"longest_trial": None}))
+    found = characteristic.characteristic(RouterPopulation(CATALOGUE, SEED, 200e3), [rule], 20, (-0.01,))
     assert found[rule.name][-0.01].ratio == 1
 
 
 @pytest.mark.slow
 def test_standard_is_cheaper_than_bisection_and_than_csits_search():
-    found = cost.costs(Population(CATALOGUE, SEED), all_rules(GOALS), 150, SEED)
+    found = cost.costs(RouterPopulation(CATALOGUE, SEED), all_rules(GOALS), 150, SEED)
     assert not [claim.words for claim in cost.claims(found) if not claim.good]
     assert found["bisection, 30 s"].mean == 240
 
@@ -91,13 +91,13 @@ def test_the_studies_print_their_tables_and_draw_their_figures(tmp_path: Path, c
     assert figures == {"operating-characteristic.svg", "buffer.svg", "cost.svg"}
 
 
-def test_a_share_is_told_with_its_interval():
+def test_a_share_is_printed_with_its_interval():
     # Clopper-Pearson, 95 %: the rule of three for none of 100
     assert characteristic.PassShare(0, 100).interval == "0 % (0 … 3.62)"
     assert characteristic.PassShare(997, 1000).interval.startswith("99.7 % (99.1 … ")
 
 
-def test_few_routers_show_nothing_though_the_figures_keep_the_bound():
+def test_few_routers_prove_nothing_even_if_the_figures_keep_the_bound():
     def curves(passed_below: int, of: int) -> characteristic.Curves:
         return {
             "`standard`": {
@@ -107,16 +107,19 @@ def test_few_routers_show_nothing_though_the_figures_keep_the_bound():
         }
 
     few, many, wrong = curves(0, 20), curves(0, 1000), curves(20, 1000)
-    told = [characteristic.outcome(characteristic.kept(c), characteristic.shown(c), 20) for c in (few, many, wrong)]
-    assert told == ["not shown with 20 routers", "kept", "NOT KEPT"]
+    texts = [
+        characteristic.bound_text(characteristic.is_sharp(c), characteristic.is_proven(c), 20)
+        for c in (few, many, wrong)
+    ]
+    assert texts == ["not shown with 20 routers", "kept", "NOT KEPT"]
 
 
 @pytest.mark.parametrize(("routers", "shown"), [(20, [False, True, False, False]), (1000, [True] * 4)])
-def test_what_a_cost_study_shows_depends_on_its_routers(routers: int, shown: list[bool]):
+def test_what_a_cost_study_proves_depends_on_its_number_of_routers(routers: int, shown: list[bool]):
     def made(name: str, seconds: float, failed: int, number: int) -> cost.RuleCost:
         # every fifth takes twice as long; all are fast enough, so a FAIL is wrong
         return cost.RuleCost(
-            tuple(Judged(1.05, at >= failed, seconds * (2 if at % 5 == 0 else 1)) for at in range(number))
+            tuple(RuleVerdict(1.05, at >= failed, seconds * (2 if at % 5 == 0 else 1)) for at in range(number))
         )
 
     found = {

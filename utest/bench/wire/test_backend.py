@@ -15,12 +15,11 @@ from pathlib import Path
 import pytest
 
 from linerate.errors import TestbedError
-from linerate.testbed.namespaces import MTU, Cable, Topology, available, existing, plan
+from linerate.testbed.namespaces import MTU, Cable, Topology, existing_namespaces, plan_topology
 from linerate_bench.backend import FieldVariable, StreamTraffic
 from linerate_bench.wire import WireBackend, WirePort
 
-REASON = available()
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.skipif(REASON is not None, reason=REASON or "")]
+pytestmark = pytest.mark.netns
 
 
 def run(*command: str) -> str:
@@ -37,7 +36,7 @@ def kernel(namespace: str, interface: str) -> dict[str, dict[str, int]]:
 def topology() -> Iterator[Topology]:
     """Both namespaces, with a Linux router configured in one."""
     tag = f"t{uuid.uuid4().hex[:8]}"
-    found = plan(tag)
+    found = plan_topology(tag)
     try:
         for command in found.setup:
             run(*command)
@@ -52,7 +51,7 @@ def topology() -> Iterator[Topology]:
     finally:
         for command in found.teardown:
             subprocess.run(command, check=False, capture_output=True, timeout=10)
-        assert existing(tag) == ()
+        assert existing_namespaces(tag) == ()
 
 
 @pytest.fixture
@@ -86,7 +85,9 @@ def finish(backend: WireBackend, limit: float = 10.0) -> None:
     time.sleep(0.05)
 
 
-def test_a_router_forwards_every_frame_both_ways_and_all_counts_agree(topology: Topology, backend: WireBackend) -> None:
+def test_every_frame_comes_back_in_both_directions_and_all_counts_agree(
+    topology: Topology, backend: WireBackend
+) -> None:
     before = [kernel(topology.generator, cable.port) for cable in topology.cables]
     backend.start({cable.index: (stream(cable, 5000.0),) for cable in topology.cables}, 0.4)
     finish(backend)

@@ -19,14 +19,13 @@ import pytest
 
 from linerate.errors import TestbedError
 from linerate.system.network_namespace import run_in_namespace
-from linerate.testbed.namespaces import Cable, Topology, available, existing, plan
+from linerate.testbed.namespaces import Cable, Topology, existing_namespaces, plan_topology
 from linerate_bench.backend import FieldVariable, StreamCounters, StreamTraffic
 from linerate_bench.server.loop import TrexServer
 from linerate_bench.wire import WireBackend, WirePort
 from support.paths import SUPPORT
 
-REASON = available()
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.skipif(REASON is not None, reason=REASON or "")]
+pytestmark = pytest.mark.netns
 SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23
 CLIENT = SUPPORT / "server_flows.py"
 
@@ -39,7 +38,7 @@ def run(*command: str) -> None:
 def topology() -> Iterator[Topology]:
     """Both namespaces, with a Linux router configured in one."""
     tag = f"t{uuid.uuid4().hex[:8]}"
-    found = plan(tag)
+    found = plan_topology(tag)
     try:
         for command in found.setup:
             run(*command)
@@ -54,7 +53,7 @@ def topology() -> Iterator[Topology]:
     finally:
         for command in found.teardown:
             subprocess.run(command, check=False, capture_output=True, timeout=10)
-        assert existing(tag) == ()
+        assert existing_namespaces(tag) == ()
 
 
 @contextlib.contextmanager
@@ -120,7 +119,7 @@ def test_it_has_stream_counters(backend: WireBackend) -> None:
     assert backend.latency_counters(1).histogram == {}
 
 
-def test_groups_are_told_apart_to_the_frame_whatever_the_rate(topology: Topology, backend: WireBackend) -> None:
+def test_groups_are_counted_exactly_at_any_rate(topology: Topology, backend: WireBackend) -> None:
     cable = topology.cables[0]
     rows = (
         stream(cable, 100e6, 1),
@@ -143,7 +142,7 @@ def test_groups_are_told_apart_to_the_frame_whatever_the_rate(topology: Topology
     assert other == pytest.approx(one.sent[0][0] / 2, abs=2)
 
 
-def test_both_ways_again_and_anew(topology: Topology, backend: WireBackend) -> None:
+def test_both_directions_repeatedly(topology: Topology, backend: WireBackend) -> None:
     rows = {cable.index: (stream(cable, 5000, 10 + cable.index),) for cable in topology.cables}
     for again in (1, 2):
         backend.start(rows, 0.2)
@@ -162,7 +161,7 @@ def test_both_ways_again_and_anew(topology: Topology, backend: WireBackend) -> N
     assert backend.flow_counters(11).sent == {1: (3000, 3 * 64000)}
 
 
-def test_rates_changed_and_held_leave_counts_exact(topology: Topology, backend: WireBackend) -> None:
+def test_counts_are_exact_after_new_rates_and_pauses(topology: Topology, backend: WireBackend) -> None:
     cable = topology.cables[0]
     rows = (stream(cable, 3000, 1), stream(cable, 1000, 2, size=124), stream(cable, 1000, 9, "latency"))
     backend.start({0: rows}, None)
@@ -214,7 +213,7 @@ def summed(cable: Cable) -> bytes:
     return bytes(found)
 
 
-def test_what_the_router_loses_doubles_and_delays_is_seen(topology: Topology, backend: WireBackend) -> None:
+def test_lost_duplicated_and_late_frames_are_counted(topology: Topology, backend: WireBackend) -> None:
     """The router has no route: frames taken at its near side are sent from its far side as the test wants them."""
     cable = topology.cables[0]
     tap = run_in_namespace(topology.router, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)))
@@ -243,7 +242,7 @@ def test_what_the_router_loses_doubles_and_delays_is_seen(topology: Topology, ba
     assert backend.flow_counters(5).sent == {0: (10, 640)}
 
 
-def test_a_plain_start_takes_the_counters_off_the_ports(topology: Topology, backend: WireBackend) -> None:
+def test_a_start_without_groups_removes_the_counters(topology: Topology, backend: WireBackend) -> None:
     cable = topology.cables[0]
 
     def listening() -> int:
@@ -332,7 +331,7 @@ def test_streams_that_cannot_be_counted_are_refused(topology: Topology, backend:
     wait(lambda: backend.flow_counters(1).received[1][0] == 100)
 
 
-def test_a_client_sees_it_all(topology: Topology) -> None:
+def test_a_client_gets_all_counts(topology: Topology) -> None:
     with opened(topology) as backend:
         server = TrexServer(backend, time.monotonic)
         thread = threading.Thread(target=server.run, daemon=True)

@@ -11,7 +11,7 @@ from linerate.errors import TestbedError
 from linerate_bench.backend import FieldVariable, StreamTraffic
 from linerate_bench.wire.frames import WireStream, values
 from linerate_bench.wire.protocol import stream_from_json, stream_to_json
-from linerate_bench.wire.ring import LARGEST, PAGE, slots_for, stride_for
+from linerate_bench.wire.ring import LARGEST_RING, PAGE, slots_for, stride_for
 
 SOURCE, CHECKSUM = 26, 24
 FRAME = bytes.fromhex(
@@ -84,7 +84,7 @@ def test_a_variable_beyond_its_frame_is_refused_before_anything_is_sent() -> Non
         WireStream(StreamTraffic(1, FRAME, 1.0, (FieldVariable(58, 4, 0, 9, 0),)))
 
 
-def test_streams_survive_the_way_to_the_sender() -> None:
+def test_streams_are_the_same_after_json() -> None:
     stream = StreamTraffic(3, FRAME, 1e5, (FieldVariable(26, 4, 1, 9, 2, 3, "dec"),), 12, 14, None, 2.5)
     assert stream_from_json(stream_to_json(stream)) == stream
 
@@ -94,4 +94,4 @@ def test_a_ring_holds_whole_periods_in_whole_pages(period: int, longest: int) ->
     stride, slots = stride_for(longest), slots_for(period, longest)
     assert stride >= longest + 42 and stride & (stride - 1) == 0
     if slots is not None:
-        assert slots % period == 0 and slots * stride % PAGE == 0 and 1024 <= slots <= LARGEST // stride
+        assert slots % period == 0 and slots * stride % PAGE == 0 and 1024 <= slots <= LARGEST_RING // stride

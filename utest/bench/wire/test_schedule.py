@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linerate_bench.backend import StreamTraffic
-from linerate_bench.wire.order import phases
-from linerate_bench.wire.schedule import BURST, SPRINT, Pace, SendSchedule
+from linerate_bench.wire.interleaving import phases
+from linerate_bench.wire.schedule import BURST, CATCH_UP, Pace, SendSchedule
 
 
 def schedule(pps: float, duration: float | None, count: int | None = None) -> SendSchedule:
@@ -41,19 +41,19 @@ def test_the_shares_of_several_senders_add_up(pps: float, shares: int) -> None:
 
 
 @given(st.floats(1e3, 1e7), st.lists(st.floats(1e-5, 0.05), max_size=40))
-def test_no_batch_is_larger_than_a_burst_however_long_the_sender_was_held_up(pps: float, steps: list[float]) -> None:
+def test_no_batch_is_larger_than_a_burst_however_late_the_sender_is(pps: float, steps: list[float]) -> None:
     pace = Pace(schedule(pps, 0.3))
     sent = drive(pace, steps, 3.0)
     assert max(frames for _, frames in sent) <= BURST
     assert pace.sent <= round(pps * 0.3)
 
 
-def test_a_delay_is_made_good_at_no_more_than_the_sprint() -> None:
+def test_a_late_sender_catches_up_within_the_limit() -> None:
     pps, pace = 400_000.0, Pace(schedule(400_000.0, 1.0))
     sent = drive(pace, [0.0005] * 100 + [0.05], 2.0)
     assert pace.sent == 400_000
     after = [(now, frames) for now, frames in sent if 0.11 < now < 0.15]
-    assert sum(frames for _, frames in after) <= SPRINT * pps * 0.04 + BURST
+    assert sum(frames for _, frames in after) <= CATCH_UP * pps * 0.04 + BURST
 
 
 def test_never_ahead_of_the_clock() -> None:
@@ -63,7 +63,7 @@ def test_never_ahead_of_the_clock() -> None:
         assert total <= 100_000.0 * min(now, 0.5) + 1
 
 
-def test_what_cannot_be_sent_in_time_stays_unsent() -> None:
+def test_frames_that_cannot_be_sent_in_time_stay_unsent() -> None:
     """A sender that takes a millisecond for a burst sends 512 000 frames/s, not the million asked for."""
     pace, now = Pace(schedule(1e6, 0.5)), 0.0
     while not pace.finished(now):
@@ -95,7 +95,7 @@ def test_a_burst_shorter_than_the_duration_still_lasts_as_long() -> None:
     assert not pace.finished(0.4) and pace.finished(0.5)
 
 
-def test_sleeps_when_nothing_is_owed_and_not_when_much_is() -> None:
+def test_it_sleeps_when_nothing_is_due_and_not_when_much_is() -> None:
     pace = Pace(schedule(100_000.0, 1.0))
     assert pace.rest(0.5, 0.0005) == 0.0
     pace.took(50_000)

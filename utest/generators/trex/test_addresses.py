@@ -1,4 +1,4 @@
-"""Ports that do not know where to send: the shipped client lets ARP find out, or says what is missing."""
+"""Ports without a destination address: the shipped client uses ARP, or names what is missing."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ CATALOGUE = Catalogue.read(VARIABLES / "profiles")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not HOME, reason=NEEDED)]
 
 
-class Asked(FakeBackend):
-    """Its neighbour answers, but has to be asked for."""
+class UnresolvedBackend(FakeBackend):
+    """Its neighbour answers ARP requests."""
 
     @property
     def ports(self) -> tuple[PortDescription, ...]:
@@ -38,12 +38,12 @@ class Asked(FakeBackend):
 
 @pytest.fixture
 def server() -> Iterator[TrexServer]:
-    with serving(Asked()) as found:
+    with serving(UnresolvedBackend()) as found:
         yield found
 
 
 def layers(client: Client, **set_l3: str) -> None:
-    """Leave port 0 with addresses whose MAC nobody has asked for."""
+    """Leave port 0 with addresses that are not resolved."""
     client.acquire(0)
     client.on(0, "service", enabled=True)
     client.on(0, "set_l3", block=False, **set_l3)
@@ -55,7 +55,7 @@ def settings(server: TrexServer) -> TrexSettings:
     return TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, client=HOME)
 
 
-def test_an_address_that_was_not_found_is_asked_for_before_anything_is_sent(server: TrexServer) -> None:
+def test_an_unresolved_address_is_resolved_by_arp_before_sending(server: TrexServer) -> None:
     client = Client(server)
     layers(client, src_addr="100.65.1.2", dst_addr="100.65.1.1")
     status = client.call("get_port_status", port_id=0)
@@ -69,7 +69,7 @@ def test_an_address_that_was_not_found_is_asked_for_before_anything_is_sent(serv
     client.close()
 
 
-def test_an_address_that_nobody_has_is_named(server: TrexServer) -> None:
+def test_an_address_without_an_arp_reply_is_named(server: TrexServer) -> None:
     client = Client(server)
     layers(client, src_addr="100.65.1.2", dst_addr="100.65.1.99")
     with (

@@ -1,4 +1,4 @@
-"""What a TRex server v3.08 answered, as its own client's session was recorded, made plain."""
+"""Reading recorded answers of a TRex server v3.08 to its own client."""
 
 import json
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from linerate.generators.trex.client import answers
-from linerate.generators.trex.client.messages import Watch
+from linerate.generators.trex.client.messages import ServerEvents
 from linerate.generators.trex.client.packet_groups import group_counts
 from support.paths import DATA
 
@@ -14,13 +14,13 @@ RECORDED = DATA / "trex-rpc" / "official-v3.08.jsonl"
 
 
 def recorded(method: str) -> list[dict[str, Any]]:
-    """Every call of *method* that was answered, alone or among others, in order."""
+    """Every answered call of *method*, alone or in a batch, in order."""
     rows = [json.loads(line) for line in RECORDED.read_text(encoding="utf-8").splitlines()]
     calls = [call for row in rows for call in row.get("batch", [row])]
     return [call for call in calls if call.get("method") == method and "result" in call]
 
 
-def test_ports_are_described_by_number_not_by_place() -> None:
+def test_ports_are_described_by_number_not_by_list_position() -> None:
     system = recorded("get_system_info")[0]["result"]["ports"]
     assert [item["index"] for item in system] == [1, 0]
     static = {item["index"]: item for item in system}
@@ -37,7 +37,7 @@ def test_ports_are_described_by_number_not_by_place() -> None:
             "destination": mac[:-1] + "2",
             "measures": ["flow_stats", "latency", "rx_bytes", "tpg"],
         }
-        assert answers.destination(status) == "known"
+        assert answers.destination_state(status) == "known"
 
 
 @pytest.mark.parametrize(
@@ -49,46 +49,49 @@ def test_ports_are_described_by_number_not_by_place() -> None:
         ("configured", "resolved", "known"),
     ],
 )
-def test_a_port_tells_whether_it_knows_where_its_frames_go(ether: str, ipv4: str, found: str) -> None:
-    assert answers.destination({"attr": {"layer_cfg": {"ether": {"state": ether}, "ipv4": {"state": ipv4}}}}) == found
-    assert answers.destination({"attr": {}}) == "known"
+def test_the_destination_state_of_a_port_is_read(ether: str, ipv4: str, found: str) -> None:
+    assert (
+        answers.destination_state({"attr": {"layer_cfg": {"ether": {"state": ether}, "ipv4": {"state": ipv4}}}})
+        == found
+    )
+    assert answers.destination_state({"attr": {}}) == "known"
 
 
-def test_counters_are_flat_and_name_the_port() -> None:
+def test_counters_are_flat_with_the_port_in_their_name() -> None:
     whole = recorded("get_global_stats")[-1]["result"]
     ports = {port: recorded("get_port_stats")[-2 + port]["result"] for port in (0, 1)}
-    found = answers.counters(whole, ports)
+    found = answers.flat_counters(whole, ports)
     assert found["m_total_queue_full"] == whole["m_total_queue_full"]
     for port, counts in ports.items():
         for name in ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors"):
             assert found[f"{name}-{port}"] == counts[name]
 
 
-def test_cores_tell_of_each_second() -> None:
+def test_core_loads_are_read_per_second() -> None:
     (*_, core), (*_, later) = (item["result"]["cpu"] for item in recorded("get_utilization"))
-    told = [{**each, "history": each["history"][:6]} for each in (core, later)]  # the recording leaves out the rest
-    assert answers.core_loads({"cpu": told}) == [[55, 0, 0, 0, 0, 0], [2, 7, 52, 55, 0, 0]]
+    cores = [{**each, "history": each["history"][:6]} for each in (core, later)]  # the recording has no more
+    assert answers.core_loads({"cpu": cores}) == [[55, 0, 0, 0, 0, 0], [2, 7, 52, 55, 0, 0]]
     assert answers.core_loads({}) == [] and answers.core_loads({"cpu": [{}]}) == [[]]
 
 
-def test_events_tell_who_took_a_port_and_when_sending_was_over() -> None:
+def test_events_report_a_taken_port_and_the_end_of_sending() -> None:
     session = recorded("get_async_events")[0]["params"]["session_id"]
     for ours, complaints in ((session, 0), (session + 1, 1)):
-        watch = Watch(ours)
-        hear, done = watch.wrap(lambda kind, data: None), set()
+        events = ServerEvents(ours)
+        hear, done = events.wrap_event_handler(lambda kind, data: None), set()
         for call in recorded("get_async_events"):
             for kind, data in answers.events(call["result"]):
                 hear(kind, data)
-            done |= set(watch.done)
-        assert done == {0} and bool(watch.complaints) == bool(complaints)
-        assert all("was taken by 'tester'" in item for item in watch.complaints)
+            done |= set(events.ended)
+        assert done == {0} and bool(events.complaints) == bool(complaints)
+        assert all("was taken by 'tester'" in item for item in events.complaints)
 
 
-def test_a_server_that_says_nothing_has_no_events() -> None:
+def test_an_answer_without_data_has_no_events() -> None:
     assert list(answers.events({"data": []})) == list(answers.events({"data": None})) == []
     assert list(answers.events({"data": [{"name": "trex-event", "type": 4, "data": None}]})) == [(4, {})]
 
 
-def test_latency_is_read_from_what_the_server_says_of_a_group() -> None:
-    said = [call["result"] for call in recorded("get_pgid_stats")]
-    assert said and all(group_counts(item, 77, 0, 1) is None for item in said)
+def test_a_group_without_latency_has_no_counts() -> None:
+    stats = [call["result"] for call in recorded("get_pgid_stats")]
+    assert stats and all(group_counts(item, 77, 0, 1) is None for item in stats)

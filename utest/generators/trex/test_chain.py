@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from linerate.counts.trial import Fault, Load, Tolerance, judge
+from linerate.counts.trial import Fault, Load, Tolerance, assess_trial
 from linerate.errors import TestbedError
 from linerate.generators.base import Direction
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
@@ -36,7 +36,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(LIBRARIES)}
     params=["pypi", pytest.param(OFFICIAL, id="official", marks=pytest.mark.skipif(not OFFICIAL, reason=NEEDED))],
 )
 def client(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Every test here is for both clients."""
+    """Every test here runs with both clients."""
     Testbed.client = str(request.param)
     yield Testbed.client
     Testbed.client = "pypi"
@@ -87,7 +87,7 @@ def testbed() -> Iterator[Testbed]:
 
 @pytest.fixture
 def another() -> Iterator[Callable[..., Testbed]]:
-    """Makes servers of their own."""
+    """Starts further servers."""
     testbeds: list[Testbed] = []
 
     def make(**specification: Any) -> Testbed:
@@ -103,7 +103,7 @@ def children() -> set[int]:
     return {item.pid for item in psutil.Process().children() if item.status() != psutil.STATUS_ZOMBIE}
 
 
-def test_what_is_sent_comes_back_both_ways(testbed: Testbed, client: str) -> None:
+def test_frames_of_both_directions_are_counted(testbed: Testbed, client: str) -> None:
     before = children()
     with testbed.user("alice") as generator:
         assert [port.index for port in generator.ports] == [0, 1]
@@ -111,7 +111,7 @@ def test_what_is_sent_comes_back_both_ways(testbed: Testbed, client: str) -> Non
         assert generator.versions["client"] == ("trex-stl-lib 0.3" if client == "pypi" else f"TRex's own, of {client}")
         generator.prepare(CATALOGUE.profile(["imix"]), (AHEAD, BACK))
         for _ in range(3):
-            trial = judge(1, generator.measure(Load(48_000), 0.2), Tolerance())
+            trial = assess_trial(1, generator.measure(Load(48_000), 0.2), Tolerance())
             assert trial.valid and trial.lost == 0
             for direction in trial.outcome.directions:
                 assert direction.intended == 9600 and direction.offered == pytest.approx(9600, abs=3)
@@ -123,17 +123,17 @@ def test_what_is_sent_comes_back_both_ways(testbed: Testbed, client: str) -> Non
     assert children() == before
 
 
-def test_received_frames_are_shown(testbed: Testbed) -> None:
+def test_received_frames_are_captured(testbed: Testbed) -> None:
     with testbed.user("alice") as generator:
         generator.prepare(CATALOGUE.profile(["64b", "1-flow"]), (AHEAD,))
         found = generator.capture(Load(1000), 0.05, 3)
         assert set(found) == {1} and len(found[1]) == 3
         assert found[1][0][26:34].hex() == "1000000130000001"
-        # and the port forwards again as before
+        # afterwards trials work as before
         assert generator.measure(Load(1000), 0.1).directions[0].forwarded == 100
 
 
-def test_loss_and_the_faults_of_the_bench_are_told_apart(another: Callable[..., Testbed]) -> None:
+def test_loss_and_faults_of_the_testbed_are_separate(another: Callable[..., Testbed]) -> None:
     with another(loss=0.1, ierrors=5, link_down=1).user("alice", drain=0.1) as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
         found = generator.measure(Load(10_000), 0.2)
@@ -143,7 +143,7 @@ def test_loss_and_the_faults_of_the_bench_are_told_apart(another: Callable[..., 
     assert {item.fault for item in found.problems} == {Fault.LINK_DOWN} and found.readings["ierrors"] == 5
 
 
-def test_frames_that_come_late_are_waited_for_and_only_then(another: Callable[..., Testbed]) -> None:
+def test_the_drain_waits_for_late_frames(another: Callable[..., Testbed]) -> None:
     with another(late=0.6).user("alice") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
         late = generator.measure(Load(1000), 0.2)
@@ -153,7 +153,7 @@ def test_frames_that_come_late_are_waited_for_and_only_then(another: Callable[..
         assert generator.measure(Load(1000), 0.2).directions[0].lost > 0
 
 
-def test_a_link_that_is_down_within_a_trial_only_is_a_fault(another: Callable[..., Testbed]) -> None:
+def test_a_link_that_is_down_only_during_a_trial_is_a_fault(another: Callable[..., Testbed]) -> None:
     with another(flap=1).user("alice") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
         flapped = generator.measure(Load(1000), 1.0)
@@ -162,7 +162,7 @@ def test_a_link_that_is_down_within_a_trial_only_is_a_fault(another: Callable[..
     assert [(item.fault, item.detail) for item in flapped.problems] == [(Fault.LINK_DOWN, "generator port 1")]
 
 
-def test_a_second_that_took_two_is_seen(another: Callable[..., Testbed]) -> None:
+def test_elapsed_shows_that_a_trial_took_twice_its_duration(another: Callable[..., Testbed]) -> None:
     with another(stretch=2).user("alice") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
         found = generator.measure(Load(1000), 1.0)
@@ -170,15 +170,15 @@ def test_a_second_that_took_two_is_seen(another: Callable[..., Testbed]) -> None
     assert found.directions[0].offered == found.directions[0].intended and found.problems == ()
 
 
-def test_a_fast_clock_makes_a_long_trial_short(another: Callable[..., Testbed]) -> None:
+def test_a_fast_clock_shortens_a_trial(another: Callable[..., Testbed]) -> None:
     with another(clock_speed=50).user("alice") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD, BACK))
-        trial = judge(1, generator.measure(Load(1e6), 10.0), Tolerance(), clock_speed=50)
+        trial = assess_trial(1, generator.measure(Load(1e6), 10.0), Tolerance(), clock_speed=50)
     assert trial.valid and trial.offered == pytest.approx(20e6, rel=1e-6) and trial.lost == 0
 
 
 @pytest.mark.parametrize("words", [["64b"], ["imix"]])
-def test_a_burst_is_exactly_so_many_frames_and_leaves_what_was_prepared(testbed: Testbed, words: list[str]) -> None:
+def test_a_burst_has_exactly_its_frames_and_restores_the_streams(testbed: Testbed, words: list[str]) -> None:
     with testbed.user("alice") as generator:
         generator.prepare(CATALOGUE.profile(words), (AHEAD, BACK))
         for frames in (1, 1000, 20_001):
@@ -186,50 +186,50 @@ def test_a_burst_is_exactly_so_many_frames_and_leaves_what_was_prepared(testbed:
             assert [(direction.intended, direction.offered, direction.forwarded) for direction in found.directions] == [
                 (frames,) * 3
             ] * 2
-            assert found.duration == pytest.approx(frames / 1e5) and judge(1, found, Tolerance()).valid
+            assert found.duration == pytest.approx(frames / 1e5) and assess_trial(1, found, Tolerance()).valid
         assert generator.measure(Load(10_000), 0.1).directions[0].offered == pytest.approx(1000, abs=3)
         with pytest.raises(TestbedError, match="at least 1 frame, not 0"):
             generator.burst(0, 1e5)
 
 
-def test_a_load_goes_down_without_a_pause_and_the_sent_frames_tell_the_time(testbed: Testbed) -> None:
+def test_step_down_changes_the_load_without_a_pause(testbed: Testbed) -> None:
     with testbed.user("alice") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD, BACK))
         found = generator.step_down(Load(100_000), 0.5, Load(50_000), 1.0, 0.05)
-        # a busy machine hears late that it is over
-        trial = judge(1, found.outcome, Tolerance(late=0.5))
-    # the change is known as exactly as the machine is quick, and what was asked for follows it
+        # a busy machine gets the message of the end late
+        trial = assess_trial(1, found.outcome, Tolerance(late=0.5))
+    # the intended frames follow the measured time of the change
     assert trial.valid and trial.lost == 0
     assert 75_000 < trial.outcome.directions[0].offered < 125_000
     assert found.sent[0] <= 50_000 * 1.005 and found.sent[1] >= 50_000 * 0.995
     for direction in (0, 1):
         sent = [moment.offered[direction] for moment in (found.before, found.after, *found.samples)]
         assert sent == sorted(sent) and sent[-1] < trial.outcome.directions[direction].offered
-        # what is on its way between two readings: far less than the 1 s that is looked at
+        # frames in transit between two readings: much less than those of 1 s
         assert max(moment.missing(direction) for moment in found.samples) <= 2500
     assert len(found.samples) >= 8
 
 
-def test_traffic_is_steered_and_looked_at_while_it_runs(testbed: Testbed) -> None:
+def test_running_traffic_can_change_its_load_and_be_sampled(testbed: Testbed) -> None:
     with testbed.user("alice") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
         live = generator.live()
-        with pytest.raises(TestbedError, match="no traffic is under way"):
+        with pytest.raises(TestbedError, match="no traffic is running"):
             live.sample()
-        begun = live.start(Load(10_000))
+        began = live.start(Load(10_000))
         live.wait(0.2)
         first, changed = live.sample(), live.change(Load(50_000))
         live.wait(0.2)
         last = live.sample()
         live.stop()
         live.stop()
-        assert begun.offered == 0 and first.offered >= 2000 and last.time - begun.time >= 0.4
+        assert began.offered == 0 and first.offered >= 2000 and last.time - began.time >= 0.4
         assert (last.offered - changed.offered) / (last.time - changed.time) == pytest.approx(50_000, rel=0.2)
-        # and the port is free for a trial
+        # afterwards a trial works
         assert generator.measure(Load(1000), 0.1).directions[0].forwarded == 100
 
 
-def test_ports_have_one_owner_and_the_other_is_named(testbed: Testbed) -> None:
+def test_ports_have_one_owner_who_is_named(testbed: Testbed) -> None:
     with testbed.user("alice") as alice:
         alice.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
         with pytest.raises(TestbedError, match=r"taken: .*'alice'.*force"):
@@ -242,24 +242,24 @@ def test_ports_have_one_owner_and_the_other_is_named(testbed: Testbed) -> None:
                 alice.measure(Load(1000), 0.05)
 
 
-def test_ports_taken_during_a_trial_end_it(testbed: Testbed) -> None:
+def test_a_trial_ends_when_its_ports_are_taken(testbed: Testbed) -> None:
     with testbed.user("alice") as alice:
         alice.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
-        thief: list[AbstractContextManager[TrexGenerator]] = []
+        takeover: list[AbstractContextManager[TrexGenerator]] = []
 
-        def steal() -> None:
-            thief.append(testbed.user("bob", force=True))
-            thief[0].__enter__()
+        def take_ports() -> None:
+            takeover.append(testbed.user("bob", force=True))
+            takeover[0].__enter__()
 
-        thread = threading.Thread(target=steal)
+        thread = threading.Thread(target=take_ports)
         thread.start()
         with pytest.raises(TestbedError, match=r"no longer ours.*bob"):
             alice.measure(Load(1000), 20)
         thread.join()
-        thief[0].__exit__(None, None, None)
+        takeover[0].__exit__(None, None, None)
 
 
-def test_a_server_that_dies_during_a_trial_is_a_sentence_and_leaves_no_process(another: Callable[..., Testbed]) -> None:
+def test_a_server_killed_during_a_trial_is_an_error_and_leaves_no_process(another: Callable[..., Testbed]) -> None:
     before, dying = children(), another()
     with dying.user("alice") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
@@ -271,7 +271,7 @@ def test_a_server_that_dies_during_a_trial_is_a_sentence_and_leaves_no_process(a
     assert children() - {dying.process.pid} == before
 
 
-def test_a_port_the_server_does_not_have_is_named(testbed: Testbed) -> None:
+def test_an_unknown_port_is_named(testbed: Testbed) -> None:
     with pytest.raises(TestbedError, match="no port 7"):
         TrexGenerator(testbed.settings(ports=(0, 7)))
 
@@ -281,7 +281,7 @@ import sys
 from pathlib import Path
 from linerate.generators.base import Direction
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate.traffic.profiles import Catalogue
+from linerate.traffic.catalogue import Catalogue
 from linerate.counts.trial import Load
 sync, events, folder, client = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
 with TrexGenerator(TrexSettings("127.0.0.1", sync, events, username="alice", client=client)) as generator:
@@ -292,9 +292,7 @@ with TrexGenerator(TrexSettings("127.0.0.1", sync, events, username="alice", cli
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_however_the_sender_ends_its_traffic_and_its_client_end_too(
-    testbed: Testbed, client: str, number: signal.Signals
-) -> None:
+def test_traffic_and_client_end_with_their_process(testbed: Testbed, client: str, number: signal.Signals) -> None:
     folder = str(VARIABLES / "profiles")
     ports = [str(testbed.facts["rpc_port"]), str(testbed.facts["pub_port"])]
     sender = subprocess.Popen(
@@ -313,17 +311,15 @@ def test_however_the_sender_ends_its_traffic_and_its_client_end_too(
     sender.stdout.close()
     until = time.monotonic() + 15
     while child.is_running() and child.status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < until, "the client's process lingers"
+        assert time.monotonic() < until, "the client's process did not end"
         time.sleep(0.02)
-    # the ports are free, without force, and nothing is being sent
+    # the ports are free without force, and no traffic is running
     with testbed.user("bob") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
         assert generator.measure(Load(1000), 0.1).directions[0].offered == 100
 
 
-def test_ports_that_a_killed_run_left_are_given_back_without_force(
-    another: Callable[..., Testbed], client: str
-) -> None:
+def test_ports_of_a_killed_run_are_released_without_force(another: Callable[..., Testbed], client: str) -> None:
     testbed, folder = another(), str(VARIABLES / "profiles")
     ports = [str(testbed.facts["rpc_port"]), str(testbed.facts["pub_port"])]
     sender = subprocess.Popen(
@@ -338,10 +334,10 @@ def test_ports_that_a_killed_run_left_are_given_back_without_force(
         assert "by 'alice' given back for a run that was killed: process " in generator.versions["leftover"]
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD,))
         assert generator.measure(Load(1000), 0.1).directions[0].offered == 100
-        # what somebody holds now is named, not taken
+        # ports in use are named, not taken
         with pytest.raises(
             TestbedError, match=r"runs of your own hold port 0, 1: process \d+ of this machine, since 20"
         ):
             TrexGenerator(testbed.settings(username="alice"))
-        with testbed.user("bob", force=True) as thief:
-            assert thief.versions["force"] == "allowed; held when the run began: 0 by 'alice', 1 by 'alice'"
+        with testbed.user("bob", force=True) as other:
+            assert other.versions["force"] == "allowed; held when the run began: 0 by 'alice', 1 by 'alice'"

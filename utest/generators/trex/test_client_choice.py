@@ -11,7 +11,7 @@ import pytest
 from linerate.counts.trial import Load
 from linerate.errors import TestbedError
 from linerate.generators.base import Direction
-from linerate.generators.trex import probe
+from linerate.generators.trex import server_facts
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.traffic.catalogue import Catalogue
 from linerate_bench.server.loop import TrexServer
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def newer(monkeypatch: pytest.MonkeyPatch) -> Iterator[TrexServer]:
     """A server of API 5.1 only."""
-    monkeypatch.setattr("linerate_bench.server.service.CORE", (5, 1))
+    monkeypatch.setattr("linerate_bench.server.service.CORE_API", (5, 1))
     monkeypatch.delenv("TREX_HOME", raising=False)
     with serving(FakeBackend()) as found:
         yield found
@@ -44,26 +44,24 @@ def sends(generator: TrexGenerator) -> int:
 
 
 @pytest.mark.parametrize("client", ["", "pypi"])
-def test_without_that_client_one_sentence_says_what_to_write(newer: TrexServer, client: str) -> None:
+def test_without_a_fitting_client_the_error_says_what_to_configure(newer: TrexServer, client: str) -> None:
     with pytest.raises(TestbedError, match=r"speaks STL API 5\.1 and wants the client it ships.*expected") as caught:
         TrexGenerator(settings(newer, client))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.skipif(not HOME, reason=NEEDED)
-def test_the_installation_of_this_machine_is_used_where_it_is_named(
-    newer: TrexServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_client_of_trex_home_is_used(newer: TrexServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TREX_HOME", HOME)
     with TrexGenerator(settings(newer)) as generator:
         assert generator.versions["api"] == "5.1" and sends(generator) == 100
 
 
 @pytest.mark.skipif(not HOME, reason=NEEDED)
-def test_else_the_servers_own_is_fetched_and_again_for_each_connection(newer: TrexServer) -> None:
-    asked: list[probe.ServerFacts] = []
+def test_the_servers_client_is_fetched_for_each_connection(newer: TrexServer) -> None:
+    asked: list[server_facts.ServerFacts] = []
 
-    def fetch(server: probe.ServerFacts) -> Path:
+    def fetch(server: server_facts.ServerFacts) -> Path:
         asked.append(server)
         return Path(HOME)
 

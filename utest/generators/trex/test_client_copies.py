@@ -1,4 +1,4 @@
-"""The client that a server ships, copied over SSH: once, checked, from a known host only, and what is said else."""
+"""Copying the client that a server ships over SSH: once, checked, from a known host only, and the errors."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from linerate.generators.trex import client_copies as copies
 from linerate.generators.trex.client_fetch import fetcher
 from linerate.generators.trex.client_folders import client_api
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate.generators.trex.probe import ServerFacts
+from linerate.generators.trex.server_facts import ServerFacts
 from linerate.system.ssh import Login
 from support.server_support import FakeBackend, serving
 
@@ -63,8 +63,8 @@ class Host:
         )
 
     def login(self, **other: Any) -> Login:
-        told = {"key_path": self.folder / "key", "known_hosts_path": self.folder / "known_hosts", **other}
-        return Login("127.0.0.1", self.port, "trex", **told)
+        settings = {"key_path": self.folder / "key", "known_hosts_path": self.folder / "known_hosts", **other}
+        return Login("127.0.0.1", self.port, "trex", **settings)
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._server.close)
@@ -78,7 +78,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A machine's disk with TRex on it."""
+    """A machine's disk with TRex."""
     home = tmp_path / "disk" / "opt/trex/v3.08" / INSIDE
     for name, text in {
         "trex/__init__.py": "",
@@ -108,7 +108,8 @@ def names(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
 
 
-def test_it_is_copied_once_and_without_what_is_not_needed(host: Host) -> None:
+@pytest.mark.slow
+def test_the_client_is_copied_once_without_unneeded_files(host: Host) -> None:
     found = fetcher(host.login(), "/opt/trex/v3.08")(SERVER)
     assert names(found) == {
         "trex/__init__.py",
@@ -118,11 +119,12 @@ def test_it_is_copied_once_and_without_what_is_not_needed(host: Host) -> None:
     }
     assert client_api(found) == (5, 1) and found.parent.name.startswith("v3.08-")
     assert fetcher(host.login(), "/opt/trex/v3.08")(SERVER) == found and host.logins == 1
-    assert [path.name for path in copies.folder().iterdir()] == [found.parent.name]
+    assert [path.name for path in copies.copies_folder().iterdir()] == [found.parent.name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "spoil",
+    "change",
     [
         lambda tree: (tree / "trex/stl/api.py").write_text("import os\n"),
         lambda tree: (tree / "trex/more.py").write_text(""),
@@ -131,14 +133,15 @@ def test_it_is_copied_once_and_without_what_is_not_needed(host: Host) -> None:
         lambda tree: (tree.parent / "source.json").unlink(),
     ],
 )
-def test_a_copy_that_was_changed_is_never_used(host: Host, spoil: Callable[[Path], Any]) -> None:
+def test_a_changed_copy_is_never_used(host: Host, change: Callable[[Path], Any]) -> None:
     found = fetcher(host.login())(SERVER)
     before = names(found)
-    spoil(found)
+    change(found)
     again = fetcher(host.login())(SERVER)
     assert again == found and names(again) == before and host.logins == 2
 
 
+@pytest.mark.slow
 def test_the_folder_of_the_running_server_is_found(host: Host, root: Path) -> None:
     (root / "srv").mkdir()
     (root / "opt/trex/v3.08").rename(root / "srv/trex")
@@ -150,7 +153,8 @@ def test_the_folder_of_the_running_server_is_found(host: Host, root: Path) -> No
         fetcher(host.login(), "/elsewhere")(ServerFacts("x", False, None, "v3.09"))
 
 
-def test_a_host_that_shows_another_key_or_none_that_is_known_gets_no_login(host: Host) -> None:
+@pytest.mark.slow
+def test_no_login_to_a_host_with_an_unknown_key(host: Host) -> None:
     host.trust(asyncssh.generate_private_key("ssh-ed25519"))
     with pytest.raises(TestbedError, match=r"shows another host key than '.*known_hosts' holds"):
         fetcher(host.login())(SERVER)
@@ -160,10 +164,11 @@ def test_a_host_that_shows_another_key_or_none_that_is_known_gets_no_login(host:
     (host.folder / "known_hosts").unlink()
     with pytest.raises(TestbedError, match=f"is missing; make it with: ssh-keyscan -p {host.port} "):
         fetcher(host.login())(SERVER)
-    assert host.logins == 0 and not copies.folder().exists()
+    assert host.logins == 0 and not copies.copies_folder().exists()
 
 
-def test_a_login_that_fails_is_a_sentence_without_the_password(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_the_error_of_a_failed_login_has_no_password(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TestbedError, match="environment variable 'TREX_PASSWORD', which is not set"):
         fetcher(host.login(key_path=None, password_from="TREX_PASSWORD"))(SERVER)
     monkeypatch.setenv("TREX_PASSWORD", "hunter2")
@@ -175,33 +180,34 @@ def test_a_login_that_fails_is_a_sentence_without_the_password(host: Host, monke
         fetcher(Login("127.0.0.1", 1, "trex", host.folder / "key", host.folder / "known_hosts"))(SERVER)
 
 
-def test_a_tree_beyond_the_limits_is_not_a_client(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("linerate.generators.trex.client_fetch.MOST_FILES", 3)
+@pytest.mark.slow
+def test_a_folder_beyond_the_limits_is_not_copied(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("linerate.generators.trex.client_fetch.MAX_FILES", 3)
     with pytest.raises(TestbedError, match="is more than a TRex client"):
         fetcher(host.login())(SERVER)
-    assert not copies.folder().exists()
+    assert not copies.copies_folder().exists()
 
 
-def test_a_cache_that_cannot_be_written_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(TestbedError, match=r"cannot be kept in .*XDG_CACHE_HOME"):
-        copies.keep("v3.08", {"trex/stl/trex_stl_client.py": SOURCE.encode()}, "here")
+        copies.store_copy("v3.08", {"trex/stl/trex_stl_client.py": SOURCE.encode()}, "here")
 
 
-def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nowhere(path: Path) -> Path:
+def test_without_a_home_folder_the_error_names_xdg_cache_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home(path: Path) -> Path:
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setattr(Path, "expanduser", nowhere)
+    monkeypatch.setattr(Path, "expanduser", no_home)
     with pytest.raises(TestbedError, match=r"no home folder.*XDG_CACHE_HOME"):
-        copies.known("v3.08")
+        copies.find_copy("v3.08")
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not os.environ.get("TREX_HOME"), reason="TREX_HOME has to name TRex's scripts folder")
-def test_the_copy_of_a_real_client_drives_a_server_and_stays_as_it_was(tmp_path: Path) -> None:
+def test_the_copy_of_a_real_client_drives_a_server_and_stays_unchanged(tmp_path: Path) -> None:
     (tmp_path / "ssh").mkdir()
     host = Host(tmp_path / "ssh", Path(os.environ["TREX_HOME"]))
     fetch = fetcher(host.login(), "/")
@@ -210,7 +216,7 @@ def test_the_copy_of_a_real_client_drives_a_server_and_stays_as_it_was(tmp_path:
             settings = TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, client="from server")
             for _ in range(2):
                 with TrexGenerator(settings, fetch=fetch) as generator:
-                    assert str(copies.folder()) in generator.versions["client"]
+                    assert str(copies.copies_folder()) in generator.versions["client"]
                     assert [port.index for port in generator.ports] == [0, 1]
     finally:
         host.close()

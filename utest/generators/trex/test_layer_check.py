@@ -1,4 +1,4 @@
-"""TRex's own account of streams, held against the profile's arithmetic."""
+"""TRex's account of streams, compared with the profile's arithmetic."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ CATALOGUE = Catalogue.read(VARIABLES / "profiles")
 RECORDED = DATA / "trex-rpc" / "official-v3.08.jsonl"
 
 
-def said(sizes: dict[int, float], speed: float = 10e9, **other: float) -> dict[str, dict[str, Any]]:
-    """What TRex says of streams of so many frames/s of each size (bytes with FCS)."""
+def report(sizes: dict[int, float], speed: float = 10e9, **other: float) -> dict[str, dict[str, Any]]:
+    """TRex's report of streams of so many frames/s of each size (bytes with FCS)."""
     rate = {
         "pps": sum(sizes.values()),
         "bps_l2": sum(8 * size * pps for size, pps in sizes.items()),
@@ -39,34 +39,39 @@ def said(sizes: dict[int, float], speed: float = 10e9, **other: float) -> dict[s
         ("9216b vlan", {9216: 1.0}),
     ],
 )
-def test_what_agrees_is_left_alone(words: str, sizes: dict[int, float]):
+def test_matching_figures_pass(words: str, sizes: dict[int, float]):
     profile = CATALOGUE.profile(words.split())
-    check_layers(profile, said(sizes), None)
-    check_layers(profile, said(sizes, speed=0.0), None)  # a port that tells no speed
+    check_layers(profile, report(sizes), None)
+    check_layers(profile, report(sizes, speed=0.0), None)  # a port without a speed
     check_layers(profile, {"0": {}}, None)
 
 
-def test_probe_frames_are_counted_in():
-    check_layers(CATALOGUE.profile(["64b"]), said({64: 1 + 1000.0}), (Probe(1000.0), 64))
-    check_layers(CATALOGUE.profile(["imix"]), said({64: 28 / 48 + 500, 594: 16 / 48, 1518: 4 / 48}), (Probe(500.0), 64))
+def test_probe_frames_are_part_of_the_figures():
+    check_layers(CATALOGUE.profile(["64b"]), report({64: 1 + 1000.0}), (Probe(1000.0), 64))
+    check_layers(
+        CATALOGUE.profile(["imix"]), report({64: 28 / 48 + 500, 594: 16 / 48, 1518: 4 / 48}), (Probe(500.0), 64)
+    )
 
 
 @pytest.mark.parametrize(
-    ("told", "says"),
+    ("rates", "message"),
     [
-        (said({60: 1.0}), "counts 640 bits per frame of '64b' at port 0 on L1, and they are 672"),
-        (said({64: 1.0}, bps_l1=512.0), "counts 512 bits per frame of '64b' at port 0 on L1, and they are 672"),
-        (said({64: 1.0}, bps_l2=480.0), "counts 480 bits per frame of '64b' at port 0 on L2, and they are 512"),
-        (said({64: 1.0}, line_util=100 * 672 / 40e9), "takes 40 Gbit/s for the line of port 0, and says that the port"),
+        (report({60: 1.0}), "counts 640 bits per frame of '64b' at port 0 on L1, and they are 672"),
+        (report({64: 1.0}, bps_l1=512.0), "counts 512 bits per frame of '64b' at port 0 on L1, and they are 672"),
+        (report({64: 1.0}, bps_l2=480.0), "counts 480 bits per frame of '64b' at port 0 on L2, and they are 512"),
+        (
+            report({64: 1.0}, line_util=100 * 672 / 40e9),
+            "takes 40 Gbit/s for the line of port 0, and says that the port",
+        ),
     ],
 )
-def test_what_does_not_is_said(told: dict[str, dict[str, Any]], says: str):
+def test_different_figures_are_reported(rates: dict[str, dict[str, Any]], message: str):
     with pytest.raises(TestbedError) as caught:
-        check_layers(CATALOGUE.profile(["64b"]), told, None)
-    assert says in str(caught.value)
+        check_layers(CATALOGUE.profile(["64b"]), rates, None)
+    assert message in str(caught.value)
 
 
-def test_a_real_servers_answer_has_these_names_and_this_arithmetic():
+def test_recorded_answers_have_these_names_and_arithmetic():
     rows = [json.loads(line) for line in RECORDED.read_text().splitlines()]
     answers = [row["result"] for row in rows if row.get("method") == "validate"]
     assert answers
@@ -78,7 +83,7 @@ def test_a_real_servers_answer_has_these_names_and_this_arithmetic():
         assert 100 * rate["max_bps_l1"] / rate["max_line_util"] == pytest.approx(10e9, rel=2e-4)
 
 
-def test_the_use_of_the_line_is_counted():
+def test_line_use_is_that_of_the_busiest_port():
     directions = (
         DirectionCount(0, 1, 1000, 1000, 1000, 64_000, 64_000),
         DirectionCount(1, 0, 2000, 2000, 2000, 128_000, 128_000),

@@ -1,4 +1,4 @@
-"""Bursts and chains of a user's own profile: loaded, sent in their order and ratio, and judged."""
+"""Bursts and chains of a user's own profile: loaded, sent in order and ratio, and judged."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from linerate.counts.trial import Load, Tolerance, judge
+from linerate.counts.trial import Load, Tolerance, assess_trial
 from linerate.errors import TestbedError
 from linerate.generators.base import Direction
-from linerate.generators.streams import bursts, streams
-from linerate.generators.trex.client.stream_objects import in_tempo
+from linerate.generators.streams import burst_streams, profile_streams
+from linerate.generators.trex.client.stream_objects import scaled_pattern
 from linerate.generators.trex.driver import TrexGenerator
 from linerate.project import Project
 from linerate.session.plan import Plan
@@ -80,7 +80,7 @@ def sender(request: pytest.FixtureRequest, backend: FakeBackend) -> Iterator[Tre
     ],
     ids=["chain", "ends", "bursts", "one burst", "capture"],
 )
-def test_sizes_are_in_the_ratio_of_the_frames(
+def test_sizes_have_the_ratio_of_their_frames(
     own: Own, client: str, body: str, sizes: dict[int, int], ends: bool
 ) -> None:
     found = own.profile(ours(body), client=client)
@@ -92,10 +92,10 @@ def test_sizes_are_in_the_ratio_of_the_frames(
     assert ("begun again" in found.program.to_json()["pattern"]) == ends
 
 
-def test_a_load_changes_rates_and_pauses_alike(own: Own) -> None:
-    rows = [item.to_json() for item in streams(own.profile(ours(ENDS)), AHEAD)]
+def test_a_load_scales_rates_and_pauses(own: Own) -> None:
+    rows = [item.to_json() for item in profile_streams(own.profile(ours(ENDS)), AHEAD)]
     before = [json.loads(item["program"]) for item in rows]
-    after = [json.loads(item["program"]) for item in in_tempo(rows, 3 * rows[0]["tempo"])]
+    after = [json.loads(item["program"]) for item in scaled_pattern(rows, 3 * rows[0]["pattern_pps"])]
     for old, new in zip(before, after, strict=True):
         assert new["mode"]["rate"]["value"] == pytest.approx(3 * old["mode"]["rate"]["value"])
         assert new["isg"] == pytest.approx(old["isg"] / 3)
@@ -107,30 +107,30 @@ def test_a_load_changes_rates_and_pauses_alike(own: Own) -> None:
 
 
 @pytest.mark.parametrize("body", [CHAIN, ENDS, BURSTS], ids=["chain", "ends", "bursts"])
-def test_a_trial_is_of_the_load_that_was_asked_for(
+def test_a_trial_of_a_pattern_has_the_load_asked_for(
     own: Own, sender: TrexGenerator, backend: FakeBackend, body: str
 ) -> None:
     sender.prepare(own.profile(ours(body)), (AHEAD, BACK))
     for load in LOADS[body]:
-        trial = judge(1, sender.measure(Load(load), 1.0), Tolerance())
+        trial = assess_trial(1, sender.measure(Load(load), 1.0), Tolerance())
         assert [row.offered for row in trial.outcome.directions] == pytest.approx([load, load], rel=0.005)
         assert trial.intended == pytest.approx(2 * load, rel=0.002)
-        assert {problem.fault.name for problem in trial.problems} <= {"STRETCHED"}  # a busy machine's
+        assert {problem.fault.name for problem in trial.problems} <= {"STRETCHED"}  # on a busy machine
 
 
-def test_what_is_sent_to_see_what_arrives_has_all_streams_at_once(
+def test_measure_rates_sends_all_streams_at_the_same_time(
     own: Own, sender: TrexGenerator, backend: FakeBackend
 ) -> None:
     sender.prepare(own.profile(ours(CHAIN)), (AHEAD,))
-    found = sender.reach([600.0], 0.5)
+    found = sender.measure_rates([600.0], 0.5)
     assert found.directions[0].offered == 300
     sent = {len(item.frame) + 4: (item.pps, item.count) for item in backend.starts[-1][0][0]}
     assert sent == {64: (pytest.approx(100), None), 594: (pytest.approx(200), None), 1518: (pytest.approx(300), None)}
     sender.measure(Load(6000), 1.0)
-    assert len(backend.starts[-1][0][0]) > 100  # by turns again
+    assert len(backend.starts[-1][0][0]) > 100  # a pattern again
 
 
-def test_what_such_traffic_cannot_be_asked_for(own: Own, sender: TrexGenerator) -> None:
+def test_methods_that_a_pattern_does_not_support_are_refused(own: Own, sender: TrexGenerator) -> None:
     found = own.profile(ours(BURSTS))
     sender.prepare(found, (AHEAD,))
     with pytest.raises(TestbedError, match=r"a trial of 0\.1 s holds 4 frames of the pattern of 'mine' at 10 frames/s"):
@@ -141,24 +141,24 @@ def test_what_such_traffic_cannot_be_asked_for(own: Own, sender: TrexGenerator) 
         with pytest.raises(TestbedError, match="'mine' comes in bursts or by turns"):
             ask()
     with pytest.raises(ValueError, match="a burst of so many needs continuous streams"):
-        bursts(found, AHEAD, 10)
+        burst_streams(found, AHEAD, 10)
 
 
 @pytest.mark.netns
 @pytest.mark.skipif(real_trex.REASON != "", reason=real_trex.REASON)
 @pytest.mark.parametrize("body", [CHAIN, ENDS, BURSTS, CAPTURE], ids=["chain", "ends", "bursts", "capture"])
-def test_a_real_server_sends_what_is_due(own: Own, tmp_path: Path, body: str) -> None:
+def test_a_real_server_sends_the_intended_frames(own: Own, tmp_path: Path, body: str) -> None:
     found = own.profile(ours(body), client=os.environ["TREX_HOME"])
     plan = Plan.read(Project.find(robot_run.ROOT), "linux_router", "linux", "netns-trex", "quick")
     with contextlib.closing(Session.start(plan, bypass=True)) as session:
         session.generator.connect(real_trex.generator)
         session.traffic.put(found, bidirectional=False)
         for load in (6000.0, 3000.0):
-            trial = judge(1, session.traffic.measure(Load(load), 2.0), plan.testbed.tolerances())
+            trial = assess_trial(1, session.traffic.measure(Load(load), 2.0), plan.testbed.tolerances())
             (direction,) = trial.outcome.directions
             assert direction.offered == pytest.approx(2 * load, rel=0.005)
             assert direction.intended == pytest.approx(2 * load, rel=0.002)
-            # that it took longer is a busy machine's
+            # a busy machine may take longer
             assert direction.lost == 0 and {found.fault.name for found in trial.problems} <= {
                 "STRETCHED",
                 "UNDER_OFFERED",
@@ -166,7 +166,7 @@ def test_a_real_server_sends_what_is_due(own: Own, tmp_path: Path, body: str) ->
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_sentence_of_such_traffic_on_the_simulated_bench(
+def test_a_sentence_with_such_traffic_on_the_simulated_testbed(
     tmp_path: Path, client: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TREX_HOME", raising=False)

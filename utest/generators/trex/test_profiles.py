@@ -1,4 +1,4 @@
-"""Profiles in TRex's own format: loaded in their own process, in each style of the field, sent, and refused."""
+"""Profiles in TRex's own format: loaded in their own process in each common style, sent, and refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from linerate.counts.trial import Load
 from linerate.errors import ConfigError
 from linerate.generators.base import Direction, Probe
-from linerate.generators.streams import bursts, streams
+from linerate.generators.streams import burst_streams, profile_streams
 from linerate.generators.trex import client_copies as copies
 from linerate.generators.trex.driver import TrexGenerator
 from linerate.generators.trex.profile_loader import TrexProfileLoader
@@ -42,7 +42,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Own:
     return Own(tmp_path)
 
 
-# -- the styles of the field -------------------------------------------------------------------------------------------
+# -- common styles -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -58,17 +58,19 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Own:
     ],
     ids=["kwargs", "names", "no kwargs", "tunables", "direction, tunables", "port_id"],
 )
-def test_every_signature_gets_direction_and_tunables(own: Own, signature: str, body: str, client: str) -> None:
+def test_every_signature_of_get_streams_gets_direction_and_tunables(
+    own: Own, signature: str, body: str, client: str
+) -> None:
     tunables = "{size: 128, both: true}" if "tunables" in signature else "{size: 128}"
     found = own.profile(ours(body, signature), tunables, client)
     assert [(frame.size, frame.weight) for frame in found.frames] == [(128, 1.0)]
-    assert found.own_addresses and not found.one_direction and found.is_one_flow
+    assert found.has_own_addresses and not found.one_direction_reason and found.is_one_flow
     assert found.program is not None
     ahead, back = (direction[0].frame[26:34] for direction in found.program.directions)
     assert ahead == bytes([16, 0, 0, 1, 48, 0, 0, 1]) and back == ahead[4:] + ahead[:4]
 
 
-def test_tunables_may_be_the_words_of_a_command_line(own: Own) -> None:
+def test_tunables_may_be_command_line_arguments(own: Own) -> None:
     assert own.profile(ours(ARGPARSE, "self, tunables, **kwargs"), "[--size, 256]").mean_size == 256
 
 
@@ -87,7 +89,7 @@ return [stream(size, direction, STLTXCont(pps=pps), vm, isg=isg) for size, pps, 
 
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("spelt", ["trex_stl_lib.api", "trex.stl.api"])
-def test_offsets_by_name_and_the_names_of_both_clients(own: Own, client: str, spelt: str) -> None:
+def test_named_offsets_and_imports_of_both_clients_work(own: Own, client: str, spelt: str) -> None:
     mix = "MIX = [(64, 28, 0), (594, 16, 0.1), (1518, 4, 0.2)]\n\n"
     found = own.profile(ours(NAMED, head=HEAD.replace("trex_stl_lib.api", spelt) + mix), client=client)
     assert found.mean_size == pytest.approx((28 * 64 + 16 * 594 + 4 * 1518) / 48)
@@ -98,7 +100,7 @@ def test_offsets_by_name_and_the_names_of_both_clients(own: Own, client: str, sp
         assert [row["pkt_offset"] for row in written] == [26, 34, 36, 14]
     assert [round(item["mode"]["rate"]["value"] * 48) for item in data] == [28, 16, 4]
     assert [item["isg"] for item in data] == [0, 0.1, 0.2]
-    # 100 sources and 5 ports that step together: all pairs by turns
+    # 100 sources and 5 ports that step together
     assert found.flows.count == 100
     assert (found.flows.source.first, found.flows.source.last) == ("16.0.0.1", "16.0.0.100")
     assert (found.flows.destination.first, found.flows.destination.last) == ("48.0.0.1", "48.0.0.1")
@@ -116,19 +118,19 @@ return STLStream(packet=STLPktBuilder(pkt=packet, vm=vm), mode=STLTXCont())
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_offsets_behind_tags_and_tunnels(own: Own, client: str) -> None:
+def test_named_offsets_after_tags_and_tunnels(own: Own, client: str) -> None:
     found = own.profile(ours(LAYERS, head=HEAD + "from scapy.layers.vxlan import VXLAN\n\n"), client=client)
     assert found.program is not None
     (item,) = found.program.directions[0]
     places = [row["pkt_offset"] for row in json.loads(item.text)["vm"]["instructions"][1:]]
     # tag at 14, IP at 18, UDP at 38, VXLAN at 46, Ethernet at 54, IP at 68, TCP at 88 with 4 bytes of options
     assert places == [14, 18 + 12, 68 + 16, 88 + 14, 46 + 4, 112, 68 + 8]
-    # addresses that are not named are TRex's, and not this machine's
+    # default addresses are TRex's, not this machine's
     assert item.frame[:12].hex() == "000000010000000000020000"
     assert struct.unpack("!4B", item.frame[30:34]) == (16, 0, 0, 1)
 
 
-def test_mac_addresses_are_the_ports_but_where_the_profile_says_otherwise(own: Own) -> None:
+def test_mac_addresses_are_the_ports_unless_the_profile_sets_them(own: Own) -> None:
     text = ours(
         'return [stream(), stream(mac_src_override_by_pkt=1), STLStream(packet=STLPktBuilder(pkt=Ether(src="02'
         ':00:00:00:00:09", dst="02:00:00:00:00:08") / IP() / UDP()), mode=STLTXCont())]'
@@ -138,7 +140,7 @@ def test_mac_addresses_are_the_ports_but_where_the_profile_says_otherwise(own: O
     assert [json.loads(item.text)["flags"] for item in program.directions[0]] == [0, 1, 3]
 
 
-def test_sizes_that_vary_have_the_mean_of_their_range(own: Own) -> None:
+def test_random_sizes_count_as_the_mean_of_their_range(own: Own) -> None:
     body = """\
 vm = STLScVmRaw([STLVmFlowVar(name="z", min_value=60, max_value=1000, size=2, op="random"), STLVmTrimPktSize("z")])
 return [stream(1004, direction, STLTXCont(pps=3), vm), stream(64, direction)]"""
@@ -146,7 +148,7 @@ return [stream(1004, direction, STLTXCont(pps=3), vm), stream(64, direction)]"""
     assert found.mean_size == pytest.approx(0.75 * (64 + 1004) / 2 + 0.25 * 64)
 
 
-def test_the_file_is_loaded_once_and_again_when_it_changes(own: Own) -> None:
+def test_a_file_is_loaded_again_only_after_a_change(own: Own) -> None:
     catalogue = own.read(ours("open(__file__ + '.seen', 'a').write('x')\nreturn stream(64, direction)"))
     catalogue.profile(["mine"])
     assert catalogue.profile(["mine"]).mean_size == 64
@@ -157,22 +159,22 @@ def test_the_file_is_loaded_once_and_again_when_it_changes(own: Own) -> None:
 
 
 @pytest.mark.skipif(not HOME, reason=NEEDED)
-def test_the_client_of_the_installation_here_loads_it(own: Own) -> None:
+def test_the_client_of_trex_home_loads_profiles(own: Own) -> None:
     own.read(ours("return stream(64, direction)"))
     found = Catalogue.read(own.folder, TrexProfileLoader("", environment={**os.environ, "TREX_HOME": HOME}))
     program = found.profile(["mine"]).program
     assert program is not None and program.source.client.startswith("TRex's own, of ")
 
 
-def test_a_copy_of_a_servers_client_loads_it(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copied_client_loads_profiles(own: Own, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Path | None] = []
 
     def ask(path: Path, entry: object, folder: Path | None, *_: object) -> dict[str, object]:
         asked.append(folder)
         raise ConfigError("enough", path)
 
-    monkeypatch.setattr("linerate.generators.trex.profile_loader.ask", ask)
-    kept = copies.keep("v9.99", {"trex/stl/trex_stl_client.py": b""}, "a test")
+    monkeypatch.setattr("linerate.generators.trex.profile_loader.run_profile", ask)
+    kept = copies.store_copy("v9.99", {"trex/stl/trex_stl_client.py": b""}, "a test")
     with pytest.raises(ConfigError, match="enough"):
         own.profile(ours("return stream(64, direction)"))
     assert asked == [kept]
@@ -196,7 +198,7 @@ AHEAD, BACK = Direction(0, 1), Direction(1, 0, swapped=True)
 TWO = "MIX = [(64, 3, 0), (1518, 1, 0.1)]\n\n"
 
 
-def test_a_load_is_of_all_streams_together_and_in_their_ratio(
+def test_the_load_is_shared_by_all_streams_in_their_ratio(
     own: Own, sender: TrexGenerator, backend: FakeBackend
 ) -> None:
     sender.prepare(own.profile(ours(NAMED, head=HEAD + TWO)), (AHEAD, BACK))
@@ -230,7 +232,7 @@ def test_latency_streams_keep_their_rate_and_are_part_of_the_load(
     assert sender.burst(100, 10000.0).directions[0].offered == 100
 
 
-def test_another_routers_mac_address_is_no_loss_of_this_one(own: Own, sender: TrexGenerator) -> None:
+def test_frames_to_another_mac_address_are_refused(own: Own, sender: TrexGenerator) -> None:
     from linerate.errors import TestbedError
 
     text = ours('return STLStream(packet=STLPktBuilder(pkt=Ether(dst="02:00:00:00:09:09") / IP()), mode=STLTXCont())')
@@ -244,21 +246,21 @@ def test_another_routers_mac_address_is_no_loss_of_this_one(own: Own, sender: Tr
     assert found.program is not None and found.program.to_json()["mac_dst"] == "port"
 
 
-def test_latency_of_such_frames_is_refused(own: Own) -> None:
+def test_latency_of_a_files_streams_is_refused(own: Own) -> None:
     with pytest.raises(ValueError, match="latency is not measured with the streams of a file"):
-        streams(own.profile(ours("return stream(64, direction)")), AHEAD, Probe(100.0))
+        profile_streams(own.profile(ours("return stream(64, direction)")), AHEAD, Probe(100.0))
 
 
-def test_bursts_share_their_frames(own: Own) -> None:
+def test_the_streams_of_a_file_share_a_burst(own: Own) -> None:
     found = own.profile(ours(NAMED, head=HEAD + TWO))
-    assert [item.burst for item in bursts(found, BACK, 10)] == [8, 2]
+    assert [item.burst for item in burst_streams(found, BACK, 10)] == [8, 2]
 
 
 # -- the whole chain ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_sentence_of_such_traffic_on_the_simulated_bench(
+def test_a_sentence_with_such_traffic_on_the_simulated_testbed(
     tmp_path: Path, client: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("TREX_HOME", raising=False)

@@ -1,4 +1,4 @@
-"""Profiles in TRex's own format that are wrong, and files of data: each is refused in one sentence."""
+"""Wrong profiles in TRex's own format, and data files: each is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ WRONG: list[tuple[str, str, str]] = [
     ("return stream(1/0)", "{}", r"mine\.py:11: fails with ZeroDivisionError: division by zero"),
     ("return stream(vm=STLScVmRaw([STLVmFixIpv4(offset='IPv6')]))", "{}", r"mine\.py:\d+: fails.*no layer 'IPv6'"),
     ("while True: pass", "{}", r"mine\.py:11: did not end within 3 s"),
-    ("while True:\n    try: time.sleep(9)\n    except: pass", "{}", "did not end within 3 s, and takes no notice"),
+    ("while True:\n    try: time.sleep(9)\n    except: pass", "{}", "within 3 s, and cannot be interrupted"),
     ("sys.exit(3)", "{}", r"mine\.py:11: ends itself \(exit 3\)"),
     ("os._exit(4)", "{}", r"ended the process that loads it \(status 4\)"),
     ("return []", "{}", "has no streams"),
     ("return [1]", "{}", "returns, as number 1, a int and no STLStream"),
     ("return STLStream(packet=STLPktBuilder(pkt=Ether()/ARP()), mode=STLTXCont())", "{}", "stream 1: .* is not IP"),
-    ("return stream(isg=2000.0)", "{}", "stream 1 begins 2 ms late"),
-    ("return stream(mode=STLTXMultiBurst(pps=9, count=0, ibg=1), isg=2000.0)", "{}", "stream 1 begins 2 ms late"),
-    ("return stream(self_start=False)", "{}", "stream 1 is never begun"),
+    ("return stream(isg=2000.0)", "{}", "stream 1 starts 2 ms late"),
+    ("return stream(mode=STLTXMultiBurst(pps=9, count=0, ibg=1), isg=2000.0)", "{}", "stream 1 starts 2 ms late"),
+    ("return stream(self_start=False)", "{}", "stream 1 is never started"),
     ("return stream(mode=STLTXSingleBurst(percentage=1, total_pkts=5))", "{}", "has bursts in per cent of a link"),
     (
         "return stream(next='S9', mode=STLTXSingleBurst())",
         "{}",
-        "begins 'S9', and no stream that is sent",
+        "starts 'S9', and no stream that is sent",
     ),
     (
         "return [stream(), stream(128, mode=STLTXSingleBurst(), flow_stats=STLFlowLatencyStats(pg_id=1))]",
@@ -53,7 +53,7 @@ WRONG: list[tuple[str, str, str]] = [
 
 
 @pytest.mark.parametrize(("body", "tunables", "says"), WRONG, ids=[row[2][:40] for row in WRONG])
-def test_a_profile_that_is_wrong_says_so_in_one_sentence(own: Own, body: str, tunables: str, says: str) -> None:
+def test_a_wrong_profile_is_reported_in_one_sentence(own: Own, body: str, tunables: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says) as caught:
         own.profile(ours(body), tunables)
     assert "\n" not in str(caught.value) and "mine.py" in str(caught.value)
@@ -68,7 +68,7 @@ def test_a_profile_that_is_wrong_says_so_in_one_sentence(own: Own, body: str, tu
         ("self, direction, colour, **kwargs", "{}", "missing 1 required positional argument: 'colour'"),
     ],
 )
-def test_a_tunable_that_it_does_not_have(own: Own, signature: str, tunables: str, says: str) -> None:
+def test_an_unknown_tunable_is_refused(own: Own, signature: str, tunables: str, says: str) -> None:
     body = ARGPARSE if "tunables" in signature else "return stream()"
     with pytest.raises(ConfigError, match=says):
         own.profile(ours(body, signature), tunables)
@@ -85,13 +85,13 @@ def test_a_tunable_that_it_does_not_have(own: Own, signature: str, tunables: str
         ("import nothing_of_that_name\n", "mine.py:1: fails with ModuleNotFoundError"),
     ],
 )
-def test_a_module_that_is_no_profile(own: Own, text: str, says: str) -> None:
+def test_a_module_without_streams_is_refused(own: Own, text: str, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
         own.profile(text)
     assert says in str(caught.value)
 
 
-def test_what_it_prints_and_starts_is_no_answer(own: Own) -> None:
+def test_output_and_processes_of_a_profile_do_not_disturb(own: Own) -> None:
     body = """\
 print('{"client": "false"}')
 os.system('echo loud; echo {')
@@ -101,7 +101,7 @@ return stream(64, direction)"""
     assert own.profile(ours(body)).mean_size == 64
 
 
-def test_a_file_that_is_not_there(own: Own) -> None:
+def test_a_missing_file_is_named(own: Own) -> None:
     catalogue = own.read("")
     (own.traffic / "mine.py").unlink()
     with pytest.raises(ConfigError, match=r"mine\.py: cannot be read: No such file"):
@@ -109,7 +109,7 @@ def test_a_file_that_is_not_there(own: Own) -> None:
 
 
 @pytest.mark.parametrize("words", ["mine vlan", "mine 2000-flows", "mine 64b"])
-def test_it_brings_its_own_headers_and_addresses(own: Own, words: str) -> None:
+def test_words_for_headers_addresses_or_sizes_are_refused(own: Own, words: str) -> None:
     catalogue = own.read(ours("return stream(64, direction)"))
     with pytest.raises(SentenceError, match=r"brings its own headers and addresses|both say which frames"):
         catalogue.profile(words.split())
@@ -124,7 +124,7 @@ ONE_WAY: list[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("body", "says"), ONE_WAY, ids=["same", "none", "fails", "sizes"])
-def test_a_profile_of_one_direction(own: Own, body: str, says: str) -> None:
+def test_a_profile_of_one_direction_is_refused_for_two(own: Own, body: str, says: str) -> None:
     catalogue = own.read(ours(body))
     assert not parse("mine unidirectional ≥ 1 Mpps", catalogue).bidirectional
     with pytest.raises(SentenceError, match="can be sent unidirectional only") as caught:
@@ -145,7 +145,7 @@ def written(frame: bytes = FRAME) -> str:
     return base64.b64encode(frame).decode()
 
 
-def test_yaml_of_the_console_and_of_the_gui(own: Own) -> None:
+def test_yaml_files_of_console_and_gui_are_read(own: Own) -> None:
     text = f"""\
 - name: small
   stream:
@@ -173,7 +173,7 @@ def test_yaml_of_the_console_and_of_the_gui(own: Own) -> None:
     found = catalogue.profile(["mine"])
     assert found.mean_size == pytest.approx(0.75 * 64 + 0.25 * 104)
     assert not found.flows.known and found.flows.count == 0 and not found.is_one_flow
-    with pytest.raises(SentenceError, match="a file of streams says nothing of a second direction"):
+    with pytest.raises(SentenceError, match="a file of streams has no second direction"):
         parse("mine bidirectional ≥ 1 Mpps in total", catalogue)
 
 
@@ -188,7 +188,7 @@ def test_yaml_of_the_console_and_of_the_gui(own: Own) -> None:
         ("- {stream: {packet: {binary: x}, mode: {pps: 1}}}\n", "its packet is not base64"),
     ],
 )
-def test_data_that_is_wrong(own: Own, text: str, says: str) -> None:
+def test_wrong_data_files_are_reported(own: Own, text: str, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
         own.profile(text, name="mine.yaml")
     assert says in str(caught.value)
@@ -198,11 +198,11 @@ def test_data_that_is_wrong(own: Own, text: str, says: str) -> None:
     ("entry", "says"),
     [
         ("file: mine.txt", "file"),
-        ("file: mine.py, tunables: {direction: 1}", "'direction' is told by TRex itself"),
+        ("file: mine.py, tunables: {direction: 1}", "'direction' is set by TRex itself"),
         ("file: mine.py, tunables: {a: {b: 1}}", "tunables"),
     ],
 )
-def test_an_entry_that_is_wrong(own: Own, entry: str, says: str) -> None:
+def test_wrong_entries_are_reported(own: Own, entry: str, says: str) -> None:
     (own.folder / "own.yaml").write_text(f"entries:\n  - {{kind: trex, name: mine, {entry}, about: ours}}\n")
     with pytest.raises(ConfigError, match=says):
         Catalogue.read(own.folder)
@@ -216,7 +216,7 @@ def test_an_entry_that_is_wrong(own: Own, entry: str, says: str) -> None:
         ("ours unidirectional latency p99 ≤ 1 ms at 5 Mpps", "latency is not measured with the streams of a file"),
     ],
 )
-def test_latency_streams_that_would_spoil_a_sentence(
+def test_sentences_that_latency_streams_do_not_allow_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sentence: str, says: str
 ) -> None:
     monkeypatch.delenv("TREX_HOME", raising=False)
@@ -230,7 +230,7 @@ def test_latency_streams_that_would_spoil_a_sentence(
     assert says in str(caught.value)
 
 
-def test_the_benchs_passwords_are_not_in_its_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_passwords_are_not_in_the_environment_of_a_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("ROUTER_PASSWORD", "not for everybody")
     body = "assert 'ROUTER_PASSWORD' not in os.environ, 'it is there'\nreturn stream(64, direction)"

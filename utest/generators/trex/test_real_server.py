@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from linerate.counts.trial import Fault, Load, judge
+from linerate.counts.trial import Fault, Load, assess_trial
 from linerate.errors import TestbedError
 from linerate.project import Project
 from linerate.session.judging import Judge
@@ -51,7 +51,7 @@ def servers(folder: Path) -> list[psutil.Process]:
     return found
 
 
-def measured(session: Session, seconds: float = 1.0) -> tuple[int, int]:
+def offered_and_forwarded(session: Session, seconds: float = 1.0) -> tuple[int, int]:
     session.traffic.put(session.plan.catalogue.profile(["64b"]), bidirectional=True)
     outcome = session.traffic.measure(Load(2000.0), seconds)
     return sum(direction.offered for direction in outcome.directions), sum(
@@ -59,41 +59,41 @@ def measured(session: Session, seconds: float = 1.0) -> tuple[int, int]:
     )
 
 
-def test_killed_in_a_trial_it_comes_back_for_the_next_sentence(session: Session, tmp_path: Path) -> None:
-    offered, came = measured(session)
-    assert offered == came > 0
+def test_a_server_killed_in_a_trial_is_started_again_for_the_next_sentence(session: Session, tmp_path: Path) -> None:
+    offered, forwarded = offered_and_forwarded(session)
+    assert offered == forwarded > 0
     (server,) = servers(tmp_path)
     killer = threading.Timer(1.0, lambda: os.kill(server.pid, signal.SIGKILL))
     killer.start()
     with pytest.raises(
         TestbedError, match=r"no longer answers|started again meanwhile|the testbed's process 'trex' ended"
     ):
-        measured(session, 5.0)
+        offered_and_forwarded(session, 5.0)
     killer.join()
-    offered, came = measured(session)
-    assert offered == came > 0
-    assert session.traffic.recovery.note.startswith("the generator was connected again before this sentence: ")
-    assert "TRex was ended by signal 9" in session.traffic.recovery.note
+    offered, forwarded = offered_and_forwarded(session)
+    assert offered == forwarded > 0
+    assert session.traffic.reconnection.note.startswith("the generator was connected again before this sentence: ")
+    assert "TRex was ended by signal 9" in session.traffic.reconnection.note
     assert [found.pid for found in servers(tmp_path)] != [server.pid]
 
 
-def test_a_rate_beyond_its_cpu_shows_in_the_trial_and_not_in_the_next_one(session: Session) -> None:
+def test_an_overloaded_cpu_is_a_fault_of_this_trial_only(session: Session) -> None:
     session.traffic.put(session.plan.catalogue.profile(["64b"]), bidirectional=False)
     tolerance = session.plan.testbed.tolerances()
     for load in (2e6, 6e5):
-        beyond = judge(1, session.traffic.measure(Load(load), 1.0), tolerance)
+        beyond = assess_trial(1, session.traffic.measure(Load(load), 1.0), tolerance)
         assert {problem.fault for problem in beyond.problems} >= {Fault.CPU_BOUND, Fault.STRETCHED}
         assert not beyond.blames_router
-    modest = judge(2, session.traffic.measure(Load(2000.0), 1.0), tolerance)
+    modest = assess_trial(2, session.traffic.measure(Load(2000.0), 1.0), tolerance)
     assert Fault.CPU_BOUND not in {problem.fault for problem in modest.problems}
 
 
-def test_a_second_client_finds_the_ports_held(session: Session) -> None:
+def test_a_second_client_cannot_take_the_ports(session: Session) -> None:
     with pytest.raises(TestbedError, match="is taken"):
         generator(session.testbed)
 
 
-def test_the_whole_chain(tmp_path: Path) -> None:
+def test_a_suite_runs_on_a_real_server(tmp_path: Path) -> None:
     suite = robot_run.ROOT / "tests" / "linux_router.robot"
     tests = ("-t", "Small Frames*", "-t", "Internet Mix*", "-t", "A Rate Beyond*")
     found = robot_run.run(tmp_path, suite, "-v", "TESTBED:netns-trex", *tests, limit=300)
@@ -114,14 +114,14 @@ def verdict(session: Session) -> Verdict:
         return judge.inconclusive(requirement, str(error))
 
 
-def test_a_sentence_without_its_server_is_inconclusive(session: Session, tmp_path: Path) -> None:
-    for _ in range(2):  # it is started again once
-        measured(session)
+def test_a_sentence_without_a_server_is_inconclusive(session: Session, tmp_path: Path) -> None:
+    for _ in range(2):  # the server is started again once
+        offered_and_forwarded(session)
         (server,) = servers(tmp_path)
         server.kill()
         with pytest.raises(TestbedError):
-            measured(session, 1.0)
-            measured(session, 1.0)
+            offered_and_forwarded(session, 1.0)
+            offered_and_forwarded(session, 1.0)
     found = verdict(session)
     assert found.outcome is Ruling.INCONCLUSIVE
     assert "'trex' ended" in found.reason

@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from linerate.config import read, validate
+from linerate.config import read_yaml, validate_config
 from linerate.errors import ConfigError, TestbedError
 from linerate.system.ssh import Login
 from linerate.testbed.files import read_testbed
-from linerate.testbed.hardware import order
+from linerate.testbed.hardware import server_order
 from linerate.testbed.netns import home_of_trex
 from linerate.testbed.settings import HardwareSettings
-from linerate.testbed.trex.config_file import LINUX, PCI, PortInfo, Threads, TrexConfig, interfaces_problem
-from linerate.testbed.trex.server import Order
+from linerate.testbed.trex.config_file import LINUX_NAME, PCI_ADDRESS, PortInfo, Threads, TrexConfig, interfaces_problem
+from linerate.testbed.trex.server import ServerOrder
 from linerate.testbed.trex.settings import StartSettings
-from linerate.testbed.trex.wrapper import OURS, arguments, command, extra_problem
+from linerate.testbed.trex.wrapper import RESERVED_ARGUMENTS, extra_problem, trex_arguments, wrapper_command
 
 # the manual's "Platform YAML configuration": what each key may hold
 SCHEMA = {
@@ -71,8 +71,10 @@ def written(config: TrexConfig) -> dict[str, object]:
     return found
 
 
-pci = st.from_regex(PCI, fullmatch=True).filter(str.isascii)
-linux = st.from_regex(LINUX, fullmatch=True).filter(lambda name: name.isascii() and not PCI.fullmatch(name))
+pci = st.from_regex(PCI_ADDRESS, fullmatch=True).filter(str.isascii)
+linux = st.from_regex(LINUX_NAME, fullmatch=True).filter(
+    lambda name: name.isascii() and not PCI_ADDRESS.fullmatch(name)
+)
 texts = st.one_of(pci, linux, st.just("dummy"), st.text(max_size=20))
 
 
@@ -94,14 +96,14 @@ def test_interfaces_are_refused_or_written_as_they_are(names: list[str]) -> None
     st.integers(1, 65535),
     st.one_of(st.none(), st.integers(64, 9999)),
 )
-def test_addresses_and_numbers_stay_what_they_are(port: PortInfo, rpc: int, memory: int | None) -> None:
+def test_addresses_and_numbers_are_written_unchanged(port: PortInfo, rpc: int, memory: int | None) -> None:
     found = written(TrexConfig(CARDS, (port, port), rpc_port=rpc, memory=memory))
     assert found["port_info"] == [port.data(), port.data()]
     assert found["zmq_rpc_port"] == rpc
     assert found.get("limit_memory") == (None if memory is None else str(memory))
 
 
-def test_cpus_as_trex_wants_them() -> None:
+def test_cpus_are_written_as_trex_expects() -> None:
     found = written(TrexConfig(CARDS, threads=Threads(0, 1, ((1, (2, 3)),))))
     assert found["platform"] == {
         "master_thread_id": 0,
@@ -118,14 +120,14 @@ def test_cpus_as_trex_wants_them() -> None:
         (Threads(0, 1, ((0, ()),)), "at least one"),
     ],
 )
-def test_cpus_that_cannot_be(threads: Threads, says: str) -> None:
+def test_impossible_cpus_are_refused(threads: Threads, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         TrexConfig(CARDS, threads=threads).text()
 
 
-def test_a_testbed_becomes_an_order(tmp_path: Path) -> None:
+def test_a_testbed_file_becomes_a_server_order(tmp_path: Path) -> None:
     found = lab(tmp_path, "{interfaces: ['03:00.0', '03:00.1'], cores: 4, sudo: true, extra: [--prom]}")
-    made = order(found.generator, found.cabled_sides)
+    made = server_order(found.generator, found.cabled_sides)
     config = yaml.safe_load(made.config)[0]
     assert config["port_info"] == [
         {"ip": "100.65.1.2", "default_gw": "100.65.1.1"},
@@ -137,16 +139,18 @@ def test_a_testbed_becomes_an_order(tmp_path: Path) -> None:
     assert made.sudo and made.login == Login(
         "192.0.2.10", 22, "admin", tmp_path.resolve() / "keys/id", Path.home() / ".ssh/known_hosts"
     )
-    assert Order.from_json(made.to_json()) == made
+    assert ServerOrder.from_json(made.to_json()) == made
 
 
-def test_the_ports_in_use_get_the_sides(tmp_path: Path) -> None:
+def test_ports_in_use_get_the_addresses_of_their_sides(tmp_path: Path) -> None:
     found = lab(
         tmp_path,
         "{interfaces: ['03:00.0', '03:00.1', '04:00.0', dummy], ports: [{}, {dest_mac: 02:00:00:00:00:09},"
         " {default_gw: 10.1.1.1}, {}]}\n  ports: [2, 1]",
     )
-    first, second, third, fourth = yaml.safe_load(order(found.generator, found.cabled_sides).config)[0]["port_info"]
+    first, second, third, fourth = yaml.safe_load(server_order(found.generator, found.cabled_sides).config)[0][
+        "port_info"
+    ]
     assert third == {"ip": "100.65.1.2", "default_gw": "10.1.1.1"}
     assert second == {"dest_mac": "02:00:00:00:00:09"}
     assert first == fourth == {"dest_mac": "02:00:00:00:00:00"}
@@ -154,16 +158,16 @@ def test_the_ports_in_use_get_the_sides(tmp_path: Path) -> None:
 
 def test_linux_interfaces_mean_software(tmp_path: Path) -> None:
     found = lab(tmp_path, "{host: local, interfaces: [veth0, veth1]}", ssh="")
-    made = order(found.generator, found.cabled_sides)
+    made = server_order(found.generator, found.cabled_sides)
     assert made.login is None and made.linux and "--software" in made.arguments
     config = yaml.safe_load(made.config)[0]
     assert config["low_end"] is True and config["prefix"] == made.prefix == "linerate-4501"
 
 
-def test_true_is_the_hosts_own_configuration(tmp_path: Path) -> None:
+def test_start_true_uses_the_hosts_own_configuration(tmp_path: Path) -> None:
     found = lab(tmp_path, "true")
     assert found.generator.start == StartSettings()
-    assert order(found.generator, found.cabled_sides).config == ""
+    assert server_order(found.generator, found.cabled_sides).config == ""
     assert lab(tmp_path, "false").generator.start is None
 
 
@@ -191,27 +195,28 @@ def test_what_cannot_be_started_is_refused(tmp_path: Path, start: str, changed: 
 
 
 @given(st.text(min_size=1, max_size=30))
-def test_no_argument_leaves_its_place(argument: str) -> None:
+def test_arguments_reach_trex_unsplit(argument: str) -> None:
     if not extra_problem(argument):
         assert not set(argument) & set(" \t\n;|&$`'\"\\<>(){}*?!#~")
-        assert argument not in OURS
+        assert argument not in RESERVED_ARGUMENTS
     # and what does pass is one word of an argv list, whatever it holds
-    argv = command("/opt/$(touch x)", arguments(1, True, True, (argument,)), linux=True, grace=1)
+    argv = wrapper_command("/opt/$(touch x)", trex_arguments(1, True, True, (argument,)), linux=True, grace=1)
     assert argv[-1] == argument
 
 
+@pytest.mark.slow
 def test_the_script_is_posix_shell() -> None:
-    argv = command("/nowhere-at-all", (), linux=True, grace=1)
+    argv = wrapper_command("/nowhere-at-all", (), linux=True, grace=1)
     assert subprocess.run(["/bin/sh", "-n", "-c", argv[2]], timeout=10, check=False).returncode == 0
 
 
-def test_settings_name_the_wrong_key(tmp_path: Path) -> None:
+def test_a_wrong_key_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValidationError):
         StartSettings(cores=0)
     path = tmp_path / "x.yaml"
     path.write_text("core: 1\n")
     with pytest.raises(ConfigError, match="did you mean 'cores'"):
-        validate(*read(path)[:1], StartSettings, path, read(path)[1])
+        validate_config(*read_yaml(path)[:1], StartSettings, path, read_yaml(path)[1])
 
 
 def test_trex_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

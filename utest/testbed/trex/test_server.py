@@ -1,4 +1,4 @@
-"""A TRex server started for the testbed: here and over SSH, it serves, dies, comes back, and never stays."""
+"""A TRex server that the testbed starts, here and over SSH: its start, end, restart and clean-up."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ import psutil
 import pytest
 
 from linerate.errors import TestbedError
-from linerate.generators.trex.probe import ask
+from linerate.generators.trex.server_facts import ask_server
 from linerate.platforms import Platform, Software
 from linerate.testbed import leases, sshd
 from linerate.testbed.files import read_testbed
 from linerate.testbed.keeper_client import environment
-from linerate.testbed.namespaces import find
+from linerate.testbed.namespaces import find_program
 from linerate.testbed.opening import OpenTestbed, open_testbed
 from linerate.testbed.settings import HardwareSettings
 from linerate.testbed.sshd import free_port
@@ -125,12 +125,12 @@ def reachable(port: int) -> bool:
     return False
 
 
-class TestHere:
-    def test_it_serves_and_ends(self, lab: Lab, tmp_path: Path) -> None:
+class TestLocalServer:
+    def test_the_server_answers_and_ends(self, lab: Lab, tmp_path: Path) -> None:
         settings = lab()
         with opened(settings, tmp_path) as testbed:
             found = seen(settings.generator.trex_home)
-            assert ask("127.0.0.1", settings.generator.sync_port).takes_pypi
+            assert ask_server("127.0.0.1", settings.generator.sync_port).takes_pypi
             assert testbed.problems() == ()
             assert found["config"]["interfaces"] == ["03:00.0", "03:00.1"]
             assert found["config"]["zmq_rpc_port"] == settings.generator.sync_port
@@ -138,7 +138,7 @@ class TestHere:
         assert "TRex v2.87" in testbed.generator_log
         assert not psutil.pid_exists(found["pid"])
 
-    def test_one_that_would_not_end_is_killed(self, lab: Lab, tmp_path: Path) -> None:
+    def test_a_server_that_does_not_end_is_killed(self, lab: Lab, tmp_path: Path) -> None:
         settings = lab("deaf")
         with opened(settings, tmp_path):
             pid = seen(settings.generator.trex_home)["pid"]
@@ -152,14 +152,16 @@ class TestHere:
             ("missing", 20, r"status 90 .*there is no folder '.*missing' here"),
         ],
     )
-    def test_one_that_does_not_come(self, lab: Lab, tmp_path: Path, kind: str, limit: float, says: str) -> None:
+    def test_a_server_that_is_never_ready_is_an_error(
+        self, lab: Lab, tmp_path: Path, kind: str, limit: float, says: str
+    ) -> None:
         began = time.monotonic()
         with pytest.raises(TestbedError, match=says) as error:
             opened(lab(kind, limit), tmp_path)
         assert "\n" not in str(error.value) and "\x1b" not in str(error.value)
         assert time.monotonic() - began < 60
 
-    def test_a_folder_without_trex(self, lab: Lab, tmp_path: Path) -> None:
+    def test_a_folder_without_trex_is_an_error(self, lab: Lab, tmp_path: Path) -> None:
         settings = lab()
         (tmp_path / "good" / "t-rex-64").unlink()
         with pytest.raises(TestbedError, match="the program t-rex-64 is missing"):
@@ -181,12 +183,12 @@ class TestHere:
         with pytest.raises(TestbedError, match=r"ended with status 1 .*sudo: a password is required"):
             opened(settings, tmp_path)
 
-    def test_a_server_that_runs_already_is_not_taken_for_ours(self, lab: Lab, tmp_path: Path) -> None:
+    def test_a_server_that_runs_already_is_an_error(self, lab: Lab, tmp_path: Path) -> None:
         settings = lab()
-        with opened(settings, tmp_path), pytest.raises(TestbedError, match="something answers already"):
+        with opened(settings, tmp_path), pytest.raises(TestbedError, match="a server answers already"):
             opened(settings, tmp_path)
 
-    def test_one_that_dies_comes_back_once(self, lab: Lab, tmp_path: Path) -> None:
+    def test_a_server_that_ends_is_started_again_once(self, lab: Lab, tmp_path: Path) -> None:
         settings = lab()
         port = settings.generator.sync_port
         with opened(settings, tmp_path) as testbed:
@@ -202,18 +204,18 @@ class TestHere:
                 (problem,) = testbed.problems()
                 assert problem.startswith("the testbed's process 'trex' ended with status 137")
                 assert "TRex was ended by signal 9" in problem
-                testbed.forgive(30)
+                testbed.forget_restarted(30)
                 assert (testbed.problems() == ()) is back
                 if back:
-                    assert ask("127.0.0.1", port).takes_pypi
+                    assert ask_server("127.0.0.1", port).takes_pypi
                     assert seen(settings.generator.trex_home)["pid"] != first
 
     @pytest.mark.parametrize("victim", ["owner", "keeper", "holder"])
-    def test_whoever_is_killed_it_ends(self, lab: Lab, tmp_path: Path, victim: str) -> None:
+    def test_the_server_ends_when_a_process_above_it_is_killed(self, lab: Lab, tmp_path: Path, victim: str) -> None:
         settings = lab()
         program = (
-            "import sys, time; from pathlib import Path; sys.path.insert(0, sys.argv[2]); import testbed.trex.test_server as t"
-            "; from linerate.testbed.settings import read_testbed; folder = Path(sys.argv[1]);"
+            "import sys, time; from pathlib import Path; from linerate.testbed.files import read_testbed;"
+            " sys.path.insert(0, sys.argv[2]); import testbed.trex.test_server as t; folder = Path(sys.argv[1]);"
             " testbed = t.opened(read_testbed(folder, 'lab'), folder); print('open', flush=True); time.sleep(60)"
         )
         argv = [sys.executable, "-c", program, str(tmp_path), str(SUPPORT.parent)]
@@ -233,13 +235,13 @@ class TestHere:
             if owner.stdout is not None:
                 owner.stdout.close()
         within(20, lambda: not keeper.is_running())
-        leases.clear_stale()
+        leases.clear_leftovers()
 
 
 async def _pass_on(source: Any, target: Any) -> None:
     with contextlib.suppress(OSError, asyncssh.Error):
-        while said := await source.read(4096):
-            target.write(said)
+        while output := await source.read(4096):
+            target.write(output)
     if isinstance(target, asyncio.StreamWriter):
         target.close()
 
@@ -302,25 +304,27 @@ def host(tmp_path: Path) -> Iterator[Host]:
     found.close()
 
 
-class TestThere:
+class TestRemoteServer:
     def settings(self, lab: Lab, host: Host, kind: str = "good", limit: float = 30) -> HardwareSettings:
         login = f"ssh: {{user: u, key: id, known_hosts: known, port: {host.port}}}"
         return lab(kind, limit, start="", more=login)
 
-    def test_it_serves_and_ends(self, lab: Lab, host: Host, tmp_path: Path) -> None:
+    def test_the_server_answers_and_ends(self, lab: Lab, host: Host, tmp_path: Path) -> None:
         settings = self.settings(lab, host)
         with opened(settings, tmp_path) as testbed:
             pid = seen(settings.generator.trex_home)["pid"]
-            assert ask("127.0.0.1", settings.generator.sync_port).takes_pypi
+            assert ask_server("127.0.0.1", settings.generator.sync_port).takes_pypi
         assert testbed.failures == ()
         assert "TRex v2.87" in testbed.generator_log
         assert within(5, lambda: not psutil.pid_exists(pid))
 
-    def test_why_it_did_not_come(self, lab: Lab, host: Host, tmp_path: Path) -> None:
+    def test_the_reason_for_a_failed_start_is_reported(self, lab: Lab, host: Host, tmp_path: Path) -> None:
         with pytest.raises(TestbedError, match=rf"at 127\.0\.0\.1:{host.port} ended with status 255 .*nix0"):
             opened(self.settings(lab, host, "dies"), tmp_path)
 
-    def test_a_link_that_is_cut_ends_it_and_it_comes_back(self, lab: Lab, host: Host, tmp_path: Path) -> None:
+    def test_a_lost_connection_ends_the_server_and_it_is_started_again(
+        self, lab: Lab, host: Host, tmp_path: Path
+    ) -> None:
         settings = self.settings(lab, host)
         with opened(settings, tmp_path) as testbed:
             first = seen(settings.generator.trex_home)["pid"]
@@ -328,12 +332,12 @@ class TestThere:
             assert within(10, lambda: testbed.problems() != ())
             assert "lost with the SSH connection" in testbed.problems()[0]
             assert within(10, lambda: not psutil.pid_exists(first))
-            testbed.forgive(30)
+            testbed.forget_restarted(30)
             assert testbed.problems() == ()
 
-    @pytest.mark.skipif(find("sshd") is None, reason="openssh-server is not installed")
+    @pytest.mark.skipif(find_program("sshd") is None, reason="openssh-server is not installed")
     @pytest.mark.parametrize("whose", ["ours", "theirs"])
-    def test_openssh_ends_it_with_the_link(self, lab: Lab, tmp_path: Path, whose: str) -> None:
+    def test_openssh_ends_the_server_with_the_connection(self, lab: Lab, tmp_path: Path, whose: str) -> None:
         server = sshd.prepare(tmp_path / "ssh", "none")
         (tmp_path / "ssh" / "session").write_text('#!/bin/sh\nexec /bin/sh -c "$SSH_ORIGINAL_COMMAND"\n')
         Path(sshd.PRIVILEGE_SEPARATION).mkdir(mode=0o755, exist_ok=True)

@@ -1,1 +1,1 @@
-"""Cisco TRex as a generator: :mod:`.driver`; :mod:`.client` is the process that holds TRex's own client."""
+"""Cisco TRex as a generator: :mod:`.driver`; :mod:`.client` is the process with TRex's own client."""

@@ -1,7 +1,7 @@
 """Checked copies of the clients that servers ship, in the user's cache: one folder per release and content.
 
-``<cache>/trex-client/<version>-<hash>/`` holds ``client``, the copy, and ``source.json``, what it is: SHA-256 over all
-names, sizes and bytes. A copy that is no longer what it was is never used: it is thrown away, and fetched again.
+``<cache>/trex-client/<version>-<hash>/`` has the copy in ``client`` and its record in ``source.json``, with the SHA-256
+over all names, sizes and bytes. A changed copy is never used: it is removed and fetched again.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...errors import TestbedError
-from .client_folders import cache, interactive
+from .client_folders import cache_folder, client_folder
 
 _RECORD, _TREE = "source.json", "client"
-_UNSAFE = re.compile(r"[^A-Za-z0-9._]")
+_NOT_FOR_NAMES = re.compile(r"[^A-Za-z0-9._]")
 
 
-def folder() -> Path:
-    """Where the copies are."""
-    return cache() / "trex-client"
+def copies_folder() -> Path:
+    """The folder of the copies."""
+    return cache_folder() / "trex-client"
 
 
 def content_hash(tree: Path) -> str:
-    """SHA-256 over *tree* in hexadecimal digits. Raises TestbedError where it holds anything but folders and files."""
+    """SHA-256 over *tree* in hexadecimal digits. Raises TestbedError if it has links or devices."""
     found = hashlib.sha256()
     for path in sorted(tree.rglob("*")):
         if path.is_symlink() or not (path.is_dir() or path.is_file()):
@@ -40,40 +40,40 @@ def content_hash(tree: Path) -> str:
     return found.hexdigest()
 
 
-def known(version: str) -> Path | None:
-    """The unchanged copy of the client of release *version*; None where there is none. Changed ones are removed."""
-    for entry in sorted(folder().glob(f"{_safe(version)}-*")):
-        if (found := _checked(entry, version)) is not None:
+def find_copy(version: str) -> Path | None:
+    """The unchanged copy of the client of release *version*, or None. Changed copies are removed."""
+    for entry in sorted(copies_folder().glob(f"{_folder_name(version)}-*")):
+        if (found := _unchanged(entry, version)) is not None:
             return found
         shutil.rmtree(entry, ignore_errors=True)
     return None
 
 
-def latest() -> Path | None:
-    """The unchanged copy that was made last, of whatever release; None where there is none."""
+def latest_copy() -> Path | None:
+    """The newest unchanged copy of any release, or None."""
     try:
-        entries = sorted(folder().glob("*-*"), key=lambda entry: entry.stat().st_mtime, reverse=True)
+        entries = sorted(copies_folder().glob("*-*"), key=lambda entry: entry.stat().st_mtime, reverse=True)
     except (OSError, TestbedError):
         return None
     for entry in entries:
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             version = str(json.loads((entry / _RECORD).read_text(encoding="utf-8"))["version"])
-            if (found := _checked(entry, version)) is not None:
+            if (found := _unchanged(entry, version)) is not None:
                 return found
     return None
 
 
-def keep(version: str, files: Mapping[str, bytes], source: str) -> Path:
-    """Put *files* (relative POSIX path to content) of release *version* into the cache, at once and whole; the copy.
+def store_copy(version: str, files: Mapping[str, bytes], source: str) -> Path:
+    """Store *files* (relative POSIX path to content) of release *version* in one step; return the copy's folder.
 
-    *source*: where they are from, for the record. Raises TestbedError where the cache cannot be written.
+    *source*: their origin, for the record. Raises TestbedError if the cache cannot be written.
     """
     try:
-        folder().mkdir(parents=True, exist_ok=True, mode=0o700)
-        fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=folder()))
+        copies_folder().mkdir(parents=True, exist_ok=True, mode=0o700)
+        fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=copies_folder()))
     except OSError as error:
         raise TestbedError(
-            f"the copy of TRex's client cannot be kept in '{folder()}': {error.strerror or error}; expected a"
+            f"the copy of TRex's client cannot be kept in '{copies_folder()}': {error.strerror or error}; expected a"
             " folder that can be written, named by XDG_CACHE_HOME"
         ) from error
     try:
@@ -84,32 +84,32 @@ def keep(version: str, files: Mapping[str, bytes], source: str) -> Path:
         digest = content_hash(fresh / _TREE)
         record = {"version": version, "sha256": digest, "files": len(files), "source": source}
         (fresh / _RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        entry = folder() / f"{_safe(version)}-{digest[:16]}"
+        entry = copies_folder() / f"{_folder_name(version)}-{digest[:16]}"
         for _ in range(2):
             with contextlib.suppress(OSError):
-                fresh.rename(entry)  # fails where somebody else was faster, or a broken copy is in the way
-            if (found := _checked(entry, version)) is not None:
+                fresh.rename(entry)  # fails if another process was faster, or a changed copy is there
+            if (found := _unchanged(entry, version)) is not None:
                 return found
             shutil.rmtree(entry, ignore_errors=True)
-        raise TestbedError(f"the copy of TRex's client in '{entry}' changes while it is made; remove that folder")
+        raise TestbedError(f"the copy of TRex's client in '{entry}' changes while it is written; remove that folder")
     except OSError as error:
-        raise TestbedError(f"the copy of TRex's client cannot be kept in '{folder()}': {error}") from error
+        raise TestbedError(f"the copy of TRex's client cannot be kept in '{copies_folder()}': {error}") from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _checked(entry: Path, version: str) -> Path | None:
+def _unchanged(entry: Path, version: str) -> Path | None:
     try:
         if entry.is_symlink() or entry.stat().st_uid != os.getuid():
             return None
         record = json.loads((entry / _RECORD).read_text(encoding="utf-8"))
         tree = entry / _TREE
         digest = content_hash(tree)
-        right = record["version"] == version and record["sha256"] == digest and entry.name.endswith(digest[:16])
+        unchanged = record["version"] == version and record["sha256"] == digest and entry.name.endswith(digest[:16])
     except (OSError, ValueError, KeyError, TypeError, TestbedError):
         return None
-    return tree if right and interactive(tree) is not None else None
+    return tree if unchanged and client_folder(tree) is not None else None
 
 
-def _safe(version: str) -> str:
-    return _UNSAFE.sub("_", version)[:40] or "unknown"
+def _folder_name(version: str) -> str:
+    return _NOT_FOR_NAMES.sub("_", version)[:40] or "unknown"

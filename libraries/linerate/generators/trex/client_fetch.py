@@ -1,7 +1,7 @@
-"""Copies the client out of the TRex installation on the server's host, over SSH and SFTP, once per release.
+"""Copies the client from the TRex installation on the server's host, over SSH and SFTP, once per release.
 
-Only Python files of the client's own packages are taken: no links, no libraries of others, within limits of number,
-size and time. The host must show a key that is known.
+Only Python files of the client's own packages are copied: no links, no other libraries, within limits of number, size
+and time. The host key must be known.
 """
 
 from __future__ import annotations
@@ -17,106 +17,106 @@ import paramiko
 
 from ...errors import TestbedError
 from ...system.ssh import CONNECT_LIMIT, Login, connect
-from ...system.uninterrupted import uninterrupted
+from ...system.worker_thread import run_in_worker_thread
 from . import client_copies as copies
-from .client_choice import Fetch
-from .client_folders import CLIENT, INSIDE
-from .probe import ServerFacts
+from .client_choice import FetchClient
+from .client_folders import CLIENT_FILE, CLIENT_PATH
+from .server_facts import ServerFacts
 
-ANSWER_LIMIT, WHOLE_LIMIT = 15.0, 120.0
-"""Seconds for any one answer, and for the whole copy."""
+ANSWER_LIMIT, COPY_LIMIT = 15.0, 120.0
+"""Seconds for one answer, and for the whole copy."""
 
-MOST_FILES, MOST_BYTES, DEEPEST = 3000, 64 << 20, 8
-"""What a client may be at most (that of v3.08: some 300 files, 4 MB)."""
+MAX_FILES, MAX_BYTES, MAX_DEPTH = 3000, 64 << 20, 8
+"""Limits of a client (v3.08 has about 300 files, 4 MB)."""
 
 PACKAGES = ("trex", "trex_stl_lib")
-LEFT_OUT = frozenset(
+EXCLUDED_FOLDERS = frozenset(
     {"__pycache__", "cmds_server", "console", "examples", "pybird", "pybird_server", "scapy_server", "unit_tests"}
     | {"wireless"}
 )
 """Folders of the client that a stateless session does not need."""
 
-FIND = (
+FIND_RUNNING_SERVERS = (
     'for c in /proc/[0-9]*/comm; do n=; read -r n < "$c"; case "$n" in _t-rex-64*) readlink "${c%/comm}/cwd";; esac;'
     " done 2>/dev/null | sort -u"
 )
-"""Asks for the folder in which a TRex server runs; Linux tells it to root and to the user who started it."""
+"""Prints the folders in which TRex servers run; Linux shows them to root and to the user who started the server."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 
 
-def fetcher(login: Login, home: str = "") -> Fetch:
-    """What gets the client that a server ships, from the cache or through *login*.
+def fetcher(login: Login, home: str = "") -> FetchClient:
+    """A function that gets a server's client from the cache or through *login*.
 
-    *home*: the folder of the installation there; "": that of the running server, else /opt/trex/<version>, /opt/trex.
+    *home*: the folder of the installation; "": of the running server, else /opt/trex/<version>, /opt/trex.
     """
 
     def fetch(server: ServerFacts) -> Path:
         version = server.version or "unknown"
-        if server.version and (found := copies.known(version)) is not None:
+        if server.version and (found := copies.find_copy(version)) is not None:
             return found
-        return uninterrupted(
-            lambda: _copy(login, home, version), WHOLE_LIMIT + 2 * CONNECT_LIMIT, "copying TRex's client"
+        return run_in_worker_thread(
+            lambda: _copy(login, home, version), COPY_LIMIT + 2 * CONNECT_LIMIT, "copying TRex's client"
         )
 
     return fetch
 
 
 def _copy(login: Login, home: str, version: str) -> Path:
-    until = time.monotonic() + WHOLE_LIMIT
+    until = time.monotonic() + COPY_LIMIT
     with contextlib.closing(connect(login, "the TRex server's host")) as client:
         try:
             with contextlib.closing(client.open_sftp()) as sftp:
                 channel = sftp.get_channel()
                 if channel is not None:
                     channel.settimeout(ANSWER_LIMIT)
-                place = _find(client, sftp, login, home, version)
+                place = _find_installation(client, sftp, login, home, version)
                 files: dict[str, bytes] = {}
                 for package in PACKAGES:
-                    for path, size in _walk(sftp, place / INSIDE / package, DEEPEST, until):
-                        if len(files) >= MOST_FILES or size + sum(map(len, files.values())) > MOST_BYTES:
+                    for path, size in _python_files(sftp, place / CLIENT_PATH / package, MAX_DEPTH, until):
+                        if len(files) >= MAX_FILES or size + sum(map(len, files.values())) > MAX_BYTES:
                             raise TestbedError(
-                                f"what is in '{place / INSIDE}' at {login.host} is more than a TRex client"
-                                f" ({MOST_FILES} files, {MOST_BYTES >> 20} MB); fix 'trex_home' in the testbed file"
+                                f"what is in '{place / CLIENT_PATH}' at {login.host} is more than a TRex client"
+                                f" ({MAX_FILES} files, {MAX_BYTES >> 20} MB); fix 'trex_home' in the testbed file"
                             )
-                        files[str(path.relative_to(place / INSIDE))] = _read(sftp, path, size)
+                        files[str(path.relative_to(place / CLIENT_PATH))] = _read(sftp, path, size)
         except (OSError, EOFError, paramiko.SSHException) as error:
-            said = str(error) or type(error).__name__
-            raise TestbedError(f"copying TRex's client from {login.where} was broken off: {said}") from error
-    return copies.keep(version, files, f"{login.user}@{login.where}:{place}")
+            reason = str(error) or type(error).__name__
+            raise TestbedError(f"copying TRex's client from {login.where} failed: {reason}") from error
+    return copies.store_copy(version, files, f"{login.user}@{login.where}:{place}")
 
 
-def _find(
+def _find_installation(
     client: paramiko.SSHClient, sftp: paramiko.SFTPClient, login: Login, home: str, version: str
 ) -> PurePosixPath:
-    tried = [home] if home else [*_running(client), f"/opt/trex/{version}", "/opt/trex"]
+    tried = [home] if home else [*_running_server_folders(client), f"/opt/trex/{version}", "/opt/trex"]
     for place in map(PurePosixPath, tried):
         for candidate in (place, place / "scripts"):
             with contextlib.suppress(FileNotFoundError, PermissionError):
-                if stat.S_ISREG(sftp.stat(str(candidate / INSIDE / CLIENT)).st_mode or 0):
+                if stat.S_ISREG(sftp.stat(str(candidate / CLIENT_PATH / CLIENT_FILE)).st_mode or 0):
                     return candidate
     named = ", ".join(f"'{place}'" for place in tried)
     raise TestbedError(
         f"there is no TRex installation in {named} at {login.host} that '{login.user}' may read (looked for"
-        f" {INSIDE / CLIENT}); expected its folder as 'trex_home', under 'generator' in the testbed file"
+        f" {CLIENT_PATH / CLIENT_FILE}); expected its folder as 'trex_home', under 'generator' in the testbed file"
     )
 
 
-def _running(client: paramiko.SSHClient) -> list[str]:
-    """Folders in which TRex servers run there, as far as this user may know them."""
+def _running_server_folders(client: paramiko.SSHClient) -> list[str]:
+    """Folders in which TRex servers run, as far as this user can see them."""
     with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
-        _, said, _ = client.exec_command(FIND, timeout=ANSWER_LIMIT)
-        lines = said.read(4096).decode(errors="replace").splitlines()
+        _, output, _ = client.exec_command(FIND_RUNNING_SERVERS, timeout=ANSWER_LIMIT)
+        lines = output.read(4096).decode(errors="replace").splitlines()
         return [line for line in lines if line.startswith("/") and line.isprintable()][:8]
     return []
 
 
-def _walk(
+def _python_files(
     sftp: paramiko.SFTPClient, place: PurePosixPath, depth: int, until: float
 ) -> Iterator[tuple[PurePosixPath, int]]:
-    """Python files beneath *place* with their sizes. Links are passed over, wherever they lead."""
+    """Python files below *place* with their sizes, without links."""
     if time.monotonic() > until:
-        raise TestbedError(f"copying TRex's client took more than {WHOLE_LIMIT:g} s")
+        raise TestbedError(f"copying TRex's client took more than {COPY_LIMIT:g} s")
     try:
         rows = sftp.listdir_attr(str(place))
     except FileNotFoundError:
@@ -125,8 +125,8 @@ def _walk(
         mode, name = row.st_mode or 0, row.filename
         if not _NAME.fullmatch(name):
             continue
-        if stat.S_ISDIR(mode) and depth > 0 and name not in LEFT_OUT:
-            yield from _walk(sftp, place / name, depth - 1, until)
+        if stat.S_ISDIR(mode) and depth > 0 and name not in EXCLUDED_FOLDERS:
+            yield from _python_files(sftp, place / name, depth - 1, until)
         elif stat.S_ISREG(mode) and name.endswith(".py"):
             yield place / name, int(row.st_size or 0)
 

@@ -1,4 +1,4 @@
-"""The driver's handle on the client's process (:mod:`.client`): start, ask, end. Every wait has a limit."""
+"""Starts, asks and ends the client's process (:mod:`.client`). Every wait has a limit."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ...errors import TestbedError
 MODULE = "linerate.generators.trex.client"
 
 LIBRARIES = Path(__file__).resolve().parents[3]
-"""The folder that holds the package ``linerate``, which need not be installed."""
+"""The folder of the package ``linerate``, which may not be installed."""
 
 
 class ClientError(TestbedError):
-    """What the client's process answered instead of a result. ``kind`` as in :class:`.service.Refusal`."""
+    """An error that the client's process answered. ``kind`` as in :class:`.service.Refusal`."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -32,12 +32,12 @@ class ClientError(TestbedError):
 
 
 class ClientProcess:
-    """The running process. It starts at once and imports its library meanwhile, which takes 1 to 2 s."""
+    """The running process. It imports its library in the background, which takes 1 to 2 s."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """*folder*: the client that TRex ships (:func:`.folders.interactive`); None: trex-stl-lib 0.3 of PyPI."""
-        # A session of its own: Ctrl-C in the terminal reaches Robot only, which ends this process in order, and the
-        # library's attempt on its parent's process group (see pypi.load_library) has nobody to hit.
+        """*folder*: of the client that TRex ships (see :mod:`.client_folders`); None: trex-stl-lib 0.3 of PyPI."""
+        # Its own session: Ctrl-C in the terminal reaches Robot only, which ends this process in order; and the library
+        # cannot kill the process group of its parent (see pypi.load_library).
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         path = os.pathsep.join(filter(None, (str(LIBRARIES), os.environ.get("PYTHONPATH"))))
         self._process = subprocess.Popen(
@@ -53,18 +53,18 @@ class ClientProcess:
 
     @property
     def pid(self) -> int:
-        """The process's id."""
+        """The process ID."""
         return self._process.pid
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
+        """Whether the process runs."""
         return self._process.poll() is None
 
     def call(self, command: str, limit: float, arguments: Mapping[str, Any] | None = None) -> Any:
-        """The answer to *command* within *limit* s. Raises ClientError for an error it answers, TestbedError else.
+        """The answer to *command* within *limit* s. Raises ClientError for an error in the answer.
 
-        Where it has died or does not answer in time it is ended by force.
+        If the process has ended or does not answer in time, raises TestbedError and kills it.
         """
         self._number += 1
         line = json.dumps({**(arguments or {}), "id": self._number, "command": command}) + "\n"
@@ -73,15 +73,15 @@ class ClientProcess:
             self._process.stdin.write(line.encode())
             self._process.stdin.flush()
         except (BrokenPipeError, ValueError) as error:
-            raise self._dead(command) from error
+            raise self._ended(command) from error
         until = time.monotonic() + limit
         while True:
             try:
                 answer = json.loads(self._line(command, until, limit))
             except ValueError:
-                continue  # what was left of an answer whose reading was interrupted
+                continue  # the rest of an answer whose reading was interrupted
             if answer.get("id") != self._number:
-                continue  # the answer to a question whose asker was interrupted
+                continue  # the answer to an interrupted call
             if "error" in answer:
                 raise ClientError(str(answer["error"]["kind"]), str(answer["error"]["message"]))
             return answer["ok"]
@@ -98,20 +98,20 @@ class ClientProcess:
                     )
                 chunk = os.read(self._process.stdout.fileno(), 1 << 16)
                 if not chunk:
-                    raise self._dead(command)
+                    raise self._ended(command)
                 self._pending += chunk
         line, _, self._pending = self._pending.partition(b"\n")
         return line
 
-    def _dead(self, command: str) -> TestbedError:
+    def _ended(self, command: str) -> TestbedError:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1)
         status = self._process.poll()
         self.kill()
-        said = f"; its last words: {self._last_words()}" if self._last_words() else ""
-        return TestbedError(f"the TRex client's process ended (status {status}) during '{command}'{said}")
+        output = f"; its last output: {self._last_output()}" if self._last_output() else ""
+        return TestbedError(f"the TRex client's process ended (status {status}) during '{command}'{output}")
 
-    def _last_words(self) -> str:
+    def _last_output(self) -> str:
         if self._log.closed:
             return ""
         self._log.seek(0)
@@ -119,14 +119,14 @@ class ClientProcess:
         return " / ".join(line.strip() for line in lines[-3:])
 
     def close(self, limit: float = 5.0) -> bool:
-        """End it in order, within *limit* s; then by force. Harmless when repeated.
+        """End it in order within *limit* s, then by force. May be repeated.
 
-        Whether it could give back its ports before it ended.
+        Returns whether it released its ports before it ended.
         """
         if self.alive:
             with contextlib.suppress(OSError, ValueError):
                 assert self._process.stdin is not None  # noqa: S101
-                self._process.stdin.close()  # its sign to stop the traffic, release the ports and go
+                self._process.stdin.close()  # it stops the traffic, releases the ports and ends
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(limit)
         orderly = self._process.poll() == 0
@@ -135,7 +135,7 @@ class ClientProcess:
         return orderly
 
     def kill(self) -> None:
-        """End it by force and take in its status. Harmless when repeated."""
+        """Kill it and wait for its end. May be repeated."""
         if self.alive:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""To whom the streams of a user's own file are sent, where they name MAC addresses themselves."""
+"""Checks the destination MAC addresses of the streams of a user's own file."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ...errors import TestbedError
 from ...traffic.profiles import Profile
 from ..base import Direction, GeneratorPort
 
-FROM_PACKET = 1
-"""TRex's mode of the destination MAC address (bits 1 and 2 of ``flags``): the packet's own."""
+MAC_FROM_PACKET = 1
+"""TRex's mode of the destination MAC address (bits 1 and 2 of ``flags``): from the packet."""
 
 
-def check_addressees(profile: Profile, directions: Sequence[Direction], ports: Sequence[GeneratorPort]) -> None:
-    """Raise TestbedError where a stream of *profile* goes to another MAC address than the router's.
+def check_destinations(profile: Profile, directions: Sequence[Direction], ports: Sequence[GeneratorPort]) -> None:
+    """Raise TestbedError if a stream of *profile* goes to another MAC address than the router's.
 
-    No router takes such frames: all of them would seem lost by it.
+    The router ignores such frames, and they would count as its loss.
     """
     routers = {port.index: port.destination.lower() for port in ports}
     for direction in directions:
@@ -25,7 +25,7 @@ def check_addressees(profile: Profile, directions: Sequence[Direction], ports: S
             data = json.loads(stream.text)
             written = any(item.get("pkt_offset", 6) < 6 for item in data["vm"]["instructions"])
             to = stream.frame[:6].hex(":")
-            if data["flags"] >> 1 & 3 != FROM_PACKET or written or stream.frame[0] & 1 or not router:
+            if data["flags"] >> 1 & 3 != MAC_FROM_PACKET or written or stream.frame[0] & 1 or not router:
                 continue
             if to != router:
                 raise TestbedError(

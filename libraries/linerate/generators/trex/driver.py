@@ -1,7 +1,7 @@
-"""Cisco TRex as a :class:`~linerate.generators.base.Generator`: each trial told to the client's process, counts back.
+"""Cisco TRex as a :class:`~linerate.generators.base.Generator`. The client's process runs each trial.
 
-Byte counts: TRex's port counters hold the 4-byte FCS whatever the network card counts (its drivers' statistics are
-"fixed" by 4 bytes per frame where the card leaves it out), and so do the embedded server's: passed on as they are.
+Byte counts: TRex's port counters include the 4-byte FCS on every card (its drivers add 4 bytes per frame if the card
+leaves it out), and so do the embedded server's.
 """
 
 from __future__ import annotations
@@ -16,28 +16,35 @@ from typing import Any
 from ...counts.step_down import StepDown
 from ...counts.trial import Load, Outcome
 from ...errors import TestbedError
-from ...system.cpu_steal import Ticks
+from ...system.cpu_steal import cpu_times, steal_percent
 from ...traffic.profiles import Profile
 from ..base import Direction, GeneratorPort, Probe
-from ..streams import bursts, commonest, probe_group, probe_size, side_by_side, streams
-from .client_choice import PYPI, Fetch, choose, mismatch
+from ..streams import (
+    burst_streams,
+    concurrent_streams,
+    most_frequent_frame,
+    probe_group_id,
+    probe_size,
+    profile_streams,
+)
+from .client_choice import PYPI, FetchClient, choose_client, handshake_error
 from .client_process import ClientError, ClientProcess
-from .counts import outcome
-from .destinations import check_addressees
+from .destinations import check_destinations
 from .layer_check import check_layers, line_use
 from .live import TrexLive, step_down
-from .pattern_checks import check_pattern, check_steady, due, is_steady
-from .port_claims import Note, note, notes
-from .probe import ServerFacts, ask, listens
+from .outcomes import make_outcome
+from .pattern_checks import check_continuous, check_pattern, intended_frames, is_continuous
+from .port_claims import PortClaim, read_claims, write_claim
+from .server_facts import ServerFacts, ask_server, check_events_port
 
 IMPORT_LIMIT = 30.0
-"""Seconds for the client's process to import its library, on a slow and busy machine."""
+"""Seconds for the client's process to import its library on a slow and busy machine."""
 
 CALL_LIMIT = 20.0
-"""Seconds for any command but a trial; the client gives each of the server's answers 5."""
+"""Seconds for any command except a trial; the client waits 5 s for each of the server's answers."""
 
 
-def _user() -> str:
+def _default_username() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):
@@ -46,12 +53,12 @@ def _user() -> str:
 
 @dataclass(frozen=True, slots=True)
 class TrexSettings:
-    """Where the server is and how it is used, as a testbed file says.
+    """The generator's settings in a testbed file.
 
-    ``server`` a name or address; ``force`` takes ports that somebody else holds; ``clock_speed`` seconds of the testbed's
-    clock per second of the wall (1 but for a simulated testbed); ``drain`` the wait for missing frames after the last was
-    sent, s of the testbed's clock (RFC 2544 23: 2 s); a trial that misses none does not wait. ``client``: which one, see
-    :func:`.choice.choose`.
+    ``server``: name or address; ``force``: take ports from another user; ``clock_speed``: seconds of the testbed's
+    clock per second of the wall clock (not 1 on simulated testbeds); ``drain``: limit of the wait for missing frames
+    after the last was sent, s of the testbed's clock (RFC 2544 23: 2 s); ``client``: see
+    :func:`.client_choice.choose_client`.
     """
 
     server: str
@@ -59,7 +66,7 @@ class TrexSettings:
     async_port: int = 4500
     ports: tuple[int, ...] = (0, 1)
     force: bool = False
-    username: str = field(default_factory=_user)
+    username: str = field(default_factory=_default_username)
     client: str = ""
     clock_speed: float = 1.0
     drain: float = 2.0
@@ -71,15 +78,10 @@ class TrexSettings:
 
 
 class TrexGenerator:
-    """A connected TRex server whose ports are held. Connects when made; raises TestbedError and leaves nothing behind."""
+    """A connected TRex server with claimed ports. Connects when created; after a TestbedError nothing is left."""
 
-    def __init__(
-        self, settings: TrexSettings, process: ClientProcess | None = None, fetch: Fetch | None = None
-    ) -> None:
-        """Connect. *process*: one of the PyPI client already started, to save its 1 to 2 s of imports; this ends it.
-
-        *fetch* gets the client that a server ships, where the settings or the server want that one.
-        """
+    def __init__(self, settings: TrexSettings, fetch: FetchClient | None = None) -> None:
+        """Connect. *fetch* gets the client that a server ships, if the settings or the server need it."""
         self.settings = settings
         self._fetch = fetch
         self._directions: tuple[Direction, ...] = ()
@@ -89,26 +91,25 @@ class TrexGenerator:
         self._speeds: dict[int, float] = {}
         self._versions: dict[str, str] = {}
         self._handlers: dict[str, str] = {}
-        self._note: Note | None = None
-        self._process: ClientProcess | None = process
+        self._claim: PortClaim | None = None
+        self._process: ClientProcess | None = None
         try:
             if not settings.ports:
                 raise TestbedError("a TRex generator needs at least one port; expected for example 'ports: [0, 1]'")
-            self._connect(process)
+            self._connect()
         except BaseException:
             self.close()
             raise
 
-    def _connect(self, process: ClientProcess | None = None) -> None:
+    def _connect(self) -> None:
         setting = self.settings
-        if process is None and setting.client == PYPI:
-            process = ClientProcess()  # imports while the server is being asked
-        self._process = process
-        server = ask(setting.server, setting.sync_port)
-        folder = choose(server, PYPI if process else setting.client, self._fetch)
+        if setting.client == PYPI:
+            self._process = ClientProcess()  # imports during the request to the server
+        server = ask_server(setting.server, setting.sync_port)
+        folder = choose_client(server, setting.client, self._fetch)
         if folder is None:
-            listens(setting.server, setting.async_port)
-        self._process = process or ClientProcess(folder)
+            check_events_port(setting.server, setting.async_port)
+        self._process = self._process or ClientProcess(folder)
         self._open(server, folder)
 
     def _open(self, server: ServerFacts, folder: Path | None) -> None:
@@ -122,7 +123,7 @@ class TrexGenerator:
                 async_port=setting.async_port,
                 username=setting.username,
             )
-            self._take_ports()
+            self._acquire_ports()
         except ClientError as error:
             if error.kind == "install":
                 raise TestbedError(
@@ -130,51 +131,53 @@ class TrexGenerator:
                     " pip install trex-stl-lib==0.3"
                 ) from error
             if error.kind == "connect" and "mismatch" in str(error).lower():
-                raise mismatch(server, folder, str(error)) from error
+                raise handshake_error(server, folder, str(error)) from error
             if error.kind == "connect" and "subscriber" in str(error):
                 raise TestbedError(
                     f"the TRex server at {setting.address} answers, but publishes nothing that trex-stl-lib 0.3"
                     f" understands at port {setting.async_port}; fix 'async_port' in the testbed file ({error})"
                 ) from error
             if error.kind == "taken":
-                ours = "; ".join(f"port {item.ports}: {item}" for item in notes(setting.address)[1])
+                own_claims = "; ".join(f"port {claim.ports}: {claim}" for claim in read_claims(setting.address)[1])
                 raise TestbedError(
                     f"a port of the TRex server at {setting.address} is taken: {error}"
-                    + (f" (runs of your own hold {ours})" if ours else " (TRex does not tell since when)")
+                    + (f" (runs of your own hold {own_claims})" if own_claims else " (TRex does not report since when)")
                     + "; have it released there, or set 'force: true' for the generator in the testbed file to take it"
                     " away"
                 ) from error
             raise TestbedError(f"the TRex server at {setting.address}: {error}") from error
 
-    def _take_ports(self) -> None:
-        """Hold the ports; what had to be done for it becomes part of the evidence (:attr:`versions`)."""
+    def _acquire_ports(self) -> None:
+        """Acquire the ports; what that needed becomes evidence (:attr:`versions`)."""
         setting, numbers = self.settings, list(self.settings.ports)
-        dead, _ = notes(setting.address)
-        left = {port: handler for item in dead for port, handler in item.handlers.items() if int(port) in numbers}
+        ended_claims, _ = read_claims(setting.address)
+        former = {
+            port: handler for claim in ended_claims for port, handler in claim.handlers.items() if int(port) in numbers
+        }
         owners = {item["index"]: item["owner"] for item in self._call("ports", ports=numbers)}
-        # an earlier connection of this very generator has the last word on its ports
-        self._handlers = self._call("acquire", ports=numbers, force=setting.force, former={**left, **self._handlers})
-        self._forget()
-        self._note = note(setting.address, self._handlers)
+        # handlers of this generator's own earlier connection replace older ones
+        self._handlers = self._call("acquire", ports=numbers, force=setting.force, former={**former, **self._handlers})
+        self._remove_claim()
+        self._claim = write_claim(setting.address, self._handlers)
         held = {port: owner for port, owner in owners.items() if owner}
-        for item in dead:
-            item.remove()
-        if returned := {port: owner for port, owner in held.items() if str(port) in left}:
-            runs = "; ".join(str(item) for item in dead)
-            self._versions["leftover"] = f"ports {_named(returned)} given back for a run that was killed: {runs}"
+        for claim in ended_claims:
+            claim.remove()
+        if returned := {port: owner for port, owner in held.items() if str(port) in former}:
+            runs = "; ".join(map(str, ended_claims))
+            self._versions["leftover"] = f"ports {_owners_text(returned)} given back for a run that was killed: {runs}"
         if setting.force:
-            self._versions["force"] = f"allowed; held when the run began: {_named(held) or 'none'}"
+            self._versions["force"] = f"allowed; held when the run began: {_owners_text(held) or 'none'}"
 
-    def _forget(self) -> None:
-        if self._note is not None:
-            self._note.remove()
-            self._note = None
+    def _remove_claim(self) -> None:
+        if self._claim is not None:
+            self._claim.remove()
+            self._claim = None
 
     # -- Generator -----------------------------------------------------------------------------------------------------
 
     @property
     def ports(self) -> tuple[GeneratorPort, ...]:
-        """The ports held, as they are now. Raises TestbedError."""
+        """The claimed ports as they are now. Raises TestbedError."""
         found = self._ask("ports", ports=list(self.settings.ports))
         return tuple(
             GeneratorPort(
@@ -193,7 +196,7 @@ class TrexGenerator:
 
     @property
     def client_pid(self) -> int | None:
-        """The id of the client's process; None once closed."""
+        """ID of the client's process; None once closed."""
         return None if self._process is None else self._process.pid
 
     @property
@@ -202,107 +205,105 @@ class TrexGenerator:
         return dict(self._versions)
 
     def prepare(self, profile: Profile, directions: tuple[Direction, ...], probe: Probe | None = None) -> None:
-        """Put the profile's streams on the sending ports, replacing what was there. Raises TestbedError.
+        """Put the profile's streams on the sending ports. Raises TestbedError.
 
-        *probe* frames are part of the load asked for: TRex takes their fixed rate off before it multiplies the rest.
+        *probe* frames are part of the load: TRex subtracts their fixed rate before it multiplies the rest.
         """
-        strangers = {port for direction in directions for port in (direction.tx_port, direction.rx_port)} - set(
+        unknown = {port for direction in directions for port in (direction.tx_port, direction.rx_port)} - set(
             self.settings.ports
         )
-        if strangers or not directions:
-            named = ", ".join(str(port) for port in sorted(strangers)) or "none"
+        if unknown or not directions:
+            named = ", ".join(str(port) for port in sorted(unknown)) or "none"
             raise TestbedError(f"ports {named} are not among those held: {', '.join(map(str, self.settings.ports))}")
         self._directions = ()
         try:
             data = {
-                str(direction.tx_port): [item.to_json() for item in streams(profile, direction, probe)]
+                str(direction.tx_port): [item.to_json() for item in profile_streams(profile, direction, probe)]
                 for direction in directions
             }
         except ValueError as error:
             raise TestbedError(f"{profile.name}: {error}") from None
         if profile.program is not None:
-            check_addressees(profile, directions, self.ports)
+            check_destinations(profile, directions, self.ports)
         self._ask("prepare", streams=data)
         self._streams = data
-        said = self._ask("rates", ports=[direction.tx_port for direction in directions])
-        check_layers(profile, said, (probe, _probe_bytes(profile)) if probe else None)
-        self._speeds = {int(port): rate["speed_bps"] for port, rate in said.items()}
+        rates = self._ask("rates", ports=[direction.tx_port for direction in directions])
+        check_layers(profile, rates, (probe, probe_size(profile, most_frequent_frame(profile))) if probe else None)
+        self._speeds = {int(port): rate["speed_bps"] for port, rate in rates.items()}
         self._directions, self._profile = directions, profile
-        self._groups = {str(direction.tx_port): probe_group(direction) for direction in directions} if probe else {}
+        self._groups = {str(direction.tx_port): probe_group_id(direction) for direction in directions} if probe else {}
 
     def measure(self, load: Load, duration: float) -> Outcome:
-        """One trial of *duration* s of the testbed's clock. Raises TestbedError where there is no outcome."""
-        self._check_fixed(load)
+        """One trial of *duration* s of the testbed's clock. Raises TestbedError if there is no outcome."""
+        self._check_load_above_fixed(load)
         check_pattern(self._profile, self._directions, load, duration, self._speeds)
-        before, told = Ticks.read(), self._trial(load, duration)
-        answer = self._ask("trial", self._trial_limit(duration), **told)
-        found = outcome(answer, load, duration, self._directions, self.settings.clock_speed, told["intended"])
-        readings = {**found.readings, "cpu_steal": Ticks.read().steal_since(before)}
+        before, trial = cpu_times(), self._trial(load, duration)
+        answer = self._ask("trial", self._trial_limit(duration), **trial)
+        found = make_outcome(answer, load, duration, self._directions, self.settings.clock_speed, trial["intended"])
+        readings = dict(found.readings)
+        if (steal := steal_percent(before, cpu_times())) is not None:
+            readings["cpu_steal"] = steal
         if (used := line_use(found, self._speeds)) is not None:
             readings["tx_line_use"] = used
         return replace(found, readings=readings)
 
-    def reach(self, rates: Sequence[float], duration: float) -> Outcome:
-        """One trial of *duration* s with a rate of its own in each way. Raises TestbedError where there is no outcome.
-
-        Streams that come by turns are all sent at once by it.
-        """
-        told = self._trial(Load(max(rates)), duration)
-        told["rates"] = {str(direction.tx_port): pps for direction, pps in zip(self._directions, rates, strict=True)}
+    def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
+        """See :meth:`..base.Generator.measure_rates`. All streams are sent as continuous ones. Raises TestbedError."""
+        trial = self._trial(Load(max(rates)), duration)
+        trial["rates"] = {str(direction.tx_port): pps for direction, pps in zip(self._directions, rates, strict=True)}
         intended = {
             str(direction.tx_port): round(pps * duration)
             for direction, pps in zip(self._directions, rates, strict=True)
         }
-        told["intended"] = intended
-        profile = None if is_steady(self._profile) else self._profile
+        trial["intended"] = intended
+        profile = None if is_continuous(self._profile) else self._profile
         if profile is not None:
-            rows = {
-                str(direction.tx_port): [item.to_json() for item in side_by_side(profile, direction)]
+            data = {
+                str(direction.tx_port): [item.to_json() for item in concurrent_streams(profile, direction)]
                 for direction in self._directions
             }
-            self._ask("prepare", streams=rows)
-        directions, self._directions = self._directions, ()  # until the streams are the profile's again
-        answer = self._ask("trial", self._trial_limit(duration), **told)
+            self._ask("prepare", streams=data)
+        directions, self._directions = self._directions, ()  # until the profile's streams are back
+        answer = self._ask("trial", self._trial_limit(duration), **trial)
         if profile is not None:
             self._ask("prepare", streams=self._streams)
         self._directions = directions
-        return outcome(answer, Load(max(rates)), duration, self._directions, self.settings.clock_speed, intended)
+        return make_outcome(answer, Load(max(rates)), duration, self._directions, self.settings.clock_speed, intended)
 
     def burst(self, frames: int, pps: float) -> Outcome:
-        """*frames* frames from each sending port at *pps*, by TRex's single bursts. Raises TestbedError."""
+        """*frames* frames from each sending port at *pps*, with TRex's single bursts. Raises TestbedError."""
         if frames < 1 or self._profile is None or not self._directions:
             raise TestbedError(f"a burst needs a prepared profile and at least 1 frame, not {frames}")
         load, seconds = Load(pps), frames / pps
-        told = self._trial(load, seconds)
+        trial = self._trial(load, seconds)
         for name in ("duration", "groups", "intended"):
-            del told[name]
-        check_steady(self._profile)
+            del trial[name]
+        check_continuous(self._profile)
         data = {
-            str(direction.tx_port): [item.to_json() for item in bursts(self._profile, direction, frames)]
+            str(direction.tx_port): [item.to_json() for item in burst_streams(self._profile, direction, frames)]
             for direction in self._directions
         }
-        answer = self._ask("burst", self._trial_limit(seconds), streams=data, frames=frames, **told)
-        return outcome(answer, load, seconds, self._directions, self.settings.clock_speed)
+        answer = self._ask("burst", self._trial_limit(seconds), streams=data, frames=frames, **trial)
+        return make_outcome(answer, load, seconds, self._directions, self.settings.clock_speed)
 
-    def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
+    def step_down(
+        self, first: Load, first_duration: float, second: Load, second_duration: float, interval: float
+    ) -> StepDown:
         """See :meth:`..base.Generator.step_down`. Raises TestbedError."""
-        self._check_fixed(first, second)
-        check_steady(self._profile)
-        told = self._trial(first, seconds + after)
-        limit = self._trial_limit(seconds + after)
-        return step_down(partial(self._ask, limit=limit), told, self._directions, first, seconds, second, every)
+        self._check_load_above_fixed(first, second)
+        check_continuous(self._profile)
+        trial = self._trial(first, first_duration + second_duration)
+        ask = partial(self._ask, limit=self._trial_limit(first_duration + second_duration))
+        return step_down(ask, trial, self._directions, first, first_duration, second, interval)
 
     def live(self) -> TrexLive:
         """See :meth:`..base.Generator.live`."""
-        check_steady(self._profile)
+        check_continuous(self._profile)
         return TrexLive(self._ask, self._trial(Load(1.0), 1.0), self._directions)
 
     def capture(self, load: Load, duration: float, limit: int) -> Mapping[int, tuple[bytes, ...]]:
-        """Send, and return up to *limit* frames (without FCS) that each receiving port saw. Raises TestbedError.
-
-        TRex captures in its service mode, in software: at a low load only.
-        """
-        self._check_fixed(load)
+        """See :meth:`..base.Generator.capture`. TRex captures in software: at low loads only. Raises TestbedError."""
+        self._check_load_above_fixed(load)
         answer = self._ask("capture", self._trial_limit(duration), keep=limit, **self._trial(load, duration))
         return {int(port): tuple(bytes.fromhex(item) for item in items) for port, items in answer["frames"].items()}
 
@@ -311,10 +312,9 @@ class TrexGenerator:
         self._ask("stop")
 
     def reconnect(self) -> None:
-        """Begin anew: end the client's process and let another one connect and take the ports. Raises TestbedError.
+        """End the client's process, connect with a new one and acquire the ports. Raises TestbedError; may be repeated.
 
-        Ports that are still held by this generator are taken over; from anybody else only as the settings' ``force``
-        says. There are no streams afterwards. Where it fails, it may be tried again.
+        Ports that this generator still holds are taken over; ports of other users only with the settings' ``force``.
         """
         self.close()
         self._directions, self._profile = (), None
@@ -325,10 +325,10 @@ class TrexGenerator:
             raise
 
     def close(self) -> None:
-        """Stop traffic, release the ports, end the client's process. Harmless when repeated."""
+        """Stop traffic, release the ports, end the client's process. May be repeated."""
         process, self._process = self._process, None
         if process is None or process.close():
-            self._forget()  # else a later run finds what this one could not give back
+            self._remove_claim()  # otherwise a later run releases the ports
 
     def __enter__(self) -> TrexGenerator:
         """Itself."""
@@ -345,7 +345,7 @@ class TrexGenerator:
             raise TestbedError("the generator has no streams yet: prepare a profile before measuring")
         return {
             "intended": {
-                str(direction.tx_port): due(self._profile, direction, load.pps, duration)
+                str(direction.tx_port): intended_frames(self._profile, direction, load.pps, duration)
                 for direction in self._directions
             },
             "rates": {str(direction.tx_port): load.pps for direction in self._directions},
@@ -356,8 +356,8 @@ class TrexGenerator:
             "groups": self._groups,
         }
 
-    def _check_fixed(self, *loads: Load) -> None:
-        """Latency streams of a user's own profile have a rate that TRex takes off the load before it multiplies."""
+    def _check_load_above_fixed(self, *loads: Load) -> None:
+        """Raise TestbedError unless the loads exceed the fixed rate of the profile's latency streams."""
         program, least = self._profile.program if self._profile else None, min(load.pps for load in loads)
         if program is not None and least <= program.fixed_pps:
             raise TestbedError(
@@ -366,7 +366,7 @@ class TrexGenerator:
             )
 
     def _trial_limit(self, duration: float) -> float:
-        # the client ends a trial after 1.5 x its duration + 5 s; this is for a client that does not
+        # the client ends a trial after 1.5 x its duration + 5 s; this is longer, in case it does not
         return (1.5 * duration + self.settings.drain) / self.settings.clock_speed + CALL_LIMIT + IMPORT_LIMIT / 2
 
     def _call(self, command: str, limit: float = CALL_LIMIT, **arguments: Any) -> Any:
@@ -384,14 +384,10 @@ class TrexGenerator:
             if error.kind == "taken":
                 raise TestbedError(f"the ports of the TRex server at {where} are no longer ours: {error}") from error
             if "API handler" in str(error):
-                # each server draws its own; the client's requests carry that of the server it met
+                # a server has a new handler after each start; the client still sends the old one
                 raise TestbedError(f"the TRex server at {where} was started again meanwhile: {error}") from error
             raise TestbedError(f"the TRex server at {where}, asked to {command}: {error}") from error
 
 
-def _probe_bytes(profile: Profile) -> int:
-    return probe_size(profile, commonest(profile))
-
-
-def _named(owners: Mapping[int, str]) -> str:
+def _owners_text(owners: Mapping[int, str]) -> str:
     return ", ".join(f"{port} by '{owner}'" for port, owner in owners.items())

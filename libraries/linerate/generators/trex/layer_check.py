@@ -1,7 +1,7 @@
-"""Does the server count bits as we do? What it says of the streams on a port (``validate``), held against the profile.
+"""Compares the server's account of a port's streams (``validate``) with the profile's arithmetic.
 
-A rate in frames/s is asked for; per cent of line rate and bit/s are derived from it by the frames' sizes. Where TRex
-saw other sizes on L1 or L2 in the very same streams, every such figure would be wrong.
+Loads are set in frames/s; per cent of line rate and bit/s follow from the frame sizes. If TRex counted other sizes on
+L1 or L2, all these figures would be wrong.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from ...traffic.profiles import Profile
 from ...units import OVERHEAD, Layer, bits
 from ..base import Probe
 
-APART = 1e-3
-"""Ratio by which figures of the same streams may differ: TRex takes 9.999 Gbit/s for the line of a port of 10."""
+TOLERATED_RATIO = 1e-3
+"""Tolerated difference as a ratio: TRex uses 9.999 Gbit/s for the line of a 10 Gbit/s port."""
 
 
-def check_layers(profile: Profile, said: Mapping[str, Mapping[str, Any]], probe: tuple[Probe, int] | None) -> None:
-    """Raise TestbedError where the server counts the bits of *profile* otherwise.
+def check_layers(profile: Profile, rates: Mapping[str, Mapping[str, Any]], probe: tuple[Probe, int] | None) -> None:
+    """Raise TestbedError if the server counts the bits of *profile* in another way.
 
-    *said*: by port number, ``pps``, ``bps_l1``, ``bps_l2`` and ``line_util`` (per cent) of the port's streams without
-    a multiplier, and its ``speed_bps``; empty for a port of which the server told nothing. *probe*: probe frames beside
-    one frame/s of the profile, and their size in bytes with FCS.
+    *rates*: by port number, ``pps``, ``bps_l1``, ``bps_l2`` and ``line_util`` (per cent) of the port's streams without
+    a multiplier, and its ``speed_bps``; empty for a port without a report. *probe*: probe frames beside one frame/s of
+    the profile, and their size in bytes with FCS.
     """
-    for port, rate in said.items():
+    for port, rate in rates.items():
         if not rate or not rate["pps"]:
             continue
-        for name, right in _expected(profile, probe).items():
-            told = sum(sign * rate[key] for key, sign in _FIGURES[name].items()) / rate["pps"]
-            if abs(told - right) > APART * right:
+        for name, expected in _expected_bits(profile, probe).items():
+            reported = sum(sign * rate[key] for key, sign in _FIGURES[name].items()) / rate["pps"]
+            if abs(reported - expected) > TOLERATED_RATIO * expected:
                 raise TestbedError(
-                    f"the TRex server counts {told:.6g} bits per frame of '{profile.name}' at port {port} {name}, and"
-                    f" they are {right:.6g}: rates in per cent of line rate or bit/s would be something else to it than"
-                    " to the sentence; expected a TRex that counts preamble, gap and FCS"
+                    f"the TRex server counts {reported:.6g} bits per frame of '{profile.name}' at port {port} {name},"
+                    f" and they are {expected:.6g}: rates in per cent of line rate or bit/s would not mean the same to"
+                    " it as to the sentence; expected a TRex that counts preamble, gap and FCS"
                 )
         speed, used = rate["speed_bps"], rate["line_util"] / 100
-        if speed and used and abs(rate["bps_l1"] / used - speed) > APART * speed:
+        if speed and used and abs(rate["bps_l1"] / used - speed) > TOLERATED_RATIO * speed:
             raise TestbedError(
                 f"the TRex server takes {rate['bps_l1'] / used / 1e9:.6g} Gbit/s for the line of port {port}, and says"
                 f" that the port runs at {speed / 1e9:g}; look at its speed ('port_bandwidth_gb' in trex_cfg.yaml)"
@@ -46,9 +46,9 @@ def check_layers(profile: Profile, said: Mapping[str, Mapping[str, Any]], probe:
 
 
 def line_use(outcome: Outcome, speeds: Mapping[int, float]) -> float | None:
-    """How much of its line the busiest sending port used, in per cent of L1, by its counters of frames and bytes.
+    """Line use of the busiest sending port in per cent of L1, from its counters of frames and bytes.
 
-    *speeds* in bit/s by port number; None where none of them is known.
+    *speeds* in bit/s by port number; None if no speed is known.
     """
     used = [
         100 * 8 * (direction.offered_bytes + OVERHEAD * direction.offered) / max(outcome.elapsed, 1e-9) / speed
@@ -61,10 +61,10 @@ def line_use(outcome: Outcome, speeds: Mapping[int, float]) -> float | None:
 _FIGURES = {"on L1": {"bps_l1": 1}, "on L2": {"bps_l2": 1}, "more on L1 than on L2": {"bps_l1": 1, "bps_l2": -1}}
 
 
-def _expected(profile: Profile, probe: tuple[Probe, int] | None) -> dict[str, float]:
-    """Bits per frame. Of a user's own streams the server takes untrimmed sizes: only what L1 has more is the same.
+def _expected_bits(profile: Profile, probe: tuple[Probe, int] | None) -> dict[str, float]:
+    """Bits per frame. For a user's own streams the server uses untrimmed sizes: only L1 minus L2 can be compared.
 
-    Where they come by turns it tells the most of each figure, which need not be of the same moment: nothing is.
+    For patterns it reports the maximum of each figure, at different times: nothing can be compared.
     """
     if profile.program is not None and not profile.program.steady:
         return {}

@@ -1,4 +1,4 @@
-"""Traffic that changes while it runs, told to the client's process step by step."""
+"""Traffic whose load changes while it runs, sent step by step through the client's process."""
 
 from __future__ import annotations
 
@@ -8,66 +8,66 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from ...counts.live_traffic import Sample
-from ...counts.step_down import Moment, StepDown
+from ...counts.step_down import CountSnapshot, StepDown
 from ...counts.trial import Load
 from ...errors import TestbedError
 from ..base import Direction
-from .counts import outcome
+from .outcomes import make_outcome
 
 
 class AskClient(Protocol):
-    """The driver's way to ask its client's process. Raises TestbedError."""
+    """Sends a command to the client's process. Raises TestbedError."""
 
     def __call__(self, command: str, **arguments: Any) -> Any:
-        """The answer."""
+        """The answer to *command*."""
         ...
 
 
 def step_down(
     ask: AskClient,
-    told: Mapping[str, Any],
+    trial: Mapping[str, Any],
     directions: tuple[Direction, ...],
     first: Load,
-    seconds: float,
+    first_duration: float,
     second: Load,
-    every: float,
+    interval: float,
 ) -> StepDown:
-    """*first* for *seconds* s, then *second*; *told* as the client's ``trial`` is told of the whole.
+    """*first* for *first_duration* s, then *second*; *trial*: arguments of the client's ``trial`` for both phases.
 
-    The generator itself ends the traffic after the whole duration, whatever happens here. By the time of the change,
-    known to lie between two questions, and by that end it is told what the second phase should have sent.
+    The generator itself ends the traffic after the whole duration. The change lies between its request and its answer;
+    that time and the end give the frames that the second phase should have sent.
     """
-    whole, speed = float(told["duration"]), float(told["clock_speed"])
+    duration, speed = float(trial["duration"]), float(trial["clock_speed"])
     try:
-        began = ask("begin", rates=told["rates"], directions=told["directions"], duration=whole)
-        ask("watch", seconds=seconds / speed, every=seconds / speed)
-        changed = ask("change", rates=dict.fromkeys(told["rates"], second.pps), clock_speed=speed)
-        # until the generator has ended; the limit is for one that does not
-        found = ask("watch", seconds=1.5 * whole / speed + 5, every=every / speed)
-        answer = ask("finish", drain=told["drain"], clock_speed=speed)
+        began = ask("begin", rates=trial["rates"], directions=trial["directions"], duration=duration)
+        ask("sample", seconds=first_duration / speed, interval=first_duration / speed)
+        changed = ask("change", rates=dict.fromkeys(trial["rates"], second.pps), clock_speed=speed)
+        # until the generator has ended, with a limit
+        found = ask("sample", seconds=1.5 * duration / speed + 5, interval=interval / speed)
+        answer = ask("finish", drain=trial["drain"], clock_speed=speed)
     except BaseException:
         with contextlib.suppress(TestbedError):
             ask("stop")
         raise
-    counted = outcome(answer, first, whole, directions, speed)
-    before, after = (_moment(changed[name], began["counters"], directions) for name in ("before", "after"))
-    samples = [_moment(item, began["counters"], directions) for item in found]
-    ends = [item.offered for item in counted.directions]
-    # what was read once sending had ended has no time
+    outcome = make_outcome(answer, first, duration, directions, speed)
+    before, after = (_snapshot(changed[name], began["counters"], directions) for name in ("before", "after"))
+    samples = [_snapshot(item, began["counters"], directions) for item in found]
+    ends = [item.offered for item in outcome.directions]
+    # counts read after the end of sending give no time
     samples = [item for item in samples if all(sent < end for sent, end in zip(item.offered, ends, strict=True))]
-    # s of the testbed's clock that the second phase lasted, at least and at most
-    least = whole - (changed["answered"] - began["asked"]) * speed
-    most = whole - (changed["asked"] - began["answered"]) * speed
+    # duration of the second phase, s of the testbed's clock
+    shortest = duration - (changed["answered"] - began["asked"]) * speed
+    longest = duration - (changed["asked"] - began["answered"]) * speed
     rows, rates = [], []
-    for index, row in enumerate(counted.directions):
+    for index, row in enumerate(outcome.directions):
         sent = (row.offered - after.offered[index], row.offered - before.offered[index])
-        rates.append((sent[0] / most if most > 0 else 0.0, sent[1] / least if least > 0 else float("inf")))
-        # whatever the first phase sent was enough: it need only be more than the router carries
-        short, over = second.pps * max(least, 0.0) - sent[1], sent[0] - second.pps * max(most, 0.0)
+        rates.append((sent[0] / longest if longest > 0 else 0.0, sent[1] / shortest if shortest > 0 else float("inf")))
+        # any count of the first phase is enough: it only has to overload the router
+        short, over = second.pps * max(shortest, 0.0) - sent[1], sent[0] - second.pps * max(longest, 0.0)
         rows.append(replace(row, intended=row.offered + round(max(short, 0.0) - max(over, 0.0))))
-    readings = {**counted.readings, "second_load_pps": second.pps, "change_uncertainty": most - least}
+    readings = {**outcome.readings, "second_load_pps": second.pps, "change_uncertainty": longest - shortest}
     return StepDown(
-        replace(counted, directions=tuple(rows), readings=readings),
+        replace(outcome, directions=tuple(rows), readings=readings),
         second,
         before,
         after,
@@ -76,27 +76,27 @@ def step_down(
     )
 
 
-def _moment(now: Mapping[str, Any], start: Mapping[str, Any], directions: tuple[Direction, ...]) -> Moment:
+def _snapshot(now: Mapping[str, Any], start: Mapping[str, Any], directions: tuple[Direction, ...]) -> CountSnapshot:
     def since(port: int, name: str) -> int:
         return max(0, int(now[str(port)][name]) - int(start[str(port)][name]))
 
-    return Moment(
+    return CountSnapshot(
         tuple(since(direction.tx_port, "opackets") for direction in directions),
         tuple(since(direction.rx_port, "ipackets") for direction in directions),
     )
 
 
 class TrexLive:
-    """A :class:`~linerate.counts.live_traffic.LiveTraffic`. *told* as the client's ``trial`` is told, of any load."""
+    """A :class:`~linerate.counts.live_traffic.LiveTraffic`. *trial*: arguments of the client's ``trial``."""
 
-    def __init__(self, ask: AskClient, told: Mapping[str, Any], directions: tuple[Direction, ...]) -> None:
-        self._ask, self._told, self._directions = ask, told, directions
-        self._speed = float(told["clock_speed"])
+    def __init__(self, ask: AskClient, trial: Mapping[str, Any], directions: tuple[Direction, ...]) -> None:
+        self._ask, self._trial, self._directions = ask, trial, directions
+        self._speed = float(trial["clock_speed"])
         self._start: Mapping[str, Any] = {}
 
     def start(self, load: Load) -> Sample:
         """See :class:`~linerate.counts.live_traffic.LiveTraffic`."""
-        answer = self._ask("begin", rates=self._rates(load), directions=self._told["directions"])
+        answer = self._ask("begin", rates=self._rates(load), directions=self._trial["directions"])
         self._start = answer["counters"]
         return Sample(float(answer["asked"]) * self._speed, 0, 0)
 
@@ -107,15 +107,15 @@ class TrexLive:
 
     def sample(self) -> Sample:
         """See :class:`~linerate.counts.live_traffic.LiveTraffic`."""
-        (answer,) = self._ask("watch", seconds=0.0, every=0.0)
+        (answer,) = self._ask("sample", seconds=0.0, interval=0.0)
         return self._reading(answer, answer["moment"])
 
     def wait(self, seconds: float) -> None:
-        """As :class:`.LiveTraffic`; in parts, so that each question ends within its limit."""
+        """See :class:`~linerate.counts.live_traffic.LiveTraffic`. In parts, so that each call ends within its limit."""
         left = seconds / self._speed
         while left > 0:
             part = min(left, 5.0)
-            self._ask("watch", seconds=part, every=2 * part)
+            self._ask("sample", seconds=part, interval=2 * part)
             left -= part
 
     def stop(self) -> None:
@@ -123,8 +123,8 @@ class TrexLive:
         self._ask("stop")
 
     def _rates(self, load: Load) -> dict[str, float]:
-        return dict.fromkeys(self._told["rates"], load.pps)
+        return dict.fromkeys(self._trial["rates"], load.pps)
 
     def _reading(self, counters: Mapping[str, Any], moment: float) -> Sample:
-        found = _moment(counters, self._start, self._directions)
+        found = _snapshot(counters, self._start, self._directions)
         return Sample(float(moment) * self._speed, sum(found.offered), sum(found.forwarded))

@@ -1,4 +1,4 @@
-"""Streams of a user's own file that come in bursts or by turns: what a trial holds of them, and what it cannot."""
+"""Checks of profiles whose streams are sent in bursts or in turn: frames per trial, load and line rate."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from ...traffic.profiles import Profile
 from ...units import Layer
 from ..base import Direction
 
-ROUNDS = 200
-"""So often a trial must hold a pattern to be of its load whatever part of a round is left over: to 0.5 %, as much as
-the tolerance of a trial is by default."""
+MIN_REPEATS = 200
+"""How often a trial must repeat a pattern: an incomplete last one then changes the load by at most 0.5 %, the default
+tolerance of a trial."""
 
 
-def due(profile: Profile | None, direction: Direction, pps: float, duration: float) -> int:
-    """Frames that *direction* is to send of *profile* in *duration* s at *pps*."""
+def intended_frames(profile: Profile | None, direction: Direction, pps: float, duration: float) -> int:
+    """Frames that *direction* should send of *profile* in *duration* s at *pps*."""
     program = profile.program if profile else None
     return round(pps * duration) if program is None else program.intended(direction.swapped, pps, duration)
 
 
-def is_steady(profile: Profile | None) -> bool:
-    """Whether all streams are sent all the time."""
+def is_continuous(profile: Profile | None) -> bool:
+    """Whether all streams are continuous."""
     return profile is None or profile.program is None or profile.program.steady
 
 
-def check_steady(profile: Profile | None) -> None:
-    """Raise TestbedError where the streams are not all sent all the time: their load cannot change while they are."""
-    if profile is not None and not is_steady(profile):
+def check_continuous(profile: Profile | None) -> None:
+    """Raise TestbedError unless all streams are continuous: the load of others cannot change during a trial."""
+    if profile is not None and not is_continuous(profile):
         raise TestbedError(
             f"'{profile.name}' comes in bursts or by turns, with one load a trial; this sentence changes the load, or"
             " has bursts of its own: expected streams that are sent all the time (STLTXCont)"
@@ -39,7 +39,7 @@ def check_steady(profile: Profile | None) -> None:
 def check_pattern(
     profile: Profile | None, directions: Sequence[Direction], load: Load, duration: float, speeds: Mapping[int, float]
 ) -> None:
-    """Raise TestbedError where a trial would not hold the load, or a burst not fit on the line.
+    """Raise TestbedError if a trial would miss the load, or a burst exceed the line rate.
 
     *speeds* in bit/s by port number.
     """
@@ -47,21 +47,22 @@ def check_pattern(
     if program is None or profile is None or program.steady:
         return
     for direction in directions:
-        asked, found = load.pps * duration, due(profile, direction, load.pps, duration)
+        asked, found = load.pps * duration, intended_frames(profile, direction, load.pps, duration)
         pattern = program.patterns[direction.swapped]
-        if pattern is not None and abs(found - asked) > max(asked / ROUNDS, 1):
+        if pattern is not None and abs(found - asked) > max(asked / MIN_REPEATS, 1):
             raise TestbedError(
                 f"a trial of {duration:g} s holds {found} frames of the pattern of '{profile.name}' at {load.pps:g}"
                 f" frames/s, and {round(asked)} would be that load; expected a load of at least"
-                f" {ROUNDS * pattern.round / duration:.4g} frames/s, or trials (and scouts) of at least"
-                f" {ROUNDS * pattern.round / load.pps:.4g} s: in these the pattern comes {ROUNDS} times"
+                f" {MIN_REPEATS * pattern.period_frames / duration:.4g} frames/s, or trials (and scouts) of at least"
+                f" {MIN_REPEATS * pattern.period_frames / load.pps:.4g} s: in these the pattern comes"
+                f" {MIN_REPEATS} times"
             )
-        speed, crest = speeds.get(direction.tx_port), program.crests[direction.swapped]
+        speed, crest = speeds.get(direction.tx_port), program.peak_to_mean[direction.swapped]
         need = crest * load.pps * profile.bits(Layer.L1)
         if math.isinf(crest):
             raise TestbedError(
-                f"'{profile.name}' has frames that are to be sent at the same moment, and no line carries that; right"
-                " would be an 'isg' or 'ibg' that keeps them apart"
+                f"'{profile.name}' has frames that are to be sent at the same moment, and no line carries that;"
+                " expected an 'isg' or 'ibg' between them"
             )
         if speed and need > speed * (1 + 1e-9):
             raise TestbedError(

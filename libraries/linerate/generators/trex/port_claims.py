@@ -1,8 +1,8 @@
-"""Ports that this user's runs hold, written down so that a later run can give back what a killed one left.
+"""Files with the claimed ports of this user's runs, so that a later run can release the ports of a killed one.
 
-A server hands out a handler with each port, by which alone a port can be given back: nothing is taken away from
-anybody with it, for whoever took the port since has another one. One file per run in :func:`folder`, readable by its
-owner only, written after the ports were taken and removed once they were given back.
+A server gives a handler with each port, and only that handler releases the port. A user who has acquired the port since
+has another handler and loses nothing. One file per run in :func:`claims_folder`, readable by its owner only, written
+after the ports were acquired and removed after their release.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import TestbedError
-from ...system.identity import Identity, identify, runtime_folder
+from ...system.identity import ProcessIdentity, identify, runtime_folder
 
-KEPT = 7 * 86400.0
-"""Seconds after which a note of a dead run is thrown away: no server has kept the ports that long."""
+CLAIM_LIFETIME = 7 * 86400.0
+"""Seconds after which the claim of an ended run is removed: no server keeps ports that long."""
 
 _SUFFIX = ".held"
 
 
-def folder() -> Path:
-    """Where the notes are."""
+def claims_folder() -> Path:
+    """The folder of the claims."""
     return runtime_folder()
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """What one run holds. ``since``: s since the epoch; ``handlers`` by port number, as text."""
+class PortClaim:
+    """The ports of one run. ``since``: s since the epoch; ``handlers`` by port number, as text."""
 
     path: Path
     server: str
     since: float
     handlers: Mapping[str, str]
-    holder: Identity
+    holder: ProcessIdentity
 
     @property
     def ports(self) -> str:
-        """Its ports, for a sentence."""
+        """The port numbers, for messages."""
         return ", ".join(self.handlers)
 
     def __str__(self) -> str:
@@ -50,17 +50,17 @@ class Note:
         return f"process {self.holder.pid} of this machine, since {when}"
 
     def remove(self) -> None:
-        """Forget it. Harmless when repeated."""
+        """Remove the file. May be repeated."""
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)
 
 
-def note(server: str, handlers: Mapping[str, str]) -> Note | None:
-    """Write down that this process holds ports of *server* (``host:port``); None where that cannot be written."""
+def write_claim(server: str, handlers: Mapping[str, str]) -> PortClaim | None:
+    """Write the claim of this process on ports of *server* (``host:port``); None if it cannot be written."""
     try:
         holder = identify(os.getpid())
-        path = folder() / f"{secrets.token_hex(8)}{_SUFFIX}"
-        found = Note(path, server, time.time(), dict(handlers), holder)
+        path = claims_folder() / f"{secrets.token_hex(8)}{_SUFFIX}"
+        found = PortClaim(path, server, time.time(), dict(handlers), holder)
         data = {
             "server": server,
             "since": found.since,
@@ -74,23 +74,25 @@ def note(server: str, handlers: Mapping[str, str]) -> Note | None:
     return found
 
 
-def notes(server: str) -> tuple[tuple[Note, ...], tuple[Note, ...]]:
-    """This user's runs that hold, or held, ports of *server*: those whose process is gone, and the others."""
-    dead: list[Note] = []
-    alive: list[Note] = []
+def read_claims(server: str) -> tuple[tuple[PortClaim, ...], tuple[PortClaim, ...]]:
+    """Claims of this user's runs on ports of *server*: those of ended processes, and those of running ones."""
+    ended: list[PortClaim] = []
+    running: list[PortClaim] = []
     with contextlib.suppress(OSError, TestbedError):
-        for path in sorted(folder().glob(f"*{_SUFFIX}")):
+        for path in sorted(claims_folder().glob(f"*{_SUFFIX}")):
             try:
                 data = json.loads(path.read_text(encoding="utf-8"))
                 handlers = {str(int(key)): str(value) for key, value in data["handlers"].items()}
-                found = Note(path, str(data["server"]), float(data["since"]), handlers, Identity(**data["holder"]))
+                found = PortClaim(
+                    path, str(data["server"]), float(data["since"]), handlers, ProcessIdentity(**data["holder"])
+                )
             except (OSError, ValueError, KeyError, TypeError, AttributeError):
                 continue
             if found.holder.alive:
                 if found.server == server:
-                    alive.append(found)
-            elif time.time() - found.since > KEPT:
+                    running.append(found)
+            elif time.time() - found.since > CLAIM_LIFETIME:
                 found.remove()
             elif found.server == server:
-                dead.append(found)
-    return tuple(dead), tuple(alive)
+                ended.append(found)
+    return tuple(ended), tuple(running)

@@ -1,4 +1,4 @@
-"""Loads profiles in TRex's format. A ``.py`` file is a program: it runs in a process of its own, with a time limit."""
+"""Loads profiles in TRex's format. A ``.py`` file is a program: it runs in its own process, with a time limit."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ConfigError, TestbedError
-from ...traffic.files import TrexFile
+from ...traffic.profile_schema import TrexFile
 from ...traffic.trex_profile import ProfileSource, TrexProfile
-from ...traffic.trex_streams import read_program
+from ...traffic.trex_streams import read_trex_profile
 from . import client_copies as copies
-from .client_choice import HOME
-from .client_folders import interactive
+from .client_choice import HOME_VARIABLE
+from .client_folders import client_folder
 from .client_process import LIBRARIES
 from .stream_files import read_streams
 
@@ -29,26 +29,28 @@ MODULE = "linerate.generators.trex.client.profile_program"
 IMPORT_LIMIT = 60.0
 """Seconds for the process to import a client's library, on a slow and busy machine."""
 
-_LACKING = re.compile(
+_NEEDS_NEWER_CLIENT = re.compile(
     r"cannot import name|unexpected keyword argument|is not defined|has no attribute|No module named 'trex|invalid type"
 )
-"""What errors say of a profile that wants a newer client than trex-stl-lib 0.3."""
+"""Errors of a profile that needs a newer client than trex-stl-lib 0.3."""
 
-LIMIT = 20.0
-"""Seconds that a profile may take for the streams of one direction."""
+DIRECTION_LIMIT = 20.0
+"""Seconds for the streams of one direction of a profile."""
 
 
 class TrexProfileLoader:
-    """Loads each file once, as long as neither it nor its tunables change."""
+    """Loads each file once, and again only if it or its tunables change."""
 
-    def __init__(self, client: str = "", limit: float = LIMIT, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, client: str = "", limit: float = DIRECTION_LIMIT, environment: Mapping[str, str] | None = None
+    ) -> None:
         """*client*: as the testbed names it. *limit*: s for each direction."""
         self._client, self._limit = client, limit
         self._environment = os.environ if environment is None else environment
-        self._known: dict[tuple[Path, str, str, str], TrexProfile] = {}
+        self._loaded: dict[tuple[Path, str, str, str], TrexProfile] = {}
 
     def __call__(self, path: Path, entry: TrexFile) -> TrexProfile:
-        """The streams of *path* with the tunables of *entry*. Raises ConfigError, and TestbedError without a library."""
+        """The streams of *path* with the tunables of *entry*. Raises ConfigError, or TestbedError without a library."""
         path = Path(os.path.normpath(path.absolute()))
         try:
             content = path.read_bytes()
@@ -56,35 +58,35 @@ class TrexProfileLoader:
             raise ConfigError(f"cannot be read: {error.strerror}", path) from None
         digest = hashlib.sha256(content).hexdigest()
         folder = self._folder() if path.suffix == ".py" else None
-        told = json.dumps([entry.words, entry.named, entry.mac_dst])
-        key = path, digest, told, str(folder or "")
-        if key not in self._known:
+        settings = json.dumps([entry.words, entry.named, entry.mac_dst])
+        key = path, digest, settings, str(folder or "")
+        if key not in self._loaded:
             if path.suffix == ".py":
-                answer = ask(path, entry, folder, self._limit, self._environment)
+                answer = run_profile(path, entry, folder, self._limit, self._environment)
             else:
-                answer = _data_answer(path, content, entry)
+                answer = _read_data_file(path, content, entry)
             source = ProfileSource(path, digest, " ".join(entry.words), str(answer["client"]), entry.mac_dst)
-            self._known[key] = read_program(answer, source)
-        return self._known[key]
+            self._loaded[key] = read_trex_profile(answer, source)
+        return self._loaded[key]
 
     def _folder(self) -> Path | None:
-        """The client to load with: the testbed's, TREX_HOME's, the latest copy of a server's; None: PyPI's."""
-        named = Path(self._client).expanduser() if self._client not in ("", "pypi", "from server") else None
-        if named is not None and interactive(named) is None:
+        """The client that loads profiles: the testbed's, TREX_HOME's, the latest copy of a server's; None: PyPI's."""
+        folder = Path(self._client).expanduser() if self._client not in ("", "pypi", "from server") else None
+        if folder is not None and client_folder(folder) is None:
             raise TestbedError(
-                f"there is no TRex client in '{named}', which the testbed file names as 'client'; expected the"
+                f"there is no TRex client in '{folder}', which the testbed file names as 'client'; expected the"
                 " folder of a TRex installation, or its automation/trex_control_plane/interactive"
             )
-        home = self._environment.get(HOME, "")
-        if named is None and home and interactive(Path(home)) is not None:
-            named = Path(home)
-        return named or copies.latest()
+        home = self._environment.get(HOME_VARIABLE, "")
+        if folder is None and home and client_folder(Path(home)) is not None:
+            folder = Path(home)
+        return folder or copies.latest_copy()
 
 
-def ask(
+def run_profile(
     path: Path, entry: TrexFile, folder: Path | None, limit: float, environment: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What :mod:`.program_child` says of the profile *path*. Raises ConfigError, and TestbedError without a library."""
+    """The answer of :mod:`.client.profile_program` for the profile *path*. Raises as :class:`TrexProfileLoader`."""
     request = {
         "file": str(path),
         "client": "" if folder is None else str(folder),
@@ -102,31 +104,31 @@ def ask(
         cwd=path.parent,
         start_new_session=True,
     )
-    said = words = b""
-    late = False
+    output = errors = b""
+    timed_out = False
     try:
-        said, words = process.communicate(json.dumps(request).encode(), IMPORT_LIMIT + 2.5 * limit)
+        output, errors = process.communicate(json.dumps(request).encode(), IMPORT_LIMIT + 2.5 * limit)
     except subprocess.TimeoutExpired:
-        late = True
+        timed_out = True
     finally:
-        with contextlib.suppress(ProcessLookupError):  # what it started goes with it
+        with contextlib.suppress(ProcessLookupError):  # with all processes that it started
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream is not None:
                 stream.close()
-    if late:
+    if timed_out:
         raise ConfigError(f"did not end within {limit:g} s for each direction, and its process was ended", path)
-    return _answer(said, words, process.returncode, path, folder)
+    return _parse_answer(output, errors, process.returncode, path, folder)
 
 
-def _answer(said: bytes, words: bytes, status: int, path: Path, folder: Path | None) -> dict[str, Any]:
+def _parse_answer(output: bytes, errors: bytes, status: int, path: Path, folder: Path | None) -> dict[str, Any]:
     try:
-        answer: dict[str, Any] = json.loads(said)
+        answer: dict[str, Any] = json.loads(output)
     except ValueError:
-        last = " / ".join(line.strip() for line in words.decode(errors="replace").strip().splitlines()[-2:])
-        told = f"; its last words: {last[-300:]}" if last else ""
-        raise ConfigError(f"ended the process that loads it (status {status}){told}", path) from None
+        last = " / ".join(line.strip() for line in errors.decode(errors="replace").strip().splitlines()[-2:])
+        words = f"; its last output: {last[-300:]}" if last else ""
+        raise ConfigError(f"ended the process that loads it (status {status}){words}", path) from None
     if "error" in answer:
         error = answer["error"]
         if error["kind"] == "install":
@@ -134,16 +136,16 @@ def _answer(said: bytes, words: bytes, status: int, path: Path, folder: Path | N
                 f"'{path.name}' cannot be loaded: {error['message']}; expected trex-stl-lib 0.3 and what it"
                 " requires, which every client here needs: pip install trex-stl-lib==0.3"
             )
-        older = folder is None and _LACKING.search(error["message"])
+        older = folder is None and _NEEDS_NEWER_CLIENT.search(error["message"])
         hint = (
-            f" (loaded with trex-stl-lib 0.3 of 2019; a newer client is used where {HOME} names a TRex installation, or"
-            " 'client' in the testbed file)"
+            f" (loaded with trex-stl-lib 0.3 of 2019; a newer client is used where {HOME_VARIABLE} names a TRex"
+            " installation, or 'client' in the testbed file)"
         )
         raise ConfigError(error["message"] + (hint if older else ""), path, error["line"])
     return answer
 
 
-def _data_answer(path: Path, content: bytes, entry: TrexFile) -> dict[str, Any]:
+def _read_data_file(path: Path, content: bytes, entry: TrexFile) -> dict[str, Any]:
     if entry.tunables:
         raise ConfigError("takes no tunables; expected a profile that is a '.py' file", path)
     try:

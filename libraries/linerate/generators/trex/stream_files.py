@@ -1,7 +1,7 @@
-"""TRex's profiles that are data: ``.yaml`` of its earlier consoles and of its GUI, ``.json``. As streams of JSON.
+"""Reads TRex's profiles that are data: ``.yaml`` of its earlier consoles and of its GUI, and ``.json``.
 
-There are two shapes: ``add_stream``'s own, and that of TRex's console, which names a capture as ``pcap`` beside the
-file and its rate in one word (``pps: 100``). Neither says anything of directions.
+There are two shapes: that of ``add_stream``, and that of TRex's console, which names a capture as ``pcap`` relative to
+the file and its rate as one key (``pps: 100``). Neither has directions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RATES = ("pps", "bps_L1", "bps_L2", "percentage")
 
 
 def read_streams(path: Path, text: str) -> list[dict[str, Any]]:
-    """The streams of the file *path*, whose content is *text*. Raises ConfigError."""
+    """The streams of *text*, the content of the file *path*. Raises ConfigError."""
     try:
         data = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
     except json.JSONDecodeError as error:
@@ -52,7 +52,7 @@ def _stream(number: int, item: Mapping[str, Any], path: Path) -> dict[str, Any]:
         "isg": 0.0,
         **{key: value for key, value in inner.items() if key in ("action_count", "enabled", "self_start", "isg")},
         "mode": _mode(number, mode, path),
-        "packet": {"binary": _binary(number, packet, path), "meta": ""},
+        "packet": {"binary": _packet_base64(number, packet, path), "meta": ""},
         "vm": {**machine, "instructions": list(machine.get("instructions") or ())},
         "flow_stats": {"rule_type": "stats", **counted}
         if isinstance(counted, dict) and counted
@@ -65,14 +65,14 @@ def _stream(number: int, item: Mapping[str, Any], path: Path) -> dict[str, Any]:
 def _mode(number: int, mode: Mapping[str, Any], path: Path) -> dict[str, Any]:
     if isinstance(mode.get("rate"), dict):
         return dict(mode)
-    said = [name for name in RATES if name in mode]
-    if len(said) != 1:
+    rates = [name for name in RATES if name in mode]
+    if len(rates) != 1:
         raise ConfigError(f"stream {number}: expected one of {', '.join(RATES)} in its 'mode'", path)
     defaults = {"total_pkts": 1, "pkts_per_burst": 1, "ibg": 0.0, "count": 1, "type": "continuous"}
-    return {**defaults, **mode, "rate": {"type": said[0], "value": mode[said[0]]}}
+    return {**defaults, **mode, "rate": {"type": rates[0], "value": mode[rates[0]]}}
 
 
-def _binary(number: int, packet: Mapping[str, Any], path: Path) -> str:
+def _packet_base64(number: int, packet: Mapping[str, Any], path: Path) -> str:
     if packet.get("binary"):
         return str(packet["binary"])
     if packet.get("pcap"):

@@ -1,7 +1,7 @@
-"""RFC 2544 26.4 back-to-back frames, as updated by RFC 9004: the longest burst at line rate of which nothing is lost.
+"""RFC 2544 26.4 back-to-back frames, as updated by RFC 9004: the longest burst at line rate without loss.
 
-From it follows how much time the router's buffer holds. RFC 9004 takes off what was forwarded while the burst was still
-arriving: ``corrected = implied - implied * throughput / maximum rate``, with ``implied = mean burst / maximum rate``.
+The buffer time follows from it. RFC 9004 subtracts what the router forwarded while the burst arrived:
+``corrected = implied - implied * throughput / maximum rate``, with ``implied = mean burst / maximum rate``.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from ...counts.trial import Outcome, Trial
-from ..deviations import Deviation, declared
-from ..trials import Ended, Terms, Trials, per_direction
-from . import fewer
+from ..deviations import Deviation, with_deviations
+from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
+from . import deviation_of_few_repetitions
 
-REPEATS = 50
+REPETITIONS = 50
 """RFC 2544 26.4."""
 
 SendBurst = Callable[[int], Outcome]
 """``send_burst(frames)``: so many frames at the maximum rate of the medium, then a pause in which buffers drain.
 
-Its ``duration`` is frames / maximum rate. A generator that cannot time so short a burst says so by the reading
-``elapsed_uncertainty`` (s), else the burst counts as stretched, and passing proves nothing.
+Its ``duration`` is frames / maximum rate. A generator that cannot time so short a burst reports the reading
+``elapsed_uncertainty`` (s); without it such a burst counts as stretched and proves nothing.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class BackToBackResult:
-    """Bursts of one frame size. ``bursts``: the longest without loss of each repetition, frames.
+    """Bursts of one frame size. ``bursts``: the longest burst without loss of each repetition, in frames.
 
     ``unlimited``: a burst of ``longest`` frames passed, so the buffer's limit was not found.
     """
@@ -45,33 +45,27 @@ class BackToBackResult:
 
     @property
     def mean(self) -> float | None:
-        """The reported figure: frames."""
+        """The reported figure, in frames."""
         return fmean(self.bursts) if self.bursts else None
 
     @property
     def spread(self) -> float | None:
-        """Standard deviation of the repetitions, frames."""
+        """Standard deviation of the repetitions, in frames."""
         return stdev(self.bursts) if len(self.bursts) > 1 else None
 
     @property
     def implied_buffer_time(self) -> float | None:
-        """Seconds of line rate that the mean burst is (RFC 9004). None where the limit was not found."""
+        """The mean burst in seconds at line rate (RFC 9004). None if the limit was not found."""
         return None if self.mean is None or self.unlimited else self.mean / self.line_pps
 
     @property
     def corrected_buffer_time(self) -> float | None:
-        """:attr:`implied_buffer_time` less what the router forwarded while the burst arrived (RFC 9004), s."""
+        """:attr:`implied_buffer_time` less what the router forwarded while the burst arrived (RFC 9004), in s."""
         implied = self.implied_buffer_time
         return None if implied is None else implied - implied * self.throughput_pps / self.line_pps
 
-    @property
-    def buffer_frames(self) -> float | None:
-        """Frames that the corrected time is, at line rate."""
-        corrected = self.corrected_buffer_time
-        return None if corrected is None else corrected * self.line_pps
-
     def __str__(self) -> str:
-        return declared(self.found, self.deviations)
+        return with_deviations(self.found, self.deviations)
 
     @property
     def found(self) -> str:
@@ -96,46 +90,48 @@ def back_to_back(
     size: int,
     line_pps: float,
     throughput_pps: float,
-    terms: Terms,
+    terms: CharacterisationTerms,
     longest: int | None = None,
     resolution: int = 1,
-    repeats: int = REPEATS,
+    repeats: int = REPETITIONS,
 ) -> BackToBackResult:
     """Search the longest burst that passes, *repeats* times, each to *resolution* frames.
 
-    *throughput_pps* is that of RFC 2544 26.1 for this *size*: at line rate there is nothing to find, for no buffer
-    fills (RFC 9004). *longest*: the longest burst to try in frames (None: 2 s of line rate). A burst that loses frames
-    is sent once more before it counts, as loss has other causes than a full buffer.
+    *throughput_pps*: RFC 2544 26.1's for this *size*; if it is line rate, no buffer fills and nothing is found (RFC
+    9004). *longest*: the longest burst to try, in frames (None: 2 s of line rate). A burst that loses frames is sent
+    again before it counts, because loss may have another cause than a full buffer.
     """
     limit = longest if longest is not None else max(1, round(2 * line_pps))
     if limit < 1 or resolution < 1 or repeats < 1:
         raise ValueError(f"bursts are searched in frames: not {limit}, {resolution}, {repeats}")
-    trials = Trials(lambda load, duration: send_burst(round(load.pps * duration)), terms)
+    trials = TrialSeries(lambda load, duration: send_burst(round(load.pps * duration)), terms)
     bursts: list[int] = []
     unlimited, ended = False, ""
     try:
         while len(bursts) < repeats and not unlimited:
-            found = _longest(send_burst, trials, line_pps, limit, resolution)
+            found = _longest_lossless_burst(send_burst, trials, line_pps, limit, resolution)
             unlimited = found >= limit
             bursts.append(found)
-    except Ended as reason:
+    except CharacterisationEnded as reason:
         ended = str(reason)
-    # where the longest passes, one repetition tells all
-    deviations = () if unlimited else fewer(len(bursts), REPEATS, "RFC 2544 26.4")
+    # if the longest burst passes, one repetition is enough
+    deviations = () if unlimited else deviation_of_few_repetitions(len(bursts), REPETITIONS, "RFC 2544 26.4")
     if throughput_pps >= line_pps * (1 - 1e-3):
-        done = "throughput is line rate within 0.1 %: the figure says nothing of a buffer"
+        done = "throughput is line rate within 0.1 %: the figure says nothing about a buffer"
         deviations += (Deviation("RFC 9004", "frame sizes whose throughput is less than the maximum rate", done),)
     return BackToBackResult(
         size, line_pps, throughput_pps, tuple(bursts), limit, unlimited, tuple(trials.done), ended, deviations
     )
 
 
-def _longest(send_burst: SendBurst, trials: Trials, line_pps: float, limit: int, resolution: int) -> int:
-    """The longest burst up to *limit* that passes, to *resolution* frames; 0 where not even the shortest does."""
+def _longest_lossless_burst(
+    send_burst: SendBurst, trials: TrialSeries, line_pps: float, limit: int, resolution: int
+) -> int:
+    """The longest burst up to *limit* that passes, to *resolution* frames; 0 if none does."""
 
     def passes(frames: int) -> bool:
         for _ in range(2):
-            trial = trials.take(lambda: send_burst(frames), frames / line_pps, lambda trial: trial.valid)
+            trial = trials.run_measured(lambda: send_burst(frames), frames / line_pps, lambda trial: trial.valid)
             if not any(direction.lost for direction in trial.outcome.directions):
                 return True
         return False

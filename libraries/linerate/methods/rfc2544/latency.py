@@ -1,4 +1,4 @@
-"""RFC 2544 26.2 latency: at the throughput of each frame size, 20 streams of 120 s, and the mean of what they gave."""
+"""RFC 2544 26.2 latency: at the throughput of each frame size, the mean of 20 streams of 120 s."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from ...counts.trial import Load
-from ..deviations import Deviation, declared
-from ..trials import BREAKDOWNS, Deadline, broke_down
-from . import fewer, shorter
+from ..deviations import Deviation, with_deviations
+from ..trials import BREAKDOWN_ERRORS, Deadline, breakdown_text
+from . import deviation_of_few_repetitions, deviation_of_short_trials
 
-REPEATS = 20
-STREAM = 120.0
+STREAMS = 20
+STREAM_SECONDS = 120.0
 """Seconds of one stream."""
 
-MANY_FRAMES = Deviation(
+MEAN_OF_THE_STREAM = Deviation(
     "RFC 2544 26.2",
     "the latency of one frame, tagged after 60 s of the stream",
     "the mean over the latency frames of the whole stream, as the generator counts them",
 )
 
 MeasureLatency = Callable[[Load, float], Sequence[float]]
-"""``measure_latency(load, duration in s)``: mean latency in µs of each direction; NaN where no frame told it."""
+"""``measure_latency(load, duration in s)``: mean latency in µs of each direction; NaN if it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
-class WayLatency:
-    """Latency of one direction in µs, over the repetitions: the mean is the reported figure."""
+class DirectionLatency:
+    """Latency of one direction in µs over the repetitions; ``mean`` is the reported figure."""
 
     mean: float
     least: float
     most: float
     deviation: float
-    """Standard deviation of the repetitions, µs; NaN where there is one alone."""
+    """Standard deviation of the repetitions in µs; NaN for one repetition."""
     repeats: int
     direction: str = ""
-    """``0 → 1``: sending port, receiving port; "" where they are not known."""
+    """``0 → 1``: sending port, receiving port; "" if they are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +46,20 @@ class LatencyResult:
 
     size: int
     load: Load
-    directions: tuple[WayLatency, ...]
+    directions: tuple[DirectionLatency, ...]
     samples: tuple[tuple[float, ...], ...]
-    """Every repetition's means in µs, one for each direction."""
+    """The means of every repetition in µs, one for each direction."""
     duration: float
     ended: str
     deviations: tuple[Deviation, ...]
 
     def __str__(self) -> str:
-        return declared(self.found, self.deviations)
+        return with_deviations(self.found, self.deviations)
 
     @property
     def found(self) -> str:
         """What was found, in words, without the deviations."""
-        told = (
+        measured = (
             ", ".join(
                 f"{direction.mean:.4g} µs ({direction.least:.4g} to {direction.most:.4g})"
                 for direction in self.directions
@@ -67,7 +67,7 @@ class LatencyResult:
             or "not measured"
         )
         words = [
-            f"{self.size} bytes: latency {told}",
+            f"{self.size} bytes: latency {measured}",
             f"{len(self.samples)} streams of {self.duration:g} s",
             self.ended,
         ]
@@ -78,14 +78,14 @@ def latency(
     measure_latency: MeasureLatency,
     size: int,
     load: Load,
-    repeats: int = REPEATS,
-    duration: float = STREAM,
+    repeats: int = STREAMS,
+    duration: float = STREAM_SECONDS,
     invalid: int = 3,
     deadline: Deadline | None = None,
 ) -> LatencyResult:
     """Measure *repeats* streams of *duration* s at *load*, the throughput found for frames of *size* bytes (with FCS).
 
-    A stream whose latency could not be told is repeated, at most *invalid* times in a row.
+    A stream without a latency is repeated, at most *invalid* times in a row.
     """
     if repeats < 1 or not duration > 0:
         raise ValueError(f"latency needs streams of some length, not {repeats} of {duration:g} s")
@@ -100,27 +100,27 @@ def latency(
             ended = f"deadline: {limit.wall:g} s have passed"
             break
         try:
-            told = tuple(measure_latency(load, duration))
-        except BREAKDOWNS as error:
-            ended = broke_down(error)
+            sample = tuple(measure_latency(load, duration))
+        except BREAKDOWN_ERRORS as error:
+            ended = breakdown_text(error)
             break
         sent += duration
-        if told and all(math.isfinite(value) and value >= 0 for value in told):
-            samples.append(told)
+        if sample and all(math.isfinite(value) and value >= 0 for value in sample):
+            samples.append(sample)
             spoilt = 0
             continue
         spoilt += 1
         if spoilt > invalid:
-            ended = f"inconclusive: {spoilt} streams in a row told no latency"
+            ended = f"inconclusive: {spoilt} streams in a row had no latency"
     deviations = (
-        MANY_FRAMES,
-        *shorter(duration, "RFC 2544 26.2", STREAM),
-        *fewer(len(samples), REPEATS, "RFC 2544 26.2"),
+        MEAN_OF_THE_STREAM,
+        *deviation_of_short_trials(duration, "RFC 2544 26.2", STREAM_SECONDS),
+        *deviation_of_few_repetitions(len(samples), STREAMS, "RFC 2544 26.2"),
     )
-    directions = tuple(_direction(values) for values in zip(*samples, strict=True))
+    directions = tuple(_direction_latency(values) for values in zip(*samples, strict=True))
     return LatencyResult(size, load, directions, tuple(samples), duration, ended, deviations)
 
 
-def _direction(values: tuple[float, ...]) -> WayLatency:
+def _direction_latency(values: tuple[float, ...]) -> DirectionLatency:
     spread = stdev(values) if len(values) > 1 else math.nan
-    return WayLatency(fmean(values), min(values), max(values), spread, len(values))
+    return DirectionLatency(fmean(values), min(values), max(values), spread, len(values))

@@ -1,19 +1,19 @@
-"""RFC 2544 26.3 frame loss rate: the share of frames lost, from line rate down to where nothing is lost twice."""
+"""RFC 2544 26.3 frame loss rate: the ratio of frames lost, from line rate down to two trials without loss."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ...counts.trial import Load, Measure, Trial
-from ..deviations import Deviation, declared
+from ..deviations import Deviation, with_deviations
 from ..phrases import percent as in_percent
-from ..trials import Ended, Terms, Trials, per_direction
-from . import NOT_RELEARNED, TRIAL, shorter
+from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
+from . import NO_LEARNING_FRAMES, TRIAL_SECONDS, deviation_of_short_trials
 
 
 @dataclass(frozen=True, slots=True)
 class LossPoint:
-    """Loss ratio (0..1) at a load: ``asked`` and ``offered`` in per cent of line rate, of the worse direction."""
+    """Loss ratio (0..1) of the worse direction at a load; ``asked`` and ``offered`` in per cent of line rate."""
 
     asked: float
     offered: float
@@ -34,20 +34,15 @@ class LossCurve:
     ended: str
     deviations: tuple[Deviation, ...]
 
-    @property
-    def lossless(self) -> bool:
-        """The curve came down to two successive trials without loss."""
-        return len(self.points) > 1 and not any(point.loss_ratio for point in self.points[-2:])
-
     def __str__(self) -> str:
-        return declared(self.found, self.deviations)
+        return with_deviations(self.found, self.deviations)
 
     @property
     def found(self) -> str:
         """What was found, in words, without the deviations."""
-        told = ", ".join(f"{point.asked:.4g} %: {in_percent(point.loss_ratio)}" for point in self.points)
+        curve = ", ".join(f"{point.asked:.4g} %: {in_percent(point.loss_ratio)}" for point in self.points)
         scope = f"{per_direction(self.trials)}, in the worse direction" if per_direction(self.trials) else ""
-        words = [f"{self.size:g} bytes: loss at per cent of line rate{scope}: {told or 'not measured'}", self.ended]
+        words = [f"{self.size:g} bytes: loss at per cent of line rate{scope}: {curve or 'not measured'}", self.ended]
         return "; ".join(word for word in words if word)
 
 
@@ -55,45 +50,45 @@ def loss_curve(
     measure: Measure,
     size: float,
     line_pps: float,
-    terms: Terms,
+    terms: CharacterisationTerms,
     step: float = 10.0,
-    duration: float = TRIAL,
+    duration: float = TRIAL_SECONDS,
     highest: float = 100.0,
 ) -> LossCurve:
     """Trials of *duration* s at *highest* per cent of *line_pps*, then *step* per cent less each time.
 
-    It ends with two successive trials in which no frame is lost (RFC 2544 26.3), or where no load is left. Steps of at
-    most 10 per cent; finer ones are encouraged by the RFC.
+    It ends with two successive trials without loss (RFC 2544 26.3), or when no load is left. The RFC wants steps of at
+    most 10 per cent, better finer ones.
     """
     if not 0 < step <= 10 or not 0 < highest <= 100 or not duration > 0:
         raise ValueError(
             f"a loss curve goes down from at most 100 % in steps of at most 10 % (RFC 2544 26.3), not from {highest:g}"
             f" in steps of {step:g}"
         )
-    deviations = (NOT_RELEARNED, *shorter(duration))
+    deviations = (NO_LEARNING_FRAMES, *deviation_of_short_trials(duration))
     if highest < 100:
         done = f"it is at {highest:g} %, the most that is asked of the generator"
         deviations += (Deviation("RFC 2544 26.3", "a first trial at 100 % of the medium's maximum rate", done),)
-    trials = Trials(measure, terms)
+    trials = TrialSeries(measure, terms)
     points: list[LossPoint] = []
     ended = ""
     try:
-        for asked in _shares(highest, step):
+        for asked in _loads_in_percent(highest, step):
             load = Load(line_pps * asked / 100)
-            # a generator that sends less gives a point too: where it lies is told by what was offered
+            # a trial at less than the load asked for gives a point too, at the load offered
             trial = trials.run(load, duration, lambda trial: trial.blames_router and trial.offered > 0)
             offered = min(direction.offered for direction in trial.outcome.directions) / trial.seconds
             points.append(LossPoint(asked, 100 * offered / line_pps, trials.loss(trial), trial))
             if len(points) > 1 and not any(point.loss_ratio for point in points[-2:]):
                 break
-    except Ended as reason:
+    except CharacterisationEnded as reason:
         ended = str(reason)
     return LossCurve(size, line_pps, tuple(points), tuple(trials.done), step, duration, ended, deviations)
 
 
-def _shares(highest: float, step: float) -> list[float]:
+def _loads_in_percent(highest: float, step: float) -> list[float]:
     found = [highest]
-    # 100, 90, 80 …: the steps are counted from 100 whatever the first is
+    # 100, 90, 80 …: the steps count from 100, whatever the first load is
     share = 100.0 - step
     while share > 1e-9:
         if share < highest - 1e-9:

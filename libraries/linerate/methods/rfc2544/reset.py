@@ -1,7 +1,7 @@
-"""RFC 2544 26.6 reset, as detailed by RFC 6201: how long a router forwards nothing after it was reset.
+"""RFC 2544 26.6 reset, as detailed by RFC 6201: how long a router forwards nothing after a reset.
 
-Told in two ways: by the times at which frames ceased and came again, and by the frames lost divided by the rate at
-which they were sent (RFC 6201's frame-loss method), which the interval of sampling does not blur.
+Measured twice: by the times at which forwarding stopped and began again, and by the frames lost divided by the rate
+offered (RFC 6201's frame-loss method), which does not depend on the sampling interval.
 """
 
 from __future__ import annotations
@@ -9,21 +9,53 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ...counts.live_traffic import LiveTraffic, Sample
 from ...counts.trial import Load
-from ..deviations import Deviation, declared
-from ..trials import BREAKDOWNS, broke_down
-from .live import LiveTraffic, Sample, SampleInterval
+from ..deviations import Deviation, with_deviations
+from ..trials import BREAKDOWN_ERRORS, breakdown_text
 
-SILENT = 0.01
-"""An interval in which less than this share of the frames sent came back counts as silent."""
+SILENT_SHARE = 0.01
+"""If less than this share of the frames sent in an interval came back, the interval is silent."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleInterval:
+    """The traffic between two samples. ``lost`` may be negative while a buffer drains."""
+
+    begins: Sample
+    ends: Sample
+
+    @property
+    def seconds(self) -> float:
+        """Length in s."""
+        return self.ends.time - self.begins.time
+
+    @property
+    def offered(self) -> int:
+        """Frames sent."""
+        return self.ends.offered - self.begins.offered
+
+    @property
+    def forwarded(self) -> int:
+        """Frames received."""
+        return self.ends.forwarded - self.begins.forwarded
+
+    @property
+    def lost(self) -> int:
+        """Frames sent less frames received."""
+        return self.offered - self.forwarded
+
+    def loses(self, tolerance: float) -> bool:
+        """Whether more than *tolerance* (0..1) of the frames sent were lost."""
+        return self.lost > tolerance * self.offered
 
 
 @dataclass(frozen=True, slots=True)
 class ResetResult:
-    """``by_loss``: seconds of traffic lost; ``by_time``: seconds between the last frame and the next, or None.
+    """``by_loss``: seconds of traffic lost; ``by_time``: seconds between the last frame and the next.
 
-    None also where the router did not come back (``recovered`` False), or where no interval was silent. ``interval``: s
-    between two looks at the counts, at most.
+    Both are None if the router did not come back (``recovered`` False), ``by_time`` also if no interval was silent.
+    ``interval``: the longest time between two readings of the counts, in s.
     """
 
     kind: str
@@ -38,7 +70,7 @@ class ResetResult:
     deviations: tuple[Deviation, ...]
 
     def __str__(self) -> str:
-        return declared(self.found, self.deviations)
+        return with_deviations(self.found, self.deviations)
 
     @property
     def found(self) -> str:
@@ -65,30 +97,34 @@ def reset(
 ) -> ResetResult:
     """Send at *throughput* (of the smallest frames, *size* bytes), *cause* the reset, and wait until frames come again.
 
-    *kind*: ``hardware``, ``software`` or ``power`` (the RFC wants each). *cause* returns once the reset is under way.
-    The router is back when *quiet* s in a row lost no more than *slack* of the frames; *limit* s are waited.
+    *kind*: ``hardware``, ``software`` or ``power`` (the RFC wants each). *cause* returns when the reset has begun. The
+    router is back when it lost no more than *slack* (0..1) of the frames for *quiet* s; at most *limit* s are waited.
     """
     if min(interval, quiet) <= 0 or settle < 0 or limit < quiet or not 0 <= slack < 1:
-        raise ValueError("a reset needs times of more than nothing, and a limit of at least 'quiet'")
-    ended, seen = "", _Seen()
+        raise ValueError("a reset needs times above 0 s, and a limit of at least 'quiet'")
+    ended, outage = "", _OutageWatch()
     begin: Sample | None = None
     try:
         live.start(throughput)
         live.wait(settle)
         begin = live.sample()
         cause()
-        seen.watch(live, begin, interval, quiet, limit, slack)
-    except BREAKDOWNS as error:
-        ended = broke_down(error)
+        outage.watch(live, begin, interval, quiet, limit, slack)
+    except BREAKDOWN_ERRORS as error:
+        ended = breakdown_text(error)
     finally:
         live.stop()
-    whole = SampleInterval(begin, seen.last) if begin and seen.last else None
+    whole = SampleInterval(begin, outage.last) if begin and outage.last else None
     lost = max(0, whole.lost) if whole else 0
-    by_loss = lost * whole.seconds / whole.offered if seen.recovered and whole and whole.offered else None
-    by_time = seen.again - seen.ceased if seen.again is not None and seen.ceased is not None else None
-    if not seen.recovered and not ended and not lost:
+    by_loss = lost * whole.seconds / whole.offered if outage.recovered and whole and whole.offered else None
+    by_time = (
+        outage.resumed_at - outage.stopped_at
+        if outage.resumed_at is not None and outage.stopped_at is not None
+        else None
+    )
+    if not outage.recovered and not ended and not lost:
         ended = f"nothing was lost within {limit:g} s: the reset had no effect, or was not seen"
-    known = max(interval, seen.widest)
+    known = max(interval, outage.widest)
     deviations = (
         Deviation(
             "RFC 2544 26.6",
@@ -100,9 +136,9 @@ def reset(
         kind,
         size,
         throughput,
-        seen.recovered,
+        outage.recovered,
         by_loss,
-        by_time if seen.recovered else None,
+        by_time if outage.recovered else None,
         lost,
         known,
         ended,
@@ -110,16 +146,16 @@ def reset(
     )
 
 
-class _Seen:
-    """What the samples show: when frames ceased, when they came again, whether they stayed."""
+class _OutageWatch:
+    """When forwarding stopped, when it began again, and whether it went on, from samples."""
 
     def __init__(self) -> None:
-        self.ceased: float | None = None
-        self.again: float | None = None
+        self.stopped_at: float | None = None
+        self.resumed_at: float | None = None
         self.last: Sample | None = None
         self.recovered = False
         self.widest = 0.0
-        """s between two looks, at most."""
+        """The longest time between two samples in s."""
 
     def watch(
         self, live: LiveTraffic, begin: Sample, interval: float, quiet: float, limit: float, slack: float
@@ -133,12 +169,12 @@ class _Seen:
             self.widest = max(self.widest, passed.seconds)
             if passed.loses(slack):
                 last_lost = now.time
-            if passed.offered and passed.forwarded < SILENT * passed.offered:
-                # the last of several silences ends it
-                self.ceased = before.time if self.ceased is None else self.ceased
-                self.again = None
-            elif self.ceased is not None and self.again is None and passed.forwarded:
-                self.again = now.time
+            if passed.offered and passed.forwarded < SILENT_SHARE * passed.offered:
+                # of several silences, the last one ends the outage
+                self.stopped_at = before.time if self.stopped_at is None else self.stopped_at
+                self.resumed_at = None
+            elif self.stopped_at is not None and self.resumed_at is None and passed.forwarded:
+                self.resumed_at = now.time
             before = self.last = now
             if last_lost is not None and now.time - last_lost >= quiet:
                 self.recovered = True

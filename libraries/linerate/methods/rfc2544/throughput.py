@@ -1,8 +1,7 @@
-"""RFC 2544 26.1 throughput: the fastest rate at which not a frame is lost, by the binary search of the RFC.
+"""RFC 2544 26.1 throughput: the highest rate without loss, by the RFC's binary search.
 
-Each load is tried once, for the whole trial duration; loss of one frame in one direction sends the search lower. The
-capacity search of :mod:`linerate.methods.search` finds the same with less traffic, and stands a rare burst of loss;
-this one is what the RFC describes.
+Each load is tried once; loss of one frame in one direction sends the search lower. The search of
+:mod:`linerate.methods.search` needs less traffic and allows for a rare burst of loss; this one follows the RFC.
 """
 
 from __future__ import annotations
@@ -11,17 +10,17 @@ from dataclasses import dataclass
 
 from ...counts.trial import Load, Measure, Trial
 from ...units import si
-from ..deviations import Deviation, declared
-from ..trials import Ended, Terms, Trials, per_direction
-from . import NOT_RELEARNED, TRIAL, shorter
+from ..deviations import Deviation, with_deviations
+from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
+from . import NO_LEARNING_FRAMES, TRIAL_SECONDS, deviation_of_short_trials
 
 
 @dataclass(frozen=True, slots=True)
 class ThroughputResult:
     """Throughput of one frame size. Loads are of each sending port.
 
-    ``throughput``: the highest load tried that lost nothing, None where each lost frames; ``beyond``: the lowest that
-    lost some, None where none did. ``line_pps``: frames/s that fill the line.
+    ``throughput``: the highest load without loss (None: every load lost frames); ``beyond``: the lowest load with loss
+    (None: no load lost any). ``line_pps``: line rate in frames/s.
     """
 
     size: int
@@ -39,13 +38,8 @@ class ThroughputResult:
         """Throughput in per cent of line rate."""
         return None if self.throughput is None else 100 * self.throughput.pps / self.line_pps
 
-    @property
-    def finished(self) -> bool:
-        """The search came to its end."""
-        return not self.ended
-
     def __str__(self) -> str:
-        return declared(self.found, self.deviations)
+        return with_deviations(self.found, self.deviations)
 
     @property
     def found(self) -> str:
@@ -68,19 +62,19 @@ def throughput(
     measure: Measure,
     size: int,
     line_pps: float,
-    terms: Terms,
+    terms: CharacterisationTerms,
     highest: Load | None = None,
-    duration: float = TRIAL,
+    duration: float = TRIAL_SECONDS,
     resolution: float = 0.001,
 ) -> ThroughputResult:
     """Search between 0 and *highest* (None: *line_pps*) until loss and no loss are *resolution* of line rate apart.
 
-    *size* in bytes with FCS; *duration* of each trial in s (the RFC: 60 or more, else it is a declared deviation).
+    *size* in bytes with FCS; *duration* of each trial in s (below the RFC's 60 s it is a declared deviation).
     """
     if not 0 < resolution < 1 or not duration > 0:
         raise ValueError(f"the resolution is a ratio of line rate, and trials take time: not {resolution}, {duration}")
     top = highest or Load(line_pps)
-    deviations = (NOT_RELEARNED, *shorter(duration))
+    deviations = (NO_LEARNING_FRAMES, *deviation_of_short_trials(duration))
     if top.pps < line_pps * (1 - 1e-9):
         deviations += (
             Deviation(
@@ -89,7 +83,7 @@ def throughput(
                 f"at most {100 * top.pps / line_pps:.4g} % of it is asked of the generator",
             ),
         )
-    trials = Trials(measure, terms)
+    trials = TrialSeries(measure, terms)
     good: float | None = None
     bad: float | None = None
     ended = ""
@@ -97,16 +91,16 @@ def throughput(
         load = top.pps
         while True:
             trial = trials.run(
-                Load(load), duration, lambda trial: trial.valid or (trial.blames_router and _lost(trial))
+                Load(load), duration, lambda trial: trial.valid or (trial.blames_router and _lost_frames(trial))
             )
-            if _lost(trial):
+            if _lost_frames(trial):
                 bad = load
             else:
                 good = load
             if bad is None or bad - (good or 0.0) <= resolution * line_pps * (1 + 1e-9):
                 break
             load = (bad + (good or 0.0)) / 2
-    except Ended as reason:
+    except CharacterisationEnded as reason:
         ended = str(reason)
     return ThroughputResult(
         size,
@@ -121,5 +115,5 @@ def throughput(
     )
 
 
-def _lost(trial: Trial) -> bool:
+def _lost_frames(trial: Trial) -> bool:
     return any(direction.lost for direction in trial.outcome.directions)

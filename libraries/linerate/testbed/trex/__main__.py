@@ -1,4 +1,4 @@
-"""``python -m linerate.testbed.trex``: told by standard input, holds a TRex server until that ends."""
+"""``python -m linerate.testbed.trex``: holds a TRex server as long as its standard input lasts."""
 
 import sys
 

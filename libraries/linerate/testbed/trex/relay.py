@@ -1,4 +1,4 @@
-"""A TCP port of this machine that leads to one inside a network namespace: its only way out without an address."""
+"""A TCP port of this machine that leads to one inside a network namespace, which needs no address for it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ...system.network_namespace import run_in_namespace
 HOST = "127.0.0.1"
 
 CONNECT_LIMIT = 2.0
-"""Seconds for a connection within the namespace."""
+"""Seconds to connect within the namespace."""
 
 
-def reach(namespace: str, port: int) -> socket.socket:
+def connect_within(namespace: str, port: int) -> socket.socket:
     """A connection to *port* within *namespace*. Raises OSError."""
     found = run_in_namespace(namespace, lambda: socket.create_connection((HOST, port), CONNECT_LIMIT))
     found.settimeout(None)
@@ -40,27 +40,27 @@ class Relay:
     def _accept(self) -> None:
         while True:
             try:
-                near, _ = self._listener.accept()
+                client, _ = self._listener.accept()
             except OSError:
                 return
-            near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            threading.Thread(target=self._serve, args=(near,), daemon=True).start()
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
-    def _serve(self, near: socket.socket) -> None:
+    def _serve(self, client: socket.socket) -> None:
         try:
-            far = reach(self._namespace, self._target)
-        except Exception:  # nobody there: the caller sees its connection end
-            near.close()
+            server = connect_within(self._namespace, self._target)
+        except Exception:  # no server: the client sees its connection end
+            client.close()
             return
         with self._lock:
-            self._open |= {near, far}
-        back = threading.Thread(target=_pass_on, args=(far, near), daemon=True)
+            self._open |= {client, server}
+        back = threading.Thread(target=_copy, args=(server, client), daemon=True)
         back.start()
-        _pass_on(near, far)
+        _copy(client, server)
         back.join()
         with self._lock:
-            self._open -= {near, far}
-        for end in (near, far):
+            self._open -= {client, server}
+        for end in (client, server):
             end.close()
 
     def close(self) -> None:
@@ -75,11 +75,11 @@ class Relay:
                 end.shutdown(socket.SHUT_RDWR)
 
 
-def _pass_on(source: socket.socket, target: socket.socket) -> None:
+def _copy(source: socket.socket, target: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        while said := source.recv(65536):
-            target.sendall(said)
-    # a dead end is one for both
+        while data := source.recv(65536):
+            target.sendall(data)
+    # one end closes both
     for end in (source, target):
         with contextlib.suppress(OSError):
             end.shutdown(socket.SHUT_RDWR)

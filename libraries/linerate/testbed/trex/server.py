@@ -1,6 +1,6 @@
-"""What a keeper is told to start a TRex server (:class:`Order`), and the server's life from start to end.
+"""A TRex server that a keeper starts: what to start (:class:`ServerOrder`), and the server's life from start to end.
 
-``python -m linerate.testbed.trex`` holds one server as long as its own standard input lasts. Its log is what TRex says.
+``python -m linerate.testbed.trex`` holds one server as long as its own standard input lasts. Its log is TRex's output.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import TestbedError
-from ...generators.trex.probe import ask
+from ...generators.trex.server_facts import ask_server
 from ...system.ssh import Login
 from ..keeper_plan import ProcessPlan
-from .places import Here, Running, There, note
-from .relay import HOST, Relay, reach
-from .wrapper import END_OF_CONFIG, command
+from .relay import HOST, Relay, connect_within
+from .started_server import LocalServer, RemoteServer, StartedServer, log_note
+from .wrapper import END_OF_CONFIG, wrapper_command
 
-NAME = "trex"
+PROCESS_NAME = "trex"
 """The process's name in the keeper's plan."""
 
 POLL = 0.2
-"""Seconds between two looks at a server."""
+"""Seconds between two checks of a server."""
 
-STEADY = 60.0
-"""Seconds after which a server that serves has its restarts back."""
+RESTARTS_BACK_AFTER = 60.0
+"""Seconds of service after which restarts are counted from 0 again."""
 
-BEYOND = 3.0
-"""Seconds that each holder of a server waits longer than the one below it."""
+HOLDER_MARGIN = 3.0
+"""Seconds that each process above a server waits longer for its end than the one below."""
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """One TRex server to be started. All of it travels as JSON.
+class ServerOrder:
+    """One TRex server to be started. It is sent as JSON.
 
-    ``home`` the installation's folder; ``arguments`` TRex's; ``config`` the text of its configuration ("": the host's
-    own); ``linux`` whether its interfaces are Linux's; ``grace`` s for an orderly end; ``address``, ``rpc_port``,
-    ``pub_port`` where its API will answer, ``limit`` s within which; ``restarts`` how often it may be started
-    again, ``spent`` how often it was; ``namespace`` it runs in, and ``near`` the ports here that lead to the API there
-    (0: free ones).
+    ``home``: the installation's folder; ``arguments``: TRex's; ``config``: the text of its configuration ("": the
+    host's own); ``linux``: its interfaces are Linux's; ``grace``: s for an orderly end; ``address``, ``rpc_port``,
+    ``pub_port``: of its API, which must answer within ``limit`` s; ``restarts``: how often it may be started again,
+    ``restarts_used``: how often it was; ``namespace``: the network namespace it runs in, and ``local_ports``: the ports
+    outside of it that lead to the API (0: free ones).
     """
 
     home: str
@@ -62,13 +62,13 @@ class Order:
     prefix: str = ""
     sudo: bool = False
     restarts: int = 1
-    spent: int = 0
+    restarts_used: int = 0
     login: Login | None = None
     namespace: str = ""
-    near: tuple[int, int] = (0, 0)
+    local_ports: tuple[int, int] = (0, 0)
 
     def to_json(self) -> dict[str, Any]:
-        """The specification."""
+        """The process's specification."""
         data = asdict(self)
         if self.login is not None:
             paths = {key: None if value is None else str(value) for key, value in _paths(self.login).items()}
@@ -76,8 +76,8 @@ class Order:
         return data
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Order:
-        """The inverse. Raises TypeError or KeyError on anything else."""
+    def from_json(cls, data: Mapping[str, Any]) -> ServerOrder:
+        """The inverse of :meth:`to_json`. Raises TypeError or KeyError on anything else."""
         login = data.get("login")
         if login is not None:
             key = login["key_path"]
@@ -88,28 +88,28 @@ class Order:
                     "known_hosts_path": Path(login["known_hosts_path"]),
                 }
             )
-        lists = {name: tuple(data[name]) for name in ("arguments", "near")}
+        lists = {name: tuple(data[name]) for name in ("arguments", "local_ports")}
         return cls(**{**data, **lists, "login": login})
 
     @property
     def where(self) -> str:
-        """For messages."""
+        """The place, for messages."""
         return f"in '{self.home}' " + (f"at {self.login.where}" if self.login else "on this machine")
 
     def process(self, folder: Path) -> ProcessPlan:
-        """For the keeper's plan; *folder* gets the log."""
+        """The entry in the keeper's plan; the log goes to *folder*."""
         return ProcessPlan(
-            name=NAME,
+            name=PROCESS_NAME,
             argv=(sys.executable, "-P", "-m", "linerate.testbed.trex"),
-            log=str(log(folder)),
+            log=str(log_path(folder)),
             spec=self.to_json(),
-            limit=self.limit + 2 * BEYOND + 15.0,
-            grace=self.grace + 2 * BEYOND,
+            limit=self.limit + 2 * HOLDER_MARGIN + 15.0,
+            grace=self.grace + 2 * HOLDER_MARGIN,
         )
 
 
-def log(folder: Path) -> Path:
-    """Where a testbed with the runtime folder *folder* keeps what its TRex server says."""
+def log_path(folder: Path) -> Path:
+    """The TRex server's log in a testbed's runtime folder."""
     return folder / "trex.log"
 
 
@@ -117,73 +117,75 @@ def _paths(login: Login) -> dict[str, Path | None]:
     return {"key_path": login.key_path, "known_hosts_path": login.known_hosts_path}
 
 
-def start(order: Order) -> Running:
-    """Start it. Raises TestbedError."""
-    argv = command(
+def start_server(order: ServerOrder) -> StartedServer:
+    """Start the server and send it its configuration. Raises TestbedError."""
+    argv = wrapper_command(
         order.home, order.arguments, linux=order.linux, grace=order.grace, prefix=order.prefix, sudo=order.sudo
     )
     if order.namespace:
         argv = ("ip", "netns", "exec", order.namespace, *argv)
-    running: Running = There(order.login, argv) if order.login else Here(argv)
-    running.tell(order.config + END_OF_CONFIG)
-    return running
+    server: StartedServer = RemoteServer(order.login, argv) if order.login else LocalServer(argv)
+    server.write_input(order.config + END_OF_CONFIG)
+    return server
 
 
-def await_api(order: Order, running: Running, stack: ExitStack, ending: threading.Event) -> dict[str, int]:
-    """Wait until its API answers; where, as seen from here. Raises TestbedError with the server's last lines."""
+def await_api(order: ServerOrder, server: StartedServer, stack: ExitStack, ending: threading.Event) -> dict[str, int]:
+    """Wait until the API answers; returns its ports as seen from here. Raises TestbedError with the last output."""
     until = time.monotonic() + order.limit
     ports = {"rpc_port": order.rpc_port, "pub_port": order.pub_port}
-    doubt = ""
+    problem = ""
     while not ending.is_set():
-        if (status := running.status()) is not None:
-            raise TestbedError(f"TRex {order.where} {ended(status)} before its API answered{_quoted(running)}")
+        if (status := server.status()) is not None:
+            raise TestbedError(
+                f"TRex {order.where} {end_in_words(status)} before its API answered{_last_lines(server)}"
+            )
         try:
-            _touch(order)
+            _try_api_port(order)
             if order.namespace:
-                near = [
-                    Relay(order.namespace, far, port)
-                    for far, port in zip((order.rpc_port, order.pub_port), order.near, strict=True)
+                relays = [
+                    Relay(order.namespace, target, port)
+                    for target, port in zip((order.rpc_port, order.pub_port), order.local_ports, strict=True)
                 ]
-                for relay in near:
+                for relay in relays:
                     stack.callback(relay.close)
-                rpc, pub = near[0].port, near[1].port
+                rpc, pub = relays[0].port, relays[1].port
                 ports = {"rpc_port": rpc, "pub_port": pub}
                 order = replace(order, namespace="", address=HOST, rpc_port=rpc, pub_port=pub)
-            ask(order.address, order.rpc_port)
+            ask_server(order.address, order.rpc_port)
             return ports
         except (OSError, TestbedError) as error:
-            doubt = str(error)
+            problem = str(error)
         if time.monotonic() > until:
             raise TestbedError(
                 f"TRex {order.where} was started, but its API did not answer at {order.address}:{order.rpc_port}"
-                f" within {order.limit:g} s ({doubt}){_quoted(running)}"
+                f" within {order.limit:g} s ({problem}){_last_lines(server)}"
             )
         ending.wait(POLL)
     return ports
 
 
-def _touch(order: Order) -> None:
-    """Whether something listens where the API is to be. Raises OSError."""
+def _try_api_port(order: ServerOrder) -> None:
+    """Connect to the API's port once. Raises OSError."""
     if order.namespace:
-        reach(order.namespace, order.rpc_port).close()
+        connect_within(order.namespace, order.rpc_port).close()
     else:
         socket.create_connection((order.address, order.rpc_port), 1.0).close()
 
 
-def refuse_taken(order: Order) -> None:
-    """Return if nobody answers there yet. Raises TestbedError: what answered later could not be told from ours."""
+def check_api_port_free(order: ServerOrder) -> None:
+    """Raise TestbedError if something answers at the API's port already: our server could not be told from it."""
     if order.namespace:
         return
     with suppress(OSError):
-        _touch(order)
+        _try_api_port(order)
         raise TestbedError(
-            f"something answers already at {order.address}:{order.rpc_port}, where TRex is to be started; end that"
+            f"a server answers already at {order.address}:{order.rpc_port}, where TRex is to be started; end that"
             " server, or leave 'start' out of the testbed file to use it"
         )
 
 
-def ended(status: int) -> str:
-    """How, in words."""
+def end_in_words(status: int) -> str:
+    """How the server ended, in words."""
     if status < 0:
         return "was lost with the SSH connection to it"
     if 128 < status < 128 + 65:
@@ -191,49 +193,49 @@ def ended(status: int) -> str:
     return f"ended with status {status}"
 
 
-def _quoted(running: Running) -> str:
-    last = running.output.last()
-    return f"; its last lines: {last}" if last else "; it said nothing"
+def _last_lines(server: StartedServer) -> str:
+    last = server.output.last_lines()
+    return f"; its last lines: {last}" if last else "; it wrote nothing"
 
 
-def hold(order: Order, say: Callable[[Mapping[str, Any]], None], ending: threading.Event) -> int:
-    """Start, tell when it serves, hold it until *ending*, or until it ends by itself. The exit status for this process.
+def hold_server(order: ServerOrder, say: Callable[[Mapping[str, Any]], None], ending: threading.Event) -> int:
+    """Start the server, report when it is ready, hold it until *ending* or its own end; returns this process's status.
 
-    Raises TestbedError where it does not come to serve, with nothing left.
+    Raises TestbedError, with nothing left server, if the server does not become ready.
     """
-    refuse_taken(order)
+    check_api_port_free(order)
     with ExitStack() as stack:
-        running = start(order)
-        stack.callback(_stop, running, order)
-        ports = await_api(order, running, stack, ending)
+        server = start_server(order)
+        stack.callback(_stop_server, server, order)
+        ports = await_api(order, server, stack, ending)
         if ending.is_set():
             return 0
         began = time.monotonic()
         say({"ready": True, "pid": os.getpid(), **ports})
         while not ending.wait(POLL):
-            status = running.status()
+            status = server.status()
             if status is not None:
-                note(f"TRex {ended(status)}")
-                spent = 0 if time.monotonic() - began >= STEADY else order.spent
-                if spent < order.restarts:
-                    again = {"near": [ports["rpc_port"], ports["pub_port"]], "spent": spent + 1}
+                log_note(f"TRex {end_in_words(status)}")
+                restarts_used = 0 if time.monotonic() - began >= RESTARTS_BACK_AFTER else order.restarts_used
+                if restarts_used < order.restarts:
+                    again = {"local_ports": [ports["rpc_port"], ports["pub_port"]], "restarts_used": restarts_used + 1}
                     say({"again": {"after": 0.5, "specification": again}})
                 return status if 0 < status < 256 else 1
     return 0
 
 
-def _stop(running: Running, order: Order) -> None:
-    if not running.stop(order.grace + BEYOND):
-        note("TRex did not end in order")
+def _stop_server(server: StartedServer, order: ServerOrder) -> None:
+    if not server.stop(order.grace + HOLDER_MARGIN):
+        log_note("TRex did not end in order")
 
 
 def main() -> int:
-    """Hold one server as standard input says."""
+    """Hold the one server that standard input describes."""
     ending = threading.Event()
     text = sys.stdin.buffer.readline()
     if not text:
         return 1
-    # handlers that do nothing, not SIG_IGN, which TRex would inherit
+    # empty handlers: SIG_IGN would be inherited by TRex
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     signal.signal(signal.SIGTERM, lambda *_: ending.set())
@@ -246,12 +248,12 @@ def main() -> int:
 
     threading.Thread(target=watch, daemon=True).start()
     try:
-        return hold(Order.from_json(json.loads(text)), _say, ending)
+        return hold_server(ServerOrder.from_json(json.loads(text)), _send, ending)
     except TestbedError as error:
-        _say({"error": str(error)})
+        _send({"error": str(error)})
         return 1
 
 
-def _say(data: Mapping[str, Any]) -> None:
+def _send(data: Mapping[str, Any]) -> None:
     with suppress(OSError):
         os.write(1, json.dumps(data).encode() + b"\n")

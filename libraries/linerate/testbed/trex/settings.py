@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from ...config import Config
-from .config_file import DUMMY, PortInfo, Threads, interfaces_problem, kernel_interfaces, threads_problem
+from .config_file import NO_PORT, PortInfo, Threads, are_linux_interfaces, interfaces_problem, threads_problem
 from .wrapper import extra_problem
 
 _MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
@@ -18,9 +18,9 @@ Cpu = Annotated[int, Field(ge=0, le=1023)]
 
 
 class PortSettings(Config):
-    """What TRex is told of one port; what is not said comes from the side that it is cabled to.
+    """One port in TRex's configuration; missing keys come from the side that it is cabled to.
 
-    With ``dest_mac`` it asks nobody; without, it asks by ARP for ``default_gw``.
+    With ``dest_mac`` TRex sends no ARP request; without, it asks for ``default_gw``.
     """
 
     ip: str | None = None
@@ -31,27 +31,27 @@ class PortSettings(Config):
 
     @field_validator("ip", "default_gw")
     @classmethod
-    def _address(cls, value: str | None) -> str | None:
+    def _check_address(cls, value: str | None) -> str | None:
         if value is not None:
             ipaddress.IPv4Address(value)
         return value
 
     @field_validator("src_mac", "dest_mac")
     @classmethod
-    def _mac(cls, value: str | None) -> str | None:
+    def _check_mac(cls, value: str | None) -> str | None:
         if value is not None and not _MAC.fullmatch(value):
             raise ValueError("is not a MAC address; expected for example 02:00:00:00:00:01")
         return value
 
-    def info(self, ip: str, gateway: str, src_mac: str) -> PortInfo:
-        """For the configuration; the arguments stand where nothing is said."""
+    def port_info(self, ip: str, gateway: str, src_mac: str) -> PortInfo:
+        """For the configuration; the arguments are the defaults of missing keys."""
         if self.dest_mac:
             return PortInfo(self.ip or "", self.default_gw or "", self.src_mac or src_mac, self.dest_mac, self.vlan)
         return PortInfo(self.ip or ip, self.default_gw or gateway, self.src_mac or src_mac, "", self.vlan)
 
 
 class PairSettings(Config):
-    """The CPUs that send on one pair of ports, and the NUMA node (``socket``) that its card is at."""
+    """The CPUs that send on one pair of ports, and the NUMA node (``socket``) of its card."""
 
     socket: Annotated[int, Field(ge=0, le=63)] = 0
     threads: Annotated[tuple[Cpu, ...], Field(min_length=1)]
@@ -72,12 +72,12 @@ class ThreadSettings(Config):
 class StartSettings(Config):
     """How a TRex server is started. Without ``interfaces`` the host's own ``/etc/trex_cfg.yaml`` is used.
 
-    ``host``: over the generator's ``ssh``, or ``local``, on this machine; default the former. ``interfaces`` in
-    the order of TRex's ports: PCI addresses or names of Linux interfaces; ``ports`` what TRex is told of each.
+    ``host``: ``ssh`` (default), over the generator's login, or ``local``, on this machine. ``interfaces`` in the
+    order of TRex's ports: PCI addresses or names of Linux interfaces; ``ports``: the configuration of each.
     ``cores`` per pair of ports. ``low_end`` (one CPU for everything, little memory) and ``software`` (no help of the
     card): default for Linux interfaces. ``memory`` in MB. ``prefix`` tells servers on one machine apart. ``extra``:
     more arguments of t-rex-64. ``limit``: s until its API must answer; ``stop``: s for an orderly end; ``restarts``:
-    how often it is started again after it died, counted anew once it has served for a minute.
+    how often it is started again after it ended, counted from 0 again once it has run for a minute.
     """
 
     host: Literal["ssh", "local"] | None = None
@@ -98,27 +98,27 @@ class StartSettings(Config):
 
     @field_validator("interfaces")
     @classmethod
-    def _real(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_interfaces(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if value and (problem := interfaces_problem(value)):
             raise ValueError(problem)
         return value
 
     @field_validator("extra")
     @classmethod
-    def _harmless(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_extra_arguments(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for argument in value:
             if problem := extra_problem(argument):
                 raise ValueError(problem)
         return value
 
     @model_validator(mode="after")
-    def _together(self) -> StartSettings:
+    def _check_keys_together(self) -> StartSettings:
         if not self.interfaces:
             names = ("ports", "threads", "low_end", "low_end_core", "memory", "prefix")
-            said = [name for name in names if getattr(self, name) not in (None, ())]
-            if said:
+            given = [name for name in names if getattr(self, name) not in (None, ())]
+            if given:
                 raise ValueError(
-                    f"'{said[0]}' is for a configuration that Linerate writes; expected 'interfaces' too, or"
+                    f"'{given[0]}' is for a configuration that Linerate writes; expected 'interfaces' too, or"
                     " neither: then the host's own /etc/trex_cfg.yaml is used"
                 )
             return self
@@ -134,25 +134,25 @@ class StartSettings(Config):
         return self
 
     @property
-    def on_kernel(self) -> bool:
+    def on_linux_interfaces(self) -> bool:
         """Whether the interfaces are Linux's own."""
-        return kernel_interfaces(self.interfaces)
+        return are_linux_interfaces(self.interfaces)
 
     @property
     def is_low_end(self) -> bool:
-        """Said, or else for Linux's own interfaces."""
-        return self.on_kernel if self.low_end is None else self.low_end
+        """The key ``low_end``; default for Linux's own interfaces."""
+        return self.on_linux_interfaces if self.low_end is None else self.low_end
 
     @property
     def is_software(self) -> bool:
-        """Said, or else for Linux's own interfaces."""
-        return self.on_kernel if self.software is None else self.software
+        """The key ``software``; default for Linux's own interfaces."""
+        return self.on_linux_interfaces if self.software is None else self.software
 
-    def problem_of(self, ports: tuple[int, ...]) -> str:
-        """Why the TRex ports *ports* cannot be used with it, in words; "" where they can."""
+    def ports_problem(self, ports: tuple[int, ...]) -> str:
+        """Why the TRex ports *ports* cannot be used, in words; "" if they can."""
         for port in ports if self.interfaces else ():
             if port >= len(self.interfaces):
                 return f"there is no port {port} among {len(self.interfaces)} 'interfaces' of 'start'"
-            if self.interfaces[port] == DUMMY:
+            if self.interfaces[port] == NO_PORT:
                 return f"port {port} is 'dummy' among the 'interfaces' of 'start'"
         return ""

@@ -1,10 +1,10 @@
 """The shell script that holds a TRex server: here, in a network namespace, or at the far end of an SSH connection.
 
-It lives as long as its standard input, so that the server ends with whoever started it, however that one ended: a
-process that was killed, a connection that was lost. POSIX sh, with setsid(1) and mktemp(1) of any Linux.
+It ends with its standard input. So the server ends with the process that started it, also if that was killed or its
+connection was lost. POSIX sh, with setsid(1) and mktemp(1) of any Linux.
 
-Arguments: the installation's folder, ``linux`` or ``pci``, seconds for an orderly end, the DPDK prefix to clear up
-after ("" for none), then TRex's own. Standard input: the configuration and a line of one full stop; then nothing.
+Arguments: the installation's folder, ``linux`` or ``pci``, seconds for an orderly end, the DPDK prefix whose files to
+remove ("": none), then TRex's own. Standard input: the configuration and a line of one full stop; then nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 import shlex
 
 NO_FOLDER, NO_PROGRAM, NO_ROOT, NO_TEMPORARY = 90, 91, 92, 93
-"""Exit statuses of the script itself; its last line says why."""
+"""Exit statuses of the script itself; its last line gives the reason."""
 
 END_OF_CONFIG = ".\n"
 
@@ -72,27 +72,27 @@ exit "$status"
 
 _EXTRA = re.compile(r"[A-Za-z0-9_.,:/=+@%-]{1,200}")
 
-OURS = frozenset(
+RESERVED_ARGUMENTS = frozenset(
     {"-i", "-f", "-c", "-d", "-m", "-l", "-h", "-?", "--help", "--cfg", "--prefix", "--software", "--stl", "--astf"}
     | {"--ut", "--iom", "--scapy-server", "--no-scapy-server", "--no-termio", "--no-key", "--bird-server", "--emu"}
     | {"--dump-interfaces", "--close-at-end", "--client_cfg", "--client-cfg", "--rpc-logfile", "--limit-ports"}
 )
-"""Arguments of TRex that are set here, that belong to its other modes, or that start what outlives it."""
+"""Arguments of TRex that are set here, belong to its other modes, or start programs that outlive it."""
 
 
 def extra_problem(argument: str) -> str:
-    """What is wrong with an argument of a person's own, in words; "" for nothing."""
+    """What is wrong with an argument of the testbed file's ``extra``, in words; "" if nothing is."""
     if not _EXTRA.fullmatch(argument):
         return f"'{argument}' is no argument of TRex's; expected letters, digits and any of _ . , : / = + @ % -"
-    if argument.split("=")[0] in OURS:
-        return f"'{argument}' is set by Linerate, or is not for its way of using TRex; expected to leave it out"
+    if argument.split("=")[0] in RESERVED_ARGUMENTS:
+        return f"'{argument}' is set by Linerate, or cannot be used with it; expected to leave it out"
     return ""
 
 
-def arguments(cores: int | None, software: bool, low_end: bool, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """TRex's own arguments: interactive, stateless, quiet, with nothing started that would outlive it.
+def trex_arguments(cores: int | None, software: bool, low_end: bool, extra: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """TRex's own arguments: interactive, stateless, quiet, no programs that would outlive it.
 
-    *low_end*: without the watchdog, which ends a server whose threads were kept waiting by a busy machine.
+    *low_end*: without the watchdog, which ends a server whose threads had to wait on a busy machine.
     """
     return (
         *("-i", "--stl", "--no-scapy-server", "--no-termio", "--iom", "0"),
@@ -103,10 +103,10 @@ def arguments(cores: int | None, software: bool, low_end: bool, extra: tuple[str
     )
 
 
-def command(
-    home: str, given: tuple[str, ...], *, linux: bool, grace: int, prefix: str = "", sudo: bool = False
+def wrapper_command(
+    home: str, arguments: tuple[str, ...], *, linux: bool, grace: int, prefix: str = "", sudo: bool = False
 ) -> tuple[str, ...]:
-    """What to run: an argv list, nothing of which a shell takes apart again."""
+    """The argv list of the script; no shell splits its words again."""
     root = ("sudo", "-n", "--") if sudo else ()
     return (
         *root,
@@ -118,10 +118,10 @@ def command(
         "linux" if linux else "pci",
         str(grace),
         prefix,
-        *given,
+        *arguments,
     )
 
 
-def line(argv: tuple[str, ...]) -> str:
-    """*argv* for the far end's login shell."""
+def shell_line(argv: tuple[str, ...]) -> str:
+    """*argv* as one line for the login shell at the far end."""
     return shlex.join(argv)

@@ -1,1 +1,1 @@
-"""The process that holds TRex's own client library: ``python -m linerate.generators.trex.client``."""
+"""The process that runs TRex's own client library: ``python -m linerate.generators.trex.client``."""

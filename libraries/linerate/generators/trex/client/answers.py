@@ -1,12 +1,9 @@
-"""What a TRex server (API 5) answers, made plain. Knows nothing of any library; field names are the server's."""
+"""Reads the answers of a TRex server (API 5), without a library. Field names are the server's."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
-
-SENDING = ("TX", "PAUSE", "PCAP_TX")
-"""States of a port that has not ended."""
 
 
 def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str, Any]:
@@ -27,9 +24,9 @@ def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str
 
 
 def card_facts(attributes: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str, Any]:
-    """PCI address and description of a port's card, and the MAC address that the port sends to; "" where not told.
+    """PCI address and description of a port's card, and the MAC address that the port sends to; "" if unknown.
 
-    ``measures``: what it can tell of received frames, None where not told.
+    ``measures``: what it can measure of received frames, None if unknown.
 
     *attributes*: ``attr`` of ``get_port_status``; *static*: the port's entry in ``get_system_info``.
     """
@@ -43,10 +40,10 @@ def card_facts(attributes: Mapping[str, Any], static: Mapping[str, Any]) -> dict
     }
 
 
-def destination(status: Mapping[str, Any]) -> str:
-    """What a port knows of the MAC address it sends to: ``known``, ``unresolved`` (ARP may find it) or ``none``.
+def destination_state(status: Mapping[str, Any]) -> str:
+    """State of the MAC address that a port sends to: ``known``, ``unresolved`` (ARP may find it) or ``none``.
 
-    *status*: ``get_port_status``. A server that does not tell is trusted.
+    *status*: ``get_port_status``. Without a report it counts as known.
     """
     layers = status["attr"].get("layer_cfg") or {}
     if (layers.get("ipv4") or {}).get("state") == "unresolved":
@@ -54,7 +51,7 @@ def destination(status: Mapping[str, Any]) -> str:
     return "none" if (layers.get("ether") or {}).get("state") == "unconfigured" else "known"
 
 
-def counters(whole: Mapping[str, Any], ports: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+def flat_counters(whole: Mapping[str, Any], ports: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
     """``get_global_stats`` and ``get_port_stats`` per port as one flat mapping, like API 4's ``trex-global``."""
     found = dict(whole)
     for port, counts in ports.items():
@@ -63,12 +60,12 @@ def counters(whole: Mapping[str, Any], ports: Mapping[int, Mapping[str, Any]]) -
 
 
 def core_loads(answer: Mapping[str, Any]) -> list[list[float]]:
-    """How busy each sending core was, in per cent of each second, the latest first: ``get_utilization``."""
+    """Load of each sending core in per cent of each second, the latest first: ``get_utilization``."""
     return [[float(load) for load in core.get("history") or ()] for core in answer.get("cpu") or ()]
 
 
 def events(answer: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Type and data of each event in the answer to ``get_async_events``, in their order."""
+    """Type and data of each event in the answer to ``get_async_events``, in order."""
     for message in answer.get("data") or ():
         if message.get("name") == "trex-event":
             data = message.get("data")

@@ -1,4 +1,4 @@
-"""How long to wait, after the last frame was sent, for frames that are still under way. Knows nothing of TRex."""
+"""The wait for frames that are still in transit after the last frame was sent. Independent of TRex."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-LEAST = 0.1
-"""Seconds of the wall clock that a drain with frames missing lasts at least, however fast the testbed's clock."""
+MIN_WAIT = 0.1
+"""Minimum in s of the wall clock of a drain with missing frames, for every clock speed."""
 
-STEADY = 0.1
-"""Seconds of the testbed's clock for which counters must stand still where too little was sent but nothing is missing:
-the sender's counters may lag behind."""
+STEADY_TIME = 0.1
+"""Seconds of the testbed's clock without a change of counters, if fewer frames than intended were sent and none is
+missing: the sender's counters may lag."""
 
 
-def drained(
+def wait_for_drain(
     first: Mapping[str, Any],
     count: Callable[[], Mapping[str, Any]],
     before: Mapping[str, Any],
@@ -25,28 +25,28 @@ def drained(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[Mapping[str, Any], float]:
-    """The counters once nothing is under way any more, and the wall s that this took.
+    """The counters when no frame is in transit any more, and the wall s of the wait.
 
-    *first* were read when sending was over, *before* when it had not begun, *count* reads them anew (totals per port
-    number, as text). *directions* are pairs of a sending and a receiving port; *intended* frames per sending port.
+    *first*: counters after sending, *before*: counters before it, *count* reads them again (totals by port number, as
+    text). *directions*: pairs of a sending and a receiving port; *intended*: frames by sending port.
 
-    As long as a frame of any way is missing, all of *drain* is waited for (s of the testbed's clock; RFC 2544 23: 2 s
-    for residual frames), at least LEAST: standing counters do not show that no frame will come, and a surplus of one
-    way does not make good what another misses. Where none is missing there is nothing to wait for.
+    If a frame of any direction is missing, the wait is the whole *drain* (s of the testbed's clock; RFC 2544 23: 2 s
+    for residual frames), at least MIN_WAIT: constant counters do not prove that no frame will come, and extra frames
+    of one direction do not replace missing ones of another. If none is missing there is no wait.
     """
     began = changed = clock()
-    limit, steady = max(drain / clock_speed, LEAST), max(STEADY / clock_speed, 0.005)
+    limit, steady = max(drain / clock_speed, MIN_WAIT), max(STEADY_TIME / clock_speed, 0.005)
     now = first
     last: tuple[tuple[int, int], ...] = ()
     while True:
         found = tuple(
-            (_passed(before, now, tx, "opackets"), _passed(before, now, rx, "ipackets")) for tx, rx in directions
+            (_increase(before, now, tx, "opackets"), _increase(before, now, rx, "ipackets")) for tx, rx in directions
         )
         moment = clock()
         if found != last:
             last, changed = found, moment
-        if all(came >= sent for sent, came in found) and (
-            # one frame less than intended is how durations round
+        if all(received >= sent for sent, received in found) and (
+            # rounding of durations may cost one frame
             all(sent >= intended[tx] - 1 for (tx, _), (sent, _) in zip(directions, found, strict=True))
             or moment - changed >= steady
         ):
@@ -58,5 +58,5 @@ def drained(
     return now, clock() - began
 
 
-def _passed(before: Mapping[str, Any], now: Mapping[str, Any], port: int, name: str) -> int:
+def _increase(before: Mapping[str, Any], now: Mapping[str, Any], port: int, name: str) -> int:
     return int(now[str(port)][name]) - int(before[str(port)][name])

@@ -1,28 +1,28 @@
-"""What the client's process needs of a TRex client library, whichever of them it is. Imports none of them."""
+"""The interface of a TRex client library in the client's process. Imports no library."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, Protocol
 
-from .messages import Watch
+from .messages import ServerEvents
 
-REPLY = 5.0
-"""Seconds that one answer of the server may take."""
+REPLY_LIMIT = 5.0
+"""Seconds for one answer of the server."""
 
-SILENCE = 5.0
-"""Seconds without any message of the server after which it counts as lost."""
+SILENCE_LIMIT = 5.0
+"""Seconds without a message after which the server counts as lost."""
 
 
 class ClientLibrary(Protocol):
-    """A connection to one TRex server. Whatever fails raises :class:`.service.Refusal`, or an error of the library.
+    """A connection to one TRex server. Methods raise :class:`.service.Refusal`, or an error of the library.
 
-    Ports are given by number; counters are totals, flat: ``opackets-0``, ``m_cpu_util``, ``m_cpu_util-0`` and so on.
+    Ports are numbers; counters are totals, flat: ``opackets-0``, ``m_cpu_util``, ``m_cpu_util-0`` and so on.
     """
 
     @property
-    def watch(self) -> Watch:
-        """What the server said of its own accord."""
+    def events(self) -> ServerEvents:
+        """Events of the server."""
         ...
 
     def load(self) -> None:
@@ -30,96 +30,96 @@ class ClientLibrary(Protocol):
         ...
 
     def connect(self, server: str, sync_port: int, async_port: int, username: str) -> dict[str, str]:
-        """Connect; the versions of all that takes part."""
+        """Connect; return the versions of server, client and libraries."""
         ...
 
-    def numbers(self) -> Sequence[int]:
-        """The server's ports."""
+    def port_numbers(self) -> Sequence[int]:
+        """The server's port numbers."""
         ...
 
-    def facts(self, port: int) -> dict[str, Any]:
-        """``mac``, ``speed_bps``, ``link_up``, ``driver`` and ``owner`` of *port*, asked now."""
+    def port_facts(self, port: int) -> dict[str, Any]:
+        """Current ``mac``, ``speed_bps``, ``link_up``, ``driver`` and ``owner`` of *port*."""
         ...
 
     def acquire(self, ports: Sequence[int], force: bool, former: Mapping[str, str]) -> dict[str, str]:
-        """Take *ports*, stop and forget what ran on them; the handler of each. *former*: handlers to give up first."""
+        """Acquire *ports* without traffic and streams; return their handlers. *former*: handlers to release first."""
         ...
 
     def release(self, ports: Sequence[int]) -> None:
-        """Give back those of *ports* that are still held."""
+        """Release those of *ports* that are still held."""
         ...
 
     def disconnect(self) -> None:
         """Close the sockets only."""
         ...
 
-    def streams(self, ports: Sequence[int], items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
+    def replace_streams(self, ports: Sequence[int], items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
         """Replace all streams of *ports* by *items*: :class:`linerate.generators.streams.Stream` as data."""
         ...
 
     def rates(self, port: int) -> Mapping[str, Any]:
-        """What the server says that the streams of *port* amount to without a multiplier (``rate`` of ``validate``)."""
+        """The server's account of the streams of *port* without a multiplier (``rate`` of ``validate``)."""
         ...
 
-    def start(self, rates: Mapping[int, float], duration: float, as_they_are: Container[int] = ()) -> float:
-        """Let all ports of *rates* (frames/s) begin together; the moment of the answer (``time.monotonic()``).
+    def start(self, rates: Mapping[int, float], duration: float, at_own_rates: Container[int] = ()) -> float:
+        """Start all ports of *rates* (frames/s) together; return the time of the answer (``time.monotonic()``).
 
-        *duration* in s of the server's clock; -1: until they are stopped, or their streams end. *as_they_are*: ports
-        whose streams have these rates already.
+        *duration* in s of the server's clock; -1: until stopped, or until the streams end. *at_own_rates*: ports whose
+        streams have these rates already.
         """
         ...
 
     def update(self, rates: Mapping[int, float]) -> None:
-        """New rates for ports that send, by one message."""
+        """Change the rates of sending ports in one message."""
         ...
 
-    def halt(self, ports: Sequence[int]) -> None:
-        """Stop what is sending on those of *ports* that are held, whatever the library believes of it."""
+    def stop_traffic(self, ports: Sequence[int]) -> None:
+        """Stop traffic on those of *ports* that are held, whatever state the library assumes."""
         ...
 
-    def listen(self) -> None:
-        """Take in what the server has to say of its own accord, where the library must ask for it."""
+    def poll_events(self) -> None:
+        """Fetch the server's events, if the library has to ask for them."""
         ...
 
-    def look(self, port: int) -> None:
-        """Ask whether the link of *port* is up; the answer goes to the watch."""
+    def check_link(self, port: int) -> None:
+        """Ask whether the link of *port* is up; the answer goes to :attr:`events`."""
         ...
 
-    def fresh(self, ports: Sequence[int]) -> Mapping[str, Any]:
-        """Counters of this moment."""
+    def read_counters(self, ports: Sequence[int]) -> Mapping[str, Any]:
+        """Current counters."""
         ...
 
-    def cores(self) -> list[list[float]]:
-        """How busy each of the server's sending cores was, in per cent of each second, the latest first (up to 20)."""
+    def core_loads(self) -> list[list[float]]:
+        """Load of each sending core in per cent of each second, the latest first (up to 20)."""
         ...
 
-    def groups(self, numbers: Sequence[int]) -> Mapping[str, Any]:
-        """What the server counted of packet groups, in its own words (see :mod:`.groups`)."""
+    def group_stats(self, numbers: Sequence[int]) -> Mapping[str, Any]:
+        """The server's counts of packet groups (see :mod:`.packet_groups`)."""
         ...
 
     def capture(self, ports: Sequence[int], limit: int) -> dict[int, int]:
-        """Begin to keep up to *limit* frames that each of *ports* receives; a number for each capture."""
+        """Capture up to *limit* received frames of each of *ports*; return the number of each capture."""
         ...
 
-    def captured(self, number: int) -> list[bytes]:
-        """End a capture; its frames."""
+    def end_capture(self, number: int) -> list[bytes]:
+        """End a capture; return its frames."""
         ...
 
-    def service_off(self, ports: Sequence[int]) -> None:
-        """End what captures need of the ports, and the captures that are left."""
+    def end_captures(self, ports: Sequence[int]) -> None:
+        """End the remaining captures, and the service mode of the ports."""
         ...
 
     @property
     def reachable(self) -> bool:
-        """Whether the connection stands, as far as the library knows."""
+        """Whether the library reports a connection."""
         ...
 
     @property
     def lost(self) -> bool:
-        """Whether the server has fallen silent. False while never connected."""
+        """Whether the server no longer answers. False before the first connection."""
         ...
 
     @property
-    def cause(self) -> str:
+    def disconnect_cause(self) -> str:
         """Why there is no connection."""
         ...

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
-"""What the server says of its own accord, and what the library says in its own way, made plain."""
+"""Events of the server, errors of the libraries as plain text, and core loads."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ JOB_DONE, ACQUIRED, ERROR, ATTRIBUTES, SERVER_STOPPED = 4, 5, 7, 8, 100
 """Types of ``trex-event`` messages."""
 
 
-def clean(error: object) -> str:
-    """The one sentence in what the library raises or returns. Its errors fail in ``str()`` and are painted."""
+def plain_message(error: object) -> str:
+    """The text of an error or result of the library in one line. Its errors fail in ``str()`` and have colours."""
     text = getattr(error, "msg", None)
     if text is None and hasattr(error, "rc_list"):
         text = "; ".join(str(item.data) for item in error.rc_list if not item.rc)
@@ -26,20 +26,20 @@ def clean(error: object) -> str:
     return "; ".join(line for line in lines if line)
 
 
-def busiest(cores: Iterable[Sequence[float]], seconds: float) -> float:
+def peak_load(cores: Iterable[Sequence[float]], seconds: float) -> float:
     """The highest load of a core in the last *seconds* (at least the last whole one), in per cent.
 
-    *cores*: the load of each second, the latest first. Means over seconds and cores hide a core that falls behind.
+    *cores*: the load of each second, the latest first. A mean would hide a core that falls behind.
     """
     count = max(1, int(seconds))
     return max((load for core in cores for load in core[:count]), default=0.0)
 
 
-def busy_in(cores: Iterable[Sequence[float]], ago: float, took: float, second: float) -> float:
-    """The highest load of a core in a time that ended *ago* s and *took* so many, in per cent, at most.
+def peak_load_during(cores: Iterable[Sequence[float]], ago: float, took: float, second: float) -> float:
+    """The highest possible load of a core, in per cent, in a time of *took* s that ended *ago* s ago.
 
-    *cores*: the loads of periods of *second* s, the latest first, which is over now. Of a period that reaches beyond
-    the time, as much is counted for it as can have been.
+    *cores*: the loads of periods of *second* s, the latest first, which ends now. Of a period that is partly outside
+    of the time, as much work as possible counts.
     """
     found = 0.0
     for core in cores:
@@ -52,69 +52,69 @@ def busy_in(cores: Iterable[Sequence[float]], ago: float, took: float, second: f
     return round(found, 1)
 
 
-class Watch:
-    """What the server said of its own accord since the trial began. Filled by the library's subscriber thread."""
+class ServerEvents:
+    """Events of the server since the trial began. A thread of the library may fill it."""
 
     def __init__(self, session_id: int) -> None:
         self._session_id = session_id
         self.changed = threading.Condition()
-        self.heard = time.monotonic()
+        self.last_heard = time.monotonic()
         self.clear()
 
     def clear(self) -> None:
-        """Forget the last trial's."""
-        self.done: dict[int, float] = {}
+        """Remove the events of the last trial."""
+        self.ended: dict[int, float] = {}
         self.complaints: list[str] = []
-        self.down: set[int] = set()
-        """Ports whose link was seen down."""
-        self.doubtful = False
-        """Something about a port has changed, so that its link is to be asked for."""
+        self.links_down: set[int] = set()
+        """Ports whose link was down."""
+        self.links_in_doubt = False
+        """An attribute of a port has changed: links have to be checked."""
 
-    def wrap(self, original: Callable[[int, Any], None]) -> Callable[[int, Any], None]:
-        """The handler of events that the library is to call instead of *original*."""
+    def wrap_event_handler(self, original: Callable[[int, Any], None]) -> Callable[[int, Any], None]:
+        """A handler of events for the library, which records them and calls *original*."""
 
-        def seen(kind: int, data: Any) -> None:
-            self.heard = now = time.monotonic()
+        def handle(kind: int, data: Any) -> None:
+            self.last_heard = now = time.monotonic()
             try:
                 original(kind, data)
-            except Exception as error:  # an event that the library cannot digest must not end its thread
+            except Exception as error:  # an error of the library must not end its thread
                 print(f"event {kind}: {type(error).__name__}: {error}", file=sys.stderr)
             with self.changed:
-                self._note(kind, data if isinstance(data, dict) else {}, now)
+                self._record(kind, data if isinstance(data, dict) else {}, now)
                 self.changed.notify_all()
 
-        return seen
+        return handle
 
-    def hear(self, original: Callable[[Any, bool], None]) -> Callable[[Any, bool], None]:
-        """The handler of published counters that the library is to call instead of *original*."""
+    def wrap_counter_handler(self, original: Callable[[Any, bool], None]) -> Callable[[Any, bool], None]:
+        """A handler of published counters for the library, which records their time and calls *original*."""
 
-        def heard(data: Any, baseline: bool) -> None:
-            self.heard = time.monotonic()
+        def handle(data: Any, baseline: bool) -> None:
+            self.last_heard = time.monotonic()
             try:
                 original(data, baseline)
             except Exception as error:
                 print(f"counters: {type(error).__name__}: {error}", file=sys.stderr)
 
-        return heard
+        return handle
 
-    def _note(self, kind: int, data: Mapping[str, Any], now: float) -> None:
+    def _record(self, kind: int, data: Mapping[str, Any], now: float) -> None:
         port = data.get("port_id")
         if kind == JOB_DONE and port is not None:
-            self.done[int(port)] = now
+            self.ended[int(port)] = now
         elif kind == ACQUIRED and data.get("session_id") != self._session_id:
             self.complaints.append(f"port {port} was taken by '{data.get('who')}'")
         elif kind == ERROR:
             self.complaints.append(f"port {port} reports an error")
         elif kind == ATTRIBUTES and port is not None:
-            # of any attribute; it holds the port's link at that moment
-            if _link(data) is False:
-                self.down.add(int(port))
-            self.doubtful = True
+            # some attribute has changed; the event has the link's current state
+            if _link_up(data) is False:
+                self.links_down.add(int(port))
+            self.links_in_doubt = True
         elif kind == SERVER_STOPPED:
             self.complaints.append(f"the server was shut down ({data.get('cause')})")
 
 
-def _link(data: Mapping[str, Any]) -> object:
-    """The link in the data of an ATTRIBUTES event: True, False, or None where it does not tell."""
+def _link_up(data: Mapping[str, Any]) -> object:
+    """The link in the data of an ATTRIBUTES event: True, False, or None if unknown."""
     link = data["attr"].get("link") if isinstance(data.get("attr"), dict) else None
     return link.get("up") if isinstance(link, dict) else None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
-"""A connection through the client that TRex v3 ships (:mod:`.shipped` imports it). For the client's process alone.
+"""A connection through the client that TRex v3 ships (:mod:`.shipped` imports it). For the client's process only.
 
-Its subscriber, a thread that sleeps until the server publishes and ends the process where it stumbles, is not started:
-what it would ask for (``get_async_events``) is asked for between two looks of a trial, over the same connection.
+Its subscriber, a thread that ends the process after an error, is not started: ``get_async_events`` is called during a
+trial over the same connection.
 """
 
 from __future__ import annotations
@@ -16,65 +16,57 @@ from types import SimpleNamespace
 from typing import Any
 
 from . import answers
-from .library import REPLY, SILENCE
-from .messages import Watch, clean
+from .library import REPLY_LIMIT, SILENCE_LIMIT
+from .messages import ServerEvents, plain_message
 from .service import Refusal
-from .shipped import NoSubscriber, load_library
-from .stream_objects import AS_THEY_ARE, stream_data
+from .shipped import IdleSubscriber, load_library
+from .stl_library import StlLibrary
+from .stream_objects import OWN_RATES, stream_data
 
-TRY_AGAIN, IN_WORK = -32001, -32002
-"""The server's errors that are none: it is busy, or gives a ticket for an answer to come."""
+BUSY_ERROR, TICKET_ERROR = -32001, -32002
+"""Errors of a busy server: repeat the request, or ask later with the ticket."""
 
-EVERY_CORE = (1 << 64) - 1
-"""The mask that lets all of a port's cores send."""
+ALL_CORES = (1 << 64) - 1
+"""The mask of all cores of a port."""
 
 ARP_RETRIES = 5
-"""How often, 0.1 s apart, an address is asked for again that nobody answered for."""
+"""How often an unanswered ARP request is repeated, every 0.1 s."""
 
 
-class OfficialLibrary:
-    """:class:`.link.Link` through the client that TRex ships. The library keeps connection and ports, builds streams
-    and finds addresses; traffic and counters are asked of the server directly."""
+class OfficialLibrary(StlLibrary):
+    """:class:`.library.ClientLibrary` through the client that TRex ships. The library connects, acquires ports, builds
+    streams and resolves addresses; requests for traffic and counters go to the server directly."""
 
     def __init__(self, folder: Path) -> None:
-        """*folder*: see :func:`.folders.interactive`."""
+        """*folder*: see :func:`..client_folders.client_folder`."""
+        super().__init__()
         self._folder = folder
-        self._library: SimpleNamespace | None = None
-        self._client: Any = None
-        self.watch = Watch(0)
-        self._captures: set[int] = set()
+
+    def _import(self) -> SimpleNamespace:
+        return load_library(self._folder)
 
     # -- connection and ports ------------------------------------------------------------------------------------------
 
-    def load(self) -> None:
-        """Import the library, once. Raises Refusal."""
-        self._library = self._library or load_library(self._folder)
-
-    @property
-    def _loaded(self) -> SimpleNamespace:
-        self.load()
-        assert self._library is not None  # noqa: S101
-        return self._library
-
     def connect(self, server: str, sync_port: int, async_port: int, username: str) -> dict[str, str]:
-        """Connect; the versions of all that takes part."""
+        """Connect; return the versions of server, client and libraries."""
         library = self._loaded
         client = library.STLClient(
-            username=username, server=server, sync_port=sync_port, async_port=async_port, sync_timeout=REPLY
+            username=username, server=server, sync_port=sync_port, async_port=async_port, sync_timeout=REPLY_LIMIT
         )
-        self._client, self.watch = client, Watch(client.ctx.session_id)
-        self._hear = self.watch.wrap(lambda kind, data: None)
-        client.conn.async_ = NoSubscriber(library)
+        self._client, self.events = client, ServerEvents(client.ctx.session_id)
+        self._handle_event = self.events.wrap_event_handler(lambda kind, data: None)
+        client.conn.async_ = IdleSubscriber(library)
         rpc = client.conn.rpc
-        rpc.set_retry_base = lambda enable: None  # else an answer is waited for four times as long
-        rpc.handle_async_transmit = self._patient
-        rpc.pretty_json = lambda *_, **__: ""  # it is made for each message, seen by nobody
+        rpc.set_retry_base = lambda enable: None  # otherwise it waits four times as long for an answer
+        rpc.handle_async_transmit = self._final_answer
+        rpc.pretty_json = lambda *_, **__: ""  # not needed, and slow for each message
         try:
             client.connect()
         except Exception as error:
-            raise Refusal("connect", clean(error)) from error
-        self._heard()
-        self._ask("get_async_events", session_id=client.ctx.session_id, user="sub")  # from here on they are kept
+            raise Refusal("connect", plain_message(error)) from error
+        self._record_answer_time()
+        # the server keeps events from now on
+        self._ask("get_async_events", session_id=client.ctx.session_id, user="sub")
         found = client.get_server_version()
         api = client.ctx.api_ver
         return {
@@ -86,39 +78,35 @@ class OfficialLibrary:
             "client python": ".".join(str(part) for part in sys.version_info[:3]),
         }
 
-    def numbers(self) -> Sequence[int]:
-        """The server's ports."""
-        return sorted(self._client.ports)
-
-    def facts(self, port: int) -> dict[str, Any]:
-        """MAC, speed in bit/s, link, driver and owner of *port*, asked now."""
+    def port_facts(self, port: int) -> dict[str, Any]:
+        """Current MAC, speed in bit/s, link, driver and owner of *port*."""
         return answers.port_facts(self._status(port), self._client.ports[port].info)
 
     def acquire(self, ports: Sequence[int], force: bool, former: Mapping[str, str]) -> dict[str, str]:
-        """Take *ports*, stop and forget what ran on them; the handler of each."""
+        """Acquire *ports*, stop their traffic, remove their streams; return their handlers."""
         for number, handler in former.items():
-            with self._whatever():  # where that connection holds it no more, which is well too
+            with self._ignoring_refusals():  # that connection may not hold it any more
                 self._ask("release", handler=handler, port_id=int(number))
         try:
             self._client.acquire(list(ports), force=force, sync_streams=False)
         except Exception as error:
-            raise Refusal("taken" if "already" in clean(error) else "refused", clean(error)) from error
-        self._heard()
+            raise Refusal("taken" if "already" in plain_message(error) else "refused", plain_message(error)) from error
+        self._record_answer_time()
         for port in ports:
-            self._tell("stop_traffic", port, profile_id="*")
-            self._tell("remove_all_streams", port, profile_id="_")
+            self._ask_port("stop_traffic", port, profile_id="*")
+            self._ask_port("remove_all_streams", port, profile_id="_")
             if self._client.ports[port].is_prom_supported():
-                self._tell("set_port_attr", port, attr={"promiscuous": {"enabled": False}})
-            with self._whatever():
-                self._tell("set_rx_feature", port, type="queue", enabled=False)
+                self._ask_port("set_port_attr", port, attr={"promiscuous": {"enabled": False}})
+            with self._ignoring_refusals():
+                self._ask_port("set_rx_feature", port, type="queue", enabled=False)
         self._client.set_service_mode(list(ports), False)
         return {str(port): str(self._client.ports[port].handler) for port in ports}
 
     def release(self, ports: Sequence[int]) -> None:
-        """Give back those of *ports* that are still held."""
+        """Release those of *ports* that are still held."""
         for port in ports:
-            with self._whatever():
-                self._tell("release", port)
+            with self._ignoring_refusals():
+                self._ask_port("release", port)
             self._client.ports[port].handler = ""
 
     def disconnect(self) -> None:
@@ -128,48 +116,48 @@ class OfficialLibrary:
 
     # -- traffic -------------------------------------------------------------------------------------------------------
 
-    def streams(self, ports: Sequence[int], items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
-        """Replace all streams of *ports* by *items*; find out where their frames are to go."""
+    def replace_streams(self, ports: Sequence[int], items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
+        """Replace all streams of *ports* by *items*; resolve destination addresses."""
         library = self._loaded
         self._find_destinations(sorted(items))
         for port in ports:
-            self._tell("remove_all_streams", port, profile_id="_")
+            self._ask_port("remove_all_streams", port, profile_id="_")
         for port, rows in items.items():
             batch = []
             for number, item in enumerate(rows, 1):
                 stream = stream_data(library, item)
-                batch.append(("add_stream", {**self._mine(port), "stream_id": number, "stream": stream}))
+                batch.append(("add_stream", {**self._port_parameters(port), "stream_id": number, "stream": stream}))
             self._ask_all(batch)
 
     def rates(self, port: int) -> Mapping[str, Any]:
         """The streams of *port* in frames/s and bit/s."""
-        found: dict[str, Any] = self._ask("validate", **self._mine(port))["rate"]
+        found: dict[str, Any] = self._ask("validate", **self._port_parameters(port))["rate"]
         return found
 
-    def start(self, rates: Mapping[int, float], duration: float, as_they_are: Container[int] = ()) -> float:
-        """Start all ports by one message, so that they begin together; the moment of the answer."""
+    def start(self, rates: Mapping[int, float], duration: float, at_own_rates: Container[int] = ()) -> float:
+        """Start all ports together, in one message; return the time of the answer."""
         batch = [
             (
                 "start_traffic",
                 {
-                    **self._mine(port),
-                    "mul": AS_THEY_ARE if port in as_they_are else _pps(rate),
+                    **self._port_parameters(port),
+                    "mul": OWN_RATES if port in at_own_rates else _pps(rate),
                     "duration": duration,
                     "force": True,
-                    "core_mask": EVERY_CORE,
+                    "core_mask": ALL_CORES,
                     "start_at_ts": 0,
                 },
             )
             for port, rate in rates.items()
         ]
-        limit = time.monotonic() + REPLY
+        limit = time.monotonic() + REPLY_LIMIT
         while True:
             try:
                 self._ask_all(batch)
             except Refusal as refusal:
                 if refusal.kind != "refused":
                     raise
-                self.halt(list(rates))
+                self.stop_traffic(list(rates))
                 if "owned" in str(refusal) or "acquire" in str(refusal):
                     holders = {port: self._status(port).get("owner") or "nobody" for port in rates}
                     named = "; ".join(f"port {port} is held by '{who}' now" for port, who in holders.items())
@@ -181,130 +169,105 @@ class OfficialLibrary:
                 return time.monotonic()
 
     def update(self, rates: Mapping[int, float]) -> None:
-        """New rates for ports that send, by one message."""
+        """Change the rates of sending ports in one message."""
         self._ask_all(
-            [("update_traffic", {**self._mine(port), "mul": _pps(rate), "force": True}) for port, rate in rates.items()]
+            [
+                ("update_traffic", {**self._port_parameters(port), "mul": _pps(rate), "force": True})
+                for port, rate in rates.items()
+            ]
         )
 
-    def halt(self, ports: Sequence[int]) -> None:
-        """Stop what is sending on those of *ports* that are held."""
+    def stop_traffic(self, ports: Sequence[int]) -> None:
+        """Stop traffic on those of *ports* that are held."""
         for port in ports:
-            with self._whatever():
-                self._tell("stop_traffic", port, profile_id="*")
+            with self._ignoring_refusals():
+                self._ask_port("stop_traffic", port, profile_id="*")
 
-    def listen(self) -> None:
-        """Ask for what happened."""
-        # events that nobody asked for within 10 s are the last that a server keeps: the first answer clears the way
+    def poll_events(self) -> None:
+        """Fetch the server's events."""
+        # after 10 s without this call a server keeps no new events: each trial begins with it
         answer = self._ask("get_async_events", session_id=self._client.ctx.session_id, user="sub")
         for kind, data in answers.events(answer):
-            self._hear(kind, data)
+            self._handle_event(kind, data)
 
-    def look(self, port: int) -> None:
+    def check_link(self, port: int) -> None:
         """Ask whether the link of *port* is up."""
         if not self._status(port)["attr"]["link"]["up"]:
-            self.watch.down.add(port)
+            self.events.links_down.add(port)
 
-    def fresh(self, ports: Sequence[int]) -> Mapping[str, Any]:
-        """Counters of this moment, which the server reads for each answer."""
-        whole, *each = self._ask_all(
+    def read_counters(self, ports: Sequence[int]) -> Mapping[str, Any]:
+        """Current counters, which the server reads for each answer."""
+        totals, *each = self._ask_all(
             [("get_global_stats", {}), *(("get_port_stats", {"port_id": port}) for port in ports)]
         )
-        return answers.counters(whole, dict(zip(ports, each, strict=True)))
+        return answers.flat_counters(totals, dict(zip(ports, each, strict=True)))
 
-    def cores(self) -> list[list[float]]:
-        """How busy the server's cores were."""
+    def core_loads(self) -> list[list[float]]:
+        """Load of the server's sending cores."""
         return answers.core_loads(self._ask("get_utilization"))
 
-    def groups(self, numbers: Sequence[int]) -> Mapping[str, Any]:
-        """What the server counted of packet groups."""
+    def group_stats(self, numbers: Sequence[int]) -> Mapping[str, Any]:
+        """The server's counts of packet groups."""
         found: Mapping[str, Any] = self._ask("get_pgid_stats", pgids=list(numbers))
         return found
 
-    def capture(self, ports: Sequence[int], limit: int) -> dict[int, int]:
-        """One capture per port, lest one port's frames crowd out the other's; their numbers."""
-        self._client.set_service_mode(list(ports), True)
-        found: dict[int, int] = {}
-        for port in ports:
-            found[port] = int(self._client.start_capture(rx_ports=[port], limit=limit)["id"])
-            self._captures.add(found[port])
-        return found
-
-    def captured(self, number: int) -> list[bytes]:
-        """End a capture; its frames."""
-        found: list[dict[str, Any]] = []
-        self._client.stop_capture(number, output=found)
-        self._captures.discard(number)
-        return [bytes(item["binary"]) for item in found]
-
-    def service_off(self, ports: Sequence[int]) -> None:
-        """End captures and service mode."""
-        while self._captures:  # not all that there are: others may capture on ports of their own
-            with contextlib.suppress(Exception):
-                self._client._transmit("capture", {"command": "remove", "capture_id": self._captures.pop()})
-        with contextlib.suppress(Exception):
-            self._client.set_service_mode(list(ports), False)
-
     def _find_destinations(self, ports: Sequence[int]) -> None:
-        """Let ARP find the routers' MAC addresses that the server did not find when it started. Raises Refusal."""
-        known = {port: answers.destination(self._status(port)) for port in ports}
-        for port in (port for port, state in known.items() if state == "none"):
+        """Resolve by ARP the MAC addresses that the server did not find when it started. Raises Refusal."""
+        states = {port: answers.destination_state(self._status(port)) for port in ports}
+        for port in (port for port, state in states.items() if state == "none"):
             raise Refusal(
                 "refused",
                 f"port {port} has no destination MAC address, so no router would take its frames; expected"
                 " 'dest_mac', or 'ip' and 'default_gw', for this port in the server's trex_cfg.yaml",
             )
-        unresolved = [port for port, state in known.items() if state == "unresolved"]
+        unresolved = [port for port, state in states.items() if state == "unresolved"]
         if not unresolved:
             return
         self._client.set_service_mode(unresolved, True)
         try:
             self._client.resolve(unresolved, retries=ARP_RETRIES, verbose=False)
         except Exception as error:
-            asked = (self._status(port)["attr"]["layer_cfg"]["ipv4"] for port in unresolved)
-            named = ", ".join(f"{item.get('dst')} (asked by {item.get('src')})" for item in asked)
+            requests = (self._status(port)["attr"]["layer_cfg"]["ipv4"] for port in unresolved)
+            named = ", ".join(f"{item.get('dst')} (asked by {item.get('src')})" for item in requests)
             raise Refusal(
                 "refused",
                 f"nobody answers ARP requests for {named}; expected that the router's interfaces are up and have"
-                f" the addresses that the server's trex_cfg.yaml calls 'default_gw' ({clean(error)})",
+                f" the addresses that the server's trex_cfg.yaml calls 'default_gw' ({plain_message(error)})",
             ) from error
         finally:
             with contextlib.suppress(Exception):
                 self._client.set_service_mode(unresolved, False)
 
-    # -- whether it stands ---------------------------------------------------------------------------------------------
-
-    @property
-    def reachable(self) -> bool:
-        """Whether the connection stands, as far as the library knows."""
-        return self._client is not None and bool(self._client.is_connected())
+    # -- state of the connection ---------------------------------------------------------------------------------------
 
     @property
     def lost(self) -> bool:
-        """Whether the server has left a question without an answer."""
+        """Whether the server has not answered a request."""
         return self._client is not None and not self._client.conn.rpc.is_connected()
 
     @property
-    def cause(self) -> str:
+    def disconnect_cause(self) -> str:
         """Why there is no connection."""
         if self._client is None:
             return "never connected"
-        return clean(self._client.conn.get_disconnection_cause() or f"it gave no answer within {SILENCE:g} s")
+        cause = self._client.conn.get_disconnection_cause()
+        return plain_message(cause or f"it gave no answer within {SILENCE_LIMIT:g} s")
 
-    # -- questions -----------------------------------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------------------------
 
     def _status(self, port: int) -> dict[str, Any]:
         found: dict[str, Any] = self._ask("get_port_status", port_id=port, profile_id="*", block=False)
         return found
 
-    def _mine(self, port: int) -> dict[str, Any]:
+    def _port_parameters(self, port: int) -> dict[str, Any]:
         return {"handler": self._client.ports[port].handler, "port_id": port, "profile_id": "_"}
 
-    def _tell(self, method: str, port: int, **parameters: Any) -> None:
+    def _ask_port(self, method: str, port: int, **parameters: Any) -> None:
         self._ask(method, handler=self._client.ports[port].handler, port_id=port, **parameters)
 
     @contextlib.contextmanager
-    def _whatever(self) -> Any:
-        """Pass over what the server refuses."""
+    def _ignoring_refusals(self) -> Any:
+        """Ignore refusals of the server."""
         try:
             yield
         except Refusal as refusal:
@@ -314,38 +277,38 @@ class OfficialLibrary:
     def _ask(self, method: str, **parameters: Any) -> Any:
         """The server's answer. Raises Refusal."""
         rpc = self._client.conn.rpc
-        answer = self._patient(method, parameters, 0, rpc.invoke_rpc_method(method, dict(parameters)))
+        answer = self._final_answer(method, parameters, 0, rpc.invoke_rpc_method(method, dict(parameters)))
         if not answer:
             raise self._refusal(answer)
-        self._heard()
+        self._record_answer_time()
         return answer.data()
 
-    def _patient(self, method: str, parameters: Mapping[str, Any] | None, _: int, answer: Any) -> Any:
-        """The answer that follows *answer* where the server was busy. In the place of the library's, which fails."""
-        rpc, limit = self._client.conn.rpc, time.monotonic() + REPLY
-        asked = dict(parameters or {})
-        while not answer and answer.errno() in (TRY_AGAIN, IN_WORK) and time.monotonic() < limit:
-            if answer.errno() == IN_WORK:
-                method, asked = "get_async_results", {"ticket_id": int(answer.err())}
+    def _final_answer(self, method: str, parameters: Mapping[str, Any] | None, _: int, answer: Any) -> Any:
+        """The final answer after *answer*, if the server was busy. Replaces the library's function, which fails."""
+        rpc, limit = self._client.conn.rpc, time.monotonic() + REPLY_LIMIT
+        request = dict(parameters or {})
+        while not answer and answer.errno() in (BUSY_ERROR, TICKET_ERROR) and time.monotonic() < limit:
+            if answer.errno() == TICKET_ERROR:
+                method, request = "get_async_results", {"ticket_id": int(answer.err())}
             time.sleep(0.05)
-            answer = rpc.invoke_rpc_method(method, dict(asked))
+            answer = rpc.invoke_rpc_method(method, dict(request))
         return answer
 
     def _ask_all(self, calls: Sequence[tuple[str, dict[str, Any]]]) -> list[Any]:
-        """The answers to several questions in one message. Raises Refusal where one of them is refused."""
+        """The answers to several requests in one message. Raises Refusal if one of them is refused."""
         command = self._loaded.RpcCmdData
         answer = self._client.conn.rpc.transmit_batch([command(name, values, "core") for name, values in calls])
         if not answer:
             raise self._refusal(answer)
-        self._heard()
+        self._record_answer_time()
         found = answer.data()
         return found if len(calls) > 1 else [found]
 
-    def _heard(self) -> None:
-        self.watch.heard = time.monotonic()
+    def _record_answer_time(self) -> None:
+        self.events.last_heard = time.monotonic()
 
     def _refusal(self, answer: Any) -> Refusal:
-        return Refusal("lost" if self.lost else "refused", clean(answer))
+        return Refusal("lost" if self.lost else "refused", plain_message(answer))
 
 
 def _pps(rate: float) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""What a TRex server says of a packet group (``get_pgid_stats``), as plain counts. Knows nothing of the library.
+"""Reads a TRex server's counts of a packet group (``get_pgid_stats``), without a library.
 
-Its short names: ``flow_stats``: ``tp``, ``rp`` frames by port; ``latency``: ``er`` errors (those that are zero left
-out), ``lat`` with ``average``, ``jit``, ``total_max``, ``total_min`` and ``histogram`` {from this many µs on: frames}.
+The server's names: ``flow_stats``: ``tp``, ``rp`` frames by port; ``latency``: ``er`` errors (without zeros), ``lat``
+with ``average``, ``jit``, ``total_max``, ``total_min`` and ``histogram`` {lower bound in µs: frames}.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Any
 
 
 def group_counts(answer: Mapping[str, Any], group: int, tx_port: int, rx_port: int) -> dict[str, Any] | None:
-    """Counts of *group*, sent by *tx_port* and received at *rx_port*; None where the server says nothing of it."""
+    """Counts of *group*, sent by *tx_port* and received at *rx_port*; None without a report."""
     flow = (answer.get("flow_stats") or {}).get(str(group))
-    late = (answer.get("latency") or {}).get(str(group))
-    if not flow or not late:
+    delays = (answer.get("latency") or {}).get(str(group))
+    if not flow or not delays:
         return None
-    measured, errors = late.get("lat") or {}, late.get("er") or {}
+    measured, errors = delays.get("lat") or {}, delays.get("er") or {}
     least = measured.get("total_min")
     return {
         "tx_port": tx_port,
         "rx_port": rx_port,
-        "sent": _of_port(flow.get("tp"), tx_port),
-        "received": _of_port(flow.get("rp"), rx_port),
+        "sent": _port_count(flow.get("tp"), tx_port),
+        "received": _port_count(flow.get("rp"), rx_port),
         "mean": float(measured.get("average") or 0.0),
         "maximum": float(measured.get("total_max") or 0.0),
         "minimum": float(least) if least else None,
@@ -33,5 +33,5 @@ def group_counts(answer: Mapping[str, Any], group: int, tx_port: int, rx_port: i
     }
 
 
-def _of_port(counts: Mapping[str, Any] | None, port: int) -> int:
+def _port_count(counts: Mapping[str, Any] | None, port: int) -> int:
     return int((counts or {}).get(str(port)) or 0)

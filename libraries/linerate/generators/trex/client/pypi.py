@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
-"""The client of PyPI, trex-stl-lib 0.3: the only file that imports ``trex_stl_lib``. For the client's process alone."""
+"""The client of PyPI, trex-stl-lib 0.3: the only file that imports ``trex_stl_lib``. For the client's process only."""
 
 from __future__ import annotations
 
-import contextlib
 import importlib.metadata
 import os
 import sys
@@ -14,14 +13,15 @@ from typing import Any
 
 from . import imp_bridge
 from .answers import card_facts, core_loads
-from .library import REPLY, SILENCE
-from .messages import Watch, clean
+from .library import REPLY_LIMIT, SILENCE_LIMIT
+from .messages import ServerEvents, plain_message
 from .service import Refusal
-from .stream_objects import AS_THEY_ARE, build_stream, program_data
+from .stl_library import StlLibrary
+from .stream_objects import OWN_RATES, build_stream, program_data
 
 
 def load_library() -> SimpleNamespace:
-    """The parts of trex-stl-lib that are used here. Raises Refusal."""
+    """Import the parts of trex-stl-lib that are used here. Raises Refusal."""
     imp_bridge.install()
     try:
         import scapy
@@ -32,54 +32,40 @@ def load_library() -> SimpleNamespace:
         from trex_stl_lib.trex_stl_types import RpcCmdData
     except Exception as error:
         raise Refusal("install", f"the TRex client cannot be imported ({type(error).__name__}: {error})") from error
-    # On a message it does not know, the library's subscriber thread calls os.killpg(os.getppid(), SIGTERM) to take
-    # its shell along. This process leads a session of its own and its parent is Robot: that call must do nothing. The
-    # connection is marked as lost besides, which a trial notices.
+    # After an unknown message, the library's subscriber thread calls os.killpg(os.getppid(), SIGTERM) to end its shell.
+    # Here the parent is Robot, so that call must do nothing. The library also marks the connection as lost.
     setattr(os, "killpg", lambda *_: None)  # noqa: B010
     return SimpleNamespace(
         scapy=scapy, zmq=zmq, builder=builder, streams=streams, STLClient=STLClient, RpcCmdData=RpcCmdData
     )
 
 
-class PypiLibrary:
-    """:class:`.link.Link` through trex-stl-lib 0.3. A thread of the library's takes in what the server publishes."""
+class PypiLibrary(StlLibrary):
+    """:class:`.library.ClientLibrary` through trex-stl-lib 0.3. Its thread reads what the server publishes."""
 
-    def __init__(self) -> None:
-        self._library: SimpleNamespace | None = None
-        self._client: Any = None
-        self.watch = Watch(0)
-        self._captures: set[int] = set()
+    def _import(self) -> SimpleNamespace:
+        return load_library()
 
     # -- connection and ports ------------------------------------------------------------------------------------------
 
-    def load(self) -> None:
-        """Import the library, once. Raises Refusal."""
-        self._library = self._library or load_library()
-
-    @property
-    def _loaded(self) -> SimpleNamespace:
-        self.load()
-        assert self._library is not None  # noqa: S101
-        return self._library
-
     def connect(self, server: str, sync_port: int, async_port: int, username: str) -> dict[str, str]:
-        """Connect; the versions of all that takes part."""
+        """Connect; return the versions of server, client and libraries."""
         library = self._loaded
         client = library.STLClient(username=username, server=server, sync_port=sync_port, async_port=async_port)
-        self._client, self.watch = client, Watch(client.session_id)
-        # The library's own handling of silence fails (it adds strings wrongly) and ends its thread; a busy machine
-        # may well be silent for 3 s. Silence is judged in lost().
+        self._client, self.events = client, ServerEvents(client.session_id)
+        # The library's own handler of silence fails (it adds strings) and ends its thread; a busy machine may be silent
+        # for 3 s. The property lost checks silence instead.
         client.event_handler.on_async_timeout = lambda _: None
-        # Its thread crashes on a barrier, such as another client's, that comes before its own first question.
+        # Its thread crashes on a barrier (for example another client's) before its own first request.
         client.conn.async_connection.async_barrier = {"key": None, "ack": False}
         events = client.event_handler
-        events.on_async_event = self.watch.wrap(events.on_async_event)
-        events.on_async_stats_update = self.watch.hear(events.on_async_stats_update)
+        events.on_async_event = self.events.wrap_event_handler(events.on_async_event)
+        events.on_async_stats_update = self.events.wrap_counter_handler(events.on_async_stats_update)
         try:
             client.connect()
         except Exception as error:
-            raise Refusal("connect", clean(error)) from error
-        client.conn.rpc.rpc_link.socket.setsockopt(library.zmq.RCVTIMEO, round(REPLY * 1000))
+            raise Refusal("connect", plain_message(error)) from error
+        client.conn.rpc.rpc_link.socket.setsockopt(library.zmq.RCVTIMEO, round(REPLY_LIMIT * 1000))
         found = client.get_server_version()
         return {
             "server": f"{found.get('version', '?')} ({found.get('build_date', '?')}, {found.get('mode', '?')})",
@@ -90,16 +76,12 @@ class PypiLibrary:
             "client python": ".".join(str(part) for part in sys.version_info[:3]),
         }
 
-    def numbers(self) -> Sequence[int]:
-        """The server's ports."""
-        return sorted(self._client.ports)
-
-    def facts(self, port: int) -> dict[str, Any]:
-        """MAC, speed in bit/s, link, driver and owner of *port*, asked now."""
-        # the library pairs these with ports by their place in the list, which newer servers turn round
+    def port_facts(self, port: int) -> dict[str, Any]:
+        """Current MAC, speed in bit/s, link, driver and owner of *port*."""
+        # the library assigns these by list position, which newer servers reverse
         static = {item.get("index", place): item for place, item in enumerate(self._client.system_info["ports"])}
         found = self._client.ports[port]
-        self._good(found.sync())
+        self._require_success(found.sync())
         attributes = found.status["attr"]
         return {
             "mac": attributes.get("layer_cfg", {}).get("ether", {}).get("src") or static[port].get("hw_mac", ""),
@@ -111,15 +93,15 @@ class PypiLibrary:
         }
 
     def acquire(self, ports: Sequence[int], force: bool, former: Mapping[str, str]) -> dict[str, str]:
-        """Take *ports*, stop and forget what ran on them; the handler of each."""
+        """Acquire *ports*, stop their traffic, remove their streams; return their handlers."""
         client = self._client
         for number, handler in former.items():
-            # refused where that connection holds it no more, which is well too
+            # refused if that connection does not hold it any more
             client.ports[int(number)].transmit("release", {"handler": handler, "port_id": int(number)})
         try:
             client.acquire(list(ports), force=force, sync_streams=False)
         except Exception as error:
-            raise Refusal("taken" if "already" in clean(error) else "refused", clean(error)) from error
+            raise Refusal("taken" if "already" in plain_message(error) else "refused", plain_message(error)) from error
         client.stop(list(ports), rx_delay_ms=0)
         client.remove_all_streams(list(ports))
         client.set_port_attr(list(ports), promiscuous=False)
@@ -127,7 +109,7 @@ class PypiLibrary:
         return {str(number): str(client.ports[number].handler) for number in ports}
 
     def release(self, ports: Sequence[int]) -> None:
-        """Give back those of *ports* that are still held."""
+        """Release those of *ports* that are still held."""
         if owned := [port for port in ports if self._client.ports[port].is_acquired()]:
             self._client.release(owned)
 
@@ -138,38 +120,38 @@ class PypiLibrary:
 
     # -- traffic -------------------------------------------------------------------------------------------------------
 
-    def streams(self, ports: Sequence[int], items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
+    def replace_streams(self, ports: Sequence[int], items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
         """Replace all streams of *ports* by *items*."""
         self._client.remove_all_streams(list(ports))
         for port, rows in items.items():
             if any(item["program"] for item in rows):
-                self._add_programs(port, rows)
+                self._add_program_streams(port, rows)
             else:
                 self._client.add_streams([build_stream(self._loaded, item) for item in rows], ports=[port])
 
-    def _add_programs(self, number: int, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Put streams of a user's own file on a port: they are data, which the library would want as objects."""
+    def _add_program_streams(self, number: int, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Put streams of a user's own file on a port: they are data, and the library takes only objects."""
         port, batch = self._client.ports[number], []
         for place, item in enumerate(rows, 1):
             data = program_data(item)
-            for key in ("start_paused", "core_id"):  # servers that this client is for know neither
+            for key in ("start_paused", "core_id"):  # unknown to the servers of this client
                 data.pop(key, None)
             data["vm"].setdefault("split_by_var", "")
-            told = {"handler": port.handler, "port_id": number, "stream_id": place, "stream": data}
-            batch.append(self._loaded.RpcCmdData("add_stream", told, "core"))
-        self._good(self._client._transmit_batch(batch))
+            parameters = {"handler": port.handler, "port_id": number, "stream_id": place, "stream": data}
+            batch.append(self._loaded.RpcCmdData("add_stream", parameters, "core"))
+        self._require_success(self._client._transmit_batch(batch))
         port.state = port.STATE_STREAMS
 
     def rates(self, port: int) -> Mapping[str, Any]:
         """The streams of *port* in frames/s and bit/s."""
         found = self._client.ports[port]
         answer = found.transmit("validate", {"handler": found.handler, "port_id": port})
-        self._good(answer)
+        self._require_success(answer)
         rate: dict[str, Any] = answer.data()["rate"]
         return rate
 
-    def start(self, rates: Mapping[int, float], duration: float, as_they_are: Container[int] = ()) -> float:
-        """Start all ports by one message, so that they begin together; the moment of the answer."""
+    def start(self, rates: Mapping[int, float], duration: float, at_own_rates: Container[int] = ()) -> float:
+        """Start all ports together, in one message; return the time of the answer."""
         client, batch = self._client, []
         for number, rate in rates.items():
             port = client.ports[number]
@@ -178,25 +160,25 @@ class PypiLibrary:
             parameters = {
                 "handler": port.handler,
                 "port_id": number,
-                "mul": AS_THEY_ARE if number in as_they_are else {"type": "pps", "value": rate, "op": "abs"},
+                "mul": OWN_RATES if number in at_own_rates else {"type": "pps", "value": rate, "op": "abs"},
                 "duration": duration,
                 "force": True,
                 "core_mask": port.MASK_ALL,
                 "start_at_ts": 0,
             }
             batch.append(self._loaded.RpcCmdData("start_traffic", parameters, "core"))
-            port.state = port.STATE_TX  # before the call: the end may be reported before the answer is read
+            port.state = port.STATE_TX  # before the call: the end may come before the answer
         answer = client._transmit_batch(batch)
         moment = time.monotonic()
         if not answer:
             for number in rates:
                 client.ports[number].stop(force=True)
                 client.ports[number].sync()
-            raise Refusal("lost" if self.lost else "refused", clean(answer))
+            raise Refusal("lost" if self.lost else "refused", plain_message(answer))
         return moment
 
     def update(self, rates: Mapping[int, float]) -> None:
-        """New rates for ports that send, by one message."""
+        """Change the rates of sending ports in one message."""
         batch = [
             self._loaded.RpcCmdData(
                 "update_traffic",
@@ -210,102 +192,73 @@ class PypiLibrary:
             )
             for number, rate in rates.items()
         ]
-        self._good(self._client._transmit_batch(batch))
+        self._require_success(self._client._transmit_batch(batch))
 
-    def halt(self, ports: Sequence[int]) -> None:
-        """Stop what is sending, whatever the library believes of it."""
+    def stop_traffic(self, ports: Sequence[int]) -> None:
+        """Stop traffic, whatever state the library assumes."""
         for number in ports:
             port = self._client.ports[number]
             if port.is_acquired():
                 port.stop(force=True)
                 port.sync()
 
-    def listen(self) -> None:
-        """Nothing: the library's thread listens."""
+    def poll_events(self) -> None:
+        """Nothing: the library's thread receives events."""
 
-    def look(self, port: int) -> None:
+    def check_link(self, port: int) -> None:
         """Ask whether the link of *port* is up."""
-        # not the library's sync(): it would set the port's state, whose end may be reported meanwhile
+        # not the library's sync(): it would overwrite the port's state if the traffic ends meanwhile
         answer = self._client.ports[port].transmit("get_port_status", {"port_id": port})
-        self._good(answer)
+        self._require_success(answer)
         if not answer.data()["attr"]["link"]["up"]:
-            self.watch.down.add(port)
+            self.events.links_down.add(port)
 
-    def _latest(self) -> Mapping[str, Any]:
-        """What was published last."""
+    def _last_counters(self) -> Mapping[str, Any]:
+        """The counters published last."""
         found: dict[str, Any] = self._client.conn.async_connection.raw_snapshot.get("trex-global", {})
         return found
 
-    def fresh(self, ports: Sequence[int]) -> Mapping[str, Any]:
-        """Counters that the server published at this moment."""
-        stale = self._latest()
-        self._good(self._client.conn.barrier())
-        limit = time.monotonic() + REPLY
-        while (found := self._latest()) is stale or not found:
+    def read_counters(self, ports: Sequence[int]) -> Mapping[str, Any]:
+        """Counters that the server publishes on request."""
+        stale = self._last_counters()
+        self._require_success(self._client.conn.barrier())
+        limit = time.monotonic() + REPLY_LIMIT
+        while (found := self._last_counters()) is stale or not found:
             if time.monotonic() > limit:
-                raise Refusal("lost", f"the server published no counters for {REPLY:g} s")
+                raise Refusal("lost", f"the server published no counters for {REPLY_LIMIT:g} s")
             time.sleep(0.001)
         return found
 
-    def cores(self) -> list[list[float]]:
-        """How busy the server's cores were."""
+    def core_loads(self) -> list[list[float]]:
+        """Load of the server's sending cores."""
         answer = self._client._transmit("get_utilization")
-        self._good(answer)
+        self._require_success(answer)
         return core_loads(answer.data())
 
-    def groups(self, numbers: Sequence[int]) -> Mapping[str, Any]:
-        """What the server counted of packet groups."""
+    def group_stats(self, numbers: Sequence[int]) -> Mapping[str, Any]:
+        """The server's counts of packet groups."""
         answer = self._client._transmit("get_pgid_stats", {"pgids": list(numbers)})
-        self._good(answer)
+        self._require_success(answer)
         found: Mapping[str, Any] = answer.data()
         return found
 
-    def capture(self, ports: Sequence[int], limit: int) -> dict[int, int]:
-        """One capture per port, lest one port's frames crowd out the other's; their numbers."""
-        self._client.set_service_mode(list(ports), True)
-        found: dict[int, int] = {}
-        for port in ports:
-            found[port] = int(self._client.start_capture(rx_ports=[port], limit=limit)["id"])
-            self._captures.add(found[port])
-        return found
-
-    def captured(self, number: int) -> list[bytes]:
-        """End a capture; its frames."""
-        found: list[dict[str, Any]] = []
-        self._client.stop_capture(number, output=found)
-        self._captures.discard(number)
-        return [bytes(item["binary"]) for item in found]
-
-    def service_off(self, ports: Sequence[int]) -> None:
-        """End captures and service mode."""
-        while self._captures:  # not all that there are: others may capture on ports of their own
-            with contextlib.suppress(Exception):
-                self._client._transmit("capture", {"command": "remove", "capture_id": self._captures.pop()})
-        with contextlib.suppress(Exception):
-            self._client.set_service_mode(list(ports), False)
-
-    # -- whether it stands ---------------------------------------------------------------------------------------------
-
-    @property
-    def reachable(self) -> bool:
-        """Whether the connection stands, as far as the library knows."""
-        return self._client is not None and bool(self._client.is_connected())
+    # -- state of the connection ---------------------------------------------------------------------------------------
 
     @property
     def lost(self) -> bool:
-        """Whether the server, which publishes every 0.5 s, has fallen silent."""
+        """Whether the server, which publishes every 0.5 s, is silent."""
         if self._client is None:
             return False
         connection = self._client.conn
         if not connection.is_connected() or not connection.rpc.is_connected:
             return True
-        return time.monotonic() - self.watch.heard > SILENCE
+        return time.monotonic() - self.events.last_heard > SILENCE_LIMIT
 
     @property
-    def cause(self) -> str:
+    def disconnect_cause(self) -> str:
         """Why there is no connection."""
-        return clean(self._client.conn.get_disconnection_cause() or "") if self._client else "never connected"
+        return plain_message(self._client.conn.get_disconnection_cause() or "") if self._client else "never connected"
 
-    def _good(self, answer: Any) -> None:
+    def _require_success(self, answer: Any) -> None:
         if not answer:
-            raise Refusal("lost" if self.lost else "refused", clean(answer))
+            raise Refusal("lost" if self.lost else "refused", plain_message(answer))

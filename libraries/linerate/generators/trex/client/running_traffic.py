@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
-"""Traffic from its begin to its end, in steps: the client's commands ``begin``, ``change``, ``watch``, ``finish``.
+"""The client's commands for running traffic: ``begin``, ``change``, ``sample``, ``finish``.
 
-A trial is a begin and a finish; a burst ends by itself; a load that changes has the others between them.
+A trial is a begin and a finish; a burst ends by itself; a changing load has the other commands between them.
 """
 
 from __future__ import annotations
@@ -12,37 +12,37 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .drain import drained
+from .drain import wait_for_drain
 from .library import ClientLibrary
-from .messages import busiest, busy_in
+from .messages import peak_load, peak_load_during
 from .service import Refusal
-from .stream_objects import in_tempo
+from .stream_objects import scaled_pattern
 
 END_DELAY = 0.015
-"""Seconds that may pass from the last frame to the server's message of it, besides the message's own way: TRex's main
-loop looks every 10 ms, the embedded server every 4 ms."""
+"""Seconds from the last frame to the server's message, without the message's own time: TRex's main loop runs every
+10 ms, the embedded server's every 4 ms."""
 
-CHANGED = 0.03
-"""Seconds after the server's answer within which a new rate is surely sent: TRex tells its cores by a message, the
-embedded server its sending processes a moment ahead."""
+CHANGE_DELAY = 0.03
+"""Seconds after the server's answer until a new rate is certainly sent: TRex sends a message to its cores, the embedded
+server to its sending processes, with a short delay."""
 
-LOOK = 0.5
-"""Seconds between two looks at the links during a trial (TRex itself looks every 0.5 s)."""
+LINK_CHECK_INTERVAL = 0.5
+"""Seconds between two checks of the links during a trial (TRex itself checks every 0.5 s)."""
 
-LATE, SHORT = 1.01, 0.5
-"""A trial that took so many times its duration may be one that the generator's CPU could not keep up with; not where it
-is shorter than so many s, of which 1 % is nothing."""
+LATE_RATIO, SHORT_TRIAL = 1.01, 0.5
+"""A trial that took LATE_RATIO times its duration may have overloaded the generator's CPU; not one shorter than
+SHORT_TRIAL s, where 1 % is too little to measure."""
 
-SECOND = 1.05
-"""Seconds, at most, over which TRex takes a core's load: 100 rounds of its main loop, of 10 ms and some work."""
+LOAD_PERIOD = 1.05
+"""Upper limit in s of TRex's period of a core's load: 100 runs of its main loop of 10 ms and some work."""
 
-PAUSE, LAST_PAUSE = 0.05, 0.005
-"""Seconds between two looks at what happened during a trial: as a rule, and when its end is due."""
+POLL_INTERVAL, END_POLL_INTERVAL = 0.05, 0.005
+"""Seconds between two polls for events during a trial, and near its end."""
 
 
 @dataclass(slots=True)
-class _Running:
-    """Traffic under way. ``duration``: s of the testbed's clock until it ends by itself; None: it must be stopped."""
+class _Traffic:
+    """Running traffic. ``duration``: s of the testbed's clock until it ends by itself; None: it must be stopped."""
 
     sending: dict[int, float]
     directions: list[tuple[int, int]]
@@ -50,27 +50,27 @@ class _Running:
     duration: float | None
     frames: Mapping[int, int]
     before: dict[str, Any]
-    trip: float
+    round_trip: float
     started: float
     asked: float
     began: float = 0.0
-    busiest: float = 0.0
-    judged: float = 0.0
-    """Since when the cores' loads count: a change is begun with whatever load there was."""
-    look: float = 0.0
+    peak_load: float = 0.0
+    load_since: float = 0.0
+    """Time from which the cores' loads count: the start, or the last change of the load."""
+    next_link_check: float = 0.0
 
 
 class RunningTraffic(ABC):
-    """The part of the client's session that sends. Times are s of the wall clock, but where they say otherwise."""
+    """The part of the client's commands that sends. Times are s of the wall clock, unless stated otherwise."""
 
-    _link: ClientLibrary
-    _trip: float
+    _library: ClientLibrary
+    _round_trip: float
     _streams: dict[str, list[dict[str, Any]]]
 
     def __init__(self) -> None:
-        self._running: _Running | None = None
+        self._running: _Traffic | None = None
 
-    # -- commands
+    # -- commands ------------------------------------------------------------------------------------------------------
 
     def begin(
         self,
@@ -80,103 +80,95 @@ class RunningTraffic(ABC):
         frames: int | None = None,
         intended: Mapping[str, int] | None = None,
     ) -> dict[str, Any]:
-        """Send *rates* (frames/s per port number) for *duration* s of the testbed's clock, or until told otherwise.
+        """Send *rates* (frames/s by port number) for *duration* s of the testbed's clock, or until stopped.
 
-        *frames*: how many each port sends in all, of streams that end by themselves within *duration*. *intended*: how
-        many of each port are due, where that is not rate by duration.
+        *frames*: number per port, for streams that end by themselves within *duration*. *intended*: frames by port, if
+        they are not rate x duration.
         """
         self._connected()
         sending = {int(port): float(rate) for port, rate in rates.items()}
         involved = sorted({*sending, *(port for direction in directions for port in direction)})
         count = {port: round(rate * (duration or 0.0)) if frames is None else frames for port, rate in sending.items()}
-        count |= {int(port): due for port, due in (intended or {}).items()}
-        turns = {
-            port: in_tempo(self._streams[str(port)], rate)
+        count |= {int(port): number for port, number in (intended or {}).items()}
+        patterns = {
+            port: scaled_pattern(self._streams[str(port)], rate)
             for port, rate in sending.items()
-            if any(item.get("tempo") for item in self._streams.get(str(port), ()))
+            if any(item.get("pattern_pps") for item in self._streams.get(str(port), ()))
         }
-        if turns:
-            self._link.streams(list(turns), turns)
-        self._link.listen()
-        self._link.watch.clear()
+        if patterns:
+            self._library.replace_streams(list(patterns), patterns)
+        self._library.poll_events()
+        self._library.events.clear()
         before = self._counters()
-        self._running = running = _Running(
-            sending,
-            directions,
-            involved,
-            duration,
-            count,
-            before,
-            self._trip,
-            time.time(),
-            time.monotonic(),
+        self._running = running = _Traffic(
+            sending, directions, involved, duration, count, before, self._round_trip, time.time(), time.monotonic()
         )
-        running.began = self._link.start(
-            sending, -1 if duration is None or frames is not None else duration, as_they_are=turns
+        running.began = self._library.start(
+            sending, -1 if duration is None or frames is not None else duration, at_own_rates=patterns
         )
-        running.judged = running.began
+        running.load_since = running.began
         return {"counters": before, "asked": running.asked, "answered": running.began}
 
     def change(self, rates: Mapping[str, float], clock_speed: float = 1.0) -> dict[str, Any]:
-        """Go over to *rates* without a pause. Counters from right before, and from when it was surely done."""
-        running = self._now_running()
+        """Change to *rates* without a pause. Counters right before, and when the new rates are certainly sent."""
+        running = self._require_running()
         before, asked = self._counters(), time.monotonic()
         running.sending = {int(port): float(rate) for port, rate in rates.items()}
-        running.frames = dict.fromkeys(running.sending, 0)  # how many is for others to say now
-        self._link.update(running.sending)
-        # a clock that runs fast is a simulated one, whose server changes at once
-        time.sleep(CHANGED / clock_speed)
-        running.judged = answered = time.monotonic()
-        running.busiest = 0.0
+        running.frames = dict.fromkeys(running.sending, 0)  # the caller knows the intended frames now
+        self._library.update(running.sending)
+        # a fast clock is a simulated one, whose server changes at once
+        time.sleep(CHANGE_DELAY / clock_speed)
+        running.load_since = answered = time.monotonic()
+        running.peak_load = 0.0
         return {"before": before, "after": self._counters(), "asked": asked, "answered": answered}
 
-    def watch(self, seconds: float, every: float) -> list[dict[str, Any]]:
-        """Let *seconds* pass; counters of every so many of them, each with its ``moment`` on this machine's clock."""
-        running, found = self._now_running(), []
+    def sample(self, seconds: float, interval: float) -> list[dict[str, Any]]:
+        """Wait *seconds*; counters every *interval* s, each with its ``moment`` on this machine's clock."""
+        running, found = self._require_running(), []
         begin = time.monotonic()
-        end, due = begin + seconds, begin + every
+        end, due = begin + seconds, begin + interval
         while True:
-            self._heed(running)
+            self._check_progress(running)
             now = time.monotonic()
             if now >= min(due, end):
                 found.append({**self._counters(), "moment": time.monotonic()})
-                # where counting takes longer than that, as often as it can
-                due = max(due + every, time.monotonic())
-            if time.monotonic() >= end or self._done(running):
+                # if reading takes longer than the interval: as often as possible
+                due = max(due + interval, time.monotonic())
+            if time.monotonic() >= end or self._has_ended(running):
                 return found
             time.sleep(max(0.0, min(due, end, time.monotonic() + 0.05) - time.monotonic()))
 
     def finish(self, drain: float = 2.0, clock_speed: float = 1.0) -> dict[str, Any]:
-        """The end of the traffic, at once where it has none of its own; the drain, and the counts.
+        """Wait for the end of the traffic (or stop it, if it has no duration), then for the drain; return the counts.
 
-        Answers counters before and after per port, global readings, ``elapsed`` (wall s of sending, at least and at
-        most), ``finished``, ``links`` (per port: up whenever it was looked at) and what the server complained of.
-        ``cpu_util``: the busiest that one of the generator's cores was in a second of it, in per cent; of a load that
-        changed, since the last change.
+        The answer has counters before and after by port, global readings, ``elapsed`` (wall s of sending, minimum and
+        maximum), ``finished``, ``links`` (by port: up at every check) and ``complaints`` of the server. ``cpu_util``:
+        the highest load of a core in a second of sending, in per cent; after a change of load, since that change.
         """
-        running = self._now_running()
+        running, events = self._require_running(), self._library.events
         self._running = None
         if running.duration is None:
-            self._heed(running)
-            self._link.halt(list(running.sending))
+            self._check_progress(running)
+            self._library.stop_traffic(list(running.sending))
             finished, ended = True, time.monotonic()
         else:
             self._await_end(running, running.duration / clock_speed)
-            finished = self._done(running)
+            finished = self._has_ended(running)
             if not finished:
-                self._link.halt(list(running.sending))
-            ended = max(self._link.watch.done.values()) if finished else time.monotonic()
+                self._library.stop_traffic(list(running.sending))
+            ended = max(events.ended.values()) if finished else time.monotonic()
         first = self._counters()
         # sending began between the start's request and its answer, and ended before its message came
-        latency = END_DELAY + max(running.trip, self._trip)
-        took = (ended - running.judged) * clock_speed
-        self._heed_cores(running, took)
-        after, waited = drained(
+        latency = END_DELAY + max(running.round_trip, self._round_trip)
+        took = (ended - running.load_since) * clock_speed
+        self._record_core_load(running, took)
+        after, waited = wait_for_drain(
             first, self._counters, running.before, running.directions, running.frames, drain, clock_speed
         )
-        if clock_speed == 1 and SHORT <= (running.duration or 0.0) < took / LATE < 2 * SECOND / LATE:
-            self._heed_all(running, ended, took)
-        down = {item["index"] for item in self.ports(running.involved) if not item["link_up"]} | self._link.watch.down
+        duration, longest = running.duration or 0.0, 2 * LOAD_PERIOD / LATE_RATIO
+        if clock_speed == 1 and SHORT_TRIAL <= duration < took / LATE_RATIO < longest:
+            self._record_late_core_load(running, ended, took)
+        down = {item["index"] for item in self.ports(running.involved) if not item["link_up"]} | events.links_down
         return {
             "started": running.started,
             "clock_jump": (time.time() - running.started) - (time.monotonic() - running.asked),
@@ -187,8 +179,8 @@ class RunningTraffic(ABC):
             "before": running.before,
             "after": after,
             "links": {str(port): port not in down for port in running.involved},
-            "complaints": list(self._link.watch.complaints),
-            "cpu_util": running.busiest,
+            "complaints": list(events.complaints),
+            "cpu_util": running.peak_load,
             "rx_cpu_util": float(first["global"].get("m_rx_cpu_util", 0)),
         }
 
@@ -201,7 +193,7 @@ class RunningTraffic(ABC):
         clock_speed: float = 1.0,
         drain: float = 2.0,
     ) -> dict[str, Any]:
-        """Send *frames* frames of each port's *streams*, which end by themselves, and put back what was prepared."""
+        """Send *frames* frames of each port's *streams*, which end by themselves; then restore the prepared streams."""
         prepared = self._streams
         try:
             self.prepare(streams)
@@ -212,68 +204,69 @@ class RunningTraffic(ABC):
             if self._reachable():
                 self.prepare(prepared)
 
-    def forget(self) -> None:
-        """Nothing is under way any more: it was stopped otherwise."""
+    def forget_running(self) -> None:
+        """The traffic was stopped by another command."""
         self._running = None
 
-    # -- while it runs
+    # -- while it runs -------------------------------------------------------------------------------------------------
 
-    def _now_running(self) -> _Running:
+    def _require_running(self) -> _Traffic:
         if self._running is None:
-            raise Refusal("request", "no traffic is under way; expected a 'begin' first")
+            raise Refusal("request", "no traffic is running; expected a 'begin' first")
         return self._running
 
-    def _done(self, running: _Running) -> bool:
-        return all(port in self._link.watch.done for port in running.sending)
+    def _has_ended(self, running: _Traffic) -> bool:
+        return all(port in self._library.events.ended for port in running.sending)
 
-    def _heed(self, running: _Running) -> None:
-        """Note the generator's load and the links; raise Refusal where the trial is lost."""
-        self._link.listen()
+    def _check_progress(self, running: _Traffic) -> None:
+        """Check events, links and core load. Raises Refusal if the trial is lost."""
+        self._library.poll_events()
         self._check_cancelled()
-        if self._done(running):
+        if self._has_ended(running):
             return
-        if self._link.lost:
-            raise Refusal("lost", "; ".join(self._link.watch.complaints) or "the server fell silent")
-        if any("taken" in item for item in self._link.watch.complaints):
-            raise Refusal("taken", "; ".join(self._link.watch.complaints))
-        if time.monotonic() >= running.look or self._link.watch.doubtful:
-            self._link.watch.doubtful = False
+        events = self._library.events
+        if self._library.lost:
+            raise Refusal("lost", "; ".join(events.complaints) or "the server no longer answers")
+        if any("taken" in item for item in events.complaints):
+            raise Refusal("taken", "; ".join(events.complaints))
+        if time.monotonic() >= running.next_link_check or events.links_in_doubt:
+            events.links_in_doubt = False
             for port in running.involved:
-                self._link.look(port)
-            if (seconds := time.monotonic() - running.judged) >= 2 * SECOND:
-                self._heed_cores(running, seconds)
-            running.look = time.monotonic() + LOOK
+                self._library.check_link(port)
+            if (seconds := time.monotonic() - running.load_since) >= 2 * LOAD_PERIOD:
+                self._record_core_load(running, seconds)
+            running.next_link_check = time.monotonic() + LINK_CHECK_INTERVAL
 
-    def _heed_cores(self, running: _Running, seconds: float) -> None:
-        """Note how busy the cores were in those seconds that lie wholly within the last so many."""
-        running.busiest = max(running.busiest, busiest(self._link.cores(), seconds / SECOND - 1))
+    def _record_core_load(self, running: _Traffic, seconds: float) -> None:
+        """Record the load of the cores in the periods that are completely within the last *seconds*."""
+        running.peak_load = max(running.peak_load, peak_load(self._library.core_loads(), seconds / LOAD_PERIOD - 1))
 
-    def _heed_all(self, running: _Running, ended: float, took: float) -> None:
-        """Count all that the cores did while sending, where the seconds that are told hold other times as well.
+    def _record_late_core_load(self, running: _Traffic, ended: float, took: float) -> None:
+        """Record the core load of a short trial that took too long, where the periods also cover other times.
 
-        A core that was never idle in a trial that *took* less than two of them reads less. This one took longer than it
-        should, and it must be known whether that was why: the second in which it *ended* is waited for.
+        A core that was never idle in a trial of less than two periods shows less than its real load. So wait for the
+        period in which the trial *ended*, and count its work as far as possible for the *took* s of the trial.
         """
-        told = self._link.cores()
-        while (known := self._link.cores()) == told and time.monotonic() < ended + SECOND:
+        first = self._library.core_loads()
+        while (loads := self._library.core_loads()) == first and time.monotonic() < ended + LOAD_PERIOD:
             self._check_cancelled()
-            time.sleep(PAUSE)
-        running.busiest = max(running.busiest, busy_in(known, time.monotonic() - ended, took, SECOND))
+            time.sleep(POLL_INTERVAL)
+        running.peak_load = max(running.peak_load, peak_load_during(loads, time.monotonic() - ended, took, LOAD_PERIOD))
 
-    def _await_end(self, running: _Running, seconds: float) -> None:
-        """Wait until all ports are done, which is due *seconds* after they began, or half as long again and 5 s."""
-        due, watch = running.began + seconds, self._link.watch
+    def _await_end(self, running: _Traffic, seconds: float) -> None:
+        """Wait until all ports have ended, due *seconds* after the start; at most 1.5 x *seconds* + 5 s."""
+        due, events = running.began + seconds, self._library.events
         while True:
-            self._heed(running)
+            self._check_progress(running)
             late = time.monotonic() - due
-            if self._done(running) or late >= 0.5 * seconds + 5:
+            if self._has_ended(running) or late >= 0.5 * seconds + 5:
                 return
-            with watch.changed:
-                if not self._done(running):
-                    # one long overdue is looked at less often: it is late because it is busy
-                    watch.changed.wait(min(PAUSE, max(LAST_PAUSE, -late, late / 100)))
+            with events.changed:
+                if not self._has_ended(running):
+                    # poll an overdue trial less often: the machine is busy
+                    events.changed.wait(min(POLL_INTERVAL, max(END_POLL_INTERVAL, -late, late / 100)))
 
-    # -- of the session
+    # -- implemented by the subclass -----------------------------------------------------------------------------------
 
     @abstractmethod
     def prepare(self, streams: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:

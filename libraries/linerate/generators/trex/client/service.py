@@ -1,8 +1,8 @@
-"""How the client's process talks with the driver, and how it ends. Knows nothing of TRex.
+"""The protocol between the client's process and the driver, and the end of the process. Independent of TRex.
 
 One JSON object per line on standard input, ``{"id": n, "command": …, …}``; one per line on standard output,
-``{"id": n, "ok": …}`` or ``{"id": n, "error": {"kind": …, "message": …}}``. The end comes with ``quit``, with the end
-of standard input and with SIGTERM; a ``stop`` or an end is heard while a command runs (:attr:`ClientService.cancelled`).
+``{"id": n, "ok": …}`` or ``{"id": n, "error": {"kind": …, "message": …}}``. It ends with ``quit``, with the
+end of standard input and with SIGTERM; a ``stop`` or an end also interrupts a command.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TextIO
 
-GRACE = 3.0
-"""Seconds that an orderly end may take before the process ends itself regardless."""
+END_LIMIT = 3.0
+"""Seconds for an orderly end, before the process ends itself in any case."""
 
 
 class Refusal(Exception):
@@ -29,7 +29,7 @@ class Refusal(Exception):
 
 
 class ClientService:
-    """Reads commands, carries them out one by one, answers, and sees to the end."""
+    """Reads commands, runs them one by one and answers, until the end."""
 
     def __init__(self, answers: TextIO) -> None:
         self._answers = answers
@@ -37,15 +37,15 @@ class ClientService:
         self.cancelled = threading.Event()
 
     def end(self, *_: object) -> None:
-        """Begin the orderly end, with a limit. From any thread, or as a signal's handler."""
-        watchdog = threading.Timer(GRACE, os._exit, (1,))
+        """Begin the orderly end, with a time limit. For any thread and for signals."""
+        watchdog = threading.Timer(END_LIMIT, os._exit, (1,))
         watchdog.daemon = True
         watchdog.start()
         self.cancelled.set()
         self._commands.put(None)
 
     def read(self) -> None:
-        """Take in commands until standard input ends."""
+        """Read commands until standard input ends."""
         with contextlib.suppress(OSError, ValueError):
             for line in sys.stdin:
                 try:
@@ -61,7 +61,7 @@ class ClientService:
         self.end()
 
     def serve(self, find: Callable[[str], Callable[..., Any]]) -> None:
-        """Carry out commands by the function that *find* names, until the end."""
+        """Run commands with the function that *find* returns, until the end."""
         while (message := self._commands.get()) is not None:
             number, command = message.pop("id", None), str(message.pop("command", ""))
             if command == "quit":
@@ -81,7 +81,7 @@ class ClientService:
             self._answer(answer)
 
     def _answer(self, answer: dict[str, Any]) -> None:
-        # where nobody listens any more, the end of standard input is on its way
+        # if the driver is gone, the end of standard input follows
         with contextlib.suppress(BrokenPipeError):
             self._answers.write(json.dumps(answer) + "\n")
             self._answers.flush()

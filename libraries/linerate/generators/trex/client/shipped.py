@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
-"""The only file that imports ``trex``, the client that TRex v3 ships. For the client's process alone.
+"""The only file that imports ``trex``, the client that TRex v3 ships. For the client's process only.
 
-Its own start (``trex/__init__.py``) puts libraries of its folder ``external_libs`` before all others: Scapy, PyYAML and
-a ZeroMQ binding that current Pythons cannot use. Here the package is found without running that file, so that those of
-PyPI are used, which trex-stl-lib 0.3 requires too.
+Its ``trex/__init__.py`` puts its folder ``external_libs`` first on the path: Scapy, PyYAML and a ZeroMQ binding that
+current Pythons cannot use. Here the package is found without running that file, so that those of PyPI are used, which
+trex-stl-lib 0.3 requires too.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from ....errors import TestbedError
-from ..client_folders import bytecode, interactive
+from ..client_folders import bytecode_folder, client_folder
 from .service import Refusal
 
 
 def load_library(folder: Path) -> SimpleNamespace:
-    """The parts of the client in *folder* that are used here. Raises Refusal."""
-    home = interactive(folder)
+    """Import the parts of the client in *folder* that are used here. Raises Refusal."""
+    home = client_folder(folder)
     if home is None:
         raise Refusal("install", f"there is no TRex client in '{folder}'")
-    # nothing is written into a TRex installation, nor into a checked copy
+    # never write into a TRex installation or a checked copy
     try:
-        sys.pycache_prefix = str(bytecode())
+        sys.pycache_prefix = str(bytecode_folder())
     except TestbedError:
         sys.dont_write_bytecode = True
-    package = ModuleType("trex", "TRex's client, found without its own search for libraries.")
+    package = ModuleType("trex", "TRex's client, without its own search for libraries.")
     package.__path__ = [str(home / "trex")]
     sys.modules["trex"] = package
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the strings of old that Python 3.12 warns of
+            warnings.simplefilter("ignore")  # Python 3.12 warns of its old strings
             import scapy
             import zmq
             from trex.common.trex_types import RC_OK, RpcCmdData
@@ -56,8 +56,8 @@ def load_library(folder: Path) -> SimpleNamespace:
     )
 
 
-class NoSubscriber:
-    """In the place of the library's subscriber: it is never behind and never loses anything."""
+class IdleSubscriber:
+    """Replaces the library's subscriber: it does nothing, always with success."""
 
     last_data_recv_ts = None
 
@@ -69,7 +69,7 @@ class NoSubscriber:
         return self._library.RC_OK()
 
     def barrier(self, *_: Any, **__: Any) -> Any:
-        """All is seen that is asked for."""
+        """There is nothing to wait for."""
         return self._library.RC_OK()
 
     def disconnect(self) -> None:

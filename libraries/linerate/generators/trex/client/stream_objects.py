@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
-"""How a stream becomes an object of a TRex client library: both of them name what is used here alike."""
+"""Converts streams into objects of a TRex client library: both libraries use the same names."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-AS_THEY_ARE = {"type": "raw", "value": 1.0, "op": "abs"}
-"""The multiplier of streams that have their rates already."""
+OWN_RATES = {"type": "raw", "value": 1.0, "op": "abs"}
+"""The multiplier for streams whose rates are final."""
 
 
 def build_stream(library: SimpleNamespace, item: Mapping[str, Any]) -> Any:
     """The library's stream of *item*, a :class:`linerate.generators.streams.Stream` as data.
 
-    *library* holds its modules ``builder`` (packets) and ``streams``.
+    *library* has its modules ``builder`` (packets) and ``streams``.
     """
     builder, streams = library.builder, library.streams
     commands: list[Any] = []
     for variable in item["variables"]:
-        # offsets are numbers: the names ("IP.src") rely on a Scapy that the library brought along once
+        # offsets are numbers: names ("IP.src") need the Scapy that TRex ships
         commands += [
             builder.STLVmFlowVar(
                 name=variable["name"],
@@ -34,7 +34,7 @@ def build_stream(library: SimpleNamespace, item: Mapping[str, Any]) -> Any:
         ]
     if item["fix_ipv4"] is not None:
         commands.append(builder.STLVmFixIpv4(offset=item["fix_ipv4"]))
-    # a packet given as bytes also says that the port's own MAC addresses go into it
+    # a packet as bytes also means that the port's own MAC addresses go into it
     packet = builder.STLPktBuilder(
         pkt_buffer=bytes.fromhex(item["frame"]), vm=builder.STLScVmRaw(commands) if commands else None
     )
@@ -50,36 +50,36 @@ def build_stream(library: SimpleNamespace, item: Mapping[str, Any]) -> Any:
 
 
 def stream_data(library: SimpleNamespace, item: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``add_stream`` of a server of TRex v3 takes for *item*."""
+    """*item* as parameters of ``add_stream`` of TRex v3."""
     if not item["program"]:
         built: dict[str, Any] = build_stream(library, item).to_json()
         return built | {"next_stream_id": -1}
     data = program_data(item)
-    # trex-stl-lib 0.3 shares a program among cores by one variable's name, later clients by each variable
+    # trex-stl-lib 0.3 splits a program among cores by one variable, later clients by each variable
     data["vm"].pop("split_by_var", None)
     return {"start_paused": False, "core_id": -1, **data}
 
 
 def program_data(item: Mapping[str, Any]) -> dict[str, Any]:
-    """A stream of a user's own file as data: unchanged, but that it ends after a burst where one is asked for."""
+    """A stream of a user's own file as data: unchanged, or limited to the burst of *item*."""
     data: dict[str, Any] = json.loads(item["program"])
     if item["burst"]:
         data["mode"] = {**data["mode"], "type": "single_burst", "total_pkts": item["burst"]}
     return {"next_stream_id": -1, **data}
 
 
-def in_tempo(items: Sequence[Mapping[str, Any]], pps: float) -> list[dict[str, Any]]:
-    """Streams of one port that are part of a pattern, played at *pps* frames/s of all of them together."""
-    follow = pps - sum(item["pps"] for item in items if not item["tempo"])
+def scaled_pattern(items: Sequence[Mapping[str, Any]], pps: float) -> list[dict[str, Any]]:
+    """Streams of a pattern of one port, with rates and pauses scaled to *pps* frames/s in all."""
+    scaled = pps - sum(item["pps"] for item in items if not item["pattern_pps"])
     found = []
     for item in items:
-        if item["tempo"]:
-            faster, data = follow / item["tempo"], json.loads(item["program"])
+        if item["pattern_pps"]:
+            factor, data = scaled / item["pattern_pps"], json.loads(item["program"])
             mode = data["mode"]
-            mode["rate"]["value"] *= faster
+            mode["rate"]["value"] *= factor
             if "ibg" in mode:
-                mode["ibg"] /= faster
-            data["isg"] /= faster
+                mode["ibg"] /= factor
+            data["isg"] /= factor
             item = {**item, "program": json.dumps(data)}
         found.append(dict(item))
     return found

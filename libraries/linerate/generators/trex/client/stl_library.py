@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
+"""The common part of both client libraries: their ``STLClient`` has the same methods."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from .messages import ServerEvents
+
+
+class StlLibrary(ABC):
+    """The methods of :class:`.library.ClientLibrary` that are the same in both libraries."""
+
+    def __init__(self) -> None:
+        self._library: SimpleNamespace | None = None
+        self._client: Any = None
+        self.events = ServerEvents(0)
+        self._captures: set[int] = set()
+
+    @abstractmethod
+    def _import(self) -> SimpleNamespace: ...
+
+    def load(self) -> None:
+        """Import the library, once. Raises Refusal."""
+        self._library = self._library or self._import()
+
+    @property
+    def _loaded(self) -> SimpleNamespace:
+        self.load()
+        assert self._library is not None  # noqa: S101
+        return self._library
+
+    def port_numbers(self) -> Sequence[int]:
+        """The server's port numbers."""
+        return sorted(self._client.ports)
+
+    def capture(self, ports: Sequence[int], limit: int) -> dict[int, int]:
+        """Start one capture per port, so that each has its own limit; return their numbers."""
+        self._client.set_service_mode(list(ports), True)
+        found: dict[int, int] = {}
+        for port in ports:
+            found[port] = int(self._client.start_capture(rx_ports=[port], limit=limit)["id"])
+            self._captures.add(found[port])
+        return found
+
+    def end_capture(self, number: int) -> list[bytes]:
+        """End a capture; return its frames."""
+        found: list[dict[str, Any]] = []
+        self._client.stop_capture(number, output=found)
+        self._captures.discard(number)
+        return [bytes(item["binary"]) for item in found]
+
+    def end_captures(self, ports: Sequence[int]) -> None:
+        """End captures and service mode."""
+        while self._captures:  # only own ones: other users may capture on their ports
+            with contextlib.suppress(Exception):
+                self._client._transmit("capture", {"command": "remove", "capture_id": self._captures.pop()})
+        with contextlib.suppress(Exception):
+            self._client.set_service_mode(list(ports), False)
+
+    @property
+    def reachable(self) -> bool:
+        """Whether the library reports a connection."""
+        return self._client is not None and bool(self._client.is_connected())

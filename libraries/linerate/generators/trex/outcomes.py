@@ -1,0 +1,108 @@
+"""Makes an outcome from the counts of a trial, as the client's process answers them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from ...counts.latency import LatencyCount
+from ...counts.trial import DirectionCount, Fault, Load, Outcome, Problem
+from ..base import Direction
+
+CLOCK_JUMP = 0.5
+"""Tolerated change in s of the time of day against the monotonic clock in a trial (set clock, suspended machine)."""
+
+
+def make_outcome(
+    answer: Mapping[str, Any],
+    load: Load,
+    duration: float,
+    directions: tuple[Direction, ...],
+    clock_speed: float = 1.0,
+    intended: Mapping[str, int] | None = None,
+) -> Outcome:
+    """The outcome of a trial from the *answer* of the client's process, with the problems that its counts show.
+
+    *intended*: frames by sending port, if they are not *load* x *duration*.
+
+    ``elapsed`` is in s of the testbed's clock, measured with the wall clock. Its range is known: sending began between
+    the start's request and its answer, and ended before the message of its end came, at most by that message's delay
+    (the server's polling interval and the message's time, as measured in this trial). If *duration* is in this range it
+    is taken, else the middle. The true value is ``elapsed`` ± the reading ``elapsed_uncertainty``, on an idle machine
+    about 20 ms x *clock_speed*.
+
+    Readings: ``cpu_util`` and ``rx_cpu_util``, per cent: the highest load of a core in a second of sending, and the
+    receiving load after sending; ``queue_full``: times that a transmit queue was full, no fault if all frames were
+    sent; ``ierrors``: frames that receiving ports got with errors or missed; ``oerrors``: frames that sending ports
+    failed to send; ``drain``: s of the testbed's clock.
+    """
+    before, after = answer["before"], answer["after"]
+    least, most = (float(value) * clock_speed for value in answer["elapsed"])
+    elapsed = duration if least <= duration <= most else (least + most) / 2
+    problems = [Problem(Fault.GENERATOR, text) for text in answer["complaints"]]
+    problems += [Problem(Fault.LINK_DOWN, f"generator port {port}") for port, up in answer["links"].items() if not up]
+
+    def difference(port: int, name: str) -> int:
+        found = int(after[str(port)][name]) - int(before[str(port)][name])
+        if found < 0:
+            problems.append(Problem(Fault.COUNTERS, f"{name} of generator port {port} fell by {-found}"))
+        return max(0, found)
+
+    counted = tuple(
+        DirectionCount(
+            tx_port=direction.tx_port,
+            rx_port=direction.rx_port,
+            intended=(intended or {}).get(str(direction.tx_port), round(load.pps * duration)),
+            offered=difference(direction.tx_port, "opackets"),
+            forwarded=difference(direction.rx_port, "ipackets"),
+            offered_bytes=difference(direction.tx_port, "obytes"),
+            forwarded_bytes=difference(direction.rx_port, "ibytes"),
+        )
+        for direction in directions
+    )
+    unsent = {direction.tx_port: difference(direction.tx_port, "oerrors") for direction in directions}
+    for direction in directions:
+        if failed := unsent[direction.tx_port]:
+            problems.append(Problem(Fault.GENERATOR, f"port {direction.tx_port} failed to send {failed} frames"))
+    missed = [difference(direction.rx_port, "ierrors") for direction in directions]
+    lossy = [(item, count) for item, count in zip(counted, missed, strict=True) if item.lost]
+    worst = max(lossy, key=lambda row: row[0].loss_ratio, default=None)
+    if any(missed) and (worst is None or worst[0].lost <= worst[1]):
+        # the generator itself missed what the worst direction lost; any loss beyond that is the router's
+        named = ", ".join(
+            f"{count} at port {direction.rx_port}" for direction, count in zip(counted, missed, strict=True) if count
+        )
+        problems.append(Problem(Fault.GENERATOR, f"frames received with errors or missed at the generator: {named}"))
+    queue_full = _global_counter(after, "m_total_queue_full") - _global_counter(before, "m_total_queue_full")
+    if abs(float(answer.get("clock_jump", 0))) > CLOCK_JUMP:
+        problems.append(Problem(Fault.CLOCK, f"it moved by {answer['clock_jump']:+.1f} s during the trial"))
+    if not answer["finished"]:
+        problems.append(Problem(Fault.STRETCHED, f"still sending after {elapsed:.1f} s, stopped"))
+    return Outcome(
+        load=load,
+        duration=duration,
+        elapsed=elapsed,
+        started=float(answer["started"]),
+        directions=counted,
+        problems=tuple(problems),
+        readings={
+            "cpu_util": float(answer["cpu_util"]),
+            "rx_cpu_util": float(answer["rx_cpu_util"]),
+            "elapsed_uncertainty": max(elapsed - least, most - elapsed),
+            "ierrors": float(sum(missed)),
+            "oerrors": float(sum(unsent.values())),
+            "queue_full": max(0.0, queue_full),
+            "drain": float(answer["drained"]) * clock_speed,
+        },
+        latency=tuple(
+            LatencyCount(**{**item, "histogram": {int(key): count for key, count in item["histogram"].items()}})
+            for item in answer.get("latency", ())
+        ),
+    )
+
+
+def _global_counter(counters: Mapping[str, Any], name: str) -> float:
+    with contextlib.suppress(KeyError, TypeError, ValueError):
+        return float(counters["global"][name])
+    return 0.0

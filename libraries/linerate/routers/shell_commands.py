@@ -1,0 +1,228 @@
+"""Runs commands on a router through its shell: quotes and checks them, undoes changes in reverse order."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import shlex
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from ..errors import TestbedError
+from ..traffic.frame_kinds import FrameKinds, NotForwarded
+from .base import Shell, Side
+from .shell_output import first_line, plain_text
+from .vpp_output import strip_banner
+
+EXCHANGE_LIMIT = 10.0
+"""Default limit in s of one exchange with a router."""
+
+UNPRIVILEGED = frozenset({"cat", "date", "ethtool", "hostname", "netstat", "tc", "uname"})
+"""Commands that every user may run. They run without sudo, which may be limited to a few programs."""
+
+_INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:@-]{0,62}")
+_MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
+_STATUS_LINE = re.compile(r"@@linerate (\d+) (\d+)[ \t]*\r*\n?")
+
+
+def validated_interface(name: str) -> str:
+    """Return *name*. Raises TestbedError if it cannot be the name of an interface."""
+    if not _INTERFACE.fullmatch(name):
+        raise TestbedError(
+            f"{name!r} is not the name of an interface; expected letters, digits and any of _ . / : @ -,"
+            " for example 'eth1' or 'TenGigabitEthernet3/0/0'"
+        )
+    return name
+
+
+def validated_side(side: Side) -> Side:
+    """Return *side* with its prefix normalised. Raises TestbedError that names a wrong value."""
+    validated_interface(side.interface)
+    if not _MAC.fullmatch(side.peer_mac):
+        raise TestbedError(f"{side.peer_mac!r} is not a MAC address; expected for example '02:00:00:00:01:02'")
+    try:
+        ipaddress.IPv4Address(side.peer)
+        ipaddress.IPv4Interface(side.address)
+        network = ipaddress.IPv4Network(side.network)
+    except ValueError as error:
+        raise TestbedError(
+            f"interface {side.interface} cannot be configured: {error}; expected for example address"
+            " 100.65.1.1/24, peer 100.65.1.2 and network 16.0.0.0/8"
+        ) from None
+    if "/" not in side.address:
+        raise TestbedError(f"the address {side.address} of {side.interface} needs a prefix length, as in 100.65.1.1/24")
+    return Side(side.interface, side.address, side.peer, side.peer_mac.lower(), str(network))
+
+
+class ShellCommands:
+    """Runs argument lists in *shell*. *limit*: s per exchange; *sudo*: use ``sudo -n`` for what needs root."""
+
+    def __init__(self, shell: Shell, limit: float = EXCHANGE_LIMIT, sudo: bool = False) -> None:
+        self._shell, self._limit, self._sudo = shell, limit, sudo
+        self._undo: list[tuple[str, Callable[[str], str]]] = []
+
+    def quoted(self, argv: Sequence[str]) -> str:
+        """*argv* as one quoted shell command."""
+        words = list(argv)
+        if self._sudo and words[0] not in UNPRIVILEGED:
+            words = ["sudo", "-n", *words]
+        return shlex.join(words)
+
+    def run(self, *argv: str) -> str:
+        """Run one command and return its output. Raises CommandRefused if its status is not 0."""
+        return self.run_quoted(self.quoted(argv))
+
+    def run_all(self, commands: Mapping[str, tuple[str, ...]], optional: Collection[str] = ()) -> dict[str, str]:
+        """Run all *commands* in one exchange and return the output of each by its name.
+
+        Commands named in *optional* may fail and give ``""``; other failures raise TestbedError. ``sh -c``: the login
+        shell may be another one (csh on FreeBSD).
+        """
+        lines = [self.quoted(argv) for argv in commands.values()]
+        script = "; ".join(f'{line}; echo "@@linerate {index} $?"' for index, line in enumerate(lines))
+        result = self._shell(f"sh -c {shlex.quote(script)}", self._limit)
+        found: dict[str, str] = {}
+        start = 0
+        for mark, name, line in zip(_STATUS_LINE.finditer(result.stdout), commands, lines, strict=False):
+            text, status = plain_text(result.stdout[start : mark.start()]), int(mark[2])
+            start = mark.end()
+            if status != 0 and name not in optional:
+                raise _refusal(line, status, first_line(result.stderr) or first_line(text))
+            found[name] = text if status == 0 else ""
+        if len(found) != len(commands):
+            missing = lines[len(found)]
+            raise TestbedError(
+                f"the router's shell did not answer '{missing}'"
+                f" ({first_line(result.stderr) or first_line(result.stdout) or 'no output'}); it must be a POSIX system"
+                " whose login runs commands given over SSH, without a menu"
+            )
+        return found
+
+    def change(self, argv: tuple[str, ...], undo: tuple[str, ...], silent: bool = False) -> None:
+        """Run *argv*; :meth:`restore` will run *undo*. *silent*: any output means that the command failed."""
+        run = self.run_silent if silent else self.run_quoted
+        step = (self.quoted(undo), run)
+        # repeated after a link was down: undo it once
+        self._undo = [other for other in self._undo if other != step]
+        try:
+            run(self.quoted(argv))
+        except CommandRefused:
+            raise
+        except TestbedError:
+            # the link failed: the command may have run, so undo it too
+            self._undo.append(step)
+            raise
+        self._undo.append(step)
+
+    def run_quoted(self, command: str) -> str:
+        """Run a quoted *command* and return its output. Raises CommandRefused if its status is not 0."""
+        result = self._shell(command, self._limit)
+        if result.status != 0:
+            raise _refusal(command, result.status, first_line(result.stderr) or first_line(result.stdout))
+        return plain_text(result.stdout)
+
+    def run_silent(self, command: str) -> str:
+        """Run a quoted VPP *command*, which prints only errors and exits 0 in any case."""
+        output = strip_banner(self.run_quoted(command))
+        if output.strip():
+            raise _refusal(command, 0, first_line(output))
+        return output
+
+    def restore(self) -> None:
+        """Undo every change, last first, even if some fail. Raises TestbedError that names the failed ones."""
+        failed: dict[str, list[str]] = {}
+        while self._undo:
+            command, run = self._undo.pop()
+            try:
+                run(command)
+            except TestbedError as error:
+                why = error.why if isinstance(error, CommandRefused) else str(error)
+                if _ALREADY_GONE.search(why):
+                    continue
+                failed.setdefault(why, []).append(f"'{command}'")
+        if failed:
+            listed = "; ".join(f"{', '.join(commands)} ({why})" for why, commands in failed.items())
+            raise TestbedError(f"the router's former configuration could not be restored in full: {listed}")
+
+    def forget_changes(self) -> None:
+        """Drop the list of changes: there is nothing to undo."""
+        self._undo.clear()
+
+
+_ALREADY_GONE = re.compile(
+    r"RTNETLINK answers: (No such process|No such file or directory|Cannot assign requested address)"
+    r"|not found for interface|not in table"
+)
+"""Errors of an undo whose change is gone already, with a link or by another user."""
+
+
+class CommandRefused(TestbedError):
+    """The router did not run a command. ``why``: the reason without the command."""
+
+    def __init__(self, message: str, why: str) -> None:
+        super().__init__(message)
+        self.why = why
+
+
+def _refusal(command: str, status: int, output: str) -> CommandRefused:
+    if status == 1 and "vppctl" in command.split()[:3] and not output.startswith("sudo:"):
+        # a command that VPP itself refuses has status 0
+        why = f"VPP does not answer{f': {output}' if output else ''}"
+        return CommandRefused(
+            f"'{command}': {why}; check that it runs, and that the user may use its CLI socket ('sudo: true' for"
+            " the router in the testbed file)",
+            why,
+        )
+    reason = f": {output}" if output else ""
+    return CommandRefused(
+        f"the router refused '{command}' (status {status}){reason}; check the user's rights and the names given",
+        f"status {status}{reason}",
+    )
+
+
+class ShellRouter:
+    """The common part of all routers. *interfaces*: those under test, which must exist; *limit*: s per exchange."""
+
+    def __init__(
+        self, shell: Shell, limit: float = EXCHANGE_LIMIT, interfaces: tuple[str, ...] = (), sudo: bool = False
+    ) -> None:
+        self._commands = ShellCommands(shell, limit, sudo)
+        self._interfaces = tuple(validated_interface(name) for name in interfaces)
+        self._notes: list[str] = []
+        self._not_forwarded: NotForwarded = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Changes of forwarding, packet filter and the like, in words: evidence."""
+        return tuple(self._notes)
+
+    def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
+        """Raises TestbedError, unless a subclass supports other frames than plain IPv4."""
+        raise TestbedError(
+            "the testbed file has 'set_up', and only Linux routers can be set up from here for IPv6, tags or labels;"
+            " set the router up by hand and remove the key"
+        )
+
+    @property
+    def not_forwarded(self) -> NotForwarded:
+        """Frames that :meth:`configure_frames` could not configure, and why."""
+        return self._not_forwarded
+
+    def clear(self) -> None:
+        """Nothing, unless a subclass can reset counters: readers use differences."""
+
+    def _require_interfaces(self, existing: Collection[str], owner: str = "the router") -> None:
+        for name in self._interfaces:
+            if name not in existing:
+                raise TestbedError(f"{owner} has no interface '{name}'; it has {', '.join(sorted(existing))}")
+
+    def restore(self) -> None:
+        """Undo all changes, last first. May be repeated. Raises TestbedError that names failed ones."""
+        self._notes.clear()
+        self._not_forwarded = {}
+        self._commands.restore()
+
+    def forget_changes(self) -> None:
+        """The router has restarted and lost its changes: there is nothing to undo."""
+        self._notes.clear()
+        self._not_forwarded = {}
+        self._commands.forget_changes()

@@ -1,0 +1,207 @@
+"""The schema of ``variables/profiles/*.yaml``: the traffic words of sentences and their meaning."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from ..config import Config
+
+Word = Annotated[str, Field(pattern=r"^[^\s:]+$")]
+Port = Annotated[int, Field(ge=1, le=65535)]
+Size = Annotated[int, Field(ge=64, le=9216)]
+Label = Annotated[int, Field(ge=16, lt=1 << 20)]
+"""An MPLS label; those below 16 are reserved (RFC 3032 2.1)."""
+
+
+class _Range(Config):
+    """IPv4 addresses ``first``, ``first`` + ``step``, … ``last``."""
+
+    first: str
+    last: str
+    step: Annotated[int, Field(ge=1)] = 1
+
+    @field_validator("first", "last")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        return str(ipaddress.IPv4Address(value))
+
+    @model_validator(mode="after")
+    def _check_whole_steps(self) -> _Range:
+        span = int(ipaddress.IPv4Address(self.last)) - int(ipaddress.IPv4Address(self.first))
+        if span < 0 or span % self.step:
+            raise ValueError(f"{self.last} is not a whole number of steps of {self.step} after {self.first}")
+        return self
+
+
+class SizesFile(Config):
+    """``kind: sizes``: the range of ``Nb``, and the sizes that are named without FCS."""
+
+    kind: Literal["sizes"]
+    smallest: Annotated[int, Field(ge=64)]
+    largest: Annotated[int, Field(le=9216)]
+    named_without_fcs: tuple[int, ...] = ()
+    about: str
+
+
+class _Frame(Config):
+    size: Size
+    weight: Annotated[int, Field(ge=1)]
+
+
+class MixFile(Config):
+    """``kind: mix``: frame sizes (with FCS) in a ratio, or a genome of RFC 6985 with sizes for its capital letters."""
+
+    kind: Literal["mix"]
+    name: Word
+    frames: tuple[_Frame, ...] = ()
+    genome: str = ""
+    custom: dict[Annotated[str, Field(pattern="^[A-Z]$")], Size] = Field(default_factory=dict)
+    about: str
+
+    @model_validator(mode="after")
+    def _check_frames_or_genome(self) -> MixFile:
+        if bool(self.frames) is bool(self.genome):
+            raise ValueError("expected either 'frames' or 'genome'")
+        return self
+
+
+class GenomeFile(Config):
+    """``kind: genome``: the sizes (with FCS) of the letters in ``genome:<letters>``."""
+
+    kind: Literal["genome"]
+    letters: dict[Annotated[str, Field(pattern="^[a-z]$")], Annotated[int, Field(ge=64)]]
+    longest: Annotated[int, Field(ge=1)]
+    about: str
+
+
+class FlowsFile(Config):
+    """``kind: flows``: the addresses of one word (``1-flow``, ``var1``)."""
+
+    kind: Literal["flows"]
+    name: Word
+    source: _Range
+    destination: _Range
+    source_port: Port = 1025
+    destination_port: Port = 12
+    default: bool = False
+    about: str
+
+
+class FlowCountFile(Config):
+    """``kind: flow-count``: the addresses of ``<N>-flows``: N sources, beginning with ``source``, one destination."""
+
+    kind: Literal["flow-count"]
+    source: str
+    destination: str
+    most: Annotated[int, Field(ge=2, le=1 << 24)]
+    source_port: Port = 1025
+    destination_port: Port = 12
+    about: str
+
+    @field_validator("source", "destination")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        return str(ipaddress.IPv4Address(value))
+
+
+class _Tag(Config):
+    protocol: Literal["802.1Q", "802.1ad"]
+    vlan: Annotated[int, Field(ge=1, le=4094)]
+
+
+class HeadersFile(Config):
+    """``kind: headers``: what one word (``vlan``, ``ipv6``) changes in the headers.
+
+    ``tags``, ``labels``: outermost first; ``labels_back``: of the second direction. ``prefix``: the 96 bits before the
+    IPv4 address in IPv6 addresses.
+    """
+
+    kind: Literal["headers"]
+    name: Word
+    tags: tuple[_Tag, ...] = ()
+    labels: tuple[Label, ...] = ()
+    labels_back: tuple[Label, ...] = ()
+    prefix: str = ""
+    transport: Literal["tcp", ""] = ""
+    about: str
+
+    @field_validator("prefix")
+    @classmethod
+    def _check_prefix(cls, value: str) -> str:
+        if value and int(ipaddress.IPv6Address(value)) & 0xFFFFFFFF:
+            raise ValueError("the last 32 bits of the prefix are for the IPv4 address; expected zeros there")
+        return value
+
+    @model_validator(mode="after")
+    def _check_changes(self) -> HeadersFile:
+        if len(self.labels) != len(self.labels_back):
+            raise ValueError("expected as many 'labels_back' as 'labels'")
+        if not (self.tags or self.labels or self.prefix or self.transport):
+            raise ValueError("changes nothing; expected 'tags', 'labels', 'prefix' or 'transport'")
+        return self
+
+
+class PcapFile(Config):
+    """``kind: pcap``: the frames of ``file`` (pcap or pcapng; a path from the YAML file's folder)."""
+
+    kind: Literal["pcap"]
+    name: Word
+    file: str
+    about: str
+
+
+Tunable = str | int | float | bool | tuple[str | int | float, ...]
+
+
+class TrexFile(Config):
+    """``kind: trex``: the streams of ``file``, a profile in TRex's format (.py, .yaml or .json).
+
+    ``tunables``: by name, or as command-line words (``[--size, 64]``). ``mac_dst``: a stream's own destination MAC
+    address is kept (``packet``), or replaced by the ``port``'s, which is the router's.
+    """
+
+    kind: Literal["trex"]
+    name: Word
+    file: Annotated[str, Field(pattern=r"\.(py|yaml|yml|json)$")]
+    tunables: dict[str, Tunable] | tuple[str | int | float, ...] = ()
+    mac_dst: Literal["packet", "port"] = "packet"
+    about: str
+
+    @field_validator("tunables")
+    @classmethod
+    def _check_names(cls, value: object) -> object:
+        if isinstance(value, dict) and (reserved := {"direction", "port_id", "tunables", "self"} & value.keys()):
+            raise ValueError(f"'{min(reserved)}' is set by TRex itself; expected one of the profile's own tunables")
+        return value
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The tunables as command-line words: true gives only the name, false nothing."""
+        if not isinstance(self.tunables, dict):
+            return tuple(str(item) for item in self.tunables)
+        found: list[str] = []
+        for name, value in self.tunables.items():
+            values = value if isinstance(value, tuple) else () if value is True else (value,)
+            if value is not False:
+                found += [f"--{name}", *(str(item) for item in values)]
+        return tuple(found)
+
+    @property
+    def named(self) -> dict[str, Tunable]:
+        """The tunables by name; empty where they are words."""
+        return self.tunables if isinstance(self.tunables, dict) else {}
+
+
+Entry = Annotated[
+    SizesFile | MixFile | GenomeFile | FlowsFile | FlowCountFile | HeadersFile | PcapFile | TrexFile,
+    Field(discriminator="kind"),
+]
+
+
+class ProfileFile(Config):
+    """One file of ``variables/profiles``."""
+
+    entries: tuple[Entry, ...]

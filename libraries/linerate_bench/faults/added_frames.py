@@ -1,0 +1,55 @@
+"""Frames that a fault adds to a count: a share of the frames counted while it lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from linerate.simulation.faults import InjectedFault
+
+CountKey = tuple[str, int]
+"""The name of a count, and its port or packet group."""
+
+
+@dataclass(slots=True)
+class _Added:
+    fault: InjectedFault
+    key: CountKey
+    share: float
+    first: int
+
+
+class AddedFrames:
+    """Frames added by key. *count*: frames counted under a key up to now."""
+
+    def __init__(self, count: Callable[[CountKey], int]) -> None:
+        self._count = count
+        self._active: list[_Added] = []
+        self._ended: dict[CountKey, int] = {}
+
+    def begin(self, fault: InjectedFault, key: CountKey, share: float) -> None:
+        """From now on add *share* of what is counted under *key*; a share that was added before ends."""
+        self._ended[key] = self.of(key)
+        self._active = [row for row in self._active if row.key != key]
+        self._active.append(_Added(fault, key, share, self._count(key)))
+
+    def end(self, fault: InjectedFault) -> None:
+        """Add no more frames because of *fault*."""
+        for row in [row for row in self._active if row.fault is fault]:
+            self._ended[row.key] = self.of(row.key)
+            self._active.remove(row)
+
+    def of(self, key: CountKey) -> int:
+        """Frames added under *key* up to now."""
+        found = self._ended.get(key, 0)
+        for row in self._active:
+            if row.key == key:
+                found += int(row.share * (self._count(key) - row.first))
+        return found
+
+    def forget(self, key: CountKey) -> None:
+        """The count under *key* begins at zero again."""
+        self._ended.pop(key, None)
+        for row in self._active:
+            if row.key == key:
+                row.first = 0

@@ -1,0 +1,41 @@
+"""Port counters as they are read: since a reset, or within 32 bits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..backend import PortCounters
+
+WRAP = 2**32
+FRAMES = ("opackets", "ipackets")
+_BYTES = ("obytes", "ibytes")
+
+
+class CounterReadings:
+    """Readings of port counters: the counts themselves until a reset or wrap is asked for."""
+
+    def __init__(self) -> None:
+        self._offsets: dict[tuple[int, str], int] = {}
+        self._wraps = False
+
+    def reset(self, port: int, counted: PortCounters) -> None:
+        """*port* reads zero now."""
+        self._read_as(port, counted, 0)
+
+    def wrap(self, port: int, counted: PortCounters, left: int) -> None:
+        """Frame counters of all ports wrap at 32 bits; those of *port* after *left* more frames."""
+        self._wraps = True
+        self._read_as(port, counted, WRAP - left)
+
+    def _read_as(self, port: int, counted: PortCounters, value: int) -> None:
+        for name in FRAMES if self._wraps else (*FRAMES, *_BYTES):
+            self._offsets[port, name] = value - getattr(counted, name)
+
+    def read(self, port: int, counted: PortCounters) -> PortCounters:
+        """The reading for the true counts *counted*."""
+        if not self._offsets:
+            return counted
+        found = {name: getattr(counted, name) + self._offsets.get((port, name), 0) for name in (*FRAMES, *_BYTES)}
+        if self._wraps:
+            found |= {name: found[name] % WRAP for name in FRAMES}
+        return replace(counted, **found)

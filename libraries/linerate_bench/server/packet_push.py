@@ -1,0 +1,79 @@
+"""``push_pkts``: single frames that clients send, for example ARP requests for a neighbour's MAC address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..backend import Backend, Neighbour, StreamTraffic
+from .captures import Captures
+from .params import Params, refused
+from .ports import ServerPort
+from .replies import reply_to
+from .streams import PADDED_TO, mac_bytes, packet_bytes
+
+MOST_PUSHED = 1000
+"""Different frames that one call may push."""
+
+
+class PacketPush:
+    """Sends single frames by *backend*. *now* is the bench's clock in s, as of captured frames."""
+
+    def __init__(self, backend: Backend, captures: Captures, now: Callable[[], float]) -> None:
+        self._backend, self._captures, self._now = backend, captures, now
+        self._neighbour = backend if isinstance(backend, Neighbour) else None
+
+    def push(self, port: ServerPort, params: Params) -> dict[str, Any]:
+        """The method ``push_pkts``. Raises RpcError when the frames cannot be sent."""
+        frames = [_frame_of(port, packet) for packet in params.objects("pkts")]
+        gap = params.number("ipg_usec", 0.0, least=0)
+        pieces = _streams_of(frames, gap)
+        if port.active and self._neighbour is None:
+            raise refused(f"port {port.index} sends streams; expected to stop them before packets are pushed")
+        if not port.active and pieces:
+            try:
+                self._backend.start({port.index: pieces}, None)
+            except Exception as error:
+                raise refused(f"port {port.index} cannot send the packets: {error}") from error
+        sent = self._now()
+        self._captures.pushed(port.index, frames, counted=not port.active)
+        for frame in frames:
+            self._answer(port, frame)
+        return {"sent": len(frames), "ts": sent}
+
+    def _answer(self, port: ServerPort, frame: bytes) -> None:
+        if self._neighbour is None:
+            return
+        neighbour = self._neighbour
+
+        def owns(address: str) -> bool:
+            known = neighbour.answers(port.index, address)
+            # a device without any address yet is assumed to have the one that the port was given
+            return known if known is not None else port.ipv4 is not None and port.ipv4[1] == address
+
+        reply = reply_to(frame, port.description.peer_mac, owns)
+        if reply is not None:
+            self._captures.arrived(port.index, reply)
+
+
+def _frame_of(port: ServerPort, packet: Params) -> bytes:
+    frame = bytearray(packet_bytes(packet))
+    if packet.boolean("use_port_dst_mac", False):
+        frame[0:6] = mac_bytes(port.destination_mac)
+    if packet.boolean("use_port_src_mac", False):
+        frame[6:12] = mac_bytes(port.source_mac)
+    return bytes(frame)
+
+
+def _streams_of(frames: list[bytes], gap_usec: float) -> tuple[StreamTraffic, ...]:
+    gap = max(gap_usec, 1.0)
+    found: list[StreamTraffic] = []
+    first = 0
+    for number in range(1, len(frames) + 1):
+        if number == len(frames) or frames[number] != frames[first]:
+            frame = frames[first].ljust(PADDED_TO, b"\0")
+            found.append(StreamTraffic(len(found), frame, 1e6 / gap, count=number - first, isg_usec=first * gap))
+            first = number
+    if len(found) > MOST_PUSHED:
+        raise refused(f"{len(found)} different packets are too many for one push; expected at most {MOST_PUSHED}")
+    return tuple(found)

@@ -1,0 +1,298 @@
+"""Faults as data, their schedule, and what the wrapped model then shows. No process, no wall clock."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from linerate.errors import ConfigError
+from linerate.simulation.faults import FAULT_DEFAULTS, InjectedFault, parse_fault
+from linerate.testbed.files import read_testbed
+from linerate.testbed.settings import SimulatedSettings
+from linerate_bench.backend import StreamTraffic
+from linerate_bench.faults.backend import FaultyBackend
+from linerate_bench.faults.fault_schedule import FaultSchedule
+from linerate_bench.model.injected_loss import LossyModel
+from linerate_bench.server.flow_stats import FlowStats
+from linerate_bench.server.streams import StreamGroup
+from support.model_bench import HandClock, configuration, platform, traffic
+
+
+def faulty(*faults: InjectedFault) -> tuple[FaultyBackend, HandClock]:
+    clock = HandClock()
+    backend = FaultyBackend(lambda held: LossyModel(platform(), "vpp", held), clock.now, faults)
+    backend.configure(configuration(backend))
+    return backend, clock
+
+
+def send(backend: FaultyBackend, clock: HandClock, pps: float = 1e6) -> tuple[int, int]:
+    """One second of traffic from port 0 to 1: what was offered, what came back."""
+    before = backend.counters(0).opackets, backend.counters(1).ipackets
+    backend.start({0: traffic("64b", pps)}, 1.0)
+    clock.time += 2.0
+    return backend.counters(0).opackets - before[0], backend.counters(1).ipackets - before[1]
+
+
+def test_without_faults_it_is_the_model() -> None:
+    backend, clock = faulty()
+    assert send(backend, clock) == (1_000_000, 1_000_000)
+    assert backend.server_actions() == () and backend.ssh_fault() == {} and backend.reply_delay() is None
+
+
+def test_a_flap_loses_exactly_the_frames_sent_during_it() -> None:
+    backend, clock = faulty(parse_fault("link flap", start=2, at=0.5, **{"for": 0.25}))
+    assert send(backend, clock) == (1_000_000, 1_000_000)
+    offered, forwarded = send(backend, clock)
+    assert offered == 1_000_000 and forwarded == pytest.approx(750_000, abs=2)
+    assert [(action.what, action.up) for action in backend.server_actions()] == [("link", False), ("link", True)]
+    assert send(backend, clock) == (1_000_000, 1_000_000)
+
+
+def test_a_link_is_down_as_long_as_it_flaps() -> None:
+    backend, clock = faulty(parse_fault("link flap", start=0, at=1, port=1, **{"for": 2}))
+    assert backend.link_up(1)
+    clock.time += 2
+    assert backend.link_up(0) and not backend.link_up(1)
+    assert [row.link_up for row in backend.state().interfaces] == [True, False]
+    assert backend.state().configuration.up != ()
+    clock.time += 2
+    assert backend.link_up(1)
+
+
+def test_a_reboot_forgets_counters_uptime_and_configuration() -> None:
+    backend, clock = faulty(parse_fault("router reboot", start=2, at=0.5, **{"for": 10}))
+    send(backend, clock)
+    before = backend.state()
+    assert before.uptime > 86_400 and before.interfaces[0].rx_packets == 1_000_000
+    send(backend, clock)
+    assert backend.ssh_fault() == {"cut": True} and not backend.link_up(0)
+    clock.time += 20
+    after = backend.state()
+    assert after.uptime == pytest.approx(11.5)
+    assert after.interfaces[0].rx_packets == 0 and after.configuration.up == ()
+    assert send(backend, clock) == (1_000_000, 0)
+
+
+def test_unsent_frames_are_reported_as_a_full_queue() -> None:
+    backend, clock = faulty(parse_fault("unsent frames", share=0.2, **{"for": 1}))
+    offered, forwarded = send(backend, clock)
+    assert offered == forwarded == pytest.approx(800_000, abs=2)
+    assert backend.counters(0).queue_full == pytest.approx(200_000, abs=2)
+    assert send(backend, clock) == (1_000_000, 1_000_000)
+
+
+def test_duplicates_are_received_and_not_sent() -> None:
+    backend, clock = faulty(parse_fault("duplicated frames", share=0.01, **{"for": 1}))
+    assert send(backend, clock) == (1_000_000, 1_010_000)
+    assert send(backend, clock) == (1_000_000, 1_000_000)
+
+
+def test_counters_reset_and_wrap() -> None:
+    backend, clock = faulty(parse_fault("counter reset", start=2, at=0.5))
+    send(backend, clock)
+    assert send(backend, clock) == (-500_000, -500_000)
+    backend, clock = faulty(parse_fault("counter wrap", start=0, frames=1_400_000))
+    assert send(backend, clock) == (1_000_000, 1_000_000)
+    assert send(backend, clock) == (1_000_000 - 2**32, 1_000_000 - 2**32)
+
+
+def test_faults_of_server_and_shells_are_reported_once() -> None:
+    backend, _ = faulty(*(parse_fault(kind, start=0) for kind in ("ssh cut", "late reply", "ports stolen")))
+    assert backend.ssh_fault() == {"cut": True} and backend.ssh_fault() == {}
+    assert backend.reply_delay() == FAULT_DEFAULTS["late reply"]["hold"] and backend.reply_delay() is None
+    assert {action.port for action in backend.server_actions() if action.what == "steal"} == {0, 1}
+
+
+def test_every_repeats_from_its_start_on() -> None:
+    schedule, seen = FaultSchedule(), []
+    schedule.arm([parse_fault("ssh cut", start=2, every=True), parse_fault("server end", start=2)], 0.0)
+    for start in range(1, 5):
+        schedule.started(float(start))
+        while found := schedule.pop(start + 0.5):
+            seen.append((start, found[1].kind))
+    assert seen == [(2, "ssh cut"), (2, "server end"), (3, "ssh cut"), (4, "ssh cut")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "says"),
+    [
+        ("link flop", {}, "'link flop' is no fault; expected one of link flap, router reboot"),
+        ("link flap", {"share": 0.5}, "a 'link flap' has no key share; expected any of start, at, every, for"),
+        ("unsent frames", {"share": 1.5}, "share: Input should be less than or equal to 0.99"),
+        ("link flap", {"atx": 1}, "atx: Extra inputs are not permitted"),
+    ],
+)
+def test_a_wrong_fault_is_refused_in_words(kind: str, words: dict[str, float], says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_fault(kind, **words)
+    assert says in str(caught.value)
+
+
+def test_a_port_that_is_not_there() -> None:
+    with pytest.raises(ValueError, match="there is no port 7"):
+        faulty(parse_fault("link flap", port=7))
+
+
+def test_a_wrong_fault_in_a_testbed_file_names_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "bad.yaml"
+    text = "testbed: bad\nkind: simulated\nfaults:\n  - {kind: ssh cut}\n  - kind: link flap\n    for: 0.5\n    at: 1\n"
+    file.write_text(text)
+    found = read_testbed(tmp_path, "bad")
+    assert isinstance(found, SimulatedSettings)
+    assert [(fault.kind, fault.lasts, fault.at) for fault in found.faults] == [
+        ("ssh cut", None, 0.0),
+        ("link flap", 0.5, 1.0),
+    ]
+    file.write_text(text + "    share: 0.5\n")
+    with pytest.raises(ConfigError, match=r"bad\.yaml:5: .*a 'link flap' has no key share"):
+        read_testbed(tmp_path, "bad")
+    file.write_text(text + "    every: often\n")
+    with pytest.raises(ConfigError, match=r"bad\.yaml:8: 'faults\.1\.every'"):
+        read_testbed(tmp_path, "bad")
+
+
+def test_a_stalled_port_sends_less_and_counts_as_sending() -> None:
+    backend, clock = faulty(parse_fault("stalled generator", at=0.25, **{"for": 0.25}))
+    backend.start({0: traffic("64b", 1e6)}, 1.0)
+    clock.time += 0.4
+    assert backend.sending(0) and backend.counters(0).opackets == pytest.approx(250_000, abs=2)
+    clock.time += 0.4
+    assert backend.sending(0) and backend.counters(0).opackets == pytest.approx(550_000, abs=2)
+    clock.time += 1
+    assert backend.counters(0) == backend.counters(0) and backend.counters(0).opackets == pytest.approx(750_000, abs=2)
+    assert backend.counters(0).queue_full == 0 and not backend.sending(0)
+
+
+def test_one_way_loss_is_of_one_direction_and_in_the_routers_counts() -> None:
+    backend, clock = faulty(parse_fault("one-way loss", share=0.1))
+    backend.start({0: traffic("64b", 1e6), 1: traffic("64b", 1e6, swapped=True)}, 1.0)
+    clock.time += 2
+    assert backend.counters(1).ipackets == 1_000_000
+    assert backend.counters(0).ipackets == pytest.approx(900_000, abs=2)
+    rows = backend.state().interfaces
+    assert rows[1].rx_missed == pytest.approx(100_000, abs=2) and rows[0].tx_packets == backend.counters(0).ipackets
+
+
+def grouped(rule: str = "latency") -> StreamTraffic:
+    (stream,) = traffic("64b", 1e6)
+    return replace(stream, flow_stats={"stream_id": 7, "rule_type": rule})
+
+
+def test_late_frames_show_in_the_groups_only_and_duplicates_in_both() -> None:
+    late, twice = (
+        parse_fault("reordered frames", start=2, share=0.02, **{"for": 1}),
+        parse_fault("duplicated frames", start=3),
+    )
+    backend, clock = faulty(late, twice)
+    found = []
+    for _ in range(4):
+        backend.start({0: (grouped(),)}, 1.0)
+        clock.time += 2
+        found.append((backend.latency_counters(7), backend.flow_counters(7).received[1][0], backend.counters(1)))
+    assert [(row.out_of_order, row.lost) for row, *_ in found] == [(0, 0), (20_000, 0), (20_000, 0), (20_000, 0)]
+    assert [row.duplicates for row, *_ in found] == [0, 0, 10_000, 20_000]
+    assert [frames for _, frames, _ in found] == [1_000_000, 2_000_000, 3_010_000, 4_020_000]
+    assert [row.ipackets for *_, row in found] == [1_000_000, 2_000_000, 3_010_000, 4_020_000]
+    backend.forget(7)
+    assert backend.latency_counters(7).duplicates == 0 and backend.flow_counters(7).received == {}
+
+
+def test_sequence_errors_have_trexs_names() -> None:
+    backend, clock = faulty(parse_fault("reordered frames", share=0.01))
+    flows, stream = FlowStats(backend, clock.now), SimpleNamespace(group=StreamGroup(7, "latency"), stream_id=1)
+    flows.add(0, stream)
+    backend.start({0: (grouped(),)}, 1.0)
+    clock.time += 2
+    assert flows.values([7])["latency"]["7"]["er"] == {"ooo": 10_000, "sth": 10_000, "stl": 10_000}
+
+
+@pytest.mark.parametrize(("shows", "reported"), [("nothing", None), ("some", {"7"}), ("zeros", {"7", "8"})])
+def test_flow_statistics_that_are_not_reported(shows: str, reported: set[str] | None) -> None:
+    backend, clock = faulty(parse_fault("flow stats dropped", start=0, at=3, shows=shows, **{"for": 5}))
+    flows = FlowStats(backend, clock.now)
+    for number in (7, 8):
+        flows.add(0, SimpleNamespace(group=StreamGroup(number, "stats"), stream_id=number))
+    backend.start({0: (grouped("stats"),)}, 1.0)
+    clock.time += 2
+    whole = flows.values([7, 8])
+    assert whole["flow_stats"]["7"]["rp"]["1"] == 1_000_000
+    clock.time += 3
+    found = flows.values([7, 8])
+    assert (found["flow_stats"] and set(found["flow_stats"])) == reported
+    assert shows != "zeros" or found["flow_stats"]["7"]["rp"]["1"] == 0
+    clock.time += 5
+    assert flows.values([7, 8])["flow_stats"]["7"]["rp"]["1"] == 1_000_000
+
+
+def test_the_router_outlives_the_server_and_so_do_faults_to_come() -> None:
+    coming = (parse_fault("ssh cut", start=4), parse_fault("link flap", start=0, at=60))
+    backend, clock = faulty(parse_fault("server restart", start=2, at=1.5), *coming)
+    send(backend, clock)
+    send(backend, clock)
+    (action,) = backend.server_actions()
+    assert action.what == "restart" and action.after == FAULT_DEFAULTS["server restart"]["lasts"]
+    given = json.loads(json.dumps(action.specification))
+    faults = [InjectedFault.model_validate(row) for row in given["faults"]]
+    assert [(fault.kind, fault.start) for fault in faults] == [("ssh cut", 2), ("link flap", 0)]
+    assert faults[1].at == pytest.approx(60 - 3.5)
+    before, again = backend.state(), HandClock()
+    heir = FaultyBackend(
+        lambda held: LossyModel(platform(), "vpp", held), again.now, faults, snapshot={**given["remains"]}
+    )
+    after = heir.state()
+    assert after.interfaces == before.interfaces and after.configuration == before.configuration
+    assert after.uptime >= before.uptime - 1
+    assert send(heir, again) == (1_000_000, 1_000_000)
+    assert heir.state().interfaces[0].rx_packets == 3_000_000
+
+
+def test_an_answer_that_is_lost_is_lost_once() -> None:
+    backend, _ = faulty(parse_fault("lost reply", start=0))
+    assert backend.drops_reply() and not backend.drops_reply()
+
+
+def test_ports_that_were_stolen_come_back() -> None:
+    backend, clock = faulty(parse_fault("ports stolen", start=0, **{"for": 5}))
+    assert {action.what for action in backend.server_actions()} == {"steal"}
+    clock.time += 6
+    assert {action.what for action in backend.server_actions()} == {"free"}
+
+
+@pytest.mark.parametrize("whose", ["router", "cable"])
+def test_a_fault_that_begins_again_while_it_lasts_replaces_itself(whose: str) -> None:
+    backend, clock = faulty(parse_fault("one-way loss", start=1, share=0.05, port=0, every=True, of=whose))
+    for _ in range(4):
+        offered, forwarded = send(backend, clock)
+        assert forwarded / offered == pytest.approx(0.95, abs=1e-4)
+
+
+def test_a_fault_that_began_again_ends_at_its_own_time() -> None:
+    loss = parse_fault("one-way loss", start=1, share=0.5, port=0, every=True, **{"for": 3})
+    backend, clock = faulty(loss, parse_fault("duplicated frames", start=1, share=0.1, every=True, **{"for": 3}))
+    send(backend, clock)
+    backend.start({0: traffic("64b", 1e6)}, 4.0)
+    before = backend.counters(0).opackets, backend.counters(1).ipackets
+    clock.time += 5
+    found = backend.counters(0).opackets - before[0], backend.counters(1).ipackets - before[1]
+    # three seconds of half the frames, a tenth of them twice, and one of all
+    assert found == (4_000_000, pytest.approx(3 * 550_000 + 1_000_000, abs=4))
+
+
+def test_a_flap_that_happens_again_leaves_the_link_up_in_the_end() -> None:
+    backend, clock = faulty(parse_fault("link flap", start=1, every=True, **{"for": 3}))
+    for _ in range(3):
+        send(backend, clock)
+        assert not backend.link_up(0)
+    clock.time += 3
+    assert backend.link_up(0)
+
+
+def test_two_losses_add_up() -> None:
+    loss = parse_fault("one-way loss", start=1, share=0.5, port=0)
+    backend, clock = faulty(loss, loss.model_copy())
+    offered, forwarded = send(backend, clock)
+    assert forwarded / offered == pytest.approx(0.25, abs=1e-4)

@@ -1,0 +1,183 @@
+"""Rings of receive queues: short bursts over capacity wait and come out later, what exceeds the ring is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linerate.platforms import read_platform
+from linerate_bench.backend import PortCounters
+from linerate_bench.model.backend import ModelBackend
+from linerate_bench.model.forwarding import Fate
+from linerate_bench.model.injected_loss import LossyModel
+from linerate_bench.model.schema import RINGS, router_model
+from support.model_bench import PROJECT, HandClock, configuration, configured_model, platform, traffic
+
+RING = RINGS["vpp"]
+
+
+def received(backend: ModelBackend, clock: HandClock, pps: float, seconds: float, rest: float = 1.0) -> PortCounters:
+    """What port 1 has after port 0 sent one flow; *rest* s later."""
+    backend.start({0: traffic("64b 1-flow", pps)}, seconds)
+    clock.time += seconds + rest
+    return backend.counters(1)
+
+
+def capacity() -> float:
+    """Frames/s of one flow that are forwarded for ever."""
+    backend, clock = configured_model()
+    before = received(backend, clock, 14e6, 1.0).ipackets
+    return float(received(backend, clock, 14e6, 2.0).ipackets - before - RING) / 2
+
+
+def test_a_burst_of_a_few_hundred_frames_over_capacity_loses_nothing() -> None:
+    backend, clock = configured_model()
+    piece = replace(traffic("64b 1-flow", 14e6)[0], count=RING)
+    backend.start({0: (piece,)}, None)
+    clock.time = RING / 14e6
+    assert 0 < backend.counters(1).ipackets < RING
+    clock.time += 0.01
+    assert backend.counters(1).ipackets == RING
+    assert sum(row.rx_missed for row in backend.state().interfaces) == 0
+
+
+def test_a_longer_burst_loses_what_exceeds_the_ring() -> None:
+    backend, clock = configured_model()
+    offered, top = 10e6, capacity()
+    counted = received(backend, clock, offered, 0.01).ipackets
+    assert counted == pytest.approx(top * 0.01 + RING, abs=3)
+    assert backend.state().interfaces[0].rx_missed == 100_000 - counted
+
+
+def test_just_above_capacity_only_what_exceeds_the_ring_is_lost() -> None:
+    backend, clock = configured_model()
+    top = capacity()
+    # a millionth more: a ring is full after minutes
+    pps, seconds = top * (1 + 1e-6), 60.0
+    backend.start({0: traffic("64b 1-flow", pps)}, seconds)
+    clock.time += seconds + 1
+    assert backend.counters(1).ipackets == backend.counters(0).opackets
+    over = top * (1 + 1e-4)
+    lost = backend.counters(0).opackets - backend.counters(1).ipackets
+    backend.start({0: traffic("64b 1-flow", over)}, 100.0)
+    clock.time += 101
+    lost = backend.counters(0).opackets - backend.counters(1).ipackets
+    assert lost == pytest.approx((over - top) * 100 - RING, abs=100)
+
+
+@given(
+    bursts=st.lists(st.tuples(st.floats(1e5, 15e6), st.floats(1e-4, 0.02), st.floats(0, 0.005)), max_size=5),
+    looks=st.lists(st.floats(0, 0.1), max_size=6),
+    software=st.sampled_from(["vpp", "linux"]),
+)
+@settings(max_examples=40, deadline=None)
+def test_every_frame_has_one_fate_however_often_counts_are_read(
+    bursts: list[tuple[float, float, float]], looks: list[float], software: str
+) -> None:
+    counted = []
+    for seen in ([], sorted(looks)):
+        backend, clock = configured_model(software)
+        events = _events(bursts)
+        for at, pps, seconds in events:
+            for look in (look for look in seen if clock.time < look < at):
+                clock.time = look
+                backend.counters(1)
+            clock.time = at
+            backend.start({0: traffic("64b var2", pps)}, seconds)
+        clock.time += 1.0
+        sent, came = backend.counters(0).opackets, backend.counters(1).ipackets
+        missed = sum(row.rx_missed + row.tx_dropped for row in backend.state().interfaces)
+        assert sent == came + missed
+        counted.append(came)
+    assert counted[0] == pytest.approx(counted[1], abs=20)
+
+
+def _events(bursts: list[tuple[float, float, float]]) -> Iterator[tuple[float, float, float]]:
+    at = 0.0
+    for pps, seconds, pause in bursts:
+        yield at, pps, seconds
+        at += seconds + pause
+
+
+def test_latency_of_a_full_ring_is_its_length_and_less_for_a_short_burst() -> None:
+    late = []
+    for seconds in (2e-5, 0.1):
+        backend, clock = configured_model()
+        stream = replace(traffic("64b 1-flow", 10e6)[0], flow_stats={"stream_id": 5, "rule_type": "latency"})
+        backend.start({0: (stream,)}, seconds)
+        clock.time = seconds + 0.1
+        found = backend.latency_counters(5)
+        late.append(found.average)
+        assert backend.flow_counters(5).received[1][0] + found.lost == backend.flow_counters(5).sent[0][0]
+    assert late[0] < late[1] / 3
+    assert late[1] == pytest.approx(RING / capacity() * 1e6, rel=0.2)
+
+
+def test_the_ring_size_is_the_platforms_or_the_drivers_default() -> None:
+    assert router_model(platform(), "vpp").ring == RINGS["vpp"]
+    assert router_model(platform(), "linux").ring == RINGS["linux"]
+    apu = read_platform(PROJECT.platforms, "freebsd_apu2")
+    assert router_model(apu, next(iter(apu.software))).ring == RINGS["freebsd"]
+    model = {**platform().model, "nic": {**dict(platform().model.get("nic", {})), "ring": 4096}}
+    assert router_model(platform().model_copy(update={"model": model}), "vpp").ring == 4096
+
+
+class Counting(LossyModel):
+    """Counts how often it computes fates; ``instead``: the fates of port 1's frames."""
+
+    events = 0
+    instead: Fate | None = None
+
+    def _settle(self, now: float) -> None:
+        super()._settle(now)
+        self.events += 1
+        for sending in self._sending if self.instead else ():
+            if sending.port == 1:
+                sending.fate(self.instead)
+
+
+MOST = 400
+"""Events of a simulated second with one start and two changes of what is lost: three rings every 10 ms."""
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.floats(1e3, 14.88e6),
+    st.sampled_from(("64b", "64b 1-flow", "imix")),
+    st.lists(
+        st.tuples(st.floats(0, 0.9), st.integers(0, 1), st.floats(0, 1 - 1e-9), st.floats(0, 1)), min_size=2, max_size=2
+    ),
+    st.sampled_from((None, None, Fate(0.9999, 0.0, 0.0, {}), Fate(0.0, 0.0, 0.0, {0: 1.0}))),
+    st.floats(0, 1e6),
+)
+def test_a_second_of_traffic_has_few_events(
+    pps: float, words: str, losses: list[tuple[float, int, float, float]], instead: Fate | None, began: float
+) -> None:
+    clock = HandClock()
+    clock.time = began
+    backend = Counting(platform(), "vpp", clock)
+    backend.configure(configuration(backend))
+    backend.instead = instead
+    backend.start({0: traffic(words, pps), 1: traffic(words, pps, swapped=True)}, 1.0)
+    for at, port, share, cable in sorted(losses):
+        clock.time = max(clock.time, began + at)
+        backend.lose(port, share, cable)
+    clock.time = began + 2
+    assert not backend.sending(0)
+    assert backend.events < MOST
+
+
+@pytest.mark.parametrize("share", [0.99, 0.9999, 1 - 1e-9])
+def test_a_ring_is_predicted_by_what_comes_when_most_is_lost(share: float) -> None:
+    clock = HandClock()
+    backend = Counting(platform(), "vpp", clock)
+    backend.configure(configuration(backend))
+    backend.lose(1, share)
+    backend.start({0: traffic("64b", 14e6), 1: traffic("64b", 14e6, swapped=True)}, 1.0)
+    clock.time = 2.0
+    assert backend.counters(1).opackets == 14_000_000
+    assert backend.events < 60

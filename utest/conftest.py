@@ -1,0 +1,119 @@
+"""What all tests share: fixtures, the order they run in, and ``--quick``: no test of it has a process or a socket."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+import zmq
+
+from linerate.testbed import leases, namespaces
+
+SLOW = ("slow", "netns")
+"""Markers of tests that ``--quick`` leaves out."""
+
+PROCESSES = {"subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"}
+FAMILIES = {socket.AF_INET, socket.AF_INET6, socket.AF_UNIX}
+
+
+class Unmarked(AssertionError):
+    """A test that is not marked ``slow`` started a process or opened a socket."""
+
+
+class Watch:
+    """Refuses processes and sockets while a test runs. What was refused fails it, even where the error is caught."""
+
+    def __init__(self) -> None:
+        self.refused: list[str] = []
+        self.active = False
+
+    def install(self) -> None:
+        """For the rest of this process: audit hooks stay."""
+        sys.addaudithook(self._audit)
+        make = zmq.Context.socket
+
+        def checked(*args: Any, **options: Any) -> Any:
+            if self.active:
+                self._refuse("a ZeroMQ socket")
+            return make(*args, **options)
+
+        zmq.Context.socket = checked  # type: ignore[method-assign]
+
+    def _audit(self, event: str, args: tuple[Any, ...]) -> None:
+        if not self.active:
+            return
+        if event in PROCESSES:
+            self._refuse(f"a process ({event})")
+        # a pair of sockets leads nowhere: asyncio wakes its own loop with one
+        if event == "socket.__new__" and args[1] in FAMILIES and sys._getframe(2).f_code.co_name != "socketpair":
+            self._refuse("a socket")
+
+    def _refuse(self, what: str) -> NoReturn:
+        self.refused.append(what)
+        raise Unmarked(f"{what} in a test that is not marked 'slow'")
+
+
+WATCH = Watch()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--quick", action="store_true", help="only tests without processes and sockets")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--quick"):
+        WATCH.install()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Files that take long first, so that the workers of xdist end together; with ``--quick`` no slow test."""
+    slow = {item for item in items if any(item.get_closest_marker(name) for name in SLOW)}
+    if config.getoption("--quick"):
+        config.hook.pytest_deselected(items=[item for item in items if item in slow])
+        items[:] = [item for item in items if item not in slow]
+    files = {item.path for item in slow}
+    # the tests of a file stay together, and in their order
+    items.sort(key=lambda item: (item.path not in files, item.path.parent.name != "suites"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A test between network namespaces is skipped where there can be none, before any fixture makes one."""
+    if item.get_closest_marker("netns") and (reason := no_namespaces()):
+        pytest.skip(reason)
+
+
+@cache
+def no_namespaces() -> str | None:
+    """Why there can be none here. Tries it, once."""
+    return namespaces.reason_against()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    WATCH.active = bool(item.config.getoption("--quick"))
+    try:
+        return (yield)
+    finally:
+        WATCH.active = False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    WATCH.refused.clear()
+    result = yield
+    if WATCH.refused:
+        raise Unmarked(f"{', '.join(WATCH.refused)} in a test that is not marked 'slow'")
+    return result
+
+
+@pytest.fixture
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for leases, of this test alone."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return leases.runtime_folder()
