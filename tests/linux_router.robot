@@ -4,7 +4,6 @@ Documentation       A Linux kernel router: real frames through a real kernel, be
 ...                 The rates are low on purpose: generator and router share two cores, often of a virtual machine.
 ...                 The suite shows that the counts are right and that the kernel forwards correctly, not its speed.
 Resource            ../resources/acceptance.resource
-Library             linerate.robot.forwarded_frames.ForwardedFrames
 Suite Setup         Open Testbed For    linux_router    software=linux    testbed=${TESTBED}    goal=${GOAL}
 Suite Teardown      Close Testbed
 Test Tags           linux    kernel
@@ -75,11 +74,11 @@ Labelled Frames Pass Without Loss
 Each Frame Is Forwarded By The Book
     [Documentation]    RFC 1812 5.3.1: time to live one less, checksum right; link addresses are the next hop's.
     [Tags]    64b    forwarding
-    ${frames} =    Capture Forwarded Frames    ${BENCH}    64b    1000    bidirectional=${True}
+    ${frames} =    Capture Forwarded Frames    64b    1000    bidirectional=${True}
     Time To Live Should Be    ${frames}    ${63}
     ${first} =    Link Address Of Router Interface    0
     ${second} =    Link Address Of Router Interface    1
-    Link Addresses Should Be Rewritten    ${BENCH}    ${frames}    ${first}    ${second}
+    Link Addresses Should Be Rewritten    ${frames}    ${first}    ${second}
 
 A Rate Beyond The Router Fails
     [Documentation]    The router's second interface is limited to 10 Mbit/s (about 20 kpps of 64-byte frames), and the
@@ -109,13 +108,13 @@ An Absurd Forwarding Rate Is Never A Pass
 Skip Unless Router Forwards
     [Documentation]    Skips the test, with the reason, if the router cannot forward *traffic*.
     [Arguments]    ${traffic}
-    ${reason} =    Reason Against Traffic    ${BENCH}    ${traffic}
+    ${reason} =    Reason Against Traffic    ${traffic}
     Skip If    $reason    ${reason}
 
 Link Address Of Router Interface
     [Documentation]    The router's own MAC address on *side* (0 or 1).
     [Arguments]    ${side}
-    ${interface} =    Router Interface    ${BENCH}    ${side}
+    ${interface} =    Router Interface    ${side}
     ${address} =    Run On Router    cat /sys/class/net/${interface}/address
     RETURN    ${address}
 
@@ -123,10 +122,10 @@ Narrow The Router To
     [Documentation]    Limits the output of the router's second interface to *rate* (in ``tc``'s spelling), with a short
     ...    queue.
     [Arguments]    ${rate}
-    ${interface} =    Router Interface    ${BENCH}    1
+    ${interface} =    Router Interface    1
     Run On Router    tc qdisc replace dev ${interface} root tbf rate ${rate} burst 16kb latency 5ms
 
 Widen The Router
     [Documentation]    Removes the limit.
-    ${interface} =    Router Interface    ${BENCH}    1
+    ${interface} =    Router Interface    1
     Run On Router    tc qdisc del dev ${interface} root

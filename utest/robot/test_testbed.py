@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from linerate.robot.testbed import TestBench
+from linerate.robot import Linerate
 from support import robot_run
 
 
@@ -73,9 +73,9 @@ class Stuck:
 
 
 def test_every_session_is_closed_even_where_one_fails():
-    library = TestBench(".")
+    library = Linerate()
     sessions = [Stuck(False), Stuck(True), Stuck(False)]
-    library._open.extend(sessions)
+    library._shared.sessions.extend(sessions)
     with pytest.raises(OSError, match="stuck"):
         library.close()
     assert all(session.closed for session in sessions)

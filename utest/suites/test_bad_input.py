@@ -225,7 +225,8 @@ def test_a_router_that_cannot_be_read_is_inconclusive_and_recorded(tmp_path: Pat
     suite = robot_run.write_suite(
         tmp_path,
         "64b 1-flow ≥ 1 Mpps",
-        "Evaluate    $BENCH.testbed.close()",
+        "${linerate} =    Get Library Instance    Linerate",
+        "Evaluate    $linerate.session.testbed.close()",
         "64b 1-flow ≥ 1 Mpps",
     )
     found = robot_run.run(tmp_path, suite, "-v", "GOAL:quick")

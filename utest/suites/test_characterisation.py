@@ -86,12 +86,11 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> robot_run.RobotRun:
     folder = tmp_path_factory.mktemp("broken")
     suite = robot_run.write_suite(
         folder,
-        "Cause Fault    ${BENCH}    link flap    start=6    at=0.2    for=0.2    every=True",
+        "Cause Fault    link flap    start=6    at=0.2    for=0.2    every=True",
         "Search Throughput Of    64b 1-flow unidirectional",
         setup="Open Testbed For    netgate6100    software=vpp    goal=quick",
     )
     libraries = f"Resource    {robot_run.ROOT}/resources/characterisation.resource\n"
-    libraries += "Library    linerate.robot.faults.Faults\n"
     text = suite.read_text(encoding="utf-8").replace("Suite Setup", f"{libraries}Suite Setup")
     suite.write_text(text, encoding="utf-8")
     return robot_run.run(folder, suite)

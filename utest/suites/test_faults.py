@@ -15,7 +15,8 @@ import pytest
 
 from linerate.errors import TestbedError
 from linerate.project import Project
-from linerate.robot.faults import Faults
+from linerate.robot.faults import FaultKeywords
+from linerate.robot.shared import Shared
 from linerate.session.session import Session
 from linerate_bench.studies import faults
 from support import robot_run
@@ -45,7 +46,9 @@ def test_what_becomes_of_a_fault(method: str, name: str, tmp_path: Path, monkeyp
 def test_the_documents_show_every_case() -> None:
     text = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| .* \|$", text, re.MULTILINE)
-    expected = [faults.row(case, {name: case.expected_for(name)[0] for name in faults.SENTENCES}) for case in faults.CASES]
+    expected = [
+        faults.row(case, {name: case.expected_for(name)[0] for name in faults.SENTENCES}) for case in faults.CASES
+    ]
     assert faults.table(expected).splitlines() == [row for row in rows if row.count("|") == 7]
 
 
@@ -53,11 +56,9 @@ def test_the_documents_show_every_case() -> None:
 def test_the_keyword_in_a_suite(tmp_path: Path) -> None:
     suite = robot_run.write_suite(
         tmp_path,
-        "Cause Fault    ${BENCH}    link flap    start=2    at=0.5    for=0.2    every=True",
+        "Cause Fault    link flap    start=2    at=0.5    for=0.2    every=True",
         "64b 1-flow unidirectional ≥ 1 Mpps",
     )
-    text = suite.read_text(encoding="utf-8")
-    suite.write_text(text.replace("Suite Setup", "Library    linerate.robot.faults.Faults\nSuite Setup", 1))
     found = robot_run.run(tmp_path, suite, "-v", "GOAL:quick")
     assert found.message.startswith("INCONCLUSIVE: "), found.message
     assert "a link was down: generator port 0" in found.message
@@ -69,12 +70,10 @@ def test_a_suite_goes_on_after_the_sentence_that_was_hit(tmp_path: Path) -> None
     sentence = "64b 1-flow unidirectional ≥ 1 Mpps"
     suite = robot_run.write_suite(
         tmp_path,
-        "Cause Fault    ${BENCH}    lost reply    start=3    at=0.3",
+        "Cause Fault    lost reply    start=3    at=0.3",
         f"Run Keyword And Expect Error    INCONCLUSIVE: *no longer answers*    {sentence}",
         sentence,
     )
-    text = suite.read_text(encoding="utf-8")
-    suite.write_text(text.replace("Suite Setup", "Library    linerate.robot.faults.Faults\nSuite Setup", 1))
     found = robot_run.run(tmp_path, suite, "-v", "GOAL:quick")
     assert found.status == 0, found.console
     assert "the generator was connected again before this sentence: " in found.console
@@ -88,4 +87,4 @@ def test_the_keyword_refuses_a_bench_that_is_not_simulated() -> None:
     plan = SimpleNamespace(testbed=SimpleNamespace(testbed="lab"))
     session = Session(plan, SimpleNamespace(facts=SimpleNamespace(control=None)))
     with pytest.raises(TestbedError, match="'link flap' can be caused on a simulated testbed only, and 'lab' is none"):
-        Faults().cause_fault(session, "link flap", at="0.5")
+        FaultKeywords(Shared(ROOT, ROOT, [session])).cause_fault("link flap", at="0.5")

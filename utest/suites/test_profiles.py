@@ -30,13 +30,13 @@ def test_the_words_pass_through_client_server_and_model(tmp_path: Path) -> None:
 @pytest.mark.netns
 def test_exactly_as_many_flows_are_on_the_wire(tmp_path: Path) -> None:
     steps = (
-        "${frames} =    Capture Forwarded Frames    ${BENCH}    64b 256-networks    1000    600    ${True}",
+        "${frames} =    Capture Forwarded Frames    64b 256-networks    1000    600    ${True}",
         f"${{counted}} =    {COUNTED}",
         "Should Be Equal    ${counted}    ${{[(600, 256), (600, 256)]}}",
-        "${frames} =    Capture Forwarded Frames    ${BENCH}    64b 2000-flows    4000    3000",
+        "${frames} =    Capture Forwarded Frames    64b 2000-flows    4000    3000",
         f"${{counted}} =    {COUNTED}",
         "Should Be Equal    ${counted}    ${{[(3000, 2000)]}}",
-        "${frames} =    Capture Forwarded Frames    ${BENCH}    64b tcp 10k-flows    4000    3000",
+        "${frames} =    Capture Forwarded Frames    64b tcp 10k-flows    4000    3000",
         f"${{counted}} =    {COUNTED}",
         "Should Be Equal    ${counted}    ${{[(3000, 3000)]}}",
     )

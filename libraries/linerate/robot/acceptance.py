@@ -6,14 +6,14 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from robot.api import logger
-from robot.api.deco import keyword, library
+from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 
 from ..counts.trial import Trial
-from ..errors import ConfigError, Inconclusive, SlaFailure
+from ..errors import Inconclusive, SlaFailure
 from ..evidence import allure
 from ..evidence.environment import host_facts, package_versions
 from ..evidence.ledger_table import ledgers_fragment, ledgers_table
@@ -31,8 +31,7 @@ from ..sla.verdict import Ruling, Tally, Verdict
 from ..system.cpu_steal import cpu_times, steal_percent
 from ..testbed.opening import OpenTestbed
 from ..units import si
-
-CHARACTERISE = ("never", "on failure", "always")
+from .shared import Component, Shared
 
 HAVE_CAPACITY = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.LOSS)
 
@@ -40,40 +39,37 @@ GENERATOR_LOG = "trex log"
 """The telemetry's name for the log of a TRex server that this run started."""
 
 
-@library(scope="GLOBAL", version="0.1")
-class Acceptance:
+class AcceptanceKeywords(Component):
     """Judges SLA sentences: PASS, FAIL or INCONCLUSIVE, each with its evidence.
 
     Evidence goes to ``results/<run id>/``, Allure results to ``results/<run id>/allure``, without any flag. A further
     suite of the same execution has its own folder, ``<run id>-2`` and so on; its Allure results join the first's.
     """
 
-    def __init__(self, results: str) -> None:
-        """*results*: the folder for the folders of runs."""
-        self._results = Path(results).resolve()
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
         self._run_id = new_run_id(datetime.now(UTC))
         self._suites = 0
-        self._recorder: Recorder | None = None
         self._testbed: OpenTestbed | None = None
-        self._progress = Progress(None)
         self._resumption: Resumption | None = None
         self._cpu: Any = None
-        # only a library's listener gives Allure results from a plain `robot` call
-        self.ROBOT_LIBRARY_LISTENER = allure.allure_listener(self._allure)
 
     @property
-    def _allure(self) -> Path:
-        return self._results / self._run_id / "allure"
+    def allure_folder(self) -> Path:
+        """Where this execution's Allure results go."""
+        return self.shared.results / self._run_id / "allure"
 
-    @keyword
-    def describe_run(self, session: Session, resume: str = "") -> None:
+    @keyword(tags=["evidence"])
+    def describe_run(self, resume: str = "") -> None:
         """Open the run's folder, and describe the run in the log, in Allure and in the records.
 
         *resume*: the id of an interrupted run whose verdicts are carried over. Fails if platform, software, testbed,
-        goal or calibration have changed since.
+        goal or calibration have changed since. Example:
+        | Describe Run    resume=20261121T120000Z-1a2b3c
         """
+        session = self.shared.session
         suite = str(BuiltIn().get_variable_value("${SUITE NAME}"))
-        self._resumption = Resumption.find(self._results, resume, suite) if resume else None
+        self._resumption = Resumption.find(self.shared.results, resume, suite) if resume else None
         self._suites += 1
         run_id = self._run_id if self._suites == 1 else f"{self._run_id}-{self._suites}"
         plan, facts = session.plan, session.testbed.facts
@@ -96,29 +92,34 @@ class Acceptance:
         )
         if self._resumption is not None:
             self._resumption.check(record)
-        self._progress = Progress(sys.__stderr__, facts.clock_speed)
+        self.shared.progress = Progress(sys.__stderr__, facts.clock_speed)
         self._cpu = cpu_times()
-        self._recorder = Recorder(self._results, run_id, record)
+        self.shared.recorder = Recorder(self.shared.results, run_id, record)
         self._testbed = session.testbed
         words = {
             "Testbed": _testbed_words(session),
             "Platform": f"{plan.platform.platform} ({plan.platform.description})",
             "Software": f"{plan.software_name} {plan.software.version}",
             "Goal": str(plan.goal),
-            "Evidence": str(self._recorder.folder.path),
+            "Evidence": str(self.shared.recorder.folder.path),
         }
         for name, value in words.items():
             BuiltIn().set_suite_metadata(name, value, append=False, top=False)
         if facts.simulated:
             BuiltIn().set_suite_metadata("Testbed", words["Testbed"], append=False, top=True)
-        allure.write_environment(self._allure, words)
-        allure.write_categories(self._allure, words["Platform"], facts.simulated)
+        allure.write_environment(self.allure_folder, words)
+        allure.write_categories(self.allure_folder, words["Platform"], facts.simulated)
 
-    @keyword
-    def note_parts(self, session: Session) -> None:
-        """Keep and show the versions of generator and router, and the router's configuration."""
+    @keyword(tags=["evidence"])
+    def note_parts(self) -> None:
+        """Keep and show the versions of generator and router, and the router's configuration.
+
+        Fails if a resumed run had others. Example:
+        | Note Parts
+        """
+        session = self.shared.session
         versions, configuration = session.versions(), session.router.configuration()
-        recorder, headroom, known = self._open_recorder(), session.generator.headroom, session.generator.known_limits
+        recorder, headroom, known = self.shared.records, session.generator.headroom, session.generator.known_limits
         recorder.keep_parts(
             versions, configuration, headroom.record() if headroom else None, known.record() if known else None
         )
@@ -133,12 +134,14 @@ class Acceptance:
         for name, value in {**versions, **configuration}.items():
             logger.info(f"{name}: {value}")
 
-    @keyword
-    def read_requirement(self, session: Session, sentence: str) -> Requirement:
+    @keyword(tags=["sentences"])
+    def read_requirement(self, sentence: str) -> Requirement:
         """Parse the SLA *sentence* and check it against the ports. Sends nothing.
 
-        Fails saying what was not understood and what is expected.
+        Fails saying what was not understood and what is expected. Example:
+        | ${requirement} =    Read Requirement    64b 1-flow unidirectional ≥ 5 Mpps
         """
+        session = self.shared.session
         requirement = session.plan.requirement(sentence)
         line = requirement.profile.line_rate_pps(session.link_bps)
         load = session.traffic.load_for(requirement)
@@ -146,17 +149,23 @@ class Acceptance:
         logger.info(f"load: {si(load.pps, 'pps')} into each of {requirement.directions} port(s)")
         return requirement
 
-    @keyword
+    @keyword(tags=["sentences"])
     def carried_verdict(self, requirement: Requirement) -> CarriedVerdict | None:
-        """The verdict of the resumed run on this sentence of this test, copied into this run's records; None: none."""
+        """The verdict of the resumed run on this sentence of this test, copied into this run's records; None: none.
+
+        Example:
+        | ${carried} =    Carried Verdict    ${requirement}
+        """
         if self._resumption is None:
             return None
         found = self._resumption.take(str(BuiltIn().get_variable_value("${TEST NAME}")), requirement.sentence)
-        return None if found is None else self._open_recorder().carry(found)
+        return None if found is None else self.shared.records.carry(found)
 
-    @keyword
+    @keyword(tags=["sentences"])
     def carried_verdict_should_be_pass(self, carried: CarriedVerdict) -> None:
-        """Pass or fail as the earlier run did; the message names it."""
+        """Pass or fail as the earlier run did; the message names it. Example:
+        | Carried Verdict Should Be Pass    ${carried}
+        """
         words = f"{carried.record.message} (carried over from run {carried.record.extra['carried_from']})"
         allure.attach_text("Verdict", words)
         if carried.record.verdict != "PASS":
@@ -164,51 +173,62 @@ class Acceptance:
         logger.info(words)
         BuiltIn().set_test_message(words, append=True, separator="\n")
 
-    @keyword
-    def begin_evidence(self, session: Session, requirement: Requirement) -> None:
-        """Begin the record of a sentence, to which everything belongs until `Keep Evidence`."""
+    @keyword(tags=["evidence"])
+    def begin_evidence(self, requirement: Requirement) -> None:
+        """Begin the record of a sentence, to which everything belongs until `Keep Evidence`. Example:
+        | Begin Evidence    ${requirement}
+        """
+        session = self.shared.session
         load = session.traffic.load_for(requirement)
-        self._progress.begin(requirement.sentence, load.pps, session.plan.goal_at(requirement, session.link_bps))
-        self._open_recorder().begin(str(BuiltIn().get_variable_value("${TEST NAME}")))
+        self.shared.progress.begin(requirement.sentence, load.pps, session.plan.goal_at(requirement, session.link_bps))
+        self.shared.records.begin(str(BuiltIn().get_variable_value("${TEST NAME}")))
 
-    @keyword
-    def open_records(self) -> Recorder:
-        """The records of the open run, for keywords that keep evidence of their own."""
-        return self._open_recorder()
+    @keyword(tags=["trials"])
+    def warm_up(self, requirement: Requirement) -> None:
+        """Send the sentence's load for the goal's warm-up time. The trial is kept as trial 0 and not judged.
 
-    @keyword
-    def warm_up(self, session: Session, requirement: Requirement) -> None:
-        """Send the sentence's load for the goal's warm-up time. The trial is kept as trial 0 and not judged."""
+        Fails if the testbed breaks down. Example:
+        | Warm Up    ${requirement}
+        """
+        session = self.shared.session
         trial = session.traffic.warm_up(requirement)
         if trial is not None:
-            self._open_recorder().keep_trial(requirement, trial, session.link_bps)
+            self.shared.records.keep_trial(requirement, trial, session.link_bps)
             logger.info(f"warm-up: offered {trial.offered} frames, lost {trial.lost}")
 
-    @keyword
-    def run_trials_until_decided(self, session: Session, requirement: Requirement) -> Verdict:
+    @keyword(tags=["trials"])
+    def run_trials_until_decided(self, requirement: Requirement) -> Verdict:
         """Offer the sentence's load in trials until the goal's rule decides, between two readings of the router.
 
-        Each trial is on the disk before the next begins.
+        Each trial is on the disk before the next begins. Never fails: a testbed that breaks down gives INCONCLUSIVE.
+        Example:
+        | ${verdict} =    Run Trials Until Decided    ${requirement}
         """
-        recorder = self._open_recorder()
+        session = self.shared.session
+        recorder = self.shared.records
 
         def on_trial(trial: Trial, so_far: Tally) -> None:
             recorder.keep_trial(requirement, trial, session.link_bps)
-            self._progress.trial(trial, so_far)
+            self.shared.progress.trial(trial, so_far)
             logger.info(_trial_words(trial, so_far))
 
         return Judge(session, on_trial, recorder.keep_telemetry).judge(requirement)
 
-    @keyword
-    def inconclusive_verdict(self, session: Session, requirement: Requirement, reason: str) -> Verdict:
-        """The verdict INCONCLUSIVE, because of *reason*."""
-        return Judge(session).inconclusive(requirement, reason)
+    @keyword(tags=["sentences"])
+    def inconclusive_verdict(self, requirement: Requirement, reason: str) -> Verdict:
+        """The verdict INCONCLUSIVE, because of *reason*. Example:
+        | ${verdict} =    Inconclusive Verdict    ${requirement}    the power failed
+        """
+        return Judge(self.shared.session).inconclusive(requirement, reason)
 
-    @keyword
-    def keep_evidence(self, session: Session, verdict: Verdict) -> None:
-        """Write the requirement's record and attach its trials to the report, as a table and as a plot."""
-        self._progress.end()
-        recorder = self._open_recorder()
+    @keyword(tags=["evidence"])
+    def keep_evidence(self, verdict: Verdict) -> None:
+        """Write the requirement's record and attach its trials to the report, as a table and as a plot. Example:
+        | Keep Evidence    ${verdict}
+        """
+        session = self.shared.session
+        self.shared.progress.end()
+        recorder = self.shared.records
         recorder.keep_verdict(verdict, session.traffic.reconnection.note)
         requirement = verdict.requirement
         title = f"{verdict.outcome.value}: {requirement.sentence}"
@@ -232,28 +252,26 @@ class Acceptance:
         if session.traffic.reconnection.note:
             allure.attach_text("Recovery", session.traffic.reconnection.note)
 
-    @keyword
-    def traffic_to_characterise(self, verdict: Verdict, when: str) -> str:
+    @keyword(tags=["sentences"])
+    def traffic_to_characterise(self, verdict: Verdict, when: Literal["never", "on failure", "always"]) -> str:
         """The sentence's traffic and direction if its actual capacity is to be searched for; else empty.
 
         *when*: ``never``, ``on failure`` or ``always``. Only rates and losses have a capacity; after INCONCLUSIVE
-        nothing is searched for.
+        nothing is searched for. Example:
+        | ${traffic} =    Traffic To Characterise    ${verdict}    on failure
         """
-        if when not in CHARACTERISE:
-            raise ConfigError(
-                f"CHARACTERISE is '{when}'; expected {', '.join(CHARACTERISE[:-1])} or {CHARACTERISE[-1]}"
-            )
         requirement = verdict.requirement
         wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[when]
         if verdict.outcome not in wanted or requirement.quantity not in HAVE_CAPACITY:
             return ""
         return requirement.traffic
 
-    @keyword
+    @keyword(tags=["sentences"])
     def verdict_should_be_pass(self, verdict: Verdict, more: str = "") -> None:
         """Pass, or fail with ``FAIL:`` (the router's fault) or ``INCONCLUSIVE:`` (the testbed proved nothing).
 
-        *more* is added to the message.
+        *more* is added to the message. Example:
+        | Verdict Should Be Pass    ${verdict}
         """
         message = f"{verdict.message}; {more}" if more else verdict.message
         if verdict.outcome is Ruling.FAIL:
@@ -263,25 +281,18 @@ class Acceptance:
         logger.info(message)
         BuiltIn().set_test_message(message, append=True, separator="\n")
 
-    @keyword
+    @keyword(tags=["evidence"])
     def close_evidence(self) -> None:
-        """Record the end of the run and write the manifest of its files. Harmless when repeated."""
-        self._progress.end()
-        recorder, self._recorder = self._recorder, None
+        """Record the end of the run and write the manifest of its files. Harmless when repeated. Example:
+        | Close Evidence
+        """
+        self.shared.progress.end()
+        recorder, self.shared.recorder = self.shared.recorder, None
         testbed, self._testbed = self._testbed, None
         if recorder is not None:
             if testbed is not None and testbed.generator_log:
                 recorder.folder.add_telemetry(0, GENERATOR_LOG, testbed.generator_log)
             recorder.close(steal_percent(self._cpu, cpu_times()))
-
-    def close(self) -> None:
-        """Robot calls this at the end."""
-        self.close_evidence()
-
-    def _open_recorder(self) -> Recorder:
-        if self._recorder is None:
-            raise Inconclusive("INCONCLUSIVE: no testbed is open; the suite needs 'Suite Setup    Open Testbed For …'")
-        return self._recorder
 
 
 def _testbed_words(session: Session) -> str:

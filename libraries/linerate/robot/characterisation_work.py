@@ -16,7 +16,6 @@ from ..errors import Inconclusive, TestbedError
 from ..evidence import allure
 from ..evidence import characterisation as shown
 from ..evidence.plots import svg_image
-from ..evidence.recorder import Recorder
 from ..evidence.records import CHARACTERISATION
 from ..evidence.result_json import json_data
 from ..evidence.result_table import ResultTable
@@ -29,9 +28,9 @@ from ..methods.scaling import ScalingResult
 from ..methods.trials import ending_text
 from ..session.characterising_live import LiveCharacteriser
 from ..session.progress import Progress
-from ..session.session import Session
 from ..sla.requirement import TrafficWords
 from ..units import si
+from .shared import Shared
 
 R = TypeVar("R", LatencyResult, BackToBackResult, RecoveryResult, ResetResult)
 
@@ -39,8 +38,9 @@ R = TypeVar("R", LatencyResult, BackToBackResult, RecoveryResult, ResetResult)
 class CharacterisationWork:
     """One characterisation: its records from begin to end, and what log, report and console show of it."""
 
-    def __init__(self, session: Session, recorder: Recorder, method: str, traffic: str) -> None:
-        self.session, self.recorder, self.method, self.words = session, recorder, method, traffic
+    def __init__(self, shared: Shared, method: str, traffic: str) -> None:
+        session = shared.session
+        self.session, self.recorder, self.method, self.words = session, shared.records, method, traffic
         self.characteriser = LiveCharacteriser(session, self._begin, self._on_trial)
         self.title = f"{method[0].upper()}{method[1:]}: {traffic}"
         self._test = str(BuiltIn().get_variable_value("${TEST NAME}"))
@@ -129,33 +129,28 @@ class CharacterisationWork:
 
 
 def work_with_table(
-    session: Session,
-    recorder: Recorder,
+    shared: Shared,
     method: str,
     traffic: str,
     found: Callable[[CharacterisationWork], tuple[R, ...]],
     table: Callable[[tuple[R, ...], str, bool], ResultTable],
 ) -> tuple[R, ...]:
     """Run a method whose result is a table without a picture: *found* runs it, *table* makes the table."""
-    with CharacterisationWork(session, recorder, method, traffic) as work:
+    with CharacterisationWork(shared, method, traffic) as work:
         results = found(work)
         ended = [item.ended for item in results]
-        work.keep(results, results, table(results, work.title, session.simulated), None, ended)
+        work.keep(results, results, table(results, work.title, work.session.simulated), None, ended)
     return results
 
 
 def work_over_values(
-    session: Session,
-    recorder: Recorder,
-    axis: str,
-    traffic: str,
-    found: Callable[[CharacterisationWork], ScalingResult],
+    shared: Shared, axis: str, traffic: str, found: Callable[[CharacterisationWork], ScalingResult]
 ) -> ScalingResult:
     """Run a search for each value of *axis*: *found* runs them."""
-    with CharacterisationWork(session, recorder, f"scaling over {axis}", traffic) as work:
+    with CharacterisationWork(shared, f"scaling over {axis}", traffic) as work:
         result = found(work)
-        table = shown.scaling_table(result, work.title, session.simulated)
-        picture = shown.scaling_plot(result, work.title, session.simulated)
+        table = shown.scaling_table(result, work.title, work.session.simulated)
+        picture = shown.scaling_plot(result, work.title, work.session.simulated)
         trials = [trial for point in result.points if point.result for trial in point.result.trials]
         ended = [ending_text(point.result.ended if point.result else point.reason, trials) for point in result.points]
         work.keep(result, [result], table, picture, ended)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping
 
-from robot.api.deco import keyword, library
+from robot.api.deco import keyword
 
 from ..errors import TestbedError
-from ..session.session import Session
 from ..traffic.profiles import AddressRange, Profile
+from .shared import Component
 
 ETHERNET = 14
 IPV4 = bytes.fromhex("0800")
@@ -19,29 +19,34 @@ IPV4_TTL = ETHERNET + 8
 IPV4_CHECKSUM = ETHERNET + 10
 
 
-@library(scope="GLOBAL", version="0.1")
-class ForwardedFrames:
+class FrameKeywords(Component):
     """What a router must change in each frame it forwards (RFC 1812 5.3.1 and 4.2.2.5; new link-layer addresses).
 
     The keywords judge what `Capture Forwarded Frames` returns. A wrong frame fails with ``FAIL:``; a port without any
     frame is a problem of the testbed and fails without that word.
     """
 
-    @keyword
+    @keyword(tags=["frames"])
     def time_to_live_should_be(self, frames: Mapping[int, tuple[bytes, ...]], expected: int) -> None:
-        """Each frame's IPv4 time to live is *expected*, and its header checksum is right."""
+        """Each frame's IPv4 time to live is *expected*, and its header checksum is right.
+
+        Fails with ``FAIL:`` if one is not. Example:
+        | Time To Live Should Be    ${frames}    63
+        """
         for port, frame in _each(frames):
             if frame[IPV4_TTL] != expected:
                 raise AssertionError(f"FAIL: port {port}: time to live {frame[IPV4_TTL]}, expected {expected}")
             if _sum16(frame[ETHERNET : ETHERNET + IPV4_HEADER]) != 0xFFFF:
                 raise AssertionError(f"FAIL: port {port}: the IPv4 header checksum is wrong: {frame[:34].hex(' ')}")
 
-    @keyword
-    def link_addresses_should_be_rewritten(
-        self, session: Session, frames: Mapping[int, tuple[bytes, ...]], *router: str
-    ) -> None:
-        """Each frame is addressed to the generator's port that received it, by one of the *router*'s own addresses."""
-        ports = {port.index: port for port in session.generator.ports}
+    @keyword(tags=["frames"])
+    def link_addresses_should_be_rewritten(self, frames: Mapping[int, tuple[bytes, ...]], *router: str) -> None:
+        """Each frame is addressed to the generator's port that received it, by one of the *router*'s own addresses.
+
+        Fails with ``FAIL:`` if one is not. Example:
+        | Link Addresses Should Be Rewritten    ${frames}    02:00:00:00:01:01    02:00:00:00:02:01
+        """
+        ports = {port.index: port for port in self.shared.session.generator.ports}
         senders = {mac.strip().lower() for mac in router}
         for port, frame in _each(frames):
             to, sender = _mac(frame[0:6]), _mac(frame[6:12])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 
 from robot.api import TestSuite, logger
-from robot.api.deco import keyword, library
+from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 
 from ..ceilings.calibration import FOLDER
@@ -17,20 +16,13 @@ from ..session.plan import Plan
 from ..session.session import Session
 from ..sla.requirement import Requirement
 from . import suite_sentences
+from .shared import Component
 
 
-@library(scope="GLOBAL", version="0.1")
-class TestBench:
+class TestbedKeywords(Component):
     """Reads a testbed's files, checks every sentence of the suite against it, and opens and closes it."""
 
-    __test__ = False  # its name starts as pytest's classes do
-
-    def __init__(self, project: str) -> None:
-        """*project*: the folder that holds ``variables/``, or one below it. Nothing is read or started yet."""
-        self._root = Path(project)
-        self._open: list[Session] = []
-
-    @keyword
+    @keyword(tags=["testbed"])
     def read_plan(
         self, platform: str, software: str | None, testbed: str, goal: str, calibrations: str | None = None
     ) -> Plan:
@@ -39,15 +31,16 @@ class TestBench:
         *calibrations*: the folder that ``linerate calibrate`` wrote to; default the project's ``results/calibrations``.
 
         *software* None takes the first that the platform lists. An unknown name or key fails with file, line and what
-        is expected.
+        is expected. Example:
+        | ${plan} =    Read Plan    netgate6100    vpp    simulated    standard
         """
-        project = Project.find(self._root)
+        project = Project.find(self.shared.project)
         folder = Path(calibrations) if calibrations else project.results / FOLDER
         plan = Plan.read(project, platform, software, testbed, goal, folder)
         logger.info(f"{plan.platform.description}, {plan.software_name} {plan.software.version}; {plan.goal}")
         return plan
 
-    @keyword
+    @keyword(tags=["testbed"])
     def check_sentences_of_suite(self, plan: Plan) -> None:
         """Parse every sentence of the running suite before any traffic is sent.
 
@@ -59,7 +52,8 @@ class TestBench:
         Prints on the console how much traffic the sentences take.
 
         Fails with file and line of each sentence that is not understood, asks more than the ports can carry, or is no
-        sentence to Robot because it compares nothing or has two spaces inside.
+        sentence to Robot because it compares nothing or has two spaces inside. Example:
+        | Check Sentences Of Suite    ${plan}
         """
         suite = TestSuite.from_file_system(BuiltIn().get_variable_value("${SUITE SOURCE}"))
         own = suite_sentences.own_keywords(suite)
@@ -81,47 +75,33 @@ class TestBench:
         if requirements:
             logger.console(_budget_words(plan, requirements))
 
-    @keyword
-    def bench_should_be_open(self, session: Session | None) -> None:
-        """Fail with the missing lines of the suite if no testbed was opened."""
-        if session is None:
-            source = BuiltIn().get_variable_value("${SUITE SOURCE}")
-            raise ConfigError(
-                "no testbed is open; the suite's settings need 'Suite Setup    Open Testbed For    <platform>' and"
-                " 'Suite Teardown    Close Testbed', as the suites in tests/ have",
-                source,
-            )
+    @keyword(tags=["testbed"])
+    def testbed_should_be_open(self) -> None:
+        """Fail with the missing lines of the suite if no testbed was opened. Example:
+        | Testbed Should Be Open
+        """
+        _ = self.shared.session
 
-    @keyword
-    def router_interface(self, session: Session, side: int) -> str:
-        """The router's name for its interface on *side* (0 or 1: towards the generator's first or second port)."""
-        sides = session.testbed.facts.sides
-        if not 0 <= side < len(sides):
-            raise ConfigError(f"the router has no side {side}; expected 0 to {len(sides) - 1}")
-        return sides[side].interface
+    @keyword(tags=["testbed"])
+    def start_testbed(self, plan: Plan) -> None:
+        """Remove what a killed run has left, and start the testbed's processes (none on hardware).
 
-    @keyword
-    def start_bench(self, plan: Plan) -> Session:
-        """Remove what a killed run has left, start the testbed's processes, and return the open testbed."""
+        Fails if one does not start, with everything ended again. Example:
+        | ${plan} =    Read Plan    netgate6100    vpp    simulated    quick
+        | Start Testbed    ${plan}
+        """
         session = Session.start(plan)
-        self._open.append(session)
+        self.shared.sessions.append(session)
         if session.simulated:
             logger.console(f"\nSIMULATED: {session.testbed.facts.label}; nothing here is a measurement of a router.")
-        return session
 
-    @keyword
-    def end_bench(self, session: Session | None) -> None:
-        """Stop traffic, release the ports, restore the router and end every process. Harmless when repeated."""
-        if session is not None:
-            session.close()
-            if session in self._open:
-                self._open.remove(session)
-
-    def close(self) -> None:
-        """Robot calls this at the end: closes what suites left open, each even if one before it fails."""
-        with ExitStack() as stack:
-            while self._open:
-                stack.callback(self._open.pop(0).close)
+    @keyword(tags=["testbed"])
+    def end_testbed(self) -> None:
+        """Stop traffic, release the ports, restore the router and end every process. Harmless when repeated. Example:
+        | End Testbed
+        """
+        if self.shared.sessions:
+            self.shared.sessions.pop().close()
 
 
 def _budget_words(plan: Plan, requirements: list[Requirement]) -> str:

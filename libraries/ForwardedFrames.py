@@ -1,0 +1,5 @@
+"""Suites of version 0.1 import this file. Its keywords are in ``linerate.robot.Linerate`` now, like all others."""
+
+
+class ForwardedFrames:
+    """No keywords."""

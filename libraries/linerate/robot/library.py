@@ -1,0 +1,102 @@
+"""The keyword library ``linerate.robot.Linerate``: components that share one open session."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from robotlibcore import DynamicCore
+
+from .. import __version__
+from ..evidence import allure
+from ..session.session import Session
+from .acceptance import AcceptanceKeywords
+from .characterisation import CharacterisationKeywords
+from .faults import FaultKeywords
+from .forwarded_frames import FrameKeywords
+from .router import RouterKeywords
+from .shared import Shared
+from .testbed import TestbedKeywords
+from .traffic_generator import GeneratorKeywords
+
+
+class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
+    """Acceptance tests for router performance: a test case is a sentence of the contract.
+
+    Suites do not import this library; they import its steps::
+
+        *** Settings ***
+        Resource          linerate/acceptance.resource
+        Suite Setup       Open Testbed For    netgate6100    software=vpp
+        Suite Teardown    Close Testbed
+
+        *** Test Cases ***
+        Internet Mix Fills The Line
+            imix unidirectional ≥ 95% line rate
+
+    = The sentence =
+    ``TRAFFIC DIRECTION [on N pairs] [QUANTITY] ≥|≤|>=|<= VALUE UNIT [each way|in total] [at LOAD] [for TIME]``, where a
+    part in square brackets may be left out. The words are explained in ``docs/methodology.md``.
+
+    = Verdicts =
+    A keyword fails with ``FAIL:`` if the router did not keep the sentence, and with ``INCONCLUSIVE:`` if the testbed
+    could not prove either. Any other failure is an error of a file, an argument or the testbed, never the router's.
+
+    = Arguments =
+    Times are Robot's time strings or seconds (``2 min``, ``0.5``). Frame sizes are bytes with FCS.
+    """
+
+    ROBOT_LIBRARY_SCOPE = "GLOBAL"
+    ROBOT_LIBRARY_VERSION = __version__
+    ROBOT_LIBRARY_DOC_FORMAT = "ROBOT"
+
+    def __init__(self, project: str = ".", results: str = "results") -> None:
+        """*project*: the folder that holds ``variables/``, or one below it; *results*: where runs leave evidence."""
+        self._shared = Shared(Path(project), Path(results).resolve())
+        self._acceptance = AcceptanceKeywords(self._shared)
+        components = [
+            TestbedKeywords(self._shared),
+            GeneratorKeywords(self._shared),
+            RouterKeywords(self._shared),
+            self._acceptance,
+            CharacterisationKeywords(self._shared),
+            FrameKeywords(self._shared),
+            FaultKeywords(self._shared),
+        ]
+        super().__init__(components)
+        # only a library's listener gives Allure results from a plain `robot` call
+        self.ROBOT_LIBRARY_LISTENER = [
+            allure.allure_listener(lambda: self._acceptance.allure_folder),
+            _SessionArgument(self),
+        ]
+
+    @property
+    def session(self) -> Session:
+        """The open session, for libraries that build on this one. Raises ConfigError if no testbed is open."""
+        return self._shared.session
+
+    def close(self) -> None:
+        """Close what suites left open, each even if one before it fails. Robot's end of the library calls it."""
+        with ExitStack() as stack:
+            stack.callback(self._acceptance.close_evidence)
+            while self._shared.sessions:
+                stack.callback(self._shared.sessions.pop(0).close)
+
+
+class _SessionArgument:
+    """Robot listener: suites of version 0.1 hand the session over as ``${BENCH}``; keywords know it themselves."""
+
+    ROBOT_LISTENER_API_VERSION = 3
+
+    def __init__(self, library: Linerate) -> None:
+        self._library = library
+
+    def start_library_keyword(self, data: Any, implementation: Any, result: Any) -> None:
+        """Drop the argument."""
+        if implementation.owner.instance is self._library and data.args[:1] == ("${BENCH}",):
+            data.args = data.args[1:]
+
+    def close(self) -> None:
+        """The execution is over."""
+        self._library.close()

@@ -1,0 +1,96 @@
+"""Keywords that reach the router under test over SSH."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from robot.api import logger
+from robot.api.deco import keyword
+
+from ..counts.telemetry import Telemetry
+from ..errors import TestbedError
+from ..traffic.frame_kinds import reason_not_forwarded
+from .shared import Component
+
+
+class RouterKeywords(Component):
+    """Reaches the router under test through SSHLibrary.
+
+    Host keys are checked against the testbed's ``known_hosts`` file; an unknown or another key refuses the connection.
+    Every command has a time limit, and a dropped link is an error (SSHLibrary alone reports neither).
+    """
+
+    @keyword(tags=["testbed"])
+    def connect_router(self) -> None:
+        """Log in to the router and read its versions.
+
+        Fails with one sentence if the address does not answer, the host key is unknown or another, or the login is
+        refused. Example:
+        | Connect Router
+        """
+        for name, value in self.shared.session.router.connect().items():
+            logger.info(f"{name}: {value}")
+
+    @keyword(tags=["testbed"])
+    def configure_router(self) -> None:
+        """Set the testbed's addresses, static neighbours and routes on the router; `Restore Router` removes them.
+
+        With ``set_up`` in the testbed file, routes for IPv6, tagged and labelled frames as well. Fails if the router
+        refuses a command, or a link does not come up within 15 s. Example:
+        | Configure Router
+        """
+        self.shared.session.router.configure()
+
+    @keyword(tags=["router"])
+    def reason_against_traffic(self, traffic: str) -> str:
+        """Why the router cannot forward *traffic*, as a missing kernel module; empty if it can.
+
+        *traffic*: words of a sentence. Fails if they are no traffic words. Example:
+        | ${reason} =    Reason Against Traffic    64b vlan
+        | Skip If    $reason    ${reason}
+        """
+        session = self.shared.session
+        profile = session.plan.catalogue.profile(traffic.split())
+        return reason_not_forwarded(profile, session.router.not_forwarded)
+
+    @keyword(tags=["router"])
+    def router_interface(self, side: int) -> str:
+        """The router's name for its interface on *side* (0: towards the generator's first port, and so on).
+
+        Fails if the router has no such side. Example:
+        | ${interface} =    Router Interface    1
+        """
+        sides = self.shared.session.testbed.facts.sides
+        if not 0 <= side < len(sides):
+            raise TestbedError(f"the router has no side {side}; expected 0 to {len(sides) - 1}")
+        return sides[side].interface
+
+    @keyword(tags=["testbed"])
+    def restore_router(self) -> None:
+        """Undo what `Configure Router` changed, then log out. Harmless when repeated, or without a testbed.
+
+        Fails, naming the commands, if something stays on the router. Example:
+        | Restore Router
+        """
+        if self.shared.sessions:
+            self.shared.session.router.restore()
+
+    @keyword(tags=["router"])
+    def run_on_router(self, command: str, limit: timedelta = timedelta(seconds=10)) -> str:
+        """Run *command* on the router and return its output.
+
+        Fails if it takes longer than *limit*, the link drops, or its exit status is not 0. Example:
+        | ${text} =    Run On Router    uname -r    limit=5 s
+        """
+        result = self.shared.session.router.shell(command, limit.total_seconds())
+        if result.status != 0:
+            raise TestbedError(f"'{command}' ended with status {result.status} on the router: {result.stderr.strip()}")
+        return result.stdout
+
+    @keyword(tags=["router"])
+    def read_router_telemetry(self) -> Telemetry:
+        """The router's counters now, as evidence. Fails if it restarted since the last reading. Example:
+        | ${telemetry} =    Read Router Telemetry
+        | Log    ${telemetry.drops}
+        """
+        return self.shared.session.router.watch.read()

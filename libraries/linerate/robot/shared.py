@@ -1,0 +1,52 @@
+"""What the components of the keyword library share: the open session and the records of the run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from robot.libraries.BuiltIn import BuiltIn
+
+from ..errors import ConfigError, Inconclusive
+from ..evidence.recorder import Recorder
+from ..session.progress import Progress
+from ..session.session import Session
+
+
+@dataclass
+class Shared:
+    """*project*: the folder that holds ``variables/``, or one below it; *results*: the folder for the folders of runs.
+
+    ``sessions``: those that are open, the innermost suite's last.
+    """
+
+    project: Path
+    results: Path
+    sessions: list[Session] = field(default_factory=list)
+    recorder: Recorder | None = None
+    progress: Progress = field(default_factory=lambda: Progress(None))
+
+    @property
+    def session(self) -> Session:
+        """The open session. Raises ConfigError with the lines that the suite lacks."""
+        if not self.sessions:
+            raise ConfigError(
+                "no testbed is open; the suite's settings need 'Suite Setup    Open Testbed For    <platform>' and"
+                " 'Suite Teardown    Close Testbed', as the suites in tests/ have",
+                BuiltIn().get_variable_value("${SUITE SOURCE}"),
+            )
+        return self.sessions[-1]
+
+    @property
+    def records(self) -> Recorder:
+        """The records of the open run. Raises Inconclusive if none is open."""
+        if self.recorder is None:
+            raise Inconclusive("INCONCLUSIVE: no testbed is open; the suite needs 'Suite Setup    Open Testbed For …'")
+        return self.recorder
+
+
+class Component:
+    """A part of the keyword library."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared = shared
