@@ -11,6 +11,7 @@ from pydantic import Field, field_validator
 
 from .config import Config, load_config
 from .errors import ConfigError
+from .project import Folder
 from .units import parse_link_speed
 
 
@@ -47,7 +48,7 @@ class Platform(Config):
         return parse_link_speed(self.port_speed)
 
 
-def read_platform(folder: Path, name: str) -> Platform:
+def read_platform(folder: Folder, name: str) -> Platform:
     """The platform *name* of *folder*. Raises ConfigError."""
     path = named_file(folder, name, "platform")
     found = load_config(path, Platform)
@@ -56,11 +57,11 @@ def read_platform(folder: Path, name: str) -> Platform:
     return found
 
 
-def named_file(folder: Path, name: str, kind: str) -> Path:
+def named_file(folder: Folder, name: str, kind: str) -> Path:
     """``folder/name.yaml``. Raises ConfigError that lists the *kind*s there."""
     known = sorted(path.stem for path in folder.glob("*.yaml"))
     if name not in known:
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean '{near[0]}'? " if near else ""
-        raise ConfigError(f"no {kind} '{name}' here; {hint}known: {', '.join(known) or 'none'}", folder)
+        raise ConfigError(f"no {kind} '{name}' here; {hint}known: {', '.join(known) or 'none'}", str(folder))
     return folder / f"{name}.yaml"

@@ -47,7 +47,7 @@ def test_both_directions_of_the_profile_are_kept_and_nothing_else(profile: Profi
 
 
 def test_a_wrong_time_to_live_fails():
-    library = FrameKeywords(Shared(ROOT, ROOT))
+    library = FrameKeywords(Shared())
     library.time_to_live_should_be({0: (BACK,), 1: (FORTH,)}, 63)
     with pytest.raises(AssertionError, match="FAIL: port 1: time to live 64, expected 63"):
         library.time_to_live_should_be({0: (BACK,), 1: (frame("16.0.0.4", "48.0.0.4", ttl=64),)}, 63)
@@ -56,4 +56,4 @@ def test_a_wrong_time_to_live_fails():
 @pytest.mark.parametrize("frames", [{}, {0: (), 1: (FORTH,)}])
 def test_a_port_without_frames_is_no_failure_of_the_router(frames: dict[int, tuple[bytes, ...]]):
     with pytest.raises(TestbedError, match="no frame was captured"):
-        FrameKeywords(Shared(ROOT, ROOT)).time_to_live_should_be(frames, 63)
+        FrameKeywords(Shared()).time_to_live_should_be(frames, 63)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -74,7 +75,7 @@ class Stuck:
 
 def test_every_session_is_closed_even_where_one_fails():
     library = Linerate()
-    sessions = [Stuck(False), Stuck(True), Stuck(False)]
+    sessions: list[Any] = [Stuck(False), Stuck(True), Stuck(False)]
     library._shared.sessions.extend(sessions)
     with pytest.raises(OSError, match="stuck"):
         library.close()

@@ -10,6 +10,7 @@ import os
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -84,7 +85,8 @@ def test_a_suite_goes_on_after_the_sentence_that_was_hit(tmp_path: Path) -> None
 
 
 def test_the_keyword_refuses_a_bench_that_is_not_simulated() -> None:
-    plan = SimpleNamespace(testbed=SimpleNamespace(testbed="lab"))
-    session = Session(plan, SimpleNamespace(facts=SimpleNamespace(control=None)))
+    plan: Any = SimpleNamespace(testbed=SimpleNamespace(testbed="lab"))
+    testbed: Any = SimpleNamespace(facts=SimpleNamespace(control=None))
+    session = Session(plan, testbed)
     with pytest.raises(TestbedError, match="'link flap' can be caused on a simulated testbed only, and 'lab' is none"):
-        FaultKeywords(Shared(ROOT, ROOT, [session])).cause_fault("link flap", at="0.5")
+        FaultKeywords(Shared(sessions=[session])).cause_fault("link flap", at="0.5")

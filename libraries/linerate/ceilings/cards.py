@@ -18,6 +18,7 @@ from pydantic import Field, field_validator, model_validator
 from ..config import Config, load_config
 from ..errors import ConfigError
 from ..generators.base import GeneratorPort
+from ..project import Folder
 from ..traffic.frame_kinds import FrameKind
 from ..units import parse_link_speed
 
@@ -185,7 +186,7 @@ class CardFile:
     sha256: str
 
 
-def read_cards(folder: Path) -> tuple[CardFile, ...]:
+def read_cards(folder: Folder) -> tuple[CardFile, ...]:
     """Every file of *folder*; none if there is no such folder. Raises ConfigError with file, line and fix."""
     found = []
     for path in sorted(folder.glob("*.yaml")):

@@ -10,6 +10,7 @@ from ..errors import LinerateError
 
 USAGE = f"""linerate {__version__}
 
+  python -m linerate init [NAME]            make a project here that runs at once, simulated
   python -m linerate doctor TESTBED …       is this testbed fit for a run? Exit status 1: something is wrong
   python -m linerate calibrate TESTBED …    what the generator itself carries, the router bypassed
   python -m linerate compare RUN RUN        what two runs of a suite measured; exit status 1: proven worse
@@ -20,7 +21,14 @@ With the extra 'bench' (pip install 'linerate[bench]'):
 
 Acceptance tests are run by Robot Framework: robot tests/netgate6100.robot"""
 
-COMMANDS = {"doctor": "doctor", "calibrate": "calibrate", "compare": "compare", "serve": "bench", "study": "bench"}
+COMMANDS = {
+    "init": "init",
+    "doctor": "doctor",
+    "calibrate": "calibrate",
+    "compare": "compare",
+    "serve": "bench",
+    "study": "bench",
+}
 
 
 def main(argv: list[str]) -> int:
@@ -47,3 +55,8 @@ def main(argv: list[str]) -> int:
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def command_line() -> None:
+    """The console script ``linerate``."""
+    sys.exit(main(sys.argv[1:]))

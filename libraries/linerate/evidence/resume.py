@@ -28,11 +28,12 @@ NO_FILE = "none"
 def fingerprints(plan: Plan) -> dict[str, str]:
     """SHA-256 of the files that define the test: platform, testbed, goal, profiles, calibration, generator cards."""
     project = plan.project
+    profiles = sorted(project.profiles.glob("*.yaml"), key=lambda path: path.name)
     named = {
         "platform file": [project.platforms / f"{plan.platform.platform}.yaml"],
         "testbed file": [project.testbeds / f"{plan.testbed.testbed}.yaml"],
         "goal file": [project.goals / f"{plan.goal.goal}.yaml"],
-        "profile files": [*sorted(project.profiles.glob("*.yaml")), *plan.catalogue.files()],
+        "profile files": [*profiles, *plan.catalogue.files()],
     }
     return {
         **{name: _digest(paths) for name, paths in named.items()},

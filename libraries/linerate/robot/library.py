@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 from robotlibcore import DynamicCore
@@ -51,9 +50,12 @@ class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
     ROBOT_LIBRARY_VERSION = __version__
     ROBOT_LIBRARY_DOC_FORMAT = "ROBOT"
 
-    def __init__(self, project: str = ".", results: str = "results") -> None:
-        """*project*: the folder that holds ``variables/``, or one below it; *results*: where runs leave evidence."""
-        self._shared = Shared(Path(project), Path(results).resolve())
+    def __init__(self, project: str = "", results: str = "") -> None:
+        """*project*: the folder that holds ``variables/``, or one below it; default: the suite's.
+
+        *results*: where runs leave evidence; default: Robot's ``--outputdir``, else ``results/`` of the project.
+        """
+        self._shared = Shared(project, results)
         self._acceptance = AcceptanceKeywords(self._shared)
         components = [
             TestbedKeywords(self._shared),

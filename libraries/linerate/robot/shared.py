@@ -9,22 +9,36 @@ from robot.libraries.BuiltIn import BuiltIn
 
 from ..errors import ConfigError, Inconclusive
 from ..evidence.recorder import Recorder
+from ..project import Project
 from ..session.progress import Progress
 from ..session.session import Session
 
 
 @dataclass
 class Shared:
-    """*project*: the folder that holds ``variables/``, or one below it; *results*: the folder for the folders of runs.
+    """*project* and *results* as the library was told, "" where it finds them itself.
 
     ``sessions``: those that are open, the innermost suite's last.
     """
 
-    project: Path
-    results: Path
+    project_folder: str = ""
+    results_folder: str = ""
     sessions: list[Session] = field(default_factory=list)
     recorder: Recorder | None = None
     progress: Progress = field(default_factory=lambda: Progress(None))
+
+    @property
+    def project(self) -> Project:
+        """The project of the running suite. Raises ConfigError if a folder was named that is none."""
+        return Project.find(Path(self.project_folder) if self.project_folder else _suite_folder())
+
+    @property
+    def results(self) -> Path:
+        """The folder for the folders of runs: Robot's output folder, else ``results/`` of the project."""
+        if self.results_folder:
+            return Path(self.results_folder).resolve()
+        output, here = (BuiltIn().get_variable_value(name) for name in ("${OUTPUT DIR}", "${EXECDIR}"))
+        return self.project.results if Path(output) == Path(here) else Path(output)
 
     @property
     def session(self) -> Session:
@@ -43,6 +57,11 @@ class Shared:
         if self.recorder is None:
             raise Inconclusive("INCONCLUSIVE: no testbed is open; the suite needs 'Suite Setup    Open Testbed For …'")
         return self.recorder
+
+
+def _suite_folder() -> Path:
+    source = Path(BuiltIn().get_variable_value("${SUITE SOURCE}"))
+    return source if source.is_dir() else source.parent
 
 
 class Component:

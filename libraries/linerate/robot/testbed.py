@@ -11,7 +11,6 @@ from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 from ..ceilings.calibration import FOLDER
 from ..errors import ConfigError, SentenceError
 from ..methods.budget import duration_text
-from ..project import Project
 from ..session.plan import Plan
 from ..session.session import Session
 from ..sla.requirement import Requirement
@@ -34,10 +33,18 @@ class TestbedKeywords(Component):
         is expected. Example:
         | ${plan} =    Read Plan    netgate6100    vpp    simulated    standard
         """
-        project = Project.find(self.shared.project)
+        project = self.shared.project
         folder = Path(calibrations) if calibrations else project.results / FOLDER
         plan = Plan.read(project, platform, software, testbed, goal, folder)
         logger.info(f"{plan.platform.description}, {plan.software_name} {plan.software.version}; {plan.goal}")
+        for layers, name in (
+            (project.platforms, platform),
+            (project.testbeds, testbed),
+            (project.goals, goal),
+        ):
+            logger.info(f"read {layers / f'{name}.yaml'}")
+        profiles = sorted(str(path) for path in project.profiles.glob("*.yaml"))
+        logger.info(f"traffic words from {', '.join(profiles)}")
         return plan
 
     @keyword(tags=["testbed"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, model_validator
@@ -11,6 +10,7 @@ from pydantic import Field, model_validator
 from ..config import Config, load_config
 from ..errors import ConfigError
 from ..platforms import named_file
+from ..project import Folder
 
 MOST_LENGTHENED_TRIALS = 20
 """So many trials distinguish a burst of loss from a shortage; lengthening trials keeps at most this number."""
@@ -113,7 +113,7 @@ class Goal(Config):
         )
 
 
-def read_goal(folder: Path, name: str) -> Goal:
+def read_goal(folder: Folder, name: str) -> Goal:
     """The goal *name* of *folder*. Raises ConfigError, which lists the goals that exist."""
     path = named_file(folder, name, "goal")
     found = load_config(path, Goal)

@@ -10,6 +10,7 @@ from typing import Any
 from ..config import read_yaml, validate_config
 from ..errors import ConfigError
 from ..platforms import named_file
+from ..project import Folder
 from .settings import HardwareSettings, LoginSettings, NetnsSettings, SimulatedSettings, Testbed
 
 KINDS: Mapping[str, type[SimulatedSettings] | type[NetnsSettings] | type[HardwareSettings]] = {
@@ -19,7 +20,7 @@ KINDS: Mapping[str, type[SimulatedSettings] | type[NetnsSettings] | type[Hardwar
 }
 
 
-def read_testbed(folder: Path, name: str) -> Testbed:
+def read_testbed(folder: Folder, name: str) -> Testbed:
     """The testbed *name* of *folder*. Raises ConfigError naming file, line, key and remedy.
 
     Relative paths in the file start at its folder; ``~`` is the user's home.

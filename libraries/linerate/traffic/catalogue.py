@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..config import load_config
 from ..errors import ConfigError, SentenceError
+from ..project import Folder
 from ..units import FCS
 from .profile_schema import FlowCountFile, FlowsFile, GenomeFile, HeadersFile, MixFile, ProfileFile, SizesFile, TrexFile
 from .profiles import ETHERTYPES, AddressRange, Flows, FrameClass, Headers, Profile
@@ -40,7 +41,7 @@ class Catalogue:
     load_program: ProgramLoader | None = None
 
     @classmethod
-    def read(cls, folder: Path, load_program: ProgramLoader | None = None) -> Catalogue:
+    def read(cls, folder: Folder, load_program: ProgramLoader | None = None) -> Catalogue:
         """Read every ``*.yaml`` of *folder*; *load_program* loads profiles in TRex's format. Raises ConfigError."""
         flows: dict[str, FlowsFile] = {}
         mixes: dict[str, tuple[MixFile, Path]] = {}
@@ -69,7 +70,7 @@ class Catalogue:
                     captures[entry.name] = path.parent / entry.file
         sizes, genome, counts = (single.get(kind) for kind in ("sizes", "genome", "flow-count"))
         if not isinstance(sizes, SizesFile) or sum(item.default for item in flows.values()) != 1:
-            raise ConfigError("needs one 'kind: sizes' and exactly one 'kind: flows' with 'default: true'", folder)
+            raise ConfigError("needs one 'kind: sizes' and exactly one 'kind: flows' with 'default: true'", str(folder))
         found = cls(
             flows,
             {name: mix for name, (mix, _) in mixes.items()},
@@ -206,12 +207,9 @@ class Catalogue:
             first, to = ipaddress.IPv4Address(self.counts.source), self.counts.destination
             return Flows(AddressRange(str(first), str(first + number - 1)), AddressRange(to, to), *ports)
         chosen = self.flows[word] if word else next(item for item in self.flows.values() if item.default)
-        return Flows(
-            AddressRange(chosen.source.first, chosen.source.last, chosen.source.step),
-            AddressRange(chosen.destination.first, chosen.destination.last, chosen.destination.step),
-            chosen.source_port,
-            chosen.destination_port,
-        )
+        ranges = (chosen.source, chosen.destination)
+        source, destination = (AddressRange(item.first, item.last, item.step) for item in ranges)
+        return Flows(source, destination, chosen.source_port, chosen.destination_port)
 
     def _headers(self, words: list[str]) -> Headers:
         entries = [self.headers[word] for word in words]

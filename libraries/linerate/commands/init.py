@@ -1,0 +1,62 @@
+"""``linerate init NAME``: a project that runs at once on the simulated testbed."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from string import Template
+
+from ..errors import ConfigError
+from ..platforms import named_file
+from ..project import Project, packaged_suites
+
+TEMPLATE = Path(__file__).parent / "template"
+
+NAME = re.compile(r"[a-z][a-z0-9_-]*")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the files, say what is next; returns 0. Raises ConfigError before anything is written."""
+    arguments = _parser().parse_args(argv)
+    name = arguments.platform or arguments.name or "mybox"
+    if not NAME.fullmatch(name):
+        raise ConfigError(f"'{name}' cannot name a project's files; expected small letters, digits, '_' and '-'")
+    here = Path.cwd()
+    files = dict(_files(name, shipped=arguments.platform is not None))
+    if there := [path for path in files if (here / path).exists()]:
+        raise ConfigError(f"{', '.join(map(str, there))} exists already; expected a folder without", here)
+    for path, text in files.items():
+        (here / path).parent.mkdir(parents=True, exist_ok=True)
+        (here / path).write_text(text, encoding="utf-8")
+        print(f"wrote {path}")
+    print(f"Next: robot --outputdir results tests/{name}.robot (simulated; it measures no router)")
+    return 0
+
+
+def _files(name: str, shipped: bool) -> Iterator[tuple[Path, str]]:
+    def made(template: str) -> str:
+        return Template((TEMPLATE / template).read_text(encoding="utf-8")).substitute(name=name)
+
+    platform, suite = made("platform.yaml"), made("suite.robot")
+    if shipped:
+        platform = named_file(Project.find().platforms, name, "platform").read_text(encoding="utf-8")
+        if (own := packaged_suites() / f"{name}.robot").is_file():
+            suite = own.read_text(encoding="utf-8").replace("../resources/acceptance", "linerate/acceptance")
+    yield Path("tests", f"{name}.robot"), suite
+    yield Path("variables", "platforms", f"{name}.yaml"), platform
+    yield Path("variables", "testbeds", "lab.yaml"), made("testbed.yaml")
+    yield Path("tox.ini"), made("tox.ini")
+    yield Path(".gitignore"), made("gitignore")
+    yield Path("robot.toml"), made("robot.toml")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="linerate init", description="Make a project in the current folder that runs at once, simulated."
+    )
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("name", nargs="?", help="the box; its suite and platform file get this name (default mybox)")
+    chosen.add_argument("--platform", help="one that comes with Linerate: its file and its suite are copied")
+    return parser

@@ -1,0 +1,89 @@
+"""Linerate as installed, in a folder of its own: nothing of the clone is in reach."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from support.paths import ROOT
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment in which the wheel's content is what Python finds."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=60)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site")
+    return {**os.environ, "PYTHONPATH": str(folder / "site"), "XDG_RUNTIME_DIR": str(folder)}
+
+
+def run(folder: Path, environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_a_new_project_runs_at_once(tmp_path: Path, installed: dict[str, str]) -> None:
+    made = run(tmp_path, installed, "linerate", "init", "mybox")
+    assert made.returncode == 0, made.stderr
+    ran = run(tmp_path, installed, "robot", "-v", "GOAL:quick", "tests")
+    assert ran.returncode == 0, ran.stdout
+    assert "3 tests, 3 passed" in ran.stdout and "SIMULATED" in ran.stdout
+    # without --outputdir evidence goes to results/ of the project
+    assert len(list(tmp_path.glob("results/*/requirements.jsonl"))) == 1
+
+
+def test_evidence_goes_where_robots_output_goes(tmp_path: Path, installed: dict[str, str]) -> None:
+    assert run(tmp_path, installed, "linerate", "init", "mybox").returncode == 0
+    ran = run(tmp_path, installed, "robot", "-v", "GOAL:quick", "--outputdir", "there", "-t", "Internet*", "tests")
+    assert ran.returncode == 0, ran.stdout
+    assert len(list(tmp_path.glob("there/*/requirements.jsonl"))) == 1 and not (tmp_path / "results").exists()
+
+
+def test_a_shipped_platform_comes_with_its_suite(tmp_path: Path, installed: dict[str, str]) -> None:
+    assert run(tmp_path, installed, "linerate", "init", "--platform", "netgate6100").returncode == 0
+    ran = run(tmp_path, installed, "robot", "--dryrun", "tests")
+    assert ran.returncode == 0 and "9 tests, 9 passed" in ran.stdout, ran.stdout
+
+
+def test_the_projects_own_file_lies_over_the_packaged_one(tmp_path: Path, installed: dict[str, str]) -> None:
+    assert run(tmp_path, installed, "linerate", "init", "mybox").returncode == 0
+    goals = tmp_path / "variables" / "goals"
+    goals.mkdir()
+    (goals / "quick.yaml").write_text("goal: quick\nnonsense: 1\n")
+    ran = run(tmp_path, installed, "robot", "-v", "GOAL:quick", "tests")
+    assert f"{goals / 'quick.yaml'}:2: unknown key 'nonsense'" in ran.stdout.replace("\n", "")
+
+
+def test_doctor_needs_no_project(tmp_path: Path, installed: dict[str, str]) -> None:
+    found = run(tmp_path, installed, "linerate", "doctor", "simulated", "--platform", "netgate6100")
+    assert found.returncode == 0 and "0 wrong" in found.stdout, found.stdout + found.stderr
+
+
+def test_init_overwrites_nothing(tmp_path: Path, installed: dict[str, str]) -> None:
+    (tmp_path / "tox.ini").write_text("mine")
+    found = run(tmp_path, installed, "linerate", "init")
+    assert found.returncode == 2 and "tox.ini exists already" in found.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["tox.ini"]
+
+
+@pytest.mark.parametrize("name", ["../evil", "My Box", "a/b"])
+def test_a_name_that_files_cannot_have_is_refused(tmp_path: Path, installed: dict[str, str], name: str) -> None:
+    found = run(tmp_path, installed, "linerate", "init", name)
+    assert found.returncode == 2 and "cannot name a project's files" in found.stderr and not list(tmp_path.iterdir())
