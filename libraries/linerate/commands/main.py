@@ -11,6 +11,7 @@ from ..errors import LinerateError
 USAGE = f"""linerate {__version__}
 
   python -m linerate init [NAME]            make a project here that runs at once, simulated
+  python -m linerate check [SUITE …]        every file and sentence read, without a testbed; exit status 1: wrong
   python -m linerate doctor TESTBED …       is this testbed fit for a run? Exit status 1: something is wrong
   python -m linerate calibrate TESTBED …    what the generator itself carries, the router bypassed
   python -m linerate compare RUN RUN        what two runs of a suite measured; exit status 1: proven worse
@@ -23,6 +24,7 @@ Acceptance tests are run by Robot Framework: robot tests/netgate6100.robot"""
 
 COMMANDS = {
     "init": "init",
+    "check": "check",
     "doctor": "doctor",
     "calibrate": "calibrate",
     "compare": "compare",

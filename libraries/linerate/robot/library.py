@@ -15,6 +15,7 @@ from .characterisation import CharacterisationKeywords
 from .faults import FaultKeywords
 from .forwarded_frames import FrameKeywords
 from .router import RouterKeywords
+from .sentence_check import SuiteListener
 from .shared import Shared
 from .testbed import TestbedKeywords
 from .traffic_generator import GeneratorKeywords
@@ -70,6 +71,7 @@ class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
         # only a library's listener gives Allure results from a plain `robot` call
         self.ROBOT_LIBRARY_LISTENER = [
             allure.allure_listener(lambda: self._acceptance.allure_folder),
+            SuiteListener(self._shared),
             _SessionArgument(self),
         ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from robot.libraries.BuiltIn import BuiltIn
 
@@ -24,6 +25,9 @@ class Shared:
     project_folder: str = ""
     results_folder: str = ""
     sessions: list[Session] = field(default_factory=list)
+    suite: Any = None
+    """The running suite, of the tests that were selected."""
+
     recorder: Recorder | None = None
     progress: Progress = field(default_factory=lambda: Progress(None))
 

@@ -60,6 +60,19 @@ def steps(suite: TestSuite) -> Iterator[KeywordCall]:
             yield step
 
 
+def steps_of(test: Any) -> Iterator[KeywordCall]:
+    """Each call in one *test*."""
+    return _block(test, frozenset())
+
+
+def shared_steps(suite: TestSuite) -> Iterator[KeywordCall]:
+    """Each call in the set-up, the tear-down and the own keywords of *suite*, which its tests share."""
+    yield from _fixtures(suite, frozenset())
+    for item in suite.resource.keywords:
+        arguments = (plain(name) for name in item.args.argument_names)
+        yield from _block(item, frozenset([*arguments, *_variables(item.name)]))
+
+
 def own_keywords(suite: TestSuite) -> set[str]:
     """Names of the keywords that the suite's files define, as :func:`plain`."""
     found = {plain(item.name) for item in suite.resource.keywords}
@@ -91,12 +104,9 @@ def malformed(step: KeywordCall, catalogue: Catalogue, is_keyword: Callable[[str
 
 
 def _all(suite: TestSuite) -> Iterator[KeywordCall]:
-    yield from _fixtures(suite, frozenset())
+    yield from shared_steps(suite)
     for test in suite.tests:
-        yield from _block(test, frozenset())
-    for item in suite.resource.keywords:
-        arguments = (plain(name) for name in item.args.argument_names)
-        yield from _block(item, frozenset([*arguments, *_variables(item.name)]))
+        yield from steps_of(test)
     for child in suite.suites:
         yield from _all(child)
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robot.api import TestSuite, logger
+from robot.api import logger
 from robot.api.deco import keyword
-from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
+from robot.libraries.BuiltIn import BuiltIn
 
 from ..ceilings.calibration import FOLDER
-from ..errors import ConfigError, SentenceError
+from ..errors import ConfigError
 from ..methods.budget import duration_text
 from ..session.plan import Plan
 from ..session.session import Session
 from ..sla.requirement import Requirement
 from . import suite_sentences
+from .sentence_check import check_sentences
 from .shared import Component
 
 
@@ -37,11 +38,7 @@ class TestbedKeywords(Component):
         folder = Path(calibrations) if calibrations else project.results / FOLDER
         plan = Plan.read(project, platform, software, testbed, goal, folder)
         logger.info(f"{plan.platform.description}, {plan.software_name} {plan.software.version}; {plan.goal}")
-        for layers, name in (
-            (project.platforms, platform),
-            (project.testbeds, testbed),
-            (project.goals, goal),
-        ):
+        for layers, name in ((project.platforms, platform), (project.testbeds, testbed), (project.goals, goal)):
             logger.info(f"read {layers / f'{name}.yaml'}")
         profiles = sorted(str(path) for path in project.profiles.glob("*.yaml"))
         logger.info(f"traffic words from {', '.join(profiles)}")
@@ -49,7 +46,7 @@ class TestbedKeywords(Component):
 
     @keyword(tags=["testbed"])
     def check_sentences_of_suite(self, plan: Plan) -> None:
-        """Parse every sentence of the running suite before any traffic is sent.
+        """Parse every sentence of the running suite, as far as it was selected, before any traffic is sent.
 
         In tests, the suite file's own keywords, set-ups, tear-downs, templates, the bodies of IF, FOR and TRY, and
         calls by `Run Keyword` and the like; not calls by `Run Keyword And Expect Error`, `… Ignore Error` and `…
@@ -62,21 +59,9 @@ class TestbedKeywords(Component):
         sentence to Robot because it compares nothing or has two spaces inside. Example:
         | Check Sentences Of Suite    ${plan}
         """
-        suite = TestSuite.from_file_system(BuiltIn().get_variable_value("${SUITE SOURCE}"))
+        suite = self.shared.suite
         own = suite_sentences.own_keywords(suite)
-        problems, requirements = [], []
-        for step in suite_sentences.steps(suite):
-            if suite_sentences.plain(step.name) in own:
-                continue
-            problem = suite_sentences.malformed(step, plan.catalogue, _is_keyword)
-            try:
-                requirement = None if problem else _requirement(step, plan)
-            except SentenceError as error:
-                problem = str(error)
-            if problem:
-                problems.append(f"{step.where}: {problem}")
-            elif requirement is not None:
-                requirements.append(requirement)
+        problems, requirements = check_sentences(suite_sentences.steps(suite), own, plan, _is_keyword)
         if problems:
             raise ConfigError("; ".join(problems))
         if requirements:
@@ -121,21 +106,6 @@ def _budget_words(plan: Plan, requirements: list[Requirement]) -> str:
         f"\n{count}, goal '{plan.goal.goal}': {passing} of traffic if every one passes at once, at most"
         f" {most}{in_real_time}"
     )
-
-
-def _requirement(step: suite_sentences.KeywordCall, plan: Plan) -> Requirement | None:
-    """The requirement that *step* judges; None: none, or not known before the run. Raises SentenceError."""
-    text = suite_sentences.sentence(step)
-    if text is None or step.needs_the_run():
-        return None
-    try:
-        sentence = str(BuiltIn().replace_variables(text))
-    except RobotNotRunningError:
-        raise
-    except Exception:  # a variable that does not exist yet: the sentence is checked when it runs
-        logger.debug(f"not checked before the run: {text}")
-        return None
-    return plan.requirement(sentence)
 
 
 def _is_keyword(name: str) -> bool:

@@ -1,0 +1,97 @@
+"""``linerate check [SUITE …]``: every file and sentence of a project read, without a testbed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+from ..ceilings.cards import read_cards
+from ..errors import ConfigError, LinerateError
+from ..generators.trex.profile_loader import TrexProfileLoader
+from ..platforms import read_platform
+from ..project import Project
+from ..sla.goals import read_goal
+from ..testbed.files import read_testbed
+from ..traffic.catalogue import Catalogue
+
+LIMIT = 300.0
+"""Seconds that Robot's dry run may take."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Print what is wrong, each with file and line; returns 0, or 1 where something is wrong."""
+    arguments = _parser().parse_args(argv)
+    for path in arguments.suites:
+        if not path.exists():
+            raise ConfigError("there is no such suite or folder", path)
+    project = Project.find(arguments.project)
+    problems = list(dict.fromkeys([*_files(project), *(_sentences(arguments.suites) if arguments.suites else ())]))
+    if arguments.json:
+        print(json.dumps({"project": str(project.root), "problems": problems}, ensure_ascii=False, indent=1))
+    else:
+        print("\n".join([*problems, f"{len(problems)} problem{'s' if len(problems) != 1 else ''}"]))
+    return 1 if problems else 0
+
+
+def _files(project: Project) -> Iterator[str]:
+    """What is wrong with the project's own files; packaged ones are right."""
+    readers: dict[Path, Callable[[str], object]] = {
+        project.platforms.own: lambda name: read_platform(project.platforms, name),
+        project.testbeds.own: lambda name: read_testbed(project.testbeds, name),
+        project.goals.own: lambda name: read_goal(project.goals, name),
+    }
+    for folder, read in readers.items():
+        for path in sorted(folder.glob("*.yaml")):
+            yield from _problem(lambda read=read, name=path.stem: read(name))  # type: ignore[misc]
+    yield from _problem(lambda: Catalogue.read(project.profiles, TrexProfileLoader("")))
+    yield from _problem(lambda: read_cards(project.generators))
+
+
+def _problem(read: Callable[[], object]) -> Iterator[str]:
+    try:
+        read()
+    except LinerateError as error:
+        yield str(error)
+
+
+def _sentences(suites: Sequence[Path]) -> Iterator[str]:
+    """What a dry run finds wrong. Robot is a process here: only the room ``robot`` imports it."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "output.xml"
+        options = ("--dryrun", "--output", str(output), "--log", "NONE", "--report", "NONE", "--console", "none")
+        ran = subprocess.run(
+            [sys.executable, "-P", "-m", "robot", *options, *map(str, suites)],
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
+        if not output.is_file():
+            yield (ran.stderr or ran.stdout).strip() or f"robot ended with status {ran.returncode}"
+            return
+        tree = ElementTree.parse(output)  # noqa: S314  (written by the process above)
+    for test in tree.iter("test"):
+        status = test.find("status")
+        if status is not None and status.get("status") == "FAIL":
+            yield from (line for line in (status.text or "").splitlines() if line.strip())
+    for message in tree.iterfind("./errors/msg"):
+        if message.get("level") == "ERROR":
+            yield message.text or ""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="linerate check",
+        description="Read every platform, testbed, goal, profile and generator card of the project, and every sentence"
+        " of the suites, without a testbed. Exit status 1: something is wrong.",
+    )
+    parser.add_argument("suites", nargs="*", type=Path, metavar="SUITE", help="suite files or folders, as tests/")
+    parser.add_argument("--project", type=Path, help="the folder with variables/ (default: found from here)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser

@@ -1,0 +1,93 @@
+"""``linerate check`` and Robot's dry run refuse nonsense, with file and line, without a testbed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import robot_run
+from support.paths import LIBRARIES, ROOT
+
+pytestmark = pytest.mark.slow
+
+SENTENCES = (
+    "imix unidirectional ≥ 95% line rate",
+    "imix unidirectional ≥ 95 percent line rate ≥",
+    "imxi unidirectional ≥ 95% line rate",
+    "imix unidirectional ≥ ${LATER}",
+)
+
+
+def check(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "linerate", "check", *words],
+        cwd=folder,
+        env={**robot_run.environment(folder), "PYTHONPATH": str(LIBRARIES)},
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+
+def suite(folder: Path) -> Path:
+    path = folder / "wrong.robot"
+    tests = "".join(f"Test {number}\n    {text}\n" for number, text in enumerate(SENTENCES))
+    path.write_text(
+        f"*** Settings ***\nResource    {ROOT}/resources/acceptance.resource\n"
+        f"Suite Setup    Open Testbed For    netgate6100    software=vpp\n*** Test Cases ***\n{tests}",
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_wrong_sentences_are_named_with_file_and_line(tmp_path: Path) -> None:
+    path = suite(tmp_path)
+    found = check(tmp_path, "--json", str(path))
+    assert found.returncode == 1, found.stderr
+    problems = json.loads(found.stdout)["problems"]
+    assert [item.partition(": '")[0] for item in problems] == [f"{path}:8", f"{path}:10"]
+    assert "compares once" in problems[0] and "did you mean 'imix'" in problems[1]
+
+
+def test_a_dry_run_fails_the_same_tests_and_no_other(tmp_path: Path) -> None:
+    found = robot_run.run(tmp_path, suite(tmp_path), "--dryrun")
+    states = {name: status for name, (status, _) in found.tests.items()}
+    assert states == {"Test 0": "PASS", "Test 1": "FAIL", "Test 2": "FAIL", "Test 3": "PASS"}, found.console
+
+
+def test_a_dry_run_refuses_a_testbed_that_is_not_there(tmp_path: Path) -> None:
+    found = robot_run.run(tmp_path, suite(tmp_path), "--dryrun", "-v", "TESTBED:simulatd")
+    assert found.status == 4 and "did you mean 'simulated'?" in found.console
+
+
+def test_only_selected_tests_are_counted_and_checked(tmp_path: Path) -> None:
+    found = robot_run.run(tmp_path, suite(tmp_path), "-t", "Test 0", "-v", "GOAL:quick")
+    assert found.status == 0 and "1 sentence, goal 'quick'" in found.console, found.console
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "words"),
+    [
+        ("platforms/a.yaml", "platform: b\n", "a.yaml"),
+        ("testbeds/a.yaml", "kind: simulatd\ntestbed: a\n", "a.yaml:1: unknown kind 'simulatd'"),
+        ("goals/a.yaml", "goal: a\nnonsense: 1\n", "a.yaml:2: unknown key 'nonsense'"),
+        ("profiles/a.yaml", "entries: 7\n", "a.yaml:1"),
+        ("generators/a.yaml", "card: b\n", "a.yaml"),
+    ],
+)
+def test_every_kind_of_file_is_read(tmp_path: Path, path: str, text: str, words: str) -> None:
+    file = tmp_path / "variables" / path
+    file.parent.mkdir(parents=True)
+    file.write_text(text, encoding="utf-8")
+    found = check(tmp_path)
+    assert found.returncode == 1 and words in found.stdout, found.stdout + found.stderr
+
+
+def test_the_shipped_suites_and_files_are_right() -> None:
+    found = check(ROOT, "tests")
+    assert (found.returncode, found.stdout) == (0, "0 problems\n"), found.stdout + found.stderr
