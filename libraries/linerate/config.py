@@ -7,13 +7,14 @@ words and ``12:30:45`` stays text. A duplicate key is an error.
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import re
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from .errors import ConfigError
 
@@ -25,6 +26,20 @@ class Config(BaseModel):
     """Base of every configuration object: frozen, unknown keys refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _checked_ipv4(value: str) -> str:
+    return str(ipaddress.IPv4Address(value))
+
+
+def _checked_mac(value: str) -> str:
+    if not re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", value):
+        raise ValueError("is not a MAC address; expected for example 02:00:00:00:00:01")
+    return value
+
+
+Ipv4Address = Annotated[str, AfterValidator(_checked_ipv4)]
+MacAddress = Annotated[str, AfterValidator(_checked_mac)]
 
 
 class _Loader(yaml.SafeLoader):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from linerate.errors import TestbedError
-from linerate.routers import make_router
+from linerate.routers import RouterKind, make_router
 from linerate.routers.base import Result
 from linerate.testbed.settings import HardwareSettings
 from linerate.traffic.catalogue import Catalogue
@@ -36,7 +36,8 @@ def test_frame_kinds_are_read_from_the_words_of_a_catalogue() -> None:
     assert FRAMES.tags == (((0x8100, 100),), ((0x88A8, 200), (0x8100, 100)))
     # mpls2 needs no more than mpls: a router looks at the outermost label
     assert FRAMES.labels == ((100, 200),)
-    assert FrameKinds.of(CATALOGUE, ("vlan",)) == FrameKinds(tags=FRAMES.tags)
+    vlan: tuple[FrameKind, ...] = ("vlan",)
+    assert FrameKinds.of(CATALOGUE, vlan) == FrameKinds(tags=FRAMES.tags)
     assert FrameKinds.of(CATALOGUE, ()) == FrameKinds()
 
 
@@ -69,7 +70,7 @@ def test_a_profile_is_refused_if_the_router_cannot_forward_its_frames(words: str
 
 
 @pytest.mark.parametrize("kind", ["vpp", "freebsd"])
-def test_only_linux_routers_are_configured_for_other_frames(kind: str) -> None:
+def test_only_linux_routers_are_configured_for_other_frames(kind: RouterKind) -> None:
     router = make_router(kind, shell_of(simulated(kind)[0]))
     with pytest.raises(TestbedError, match=r"'set_up', .* set the router up by hand and remove the key"):
         router.configure_frames(SIDES, FRAMES)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linerate.counts.causes import Cause, Role, Stage
-from linerate.routers import make_router
+from linerate.routers import RouterKind, make_router
 from linerate.routers.freebsd_losses import parse_device, parse_expired, parse_ip, sysctl_subtree
 from linerate.routers.linux_losses import linux_causes, parse_ethtool, parse_link, parse_qdiscs
 from linerate.routers.vpp_losses import vpp_causes
@@ -219,7 +219,7 @@ def test_freebsd_loss_counters_are_read() -> None:
         ("freebsd", {"Idrop at eth1": 11, "ip packets not forwardable": 12, "Drop at eth1": 13}),
     ],
 )
-def test_each_simulated_router_reports_its_causes(kind: str, expected: dict[str, int]) -> None:
+def test_each_simulated_router_reports_its_causes(kind: RouterKind, expected: dict[str, int]) -> None:
     machine, _ = simulated(kind)
     telemetry = make_router(kind, shell_of(machine), ("eth1", "eth2")).read()
     assert {place: row[0] for place, row in named(telemetry.causes).items() if row[1] is Role.LOSS} == expected

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from linerate.counts.telemetry import Telemetry
@@ -65,7 +67,8 @@ def test_a_restart_is_remembered_until_the_router_is_configured_again():
         def read(self) -> Telemetry:
             return Telemetry(next(uptimes), {})
 
-    watch = RouterWatch(Rebooting(), 1.0, tuple)
+    router: Any = Rebooting()
+    watch = RouterWatch(router, 1.0, tuple)
     watch.read()
     watch.read()
     assert not watch.restarted

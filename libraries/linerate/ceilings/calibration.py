@@ -200,16 +200,14 @@ def ceiling_entry(
     pairs: int = 1,
 ) -> CeilingEntry:
     """The entry of a method's result. *steal*: CPU time stolen meanwhile, in per cent; None if not known."""
-    latency_entry = None
-    if latency is not None:
-        latency_entry = OwnLatencyEntry(
-            load_pps=round(latency.pps, 3),
-            frames=latency.frames,
-            mean_us=round(latency.mean, 4),
-            p99_low_us=latency.p99_low,
-            p99_high_us=latency.p99_high,
-            minimum_us=latency.minimum,
-        )
+    latency_entry = latency and OwnLatencyEntry(
+        load_pps=round(latency.pps, 3),
+        frames=latency.frames,
+        mean_us=round(latency.mean, 4),
+        p99_low_us=latency.p99_low,
+        p99_high_us=latency.p99_high,
+        minimum_us=latency.minimum,
+    )
     return CeilingEntry(
         traffic=profile.name,
         mean_size=profile.mean_size,

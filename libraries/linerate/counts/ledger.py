@@ -132,18 +132,18 @@ class Ledger:
     @property
     def unexplained_before_rx(self) -> int | None:
         """As in :class:`DirectionAccount`, all directions; None where a count is missing."""
-        return _sum_if_known([direction.unexplained_before_rx for direction in self.directions])
+        return sum_if_known([direction.unexplained_before_rx for direction in self.directions])
 
     @property
     def unexplained_rx_to_tx(self) -> int | None:
         """As in :class:`DirectionAccount`, all directions, less the shared drops."""
-        found = _sum_if_known([direction.unexplained_rx_to_tx for direction in self.directions])
+        found = sum_if_known([direction.unexplained_rx_to_tx for direction in self.directions])
         return None if found is None else found - sum(drop.frames for drop in self.shared)
 
     @property
     def unexplained_after_tx(self) -> int | None:
         """As in :class:`DirectionAccount`, all directions."""
-        return _sum_if_known([direction.unexplained_after_tx for direction in self.directions])
+        return sum_if_known([direction.unexplained_after_tx for direction in self.directions])
 
     def to_json(self) -> dict[str, Any]:
         """The account as JSON data, sums included."""
@@ -271,6 +271,7 @@ def _with_reason(drop: Drop, reasons: Iterable[Drop]) -> Drop:
     return replace(drop, meaning=f"mostly {max(matching, key=lambda reason: reason.frames).name}")
 
 
-def _sum_if_known(numbers: Sequence[int | None]) -> int | None:
+def sum_if_known(numbers: Sequence[int | None]) -> int | None:
+    """The sum of *numbers*; None where one of them is missing, or all."""
     known = [number for number in numbers if number is not None]
     return sum(known) if known and len(known) == len(numbers) else None

@@ -58,7 +58,6 @@ def check_own_addresses(name: str, outcome: Outcome) -> None:
 
 def _direction_with_foreign_frames(outcome: Outcome) -> DirectionCount | None:
     """The first direction that received clearly more frames than it was sent."""
-    for direction in outcome.directions:
-        if direction.surplus > max(FOREIGN_FRAMES, FOREIGN_RATIO * direction.offered):
-            return direction
-    return None
+    return next(
+        (item for item in outcome.directions if item.surplus > max(FOREIGN_FRAMES, FOREIGN_RATIO * item.offered)), None
+    )

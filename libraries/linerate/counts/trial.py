@@ -200,10 +200,8 @@ class Trial:
         """
         if in_total:
             return self.lost / max(self.offered, self.intended, 1)
-        directions = self.outcome.directions
-        return max(
-            (direction.lost / max(direction.offered, direction.intended, 1) for direction in directions), default=0.0
-        )
+        ratios = [item.lost / max(item.offered, item.intended, 1) for item in self.outcome.directions]
+        return max(ratios, default=0.0)
 
 
 def assess_trial(number: int, outcome: Outcome, tolerance: Tolerance, clock_speed: float = 1.0) -> Trial:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from ..counts.causes import Stage
-from ..counts.ledger import Drop, Ledger
+from ..counts.ledger import Drop, Ledger, sum_if_known
 from ..counts.ledger_phrases import where_lost
 from .tables import SIMULATED, STYLE, html_page
 
@@ -39,14 +39,12 @@ def ledger_rows(ledger: Ledger) -> tuple[LedgerRow, ...]:
 
     def count(item: str, name: str) -> LedgerRow:
         numbers = [getattr(direction, name) for direction in directions]
-        return LedgerRow("count", item, (*numbers, _sum(numbers)))
+        return LedgerRow("count", item, (*numbers, sum_if_known(numbers)))
 
     def rest(item: str, name: str) -> LedgerRow:
         # what may be of any direction is in the total only
-        own = [
-            None if ledger.shared and name == "unexplained_rx_to_tx" else getattr(direction, name)
-            for direction in directions
-        ]
+        only_total = ledger.shared and name in ("unexplained", "unexplained_rx_to_tx")
+        own = [None if only_total else getattr(direction, name) for direction in directions]
         return LedgerRow("open", f"unexplained {item}", (*own, getattr(ledger, name)))
 
     found = [count("sent by the generator", "offered")]
@@ -61,10 +59,9 @@ def ledger_rows(ledger: Ledger) -> tuple[LedgerRow, ...]:
         found += [count("sent by the router", "router_tx"), rest("behind the router", "unexplained_after_tx")]
     found += [count("back at the generator", "forwarded"), count("lost", "lost")]
     if not ledger.missing:
-        found.append(count("of them explained by the router's counters", "explained"))
-        found[-1] = LedgerRow("count", found[-1].item, (*found[-1].numbers[:-1], ledger.explained))
-        total = [None if ledger.shared else direction.unexplained for direction in directions]
-        found.append(LedgerRow("open", "unexplained in all", (*total, ledger.unexplained)))
+        explained = (*(direction.explained for direction in directions), ledger.explained)
+        found.append(LedgerRow("count", "of them explained by the router's counters", explained))
+        found.append(rest("in all", "unexplained"))
     return tuple(found)
 
 
@@ -90,10 +87,6 @@ def trial_span(ledger: Ledger) -> str:
     return f"trials {ledger.first_trial} to {ledger.last_trial} (of which {ledger.last_trial} is bad)"
 
 
-def _heads(ledger: Ledger) -> list[str]:
-    return [f"{direction.tx_port} → {direction.rx_port}" for direction in ledger.directions] + ["all"]
-
-
 def _drops(ledger: Ledger, stage: Stage) -> Iterable[LedgerRow]:
     for number, direction in enumerate(ledger.directions):
         for drop in direction.drops_at(stage):
@@ -105,12 +98,13 @@ def _drops(ledger: Ledger, stage: Stage) -> Iterable[LedgerRow]:
 
 
 def _table(ledger: Ledger) -> str:
-    heads = "".join(f"<th>{head}</th>" for head in _heads(ledger))
-    rows = "\n".join(_row(line) for line in ledger_rows(ledger))
-    reasons = "".join(f"<p>Also reported, not added: {escape(reason)}</p>" for reason in _reasons(ledger))
+    ports = "".join(f"<th>{direction.tx_port} → {direction.rx_port}</th>" for direction in ledger.directions)
+    rows = "\n".join(map(_row, ledger_rows(ledger)))
+    reasons = "".join(f"<p>Also reported, not added: {escape(_reason_words(drop))}</p>" for drop in ledger.reasons)
     return (
         f"<p>{escape(f'{trial_span(ledger)}: {where_lost(ledger)}')}</p>\n"
-        f'<div class="wide"><table><thead><tr><th class="item">frames</th>{heads}<th class="note"></th></tr></thead>\n'
+        f'<div class="wide"><table><thead><tr><th class="item">frames</th>{ports}<th>all</th>'
+        '<th class="note"></th></tr></thead>\n'
         f"<tbody>\n{rows}\n</tbody></table></div>{reasons}"
     )
 
@@ -123,18 +117,9 @@ def _row(line: LedgerRow) -> str:
     )
 
 
-def _reasons(ledger: Ledger) -> list[str]:
-    return [f"{_place_words(reason)}: {reason.frames:,}" for reason in ledger.reasons]
-
-
-def _place_words(reason: Drop) -> str:
-    return f"{reason.label} ({reason.meaning})" if reason.meaning else reason.label
+def _reason_words(reason: Drop) -> str:
+    return f"{reason.label}{f' ({reason.meaning})' if reason.meaning else ''}: {reason.frames:,}"
 
 
 def _figure(number: int | None) -> str:
     return "" if number is None else f"{number:,}"
-
-
-def _sum(numbers: Sequence[int | None]) -> int | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) if len(known) == len(numbers) else None

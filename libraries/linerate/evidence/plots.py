@@ -152,14 +152,8 @@ def _lost_and_unsent(
 
 
 def _label(axes: Any, x: float, height: float, text: str) -> None:
-    above: dict[str, Any] = {
-        "textcoords": "offset points",
-        "ha": "center",
-        "fontsize": 8.5,
-        "color": LOST_COLOUR,
-        "zorder": 6,
-    }
-    axes.annotate(text, (x, height), (0, 3), **above)
+    style = {"ha": "center", "fontsize": 8.5, "color": LOST_COLOUR, "zorder": 6}
+    axes.annotate(text, (x, height), (0, 3), textcoords="offset points", **style)
 
 
 def _mark_invalid(axes: Any, trials: Sequence[Trial], top: float) -> None:

@@ -46,20 +46,17 @@ def direction_rows(trials: Sequence[Trial], traffic: TrafficFigures, link_bps: f
     def rate(frames: int, seconds: float) -> Rate:
         return Rate(frames / seconds if seconds > 0 else 0.0, traffic.mean_size, link_bps)
 
-    found = []
-    for trial in trials:
-        seconds = trial.seconds
-        for count in trial.outcome.directions:
-            found.append(
-                DirectionRow(
-                    trial,
-                    count,
-                    rate(count.intended, trial.outcome.duration),
-                    rate(count.offered, seconds),
-                    rate(count.forwarded, seconds),
-                )
-            )
-    return tuple(found)
+    return tuple(
+        DirectionRow(
+            trial,
+            count,
+            rate(count.intended, trial.outcome.duration),
+            rate(count.offered, trial.seconds),
+            rate(count.forwarded, trial.seconds),
+        )
+        for trial in trials
+        for count in trial.outcome.directions
+    )
 
 
 def percent(ratio: float) -> str:

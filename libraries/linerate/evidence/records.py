@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_type_hints
 
 from ..counts.latency import LatencyCount
 from ..counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
@@ -75,15 +76,7 @@ class TrialRecord:
         outcome = self.trial.outcome
         return {
             "schema": TRIAL,
-            "run": self.run,
-            "simulated": self.simulated,
-            "requirement": self.requirement,
-            "test": self.test,
-            "sentence": self.sentence,
-            "profile": self.profile,
-            "mean_size": self.mean_size,
-            "link_bps": self.link_bps,
-            "clock_speed": self.clock_speed,
+            **_field_data(self, without="trial"),
             "number": self.trial.number,
             "valid": self.trial.valid,
             "sent_for": self.trial.sent_for,
@@ -91,7 +84,7 @@ class TrialRecord:
             "duration": outcome.duration,
             "elapsed": _finite(outcome.elapsed),
             "started": outcome.started,
-            "directions": [_direction(direction) for direction in outcome.directions],
+            "directions": [_field_data(direction) for direction in outcome.directions],
             "seen_by_generator": [_problem(problem) for problem in outcome.problems],
             "problems": [_problem(problem) for problem in self.trial.problems],
             "readings": {name: _finite(value) for name, value in outcome.readings.items()},
@@ -116,15 +109,7 @@ class TrialRecord:
         )
         problems = tuple(_read_problem(item) for item in take("problems", list))
         return cls(
-            run=take("run", str),
-            simulated=take("simulated", bool),
-            requirement=take("requirement", int),
-            test=take("test", str),
-            sentence=take("sentence", str),
-            profile=take("profile", str),
-            mean_size=take.number("mean_size"),
-            link_bps=take.number("link_bps"),
-            clock_speed=take.number("clock_speed"),
+            **take.fields(cls, without="trial"),
             trial=Trial(take("number", int), outcome, problems, take("sent_for", float, int, type(None))),
         )
 
@@ -163,60 +148,15 @@ class RequirementRecord:
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON data (schema ``linerate.requirement/1``)."""
-        measured = self.measured
-        return {
-            "schema": REQUIREMENT,
-            "run": self.run,
-            "simulated": self.simulated,
-            "number": self.number,
-            "test": self.test,
-            "sentence": self.sentence,
-            "verdict": self.verdict,
-            "message": self.message,
-            "goal": self.goal,
-            "goal_terms": dict(self.goal_terms),
-            "profile": self.profile,
-            "mean_size": self.mean_size,
-            "link_bps": self.link_bps,
-            "threshold": self.threshold,
-            "measured": measured
-            and {
-                "pps": measured.pps,
-                "l1_bps": measured.l1_bps,
-                "l2_bps": measured.l2_bps,
-                "percent": measured.percent,
-            },
-            "trials": list(self.trials),
-            "started": self.started,
-            "ended": self.ended,
-            "extra": dict(self.extra),
-        }
+        return {"schema": REQUIREMENT, **_field_data(self)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RequirementRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        take = _Fields(data, REQUIREMENT)
-        figures = take("measured", dict, type(None))
-        return cls(
-            run=take("run", str),
-            simulated=take("simulated", bool),
-            number=take("number", int),
-            test=take("test", str),
-            sentence=take("sentence", str),
-            verdict=take("verdict", str),
-            message=take("message", str),
-            goal=take("goal", str),
-            goal_terms=take("goal_terms", dict),
-            profile=take("profile", str),
-            mean_size=take.number("mean_size"),
-            link_bps=take.number("link_bps"),
-            threshold=take("threshold", str),
-            measured=None if figures is None else _read_figures(figures),
-            trials=tuple(take("trials", list)),
-            started=take.number("started"),
-            ended=take.number("ended"),
-            extra=take("extra", dict),
-        )
+        found = _Fields(data, REQUIREMENT).fields(cls)
+        if found["measured"] is not None:
+            found["measured"] = RateFigures(**_Fields(found["measured"]).fields(RateFigures))
+        return cls(**{**found, "trials": tuple(found["trials"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,42 +185,12 @@ class EnvironmentRecord:
 
     def to_json(self) -> dict[str, Any]:
         """The record as JSON data (schema ``linerate.environment/1``)."""
-        return {
-            "schema": ENVIRONMENT,
-            "run": self.run,
-            "simulated": self.simulated,
-            "testbed": self.testbed,
-            "platform": self.platform,
-            "software": self.software,
-            "clock_speed": self.clock_speed,
-            "started": self.started,
-            "ended": self.ended,
-            "host": dict(self.host),
-            "packages": dict(self.packages),
-            "versions": dict(self.versions),
-            "cpu_steal_percent": self.cpu_steal_percent,
-            "extra": dict(self.extra),
-        }
+        return {"schema": ENVIRONMENT, **_field_data(self)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EnvironmentRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        take = _Fields(data, ENVIRONMENT)
-        return cls(
-            run=take("run", str),
-            simulated=take("simulated", bool),
-            testbed=take("testbed", str),
-            platform=take("platform", str),
-            software=take("software", str),
-            clock_speed=take.number("clock_speed"),
-            started=take.number("started"),
-            ended=take("ended", float, int, type(None)),
-            host=take("host", dict),
-            packages=take("packages", dict),
-            versions=take("versions", dict),
-            cpu_steal_percent=take("cpu_steal_percent", float, int, type(None)),
-            extra=take("extra", dict),
-        )
+        return cls(**_Fields(data, ENVIRONMENT).fields(cls))
 
 
 def dumps(data: Mapping[str, Any]) -> str:
@@ -295,69 +205,50 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _direction(count: DirectionCount) -> dict[str, int]:
-    return {
-        "tx_port": count.tx_port,
-        "rx_port": count.rx_port,
-        "intended": count.intended,
-        "offered": count.offered,
-        "forwarded": count.forwarded,
-        "offered_bytes": count.offered_bytes,
-        "forwarded_bytes": count.forwarded_bytes,
-    }
+def _field_data(record: Any, without: str = "") -> dict[str, Any]:
+    """The fields of a dataclass as JSON data, in their order."""
+    return {item.name: _json_data(getattr(record, item.name)) for item in fields(record) if item.name != without}
+
+
+def _json_data(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if is_dataclass(value):
+        return _field_data(value)
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _read_direction(data: Any) -> DirectionCount:
-    take = _Fields(data, None)
-    names = ("tx_port", "rx_port", "intended", "offered", "forwarded", "offered_bytes", "forwarded_bytes")
-    return DirectionCount(*(take(name, int) for name in names))
+    return DirectionCount(**_Fields(data).fields(DirectionCount))
+
+
+_LATENCY_KEYS = {
+    key.removesuffix("_us"): key
+    for key in (
+        *("tx_port", "rx_port", "sent", "received", "mean_us", "minimum_us", "maximum_us", "jitter_us"),
+        *("histogram_us", "out_of_order", "duplicates"),
+    )
+}
+"""The fields of a latency count -> their keys, in the order of the file."""
 
 
 def _latency(count: LatencyCount) -> dict[str, Any]:
-    return {
-        "tx_port": count.tx_port,
-        "rx_port": count.rx_port,
-        "sent": count.sent,
-        "received": count.received,
-        "mean_us": count.mean,
-        "minimum_us": count.minimum,
-        "maximum_us": count.maximum,
-        "jitter_us": count.jitter,
-        "histogram_us": {str(key): frames for key, frames in count.histogram.items()},
-        "out_of_order": count.out_of_order,
-        "duplicates": count.duplicates,
-    }
+    found = {key: getattr(count, name) for name, key in _LATENCY_KEYS.items()}
+    return {**found, "histogram_us": {str(key): frames for key, frames in count.histogram.items()}}
 
 
 def _read_latency(data: Any) -> LatencyCount:
-    take = _Fields(data, None)
-    histogram = take("histogram_us", dict)
-    return LatencyCount(
-        tx_port=take("tx_port", int),
-        rx_port=take("rx_port", int),
-        sent=take("sent", int),
-        received=take("received", int),
-        mean=take.number("mean_us"),
-        maximum=take.number("maximum_us"),
-        jitter=take.number("jitter_us"),
-        minimum=take("minimum_us", float, int, type(None)),
-        histogram={int(key): int(_read_figure(key, frames)) for key, frames in histogram.items()},
-        out_of_order=take("out_of_order", int),
-        duplicates=take("duplicates", int),
-    )
+    found = _Fields(data).fields(LatencyCount, keys=_LATENCY_KEYS)
+    histogram = {int(key): int(_read_figure(key, frames)) for key, frames in found["histogram"].items()}
+    return LatencyCount(**{**found, "histogram": histogram})
 
 
 def _problem(problem: Problem) -> dict[str, str]:
     return {"fault": problem.fault.name, "detail": problem.detail}
 
 
-def _read_figures(data: Any) -> RateFigures:
-    take = _Fields(data, None)
-    return RateFigures(*(take.number(name) for name in ("pps", "l1_bps", "l2_bps", "percent")))
-
-
 def _read_problem(data: Any) -> Problem:
-    take = _Fields(data, None)
+    take = _Fields(data)
     fault = take("fault", str)
     if fault not in Fault.__members__:
         raise ValueError(f"'fault' is '{fault}'; known: {', '.join(Fault.__members__)}")
@@ -372,10 +263,27 @@ def _read_figure(name: str, value: Any) -> float:
     return float(value)
 
 
+_JSON_TYPES: dict[Any, tuple[type, ...]] = {
+    str: (str,),
+    bool: (bool,),
+    int: (int,),
+    float | None: (float, int, type(None)),
+    VerdictWord: (str,),
+    Mapping[str, Any]: (dict,),
+    Mapping[str, str]: (dict,),
+    Mapping[int, int]: (dict,),
+    tuple[int, ...]: (list,),
+    RateFigures | None: (dict, type(None)),
+}
+"""The type of a field -> the types of its value in JSON. A float may be null, see :meth:`_Fields.number`."""
+
+_types_of_fields = cache(get_type_hints)
+
+
 class _Fields:
     """Takes keys from JSON data, checking their types."""
 
-    def __init__(self, data: Any, schema_name: str | None) -> None:
+    def __init__(self, data: Any, schema_name: str | None = None) -> None:
         if not isinstance(data, Mapping):
             raise ValueError(f"is {type(data).__name__}; expected a mapping")
         self._data = data
@@ -396,3 +304,12 @@ class _Fields:
         if key not in self._data:
             raise ValueError(f"the key '{key}' is missing")
         return _read_figure(key, self._data[key])
+
+    def fields(self, record: type, without: str = "", keys: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """The fields of the dataclass *record*; *keys*: their keys in the data where they have other names."""
+        found = {}
+        for name, kind in _types_of_fields(record).items():
+            if name != without:
+                key = keys[name] if keys else name
+                found[name] = self.number(key) if kind is float else self(key, *_JSON_TYPES[kind])
+        return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-from ..methods.deviations import Deviation
+from ..methods.deviations import DeviatingResult, deviations_of
 from ..methods.rfc2544.back_to_back import BackToBackResult
 from ..methods.rfc2544.latency import LatencyResult
 from ..methods.rfc2544.loss_rate import LossCurve
@@ -20,11 +20,6 @@ from .drawing import DIRECTION_COLOURS, FAINT_COLOUR, THRESHOLD_COLOUR, drawing,
 from .result_table import ResultTable
 
 _NONE = "–"
-
-
-class _WithDeviations(Protocol):
-    @property
-    def deviations(self) -> tuple[Deviation, ...]: ...
 
 
 def throughput_table(results: Sequence[ThroughputResult], title: str, simulated: bool = False) -> ResultTable:
@@ -242,10 +237,9 @@ def _milliseconds(seconds: float | None) -> str:
     return _NONE if seconds is None else f"{1e3 * seconds:.4g}"
 
 
-def _declared(results: Iterable[_WithDeviations]) -> tuple[str, ...]:
+def _declared(results: Sequence[DeviatingResult]) -> tuple[str, ...]:
     """Each deviation once, as a note."""
-    found = dict.fromkeys(f"Deviation: {item}." for result in results for item in result.deviations)
-    return tuple(found)
+    return tuple(f"Deviation: {item}." for item in deviations_of(results))
 
 
 class _WithEnding(Protocol):

@@ -89,7 +89,7 @@ class RunFolder:
 
     def add_telemetry(self, requirement: int, name: str, text: str) -> Path:
         """Keep the router's output, as ``telemetry/003-show-runtime.txt``; a second text of a name gets a number."""
-        stem = f"{requirement:03d}-{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')[:80] or 'text'}"
+        stem = f"{requirement:03d}-{_slug(name) or 'text'}"
         taken = {path.stem for path in (self.path / TELEMETRY).iterdir()}
         free, count = stem, 1
         while free in taken:
@@ -106,8 +106,7 @@ class RunFolder:
         except OSError as error:
             raise TestbedError(f"the folder {folder} cannot be made: {error.strerror}") from None
         stem, _, ending = name.rpartition(".")
-        slug = re.sub(r"[^A-Za-z0-9]+", "-", stem).strip("-")[:80] or "result"
-        file = f"{CHARACTERISATION}/{requirement:03d}-{slug}.{ending}"
+        file = f"{CHARACTERISATION}/{requirement:03d}-{_slug(stem) or 'result'}.{ending}"
         self._replace(file, text)
         return self.path / file
 
@@ -230,6 +229,10 @@ def _read_lines(path: Path, parse: Callable[[Mapping[str, Any]], R], notes: list
         except ValueError as error:
             raise ConfigError(f"is no record: {error}", path, number) from None
     return tuple(found)
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:80]
 
 
 def _listed_files(folder: Path) -> tuple[str, ...]:

@@ -85,17 +85,8 @@ def profile_streams(profile: Profile, direction: Direction, probe: Probe | None 
         if direction.swapped and profile.one_direction_reason:
             raise ValueError(profile.one_direction_reason)
         rows, pattern = profile.program.directions[direction.swapped], profile.program.patterns[direction.swapped]
-        pattern_pps = 0.0 if pattern is None else pattern.pps
-        return tuple(
-            Stream(
-                item.frame.hex(),
-                item.share,
-                program=item.text,
-                pps=item.pps,
-                pattern_pps=pattern_pps if item.share else 0.0,
-            )
-            for item in rows
-        )
+        streams = (Stream(item.frame.hex(), item.share, program=item.text, pps=item.pps) for item in rows)
+        return tuple(replace(item, pattern_pps=pattern.pps) if pattern and item.share else item for item in streams)
     flows, headers = profile.flows.of_pair(direction.pair), profile.headers.of_pair(direction.pair)
     if direction.swapped:
         flows, headers = flows.reversed(), headers.reversed()

@@ -71,13 +71,8 @@ class _CeilingSearch:
             raise TestbedError(
                 f"the generator does not offer even {si(least, 'pps')}; look at the TRex server's console"
             )
-        return Ceiling(
-            line,
-            offered,
-            min(offered_at[lossless], lossless),
-            min(_received_rate(first), line),
-            tuple(self._trials.done),
-        )
+        whole, received = min(offered_at[lossless], lossless), min(_received_rate(first), line)
+        return Ceiling(line, offered, whole, received, tuple(self._trials.done))
 
     def _highest(self, holds: Callable[[float], bool], high: float, guess: float, least: float) -> float:
         """The highest load below *high* that *holds* (*high* does not); 0 if none from *least* on does.

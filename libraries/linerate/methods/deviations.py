@@ -18,9 +18,19 @@ class Deviation:
         return f"{self.source} asks for {self.asks}; here: {self.done}"
 
 
-def with_deviations(found: str, deviations: Sequence[Deviation]) -> str:
-    """*found* with its deviations."""
-    return "; ".join([found, *(f"deviation: {item}" for item in deviations)])
+class DeviatingResult:
+    """A result whose text is what was ``found``, then its ``deviations``."""
+
+    __slots__ = ()
+    deviations: tuple[Deviation, ...]
+
+    @property
+    def found(self) -> str:
+        """What was found, in words, without the deviations."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return "; ".join([self.found, *(f"deviation: {item}" for item in self.deviations)])
 
 
 def findings_text(results: Sequence[object]) -> str:

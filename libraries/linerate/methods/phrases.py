@@ -30,10 +30,8 @@ def rate_figures(requirement: Requirement, trials: Sequence[Trial], link_bps: fl
     """Mean offered and forwarded rates in every unit, over the trials that the testbed did not spoil, if any."""
     usable = [trial for trial in trials if trial.blames_router] or list(trials)
     found: dict[str, float] = {}
-    for name, mean in (
-        ("offered", fmean(offered_pps(trial, requirement) for trial in usable)),
-        ("forwarded", fmean(forwarded_pps(trial, requirement) for trial in usable)),
-    ):
+    for name, pps_of in (("offered", offered_pps), ("forwarded", forwarded_pps)):
+        mean = fmean(pps_of(trial, requirement) for trial in usable)
         rate = Rate(mean, requirement.profile.mean_size, link_bps)
         found |= {
             f"{name}_pps": rate.pps,
@@ -58,17 +56,11 @@ def pair_figures(requirement: Requirement, trials: Sequence[Trial]) -> dict[str,
     found: dict[str, float] = {}
     rows = [(max(trial.seconds, 1e-9), _directions_by_pair(requirement, trial)) for trial in trials]
     for number in range(requirement.pairs):
-        counts = [(seconds, pairs[number]) for seconds, pairs in rows]
+        counts, name = [(seconds, pairs[number]) for seconds, pairs in rows], f"pair_{number + 1}"
         found |= {
-            f"pair_{number + 1}_offered_pps": fmean(
-                sum(direction.offered for direction in directions) / s for s, directions in counts
-            ),
-            f"pair_{number + 1}_forwarded_pps": fmean(
-                sum(direction.forwarded for direction in directions) / s for s, directions in counts
-            ),
-            f"pair_{number + 1}_lost_frames": float(
-                sum(direction.lost for _, directions in counts for direction in directions)
-            ),
+            f"{name}_offered_pps": fmean(sum(direction.offered for direction in pair) / s for s, pair in counts),
+            f"{name}_forwarded_pps": fmean(sum(direction.forwarded for direction in pair) / s for s, pair in counts),
+            f"{name}_lost_frames": float(sum(direction.lost for _, pair in counts for direction in pair)),
         }
     for name in ("offered_pps", "forwarded_pps", "lost_frames"):
         found[f"all_pairs_{name}"] = sum(found[f"pair_{number + 1}_{name}"] for number in range(requirement.pairs))

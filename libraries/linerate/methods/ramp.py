@@ -13,7 +13,7 @@ from enum import Enum
 
 from ..counts.trial import Load, Measure, Trial
 from ..units import si
-from .deviations import Deviation, with_deviations
+from .deviations import DeviatingResult, Deviation
 from .phrases import percent
 from .trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
 
@@ -101,7 +101,7 @@ class RampStep:
 
 
 @dataclass(frozen=True, slots=True)
-class RampResult:
+class RampResult(DeviatingResult):
     """``saturation``: the first step from which on the router stays behind (None: there is no such step).
 
     ``peak_pps``: the highest forwarding rate of any step. ``ceiling_pps``: the most that the generator offered in steps
@@ -136,9 +136,6 @@ class RampResult:
             f"saturation is the lowest load of the ramp from which on every step, the hold included, lost more than"
             f" {percent(self.plan.behind)} of the frames offered"
         )
-
-    def __str__(self) -> str:
-        return with_deviations(self.found, self.deviations)
 
     @property
     def found(self) -> str:

@@ -5,12 +5,12 @@ The caller changes traffic or router from value to value, and gives a ``measure`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..counts.trial import Load, Measure
 from ..sla.goals import Goal
-from .search import LOSS_RATIOS, RELATIVE_WIDTH, SearchResult, search
+from .search import LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search
 from .trials import BREAKDOWN_ERRORS, CharacterisationTerms, Deadline
 
 FLOW_COUNTS = (1, 2, 8, 64, 256, 1_000, 10_000)
@@ -59,11 +59,9 @@ def scale(
     prepare: Callable[[int], ScalingSetup],
     goal: Goal,
     terms: CharacterisationTerms,
-    loss_ratios: Mapping[str, float] = LOSS_RATIOS,
     relative_width: float = RELATIVE_WIDTH,
-    floor: float = 0.001,
 ) -> ScalingResult:
-    """Search at each of *values*, between *floor* times the highest load and the highest load.
+    """Search at each of *values*, between LOWEST_LOAD_RATIO times the highest load and the highest load.
 
     *prepare* sets traffic and router up for a value; if it fails, the point has no result. The deadline of *terms* is
     for all values together.
@@ -82,10 +80,8 @@ def scale(
         except BREAKDOWN_ERRORS as error:
             points.append(ScalingPoint(value, None, f"inconclusive: it could not be set up: {error}"))
             continue
-        lowest = Load(setting.highest.pps * floor)
-        found = search(
-            setting.measure, goal, lowest, setting.highest, replace(terms, deadline=left), loss_ratios, relative_width
-        )
+        lowest, rest = Load(setting.highest.pps * LOWEST_LOAD_RATIO), replace(terms, deadline=left)
+        found = search(setting.measure, goal, lowest, setting.highest, rest, relative_width=relative_width)
         sent += found.traffic
         points.append(ScalingPoint(value, found))
     return ScalingResult(axis, tuple(points))

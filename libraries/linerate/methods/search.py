@@ -23,6 +23,10 @@ LOSS_RATIOS: Mapping[str, float] = MappingProxyType({"NDR": 0.0, "PDR": 0.005})
 """Names and loss ratios as FD.io CSIT uses them: non drop rate, partial drop rate."""
 
 RELATIVE_WIDTH = 0.005
+
+LOWEST_LOAD_RATIO = 0.001
+"""The lowest load that a search asks for, as a ratio of the highest."""
+
 SHORTEST_TRIAL = 1.0
 """Seconds of the first trials, which narrow the search; the goal's final trials decide."""
 
@@ -141,14 +145,8 @@ def search(
         return found
     upper = max((highest.pps if item.upper is None else item.upper.pps for item in found.bounds), default=highest.pps)
     least = max(lowest.pps, lower * (1 - goal.hidden_shortage(lower)) * (1 - SECOND_SEARCH_MARGIN))
-    longer = _search(
-        trials,
-        goal.for_load(lower),
-        Load(least),
-        Load(min(highest.pps, upper * (1 + SECOND_SEARCH_MARGIN))),
-        loss_ratios,
-        relative_width,
-    )
+    most = min(highest.pps, upper * (1 + SECOND_SEARCH_MARGIN))
+    longer = _search(trials, goal.for_load(lower), Load(least), Load(most), loss_ratios, relative_width)
     if not longer.unfinished:
         return longer
     # the bounds of shorter trials are too high, as a buffer hides a shortage, but better than none
@@ -259,12 +257,7 @@ class _Measurer:
             offered, lost = worst.offered, worst.lost
         from MLRsearch import MeasurementResult
 
-        return MeasurementResult(
-            intended_duration=intended_duration,
-            intended_load=intended_load,
-            offered_count=offered,
-            loss_count=lost,
-        )
+        return MeasurementResult(intended_duration, intended_load, offered_count=offered, loss_count=lost)
 
     def _is_conclusive(self, trial: Trial) -> bool:
         # loss at a lower load than asked proves loss at the load, if it is above every ratio of the search

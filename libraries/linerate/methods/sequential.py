@@ -39,16 +39,10 @@ def run_until_decided(
             return ruling, tuple(trials)
 
 
-def most_trials(goal: Goal, too_coarse: bool = False) -> int:
-    """The largest number of trials, scout included, until a ruling. *too_coarse*: their figures may be TOO_COARSE."""
+def most_trials(goal: Goal) -> int:
+    """The largest number of trials, scout included, until a ruling, if no trial is TOO_COARSE."""
     good = math.ceil((1 - goal.exceed_ratio) * goal.duration_sum / goal.final_trial_duration - 1e-6)
     allowed_bad = math.floor(goal.exceed_ratio * goal.duration_sum / goal.final_trial_duration + 1e-6)
     whole = math.ceil(goal.duration_sum / goal.final_trial_duration - 1e-6) if goal.whole else 0
     # one less than decides, of each kind, and the trial that decides
-    return (
-        bool(goal.scout)
-        + max(good - 1 + allowed_bad, whole - 1)
-        + (allowed_bad if too_coarse else 0)
-        + goal.invalid_trials
-        + 1
-    )
+    return bool(goal.scout) + max(good - 1 + allowed_bad, whole - 1) + goal.invalid_trials + 1

@@ -17,9 +17,5 @@ def make_router(
     kind: RouterKind, shell: Shell, interfaces: tuple[str, ...] = (), limit: float = EXCHANGE_LIMIT, sudo: bool = False
 ) -> Router:
     """A router of *kind* behind *shell*. *limit*: s per exchange; *sudo*: the user is not root but may ``sudo -n``."""
-    classes: dict[RouterKind, type[Vpp] | type[Linux] | type[FreeBsd]] = {
-        "vpp": Vpp,
-        "linux": Linux,
-        "freebsd": FreeBsd,
-    }
+    classes: dict[RouterKind, type[Vpp | Linux | FreeBsd]] = {"vpp": Vpp, "linux": Linux, "freebsd": FreeBsd}
     return classes[kind](shell, limit=limit, interfaces=interfaces, sudo=sudo)

@@ -10,7 +10,7 @@ from ..counts.telemetry import InterfaceCounters, Telemetry
 from ..errors import TestbedError
 from .base import Side
 from .freebsd_losses import freebsd_causes, parse_device, parse_expired, parse_ip, sysctl_subtree
-from .shell_commands import ShellRouter, validated_side
+from .shell_commands import ShellRouter, kernel_facts, validated_side
 from .shell_output import first_line
 
 FORWARDING = "net.inet.ip.forwarding"
@@ -25,18 +25,11 @@ class FreeBsd(ShellRouter):
             {"kernel": ("uname", "-a"), "platform": ("cat", "/etc/platform"), "version": ("cat", "/etc/version")},
             optional=("platform", "version"),
         )
-        facts = {"software": "FreeBSD", "kernel": output["kernel"].strip()}
-        words = facts["kernel"].split()
-        if len(words) < 3:
-            raise TestbedError(f"'uname -a' was not understood: '{first_line(output['kernel']) or 'no output'}'")
-        facts["version"] = words[2]
+        facts = kernel_facts("FreeBSD", output["kernel"])
         # pfSense 2.2 and later write their name here; a plain FreeBSD has no such file
         if output["platform"].strip().lower().startswith("pfsense"):
-            facts |= {
-                "software": "pfSense",
-                "version": output["version"].strip(),
-                "operating system": " ".join(words[:3:2]),
-            }
+            system = " ".join(facts["kernel"].split()[:3:2])
+            facts |= {"software": "pfSense", "version": output["version"].strip(), "operating system": system}
         return facts
 
     def configure(self, sides: tuple[Side, ...]) -> None:
@@ -59,11 +52,7 @@ class FreeBsd(ShellRouter):
     def _configure_side(self, side: Side) -> None:
         name, run = side.interface, self._commands
         output = run.run_all(
-            {
-                "interface": ("ifconfig", name),
-                "neighbours": ("arp", "-an"),
-                "routes": ("netstat", "-rnW", "-f", "inet"),
-            }
+            {"interface": ("ifconfig", name), "neighbours": ("arp", "-an"), "routes": ("netstat", "-rnW", "-f", "inet")}
         )
         flags = re.search(r"flags=[0-9a-f]+<([^>]*)>", output["interface"])
         if not flags:
@@ -96,11 +85,8 @@ class FreeBsd(ShellRouter):
         """Read counters now. ``uptime`` to the second."""
         devices = {name: ("sysctl", device) for name in self._interfaces if (device := sysctl_subtree(name))}
         needed: list[tuple[str, ...]] = [("date", "+%s"), ("sysctl", "-n", "kern.boottime"), ("netstat", "-ibndW")]
-        helpful: list[tuple[str, ...]] = [
-            ("netstat", "-s", "-p", "ip"),
-            ("netstat", "-s", "-p", "icmp"),
-            *devices.values(),
-        ]
+        helpful: list[tuple[str, ...]] = [("netstat", "-s", "-p", name) for name in ("ip", "icmp")]
+        helpful += devices.values()
         commands = {" ".join(argv): argv for argv in (*needed, *helpful)}
         output = self._commands.run_all(commands, optional=[" ".join(argv) for argv in helpful])
         interfaces = parse_netstat(output["netstat -ibndW"])
@@ -124,14 +110,10 @@ def parse_inet(text: str) -> frozenset[tuple[str, int]]:
     """IPv4 (address, prefix length) pairs of ``ifconfig``; the netmask is hexadecimal, dotted or CIDR."""
     found = set()
     for row in re.finditer(r"\binet (\d+\.\d+\.\d+\.\d+)(?:/(\d+)|.*? netmask (\S+))", text):
-        mask = row[3]
-        if row[2]:
-            length = int(row[2])
-        elif mask.startswith("0x"):
-            length = int(mask, 16).bit_count()
-        else:
-            length = int(ipaddress.IPv4Address(mask)).bit_count()
-        found.add((row[1], length))
+        address, length, mask = row.groups()
+        if not length:
+            length = (int(mask, 16) if mask.startswith("0x") else int(ipaddress.IPv4Address(mask))).bit_count()
+        found.add((address, int(length)))
     return frozenset(found)
 
 

@@ -12,7 +12,7 @@ from .base import Side
 from .linux_frames import LinuxFrameSetup
 from .linux_losses import IP_DROPS, links_of_net_dev, linux_causes, parse_ethtool, parse_link, parse_qdiscs
 from .linux_settings import set_neighbour, set_route, set_sysctl
-from .shell_commands import ShellRouter, validated_side
+from .shell_commands import ShellRouter, kernel_facts, validated_side
 from .shell_output import first_line
 
 
@@ -22,11 +22,7 @@ class Linux(ShellRouter):
     def identify(self) -> Mapping[str, str]:
         """Distribution and kernel."""
         output = self._commands.run_all({"kernel": ("uname", "-a"), "os": ("cat", "/etc/os-release")}, optional=("os",))
-        facts = {"software": "Linux", "kernel": output["kernel"].strip()}
-        words = facts["kernel"].split()
-        if len(words) < 3:
-            raise TestbedError(f"'uname -a' was not understood: '{first_line(output['kernel']) or 'no output'}'")
-        facts["version"] = words[2]
+        facts = kernel_facts("Linux", output["kernel"])
         if found := re.search(r'^PRETTY_NAME="?([^"\n]*)', output["os"], re.MULTILINE):
             facts["operating system"] = found[1]
         return facts

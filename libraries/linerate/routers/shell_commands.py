@@ -53,6 +53,14 @@ def validated_side(side: Side) -> Side:
     return Side(side.interface, side.address, side.peer, side.peer_mac.lower(), str(network))
 
 
+def kernel_facts(software: str, uname: str) -> dict[str, str]:
+    """What ``uname -a`` says of a router that runs *software*. Raises TestbedError."""
+    words = uname.split()
+    if len(words) < 3:
+        raise TestbedError(f"'uname -a' was not understood: '{first_line(uname) or 'no output'}'")
+    return {"software": software, "kernel": uname.strip(), "version": words[2]}
+
+
 class ShellCommands:
     """Runs argument lists in *shell*. *limit*: s per exchange; *sudo*: use ``sudo -n`` for what needs root."""
 

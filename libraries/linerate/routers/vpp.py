@@ -68,20 +68,19 @@ class Vpp(ShellRouter):
                 f"VPP has no interface '{name}'; it has {', '.join(sorted(up))}. Fix the platform's file"
             )
         if not up[name]:
-            self._change("set interface state", (name, "up"), "set interface state", (name, "down"))
+            self._change(f"set interface state {name} up", f"set interface state {name} down")
         if (name, side.address) not in addresses:
-            self._change(
-                "set interface ip address", (name, side.address), "set interface ip address del", (name, side.address)
-            )
+            address = f"{name} {side.address}"
+            self._change(f"set interface ip address {address}", f"set interface ip address del {address}")
         if (name, side.peer, side.peer_mac, True) not in parse_neighbours(output["neighbours"]):
-            neighbour = (name, side.peer, side.peer_mac)
-            self._change("set ip neighbor", (*neighbour, "static"), "set ip neighbor del", neighbour)
+            neighbour = f"{name} {side.peer} {side.peer_mac}"
+            self._change(f"set ip neighbor {neighbour} static", f"set ip neighbor del {neighbour}")
         if not _has_route(output["route"], side):
-            route = (side.network, "via", side.peer)
-            self._change("ip route add", route, "ip route del", route)
+            route = f"{side.network} via {side.peer}"
+            self._change(f"ip route add {route}", f"ip route del {route}")
 
-    def _change(self, verb: str, words: tuple[str, ...], undo: str, undo_words: tuple[str, ...]) -> None:
-        self._commands.change(("vppctl", *verb.split(), *words), ("vppctl", *undo.split(), *undo_words), silent=True)
+    def _change(self, command: str, undo: str) -> None:
+        self._commands.change(("vppctl", *command.split()), ("vppctl", *undo.split()), silent=True)
 
     def clear(self) -> None:
         """``clear runtime``. Interface counters and errors go on: readers use differences."""

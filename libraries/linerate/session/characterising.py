@@ -19,7 +19,7 @@ from ..methods.rfc2544.latency import LatencyResult, latency
 from ..methods.rfc2544.loss_rate import LossCurve, loss_curve
 from ..methods.rfc2544.throughput import ThroughputResult, throughput
 from ..methods.scaling import ScalingResult, ScalingSetup, scale
-from ..methods.search import LOSS_RATIOS, RELATIVE_WIDTH, SearchResult, search
+from ..methods.search import LOSS_RATIOS, LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search
 from ..methods.trials import CharacterisationTerms, Deadline
 from ..sla.goals import Goal
 from ..sla.requirement import TrafficWords
@@ -27,9 +27,6 @@ from ..sla.sentence import parse_traffic
 from .router_watch import RouterRestarted
 from .session import Session
 from .traffic import PROBE_PPS
-
-LOWEST_LOAD_RATIO = 0.001
-"""The lowest load that a search asks for, as a ratio of the highest."""
 
 MIN_PROBE_FRAMES = 100
 """The fewest probe frames that give a latency."""
@@ -157,20 +154,17 @@ class Characteriser:
         """A search for each of *values*: ``set_up(value)`` changes the router, ``words(value)`` are the traffic."""
         # all words are parsed before any frame is sent
         known = {value: self.traffic(words(value)) for value in values}
-
         running: list[TrafficWords] = []
 
         def prepare(value: int) -> ScalingSetup:
             set_up(value)
-            highest = self._put(known[value])
             running[:] = [known[value]]
-            return ScalingSetup(self.session.traffic.measure, highest)
+            return ScalingSetup(self.session.traffic.measure, self._put(known[value]))
 
         def on_trial(trial: Trial) -> None:
             self.on_trial(running[0], trial)
 
-        terms = self._terms(on_trial, deadline)
-        return scale(axis, values, prepare, self._goal, terms, relative_width=relative_width)
+        return scale(axis, values, prepare, self._goal, self._terms(on_trial, deadline), relative_width)
 
     def router_problem(self) -> str:
         """The router's restart or failed reading since the last one, in words; "": none."""

@@ -49,16 +49,12 @@ class Judge:
             return self.inconclusive(requirement, f"the router could not be read before the trials: {error}")
         self.on_telemetry("before", before)
         book = self._book(before)
-        verdict = self.decide(requirement, book)
-        verdict = apply_ceilings(verdict, *self.session.generator.ceilings)
+        verdict = apply_ceilings(self.decide(requirement, book), *self.session.generator.ceilings)
         verdict = self._with_final_reading(requirement, verdict, before, book)
         return replace(verdict, ledgers=tuple(book.ledgers))
 
     def _book(self, before: Telemetry) -> Bookkeeper:
-        def settle() -> None:
-            time.sleep(SETTLE_SECONDS)
-
-        lags = None if self.session.simulated else settle
+        lags = None if self.session.simulated else lambda: time.sleep(SETTLE_SECONDS)
         return Bookkeeper(self.session.router.watch.read_again, before, self._interfaces(), lags, self.on_telemetry)
 
     def _interfaces(self) -> dict[int, str]:
@@ -80,9 +76,8 @@ class Judge:
             book.close_without_reading(f"the router could not be read: {error}")
             reason = f"{verdict.reason}; the router could not be read afterwards: {error}"
             if verdict.outcome is Ruling.FAIL:
-                return self.inconclusive(
-                    requirement, f"{reason}; whether it restarted is not known; run again", verdict.trials
-                )
+                unknown = "whether it restarted is not known; run again"
+                return self.inconclusive(requirement, f"{reason}; {unknown}", verdict.trials)
             if _may_hide_duplicates(verdict):
                 unknown = "whether frames came twice, which would hide as many lost ones, is not known; run again"
                 return self.inconclusive(requirement, f"{reason}; {unknown}", verdict.trials)
@@ -112,9 +107,8 @@ class Judge:
         except BREAKDOWN_ERRORS as error:
             words = str(error) if isinstance(error, LinerateError) else f"{type(error).__name__}: {error}"
             words = "; ".join([*(ended for ended in self.session.testbed.problems() if ended not in words), words])
-            return self.inconclusive(
-                requirement, f"the testbed broke down after {len(seen)} trials: {words}", tuple(seen)
-            )
+            reason = f"the testbed broke down after {len(seen)} trials: {words}"
+            return self.inconclusive(requirement, reason, tuple(seen))
 
     def _run_method(
         self, requirement: Requirement, on_trial: Callable[[Trial, Tally], None], around: Callable[[Measure], Measure]

@@ -80,19 +80,11 @@ class Plan:
             )
         if isinstance(settings, HardwareSettings) and settings.generator.card is not None:
             named_file(project.generators, settings.generator.card, "card")
-        return cls(
-            project,
-            box,
-            name,
-            box.software[name],
-            settings,
-            read_goal(project.goals, goal),
-            Catalogue.read(
-                project.profiles, TrexProfileLoader(_client_of(settings), environment=_without_passwords(settings))
-            ),
-            read_calibration(calibrations, testbed, platform) if calibrations else None,
-            cards,
-        )
+        terms = read_goal(project.goals, goal)
+        loader = TrexProfileLoader(_client_of(settings), environment=_without_passwords(settings))
+        catalogue = Catalogue.read(project.profiles, loader)
+        calibration = read_calibration(calibrations, testbed, platform) if calibrations else None
+        return cls(project, box, name, box.software[name], settings, terms, catalogue, calibration, cards)
 
     def goal_for(self, requirement: Requirement) -> Goal:
         """The goal, with the duration sum of the sentence or of its method."""
@@ -164,7 +156,11 @@ class Plan:
             )
         _check_fixed_streams(sentence, found.profile, load)
         if found.statistic is not None:
-            self._check_probe(sentence, found)
+            try:
+                for frame in found.profile.frames:
+                    probe_size(found.profile, frame)
+            except ValueError as error:
+                raise SentenceError(f"'{sentence}': {error}") from None
         if found.quantity is Quantity.COST and self.software.shell != "vpp":
             raise SentenceError(f"'{sentence}': cycles per packet are read from VPP; {self.software_name} shows none")
         return found
@@ -178,13 +174,6 @@ class Plan:
                 f"'{traffic.sentence}': testbed '{self.testbed.testbed}' has {count} pair{'s' * (count > 1)} of ports;"
                 f" for more, extend {key} in its file and 'interfaces' of the platform"
             )
-
-    def _check_probe(self, sentence: str, requirement: Requirement) -> None:
-        try:
-            for frame in requirement.profile.frames:
-                probe_size(requirement.profile, frame)
-        except ValueError as error:
-            raise SentenceError(f"'{sentence}': {error}") from None
 
 
 def _client_of(testbed: Testbed) -> str:

@@ -46,7 +46,7 @@ class Progress:
         self._said = self._now()
 
     def step(self, words: str) -> None:
-        """A trial of :meth:`work` is over."""
+        """A trial is over; *words* say how far the work is."""
         if self._terminal or self._now() - self._said >= PLAIN_LINE_INTERVAL:
             self._show(words)
 
@@ -62,9 +62,7 @@ class Progress:
             words += f", {so_far.bad:g} s bad"
         if so_far.spoilt:
             words += f", {so_far.spoilt} spoilt"
-        words += f", lost {trial.lost} of {trial.offered}"
-        if self._terminal or self._now() - self._said >= PLAIN_LINE_INTERVAL:
-            self._show(words)
+        self.step(f"{words}, lost {trial.lost} of {trial.offered}")
 
     def end(self) -> None:
         """The sentence is over: the line goes."""

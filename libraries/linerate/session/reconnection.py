@@ -6,43 +6,14 @@ ports that another user holds stay that user's, and the sentence is INCONCLUSIVE
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from ..errors import TestbedError
+from ..testbed.opening import OpenTestbed
 
 RESTART_LIMIT = 100.0
 """Seconds that a restart of a testbed's process may take: a TRex server on cards is slow."""
-
-
-class RestartableTestbed(Protocol):
-    """A testbed whose processes may be started again."""
-
-    def problems(self) -> tuple[str, ...]:
-        """A sentence for each of its processes that ended."""
-        ...
-
-    def forget_restarted(self, limit: float) -> None:
-        """Forget those that were started again; waits up to *limit* s for restarts that are due."""
-        ...
-
-
-class Reconnectable(Protocol):
-    """A generator that can be connected again, with its testbed."""
-
-    @property
-    def testbed(self) -> RestartableTestbed:
-        """The testbed of the generator."""
-        ...
-
-    def reconnect_generator(self) -> None:
-        """A new connection in place of one that failed, with no streams yet. Raises TestbedError."""
-        ...
-
-    def check_reachability(self) -> None:
-        """Send slow traffic in each direction. Raises TestbedError."""
-        ...
 
 
 class Reconnection:
@@ -65,22 +36,21 @@ class Reconnection:
             self._cause = self._cause or str(error)
             raise
 
-    def reconnect_if_lost(self, traffic: Reconnectable) -> None:
-        """Connect again if a call failed. Raises TestbedError if that fails: the next sentence tries again."""
+    def reconnect_if_lost(self, testbed: OpenTestbed, reconnect: Callable[[], None]) -> None:
+        """*reconnect* and check if a call failed. Raises TestbedError if that fails: the next sentence tries again."""
         if self._busy:
             return  # called by its own check of reachability
         self.note = ""
         if not self._cause:
             return
         self._busy = True
-        ended = [words for words in traffic.testbed.problems() if words.partition("; ")[0] not in self._cause]
+        ended = [words for words in testbed.problems() if words.partition("; ")[0] not in self._cause]
         self._cause = "; ".join([*ended, self._cause])
         try:
-            traffic.testbed.forget_restarted(RESTART_LIMIT)
-            if problems := traffic.testbed.problems():
+            testbed.forget_restarted(RESTART_LIMIT)
+            if problems := testbed.problems():
                 raise TestbedError("; ".join(problems))
-            traffic.reconnect_generator()
-            traffic.check_reachability()
+            reconnect()
         except TestbedError as error:
             raise TestbedError(
                 f"the generator was lost in an earlier sentence and could not be connected again: {error}"

@@ -87,9 +87,8 @@ class RouterConnection:
 
     def configuration(self) -> dict[str, object]:
         """The router's configuration: its sides as configured or expected, and what else was changed on it."""
-        sides = [
-            f"{side.interface}: {side.address}, {side.network} via {side.peer}" for side in self.testbed.facts.sides
-        ]
+        facts = self.testbed.facts
+        sides = [f"{side.interface}: {side.address}, {side.network} via {side.peer}" for side in facts.sides]
         notes = list(self._router.notes) if self._router else []
         return {"prepare": self.plan.testbed.prepare, "sides": sides, "notes": notes}
 

@@ -48,7 +48,7 @@ class Traffic:
 
     def put(self, profile: Profile, bidirectional: bool, probe: Probe | None = None, *, pairs: int = 1) -> None:
         """As a sentence begins: put the profile's streams on the first *pairs* port pairs, unless they are there."""
-        self.reconnection.reconnect_if_lost(self)
+        self.reconnection.reconnect_if_lost(self.testbed, self._reconnect_generator)
         wanted = (profile, bidirectional, probe, pairs)
         if self._prepared == wanted:
             return
@@ -146,10 +146,9 @@ class Traffic:
 
     def _send_slowly(self, directions: int, pps: float, seconds: float) -> Outcome:
         """Slow traffic. Each direction has its own rate, so that frames at a wrong port do not hide missing ones."""
+        rates = [pps * (1 + DIRECTION_STEP * index) for index in range(directions)]
         with self.reconnection.noting_failures():
-            return self._running_generator().measure_rates(
-                [pps * (1 + DIRECTION_STEP * index) for index in range(directions)], seconds
-            )
+            return self._running_generator().measure_rates(rates, seconds)
 
     def _check_own_addresses(self, profile: Profile, bidirectional: bool, pairs: int) -> None:
         """Send slow traffic once if the profile has its own addresses. Raises TestbedError if some does not arrive.
@@ -159,10 +158,8 @@ class Traffic:
         seen = (profile, bidirectional)
         if self.generator.bypassed or seen in self._tried_profiles:
             return
-        outcome = self._send_slowly(
-            len(self.directions(bidirectional, pairs)), PROBE_PPS + 2 * _fixed_pps(profile), 0.5
-        )
-        check_own_addresses(profile.name, outcome)
+        pps = PROBE_PPS + 2 * _fixed_pps(profile)
+        check_own_addresses(profile.name, self._send_slowly(len(self.directions(bidirectional, pairs)), pps, 0.5))
         self._tried_profiles.add(seen)
 
     def _restore_after_link(self) -> None:
@@ -195,10 +192,11 @@ class Traffic:
                     " measures no latency; expected another card, or TRex started with '--software'"
                 )
 
-    def reconnect_generator(self) -> None:
-        """A new connection in place of one that failed, with no streams yet. Raises TestbedError."""
+    def _reconnect_generator(self) -> None:
+        """A new connection in place of one that failed. Raises TestbedError, also if slow traffic does not arrive."""
         self.forget()
         self.generator.reconnect()
+        self.check_reachability()
 
     def _running_generator(self) -> Generator:
         if problems := self.testbed.problems():

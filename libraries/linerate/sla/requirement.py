@@ -96,6 +96,11 @@ class TrafficWords:
     bidirectional: bool
     pairs: int = 1
 
+    @property
+    def directions(self) -> int:
+        """Number of directions: one or two of each port pair."""
+        return (2 if self.bidirectional else 1) * self.pairs
+
 
 @dataclass(frozen=True)
 class Requirement:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 import re
-from dataclasses import dataclass
 
 from ..counts.latency import Statistic
 from ..errors import SentenceError
@@ -73,39 +72,36 @@ def _parse_sentence(sentence: str, catalogue: Catalogue) -> Requirement:
         raise SentenceError(f"{found}a sentence compares once, with ≥ or ≤ (or >= <=), as in '{EXAMPLES[0]}'")
     left, comparison, right = parts
     left, pairs = _split_pairs(left)
-    words, asks_bidirectional, quantity, statistic = _parse_left_side(left.split(), catalogue)
+    words, asked, quantity, statistic = _parse_left_side(left.split(), catalogue)
     if comma := _NUMBER_WITH_COMMA.search(right):
         without_comma = comma[0].replace(",", "." if comma[0].count(",") == 1 else "")
         raise SentenceError(f"'{comma[0]}' has a comma; figures have a decimal point, as in '{without_comma}'")
     right, duration_sum = _split_for_time(right)
-    profile = catalogue.profile(words)
-    _check_pairs(pairs, profile)
-    bidirectional = _is_bidirectional(asks_bidirectional, profile)
-    directions = _Directions(bidirectional, pairs)
+    traffic = _traffic(sentence, catalogue.profile(words), asked, pairs)
     figure = _RIGHT_SIDE.match(right)
     if not figure:
         raise SentenceError(f"'{right}' is not a figure with a unit; expected for example '95% line rate', '5 Mpps'")
     threshold = _parse_value(figure["number"], figure["unit"], quantity)
-    scope = _parse_scope(figure["scope"], directions, threshold)
+    scope = _parse_scope(figure["scope"], traffic, threshold)
     at_least = comparison in ("≥", ">=")
     if at_least is not (quantity in (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE)):
         raise SentenceError(f"'{quantity.value}' takes {'≤' if at_least else '≥'}, not {comparison}")
-    load, load_scope = _parse_load(figure["load"], directions, quantity)
+    load, load_scope = _parse_load(figure["load"], traffic, quantity)
     if quantity is Quantity.RECOVERY and duration_sum is not None:
         raise SentenceError("'recovers' takes no 'for': its limit sets how long the counts are read")
     return Requirement(
         sentence,
-        profile,
-        bidirectional,
+        traffic.profile,
+        traffic.bidirectional,
         quantity,
         at_least,
         threshold,
         scope,
         load,
         load_scope,
-        statistic=statistic,
-        duration_sum=duration_sum,
-        pairs=pairs,
+        statistic,
+        duration_sum,
+        pairs,
     )
 
 
@@ -116,27 +112,12 @@ def parse_traffic(words: str, catalogue: Catalogue) -> TrafficWords:
         if is_sentence(text):
             raise SentenceError(f"has a threshold; expected traffic alone, as '{_COMPARISON.split(text)[0]}'")
         left, pairs = _split_pairs(text)
-        traffic, asks_bidirectional, quantity, _ = _parse_left_side(left.split(), catalogue)
+        named, asked, quantity, _ = _parse_left_side(left.split(), catalogue)
         if quantity is not Quantity.THROUGHPUT:
             raise SentenceError(f"'{quantity.value}' belongs to a sentence; expected traffic and direction alone")
-        profile = catalogue.profile(traffic)
-        _check_pairs(pairs, profile)
-        return TrafficWords(text, profile, _is_bidirectional(asks_bidirectional, profile), pairs)
+        return _traffic(text, catalogue.profile(named), asked, pairs)
     except SentenceError as error:
         raise SentenceError(f"'{words}': {error}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class _Directions:
-    """The directions of a sentence: one or both, on each of ``pairs`` port pairs."""
-
-    bidirectional: bool
-    pairs: int
-
-    @property
-    def several(self) -> bool:
-        """Whether there is more than one direction."""
-        return self.bidirectional or self.pairs > 1
 
 
 def _split_pairs(left: str) -> tuple[str, int]:
@@ -152,20 +133,17 @@ def _split_pairs(left: str) -> tuple[str, int]:
     return f"{left[: found[0].start()]} {left[found[0].end() :]}", int(number)
 
 
-def _check_pairs(pairs: int, profile: Profile) -> None:
+def _traffic(sentence: str, profile: Profile, asked: bool | None, pairs: int) -> TrafficWords:
+    """The traffic, if it can be sent so. *asked*: whether bidirectional (None: not said, which one flow allows)."""
     if pairs > 1 and profile.has_own_addresses:
         raise SentenceError(
             f"'{profile.name}' brings its own addresses, which fit one port pair; expected no 'on {pairs} pairs'"
         )
-
-
-def _is_bidirectional(asked: bool | None, profile: Profile) -> bool:
-    """Whether both directions send. *asked*: what the sentence says; only a profile of one flow may leave it out."""
     if asked is None and not profile.is_one_flow:
         raise SentenceError("says no direction; expected 'unidirectional' or 'bidirectional'")
     if asked and profile.one_direction_reason:
         raise SentenceError(f"'{profile.name}' can be sent unidirectional only: {profile.one_direction_reason}")
-    return bool(asked)
+    return TrafficWords(sentence, profile, bool(asked), pairs)
 
 
 def _parse_left_side(
@@ -268,21 +246,8 @@ def _parse_unit(number: float, unit: str) -> Value:
         return Value(number * _PREFIX_FACTOR[found["prefix"]], bit_rate)
     if unit in ("µJ/packet", "uJ/packet", "μJ/packet"):
         raise SentenceError("energy per packet is not measured by this version (it needs a power meter)")
-    known = [
-        "% line rate",
-        "Mpps",
-        "kpps",
-        "pps",
-        "Gbps L1",
-        "Gbps L2",
-        "Mbps L1",
-        "Mbps L2",
-        "%",
-        "cycles/packet",
-        "µs",
-        "ms",
-        "s",
-    ]
+    rates = ["% line rate", "Mpps", "kpps", "pps", "Gbps L1", "Gbps L2", "Mbps L1", "Mbps L2"]
+    known = [*rates, "%", "cycles/packet", "µs", "ms", "s"]
     if _ON_PAIRS.search(unit):
         raise SentenceError("'on N pairs' stands before the comparison, as in '64b bidirectional on 2 pairs ≥ …'")
     lower = {item.lower(): item for item in known}
@@ -291,9 +256,9 @@ def _parse_unit(number: float, unit: str) -> Value:
     raise SentenceError(f"the unit '{unit}' is not known; {hint}known: {', '.join(known)}")
 
 
-def _parse_scope(text: str | None, directions: _Directions, value: Value) -> Scope:
+def _parse_scope(text: str | None, traffic: TrafficWords, value: Value) -> Scope:
     scope = _SCOPES[text]
-    if not directions.several:
+    if traffic.directions == 1:
         if scope is not Scope.ONE:
             raise SentenceError(f"'{text}' fits a bidirectional sentence only, or one on several port pairs")
         return scope
@@ -303,9 +268,9 @@ def _parse_scope(text: str | None, directions: _Directions, value: Value) -> Sco
         # cost has no direction; loss and times are judged on the worse direction unless the sentence says otherwise
         return scope if scope is not Scope.ONE or value.unit is Unit.CYCLES else Scope.EACH_WAY
     if scope is Scope.ONE:
-        if directions.pairs > 1:
+        if traffic.pairs > 1:
             raise SentenceError(
-                f"a rate on {directions.pairs} port pairs must say how they count; expected '{value} each way' (the"
+                f"a rate on {traffic.pairs} port pairs must say how they count; expected '{value} each way' (the"
                 f" worst direction) or '{value} in total' (the sum of all)"
             )
         raise SentenceError(
@@ -315,10 +280,10 @@ def _parse_scope(text: str | None, directions: _Directions, value: Value) -> Sco
     return scope
 
 
-def _parse_load(text: str | None, directions: _Directions, quantity: Quantity) -> tuple[Value | None, Scope]:
+def _parse_load(text: str | None, traffic: TrafficWords, quantity: Quantity) -> tuple[Value | None, Scope]:
     if text is None:
         if quantity in _NEEDS_LOAD:
-            scope = " each way" if directions.several else ""
+            scope = " each way" if traffic.directions > 1 else ""
             raise SentenceError(
                 f"'{quantity.value}' needs a load; expected for example 'at 5 Mpps{scope}' or 'at 50% line rate{scope}'"
             )
@@ -329,4 +294,4 @@ def _parse_load(text: str | None, directions: _Directions, quantity: Quantity) -
     if not found:
         raise SentenceError(f"'at {text}' is not a load; expected for example 'at 5 Mpps' or 'at 50% line rate'")
     value = _parse_value(found["number"], found["unit"], Quantity.THROUGHPUT)
-    return value, _parse_scope(found["scope"], directions, value)
+    return value, _parse_scope(found["scope"], traffic, value)

@@ -133,15 +133,16 @@ def loss_rule(goal: Goal, in_total: bool) -> EvidenceRule:
 
 def forwarded_pps(trial: Trial, requirement: Requirement) -> float:
     """Forwarding rate in frames/s: of all directions together for ``in total``, else of the worst one."""
-    seconds = max(trial.seconds, _ROUNDING)
-    rates = [direction.forwarded / seconds for direction in trial.outcome.directions]
-    return math.fsum(rates) if requirement.in_total else min(rates, default=0.0)
+    return _rate([direction.forwarded for direction in trial.outcome.directions], trial, requirement)
 
 
 def offered_pps(trial: Trial, requirement: Requirement) -> float:
     """Offered load in frames/s, of the same directions as :func:`forwarded_pps`."""
-    seconds = max(trial.seconds, _ROUNDING)
-    rates = [direction.offered / seconds for direction in trial.outcome.directions]
+    return _rate([direction.offered for direction in trial.outcome.directions], trial, requirement)
+
+
+def _rate(frames: Sequence[int], trial: Trial, requirement: Requirement) -> float:
+    rates = [count / max(trial.seconds, _ROUNDING) for count in frames]
     return math.fsum(rates) if requirement.in_total else min(rates, default=0.0)
 
 

@@ -42,13 +42,7 @@ def hardware_facts(testbed: HardwareSettings, platform: Platform, software: str)
             generator.trex_home or "",
         ),
         router=RouterEndpoint(
-            router.address,
-            router.port,
-            router.user,
-            router.key,
-            router.known_hosts,
-            router.password_from,
-            router.sudo,
+            router.address, router.port, router.user, router.key, router.known_hosts, router.password_from, router.sudo
         ),
         sides=sides,
         link_bps=platform.link_bps,

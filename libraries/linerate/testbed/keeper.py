@@ -115,17 +115,14 @@ class Keeper:
         self._lease.write()
         for argv in self._plan.setup:
             self._events.wait((), 0)
-            failure = run_command(argv)
-            if failure:
+            if failure := run_command(argv):
                 raise SetupFailed(failure)
-        facts: dict[str, Mapping[str, Any]] = {}
         for plan in self._plan.processes:
             self._events.wait((), 0)
-            process = KeptProcess(plan, facts)
+            process = KeptProcess(plan, self._facts)
             self._processes.append(process)
-            facts[plan.name] = self._note_and_await(process)
-        self._facts = facts
-        return facts
+            self._facts[plan.name] = self._note_and_await(process)
+        return self._facts
 
     def _note_and_await(self, process: KeptProcess) -> Mapping[str, Any]:
         with contextlib.suppress(ProcessLookupError):
@@ -160,10 +157,8 @@ class Keeper:
     def _restart_due(self) -> None:
         """Start the processes whose restart is due; one that cannot be started stays ended."""
         now = time.monotonic()
-        due, self._restarts = (
-            [row for row in self._restarts if row[0] <= now],
-            [row for row in self._restarts if row[0] > now],
-        )
+        due = [row for row in self._restarts if row[0] <= now]
+        self._restarts = [row for row in self._restarts if row[0] > now]
         for _, process in due:
             with contextlib.suppress(SetupFailed):
                 new = KeptProcess(process.restart_plan(), self._facts)
@@ -173,7 +168,6 @@ class Keeper:
 
     def take_down(self) -> list[str]:
         """Undo everything in reverse order, every step even if one fails; a sentence for each failure."""
-        failures = []
         until = time.monotonic() + ORDERLY_LIMIT
         for process in reversed(self._processes):
             process.request_end()
@@ -182,9 +176,8 @@ class Keeper:
             until += time.monotonic() - began if process.plan.grace else 0.0
         # what is left: processes that did not end, and descendants, which this process has adopted
         names = {process.popen.pid: process.plan.name for process in self._processes if process.popen.poll() is None}
-        for killed in end_all(psutil.Process().children(recursive=True), KILL_AFTER):
-            if killed.pid in names:
-                failures.append(f"'{names[killed.pid]}' had to be killed")
+        killed = end_all(psutil.Process().children(recursive=True), KILL_AFTER)
+        failures = [f"'{names[process.pid]}' had to be killed" for process in killed if process.pid in names]
         self._reap()
         failures += [failure for argv in self._plan.teardown if (failure := run_command(argv))]
         runtime = self._lease.path.parent

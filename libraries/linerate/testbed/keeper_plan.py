@@ -93,10 +93,5 @@ def _commands(rows: Any) -> tuple[tuple[str, ...], ...]:
 
 def _process(row: Mapping[str, Any]) -> ProcessPlan:
     ready = row.get("ready", "json")
-    return ProcessPlan(
-        **{
-            **row,
-            "argv": tuple(row["argv"]),
-            "ready": "json" if ready == "json" else (str(ready[0]), int(ready[1])),
-        }
-    )
+    ready = "json" if ready == "json" else (str(ready[0]), int(ready[1]))
+    return ProcessPlan(**{**row, "argv": tuple(row["argv"]), "ready": ready})

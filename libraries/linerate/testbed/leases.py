@@ -36,7 +36,7 @@ LOCK_LIMIT = 60.0
 LEASE_VARIABLE = "LINERATE_BENCH"
 """Environment variable that every process of a testbed inherits: the path of its lease."""
 
-_SUFFIX = ".lease"
+_SUFFIX, _LEFT = ".lease", "left by a testbed that was killed"
 _PERMITTED = (
     re.compile(r"(?:(?:/usr)?/s?bin/)?ip netns (?:del|delete) (?P<netns>lr-[A-Za-z0-9-]{1,40})"),
     re.compile(r"(?:(?:/usr)?/s?bin/)?ip link (?:del|delete) (?:dev )?lr[A-Za-z0-9-]{1,13}"),
@@ -84,9 +84,8 @@ def create_lease(runtime: Path | None = None) -> Lease:
     """A lease for a new testbed, held by this process, with an empty folder (mode 0700)."""
     runtime = runtime or runtime_folder()
     with _lock(runtime):
-        path = runtime / (secrets.token_hex(3) + _SUFFIX)
-        while path.exists():
-            path = runtime / (secrets.token_hex(3) + _SUFFIX)
+        while (path := runtime / (secrets.token_hex(3) + _SUFFIX)).exists():
+            pass
         lease = Lease(path, identify(os.getpid()))
         lease = replace(lease, folders=(str(lease.folder),))
         lease.write()
@@ -135,12 +134,10 @@ def _release(lease: Lease, runtime: Path) -> list[str]:
     done = []
     for process in lease.processes:
         if process.alive and kill_tree(process.pid):
-            done.append(f"ended process {process.pid}, left by a testbed that was killed")
+            done.append(f"ended process {process.pid}, {_LEFT}")
     # descendants of those, which no lease names
     others = [found for found in psutil.process_iter() if _lease_of(found) == str(lease.path)]
-    done += [
-        f"ended process {found.pid}, left by a testbed that was killed" for found in others if kill_tree(found.pid)
-    ]
+    done += [f"ended process {found.pid}, {_LEFT}" for found in others if kill_tree(found.pid)]
     for argv in lease.teardown:
         line = " ".join(argv)
         found = permitted_teardown(argv)
@@ -150,10 +147,10 @@ def _release(lease: Lease, runtime: Path) -> list[str]:
         if "netns" in found.groupdict():
             done += _end_processes_in(found["netns"])
         if not run_command(argv):
-            done.append(f"ran '{line}', left by a testbed that was killed")
+            done.append(f"ran '{line}', {_LEFT}")
     for folder in lease.folders:
         if remove_folder(Path(folder), runtime):
-            done.append(f"removed {folder}, left by a testbed that was killed")
+            done.append(f"removed {folder}, {_LEFT}")
     lease.path.unlink(missing_ok=True)
     return done
 
@@ -165,17 +162,17 @@ def permitted_teardown(argv: tuple[str, ...]) -> re.Match[str] | None:
     return next((found for pattern in _PERMITTED if (found := pattern.fullmatch(" ".join(argv)))), None)
 
 
-def run_command(argv: tuple[str, ...], limit: float = COMMAND_LIMIT) -> str:
-    """Run *argv* for at most *limit* s; returns "" or a sentence saying how it failed."""
+def run_command(argv: tuple[str, ...]) -> str:
+    """Run *argv* for at most COMMAND_LIMIT s; returns "" or a sentence saying how it failed."""
     line = " ".join(argv)
     try:
-        result = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit, check=False)
+        result = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=COMMAND_LIMIT, check=False)
     except FileNotFoundError:
         return f"'{line}' cannot run: there is no program '{argv[0]}' here; install it"
     except OSError as error:
         return f"'{line}' cannot run: {error.strerror}"
     except subprocess.TimeoutExpired:
-        return f"'{line}' did not end within {limit:g} s"
+        return f"'{line}' did not end within {COMMAND_LIMIT:g} s"
     if result.returncode == 0:
         return ""
     reason = (result.stderr or result.stdout).decode(errors="replace").strip().replace("\n", "; ")
@@ -225,7 +222,7 @@ def _end_processes_in(netns: str) -> list[str]:
             ["ip", "netns", "pids", netns], capture_output=True, text=True, timeout=COMMAND_LIMIT, check=False
         )
         pids = [int(word) for word in found.stdout.split() if word.isdigit() and int(word) != os.getpid()]
-        return [f"ended process {pid} in {netns}, left by a testbed that was killed" for pid in pids if kill_tree(pid)]
+        return [f"ended process {pid} in {netns}, {_LEFT}" for pid in pids if kill_tree(pid)]
     return []
 
 

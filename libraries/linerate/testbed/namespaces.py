@@ -109,8 +109,7 @@ def plan_topology(tag: str, router_interfaces: tuple[str, ...] = ("eth0", "eth1"
             for pair in zip(cables[::2], cables[1::2], strict=True)
             for command in _port_to_port(*pair, generator)
         ]
-        ends = (*_namespace(generator), *loops)
-        return Topology(generator, router, cables, tuple(ends), _teardown(generator))
+        return Topology(generator, router, cables, (*_namespace(generator), *loops), _teardown(generator))
     setup = [command for name in (generator, router) for command in _namespace(name)]
     setup += [command for cable in cables for command in _port_to_router(cable, generator, router)]
     return Topology(generator, router, cables, tuple(setup), _teardown(generator, router))
@@ -175,11 +174,10 @@ def reason_against() -> str | None:
         return f"network namespaces exist on Linux only; this is {sys.platform}"
     if os.geteuid() != 0:
         return "making network namespaces needs root; run it with sudo"
-    for program, package in (("ip", "iproute2"), ("sysctl", "procps"), ("sshd", "openssh-server")):
+    packages = {"ip": "iproute2", "sysctl": "procps", "sshd": "openssh-server", "ssh-keygen": "openssh-client"}
+    for program, package in packages.items():
         if find_program(program) is None:
             return f"the program '{program}' is missing; install the package {package}"
-    if find_program("ssh-keygen") is None:
-        return "the program 'ssh-keygen' is missing; install the package openssh-client"
     return _permission_problem()
 
 

@@ -9,9 +9,9 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from ..config import Config
+from ..config import Config, Ipv4Address, MacAddress
 from ..counts.trial import Tolerance
 from ..simulation.faults import InjectedFault
 from ..simulation.noise import Noise
@@ -20,7 +20,6 @@ from ..traffic.profiles import PAIRS
 from ..units import parse_link_speed
 from .trex.settings import StartSettings
 
-_MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
 _HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -29,6 +28,14 @@ LARGEST_RATE_SHORTFALL = 0.02
 """The most by which the rate of a late TRex server may be below the load, as a ratio, whatever ``late`` says: frames
 that came back at a lower rate prove nothing about the load."""
 
+
+def _checked_host(value: str) -> str:
+    if not _HOST.fullmatch(value) or value.startswith("-"):
+        raise ValueError("is not a name or address; expected letters, digits and any of . : _ -")
+    return value
+
+
+HostName = Annotated[str, AfterValidator(_checked_host)]
 Pairs = Annotated[int, Field(ge=1, le=PAIRS)]
 TcpPort = Annotated[int, Field(ge=1, le=65535)]
 TrexPort = Annotated[int, Field(ge=0, le=255)]
@@ -41,9 +48,9 @@ class SideSettings(Config):
     """
 
     address: str
-    peer: str
+    peer: Ipv4Address
     network: str
-    peer_mac: str | None = None
+    peer_mac: MacAddress | None = None
 
     @field_validator("address")
     @classmethod
@@ -53,23 +60,10 @@ class SideSettings(Config):
         ipaddress.IPv4Interface(value)
         return value
 
-    @field_validator("peer")
-    @classmethod
-    def _check_peer(cls, value: str) -> str:
-        ipaddress.IPv4Address(value)
-        return value
-
     @field_validator("network")
     @classmethod
     def _check_network(cls, value: str) -> str:
         ipaddress.IPv4Network(value)
-        return value
-
-    @field_validator("peer_mac")
-    @classmethod
-    def _check_peer_mac(cls, value: str | None) -> str | None:
-        if value is not None and not _MAC.fullmatch(value):
-            raise ValueError("is not a MAC address; expected for example 02:00:00:00:00:01")
         return value
 
     @model_validator(mode="after")
@@ -218,15 +212,10 @@ class LoginSettings(Config):
     """SSH with a key, or with the password in the environment variable ``password_from``."""
 
     port: TcpPort = 22
-    user: str
+    user: HostName
     key: Path | None = None
     known_hosts: Path = Path("~/.ssh/known_hosts")
     password_from: str | None = None
-
-    @field_validator("user")
-    @classmethod
-    def _check_user(cls, value: str) -> str:
-        return _checked_host(value)
 
     @field_validator("password_from")
     @classmethod
@@ -254,7 +243,7 @@ class GeneratorSettings(Config):
     """
 
     type: Literal["trex"] = "trex"
-    address: str
+    address: HostName
     sync_port: TcpPort = 4501
     async_port: TcpPort = 4500
     ports: Annotated[tuple[TrexPort, ...], Field(min_length=2, max_length=2 * PAIRS)] = (0, 1)
@@ -264,11 +253,6 @@ class GeneratorSettings(Config):
     start: StartSettings | None = None
     force: bool = False
     card: str | None = None
-
-    @field_validator("address")
-    @classmethod
-    def _check_address(cls, value: str) -> str:
-        return _checked_host(value)
 
     @field_validator("start", mode="before")
     @classmethod
@@ -314,13 +298,8 @@ class GeneratorSettings(Config):
 class RouterSettings(LoginSettings):
     """The router under test. ``sudo``: put ``sudo -n`` before commands that need root."""
 
-    address: str
+    address: HostName
     sudo: bool = False
-
-    @field_validator("address")
-    @classmethod
-    def _check_address(cls, value: str) -> str:
-        return _checked_host(value)
 
 
 class HardwareSettings(CommonSettings):
@@ -358,9 +337,3 @@ class HardwareSettings(CommonSettings):
 
 
 Testbed = SimulatedSettings | NetnsSettings | HardwareSettings
-
-
-def _checked_host(value: str) -> str:
-    if not _HOST.fullmatch(value) or value.startswith("-"):
-        raise ValueError("is not a name or address; expected letters, digits and any of . : _ -")
-    return value

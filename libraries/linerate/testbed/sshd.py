@@ -40,7 +40,7 @@ class SshServer:
     folder: Path
 
 
-def prepare(folder: Path, namespace: str, port: int | None = None) -> SshServer:
+def prepare(folder: Path, namespace: str) -> SshServer:
     """Write keys and configuration to *folder*, for sessions in *namespace*. Raises TestbedError."""
     server, keygen, ip = find_program("sshd"), find_program("ssh-keygen"), find_program("ip")
     if server is None or keygen is None or ip is None:
@@ -48,8 +48,7 @@ def prepare(folder: Path, namespace: str, port: int | None = None) -> SshServer:
         raise TestbedError(f"the netns testbed needs the package {missing}, which is not installed")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
-    port = free_port() if port is None else port
-    user = getpass.getuser()
+    port, user = free_port(), getpass.getuser()
     host_key, client_key = folder / "host_ed25519", folder / "client_ed25519"
     for path in (host_key, client_key):
         path.unlink(missing_ok=True)

@@ -180,8 +180,7 @@ def make_pattern(streams: Sequence[StreamTiming], path: Path) -> Pattern:
     ending = [chain for chain, repeats in chains if not repeats]
     if ending and len(ending) < len(chains):
         raise ConfigError(
-            f"{streams[ending[0][0]].name} starts a chain that ends, and other streams go on; {_EXPECTED}",
-            path,
+            f"{streams[ending[0][0]].name} starts a chain that ends, and other streams go on; {_EXPECTED}", path
         )
     delays, after = [item.delay for item in streams], [None if item.endless else item.next for item in streams]
     if not ending:

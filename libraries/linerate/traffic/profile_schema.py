@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from ..config import Config
+from ..config import Config, Ipv4Address
 
 Word = Annotated[str, Field(pattern=r"^[^\s:]+$")]
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -19,14 +19,9 @@ Label = Annotated[int, Field(ge=16, lt=1 << 20)]
 class _Range(Config):
     """IPv4 addresses ``first``, ``first`` + ``step``, … ``last``."""
 
-    first: str
-    last: str
+    first: Ipv4Address
+    last: Ipv4Address
     step: Annotated[int, Field(ge=1)] = 1
-
-    @field_validator("first", "last")
-    @classmethod
-    def _address(cls, value: str) -> str:
-        return str(ipaddress.IPv4Address(value))
 
     @model_validator(mode="after")
     def _check_whole_steps(self) -> _Range:
@@ -94,17 +89,12 @@ class FlowCountFile(Config):
     """``kind: flow-count``: the addresses of ``<N>-flows``: N sources, beginning with ``source``, one destination."""
 
     kind: Literal["flow-count"]
-    source: str
-    destination: str
+    source: Ipv4Address
+    destination: Ipv4Address
     most: Annotated[int, Field(ge=2, le=1 << 24)]
     source_port: Port = 1025
     destination_port: Port = 12
     about: str
-
-    @field_validator("source", "destination")
-    @classmethod
-    def _address(cls, value: str) -> str:
-        return str(ipaddress.IPv4Address(value))
 
 
 class _Tag(Config):

@@ -125,11 +125,9 @@ def _flow_bytes(frame: bytes) -> frozenset[int]:
 
 def _combinations(variables: set[_Variable]) -> int:
     """Number of different combinations of *variables*' values."""
-    counts = []
-    for variable in variables:
-        if variable.count is None:
-            raise UncountableFlows
-        counts.append(variable.count)
+    counts = [variable.count for variable in variables if variable.count is not None]
+    if len(counts) < len(variables):
+        raise UncountableFlows
     chains = {variable.chain for variable in variables}
     if len(chains) == 1 and next(iter(chains)):
         return math.prod(counts)

@@ -172,10 +172,7 @@ def _has_single_frame_bursts(item: Mapping[str, Any]) -> bool:
 
 
 def _stream_timings(
-    known: Sequence[tuple[str, Mapping[str, Any]]],
-    rows: Sequence[tuple[Any, ...]],
-    scaled: Sequence[int],
-    path: Path,
+    known: Sequence[tuple[str, Mapping[str, Any]]], rows: Sequence[tuple[Any, ...]], scaled: Sequence[int], path: Path
 ) -> list[StreamTiming]:
     """The timings of the *scaled* streams, whose rate follows the load. Raises ConfigError."""
     places = {item["name"]: place for place, (_, item) in enumerate(known) if item.get("name") not in (None, "")}

@@ -49,13 +49,7 @@ def choose_client(
             )
         return _require_fit(server, fetch(server))
     if client:
-        folder = Path(client).expanduser()
-        if client_folder(folder) is None:
-            raise TestbedError(
-                f"there is no TRex client in '{folder}', which the testbed file names as 'client'; expected the"
-                " folder of a TRex installation, or its automation/trex_control_plane/interactive"
-            )
-        return _require_fit(server, folder)
+        return _require_fit(server, named_client(client))
     home = (os.environ if environment is None else environment).get(HOME_VARIABLE, "")
     if home and _api_fits(server, client_api(Path(home))):
         return Path(home)
@@ -67,6 +61,17 @@ def choose_client(
         + (f" ({_why_home_is_unused(home)})" if home else "")
         + (f" ({server.refusal})" if server.api is None and server.refusal else "")
     )
+
+
+def named_client(client: str) -> Path:
+    """The folder *client* that a testbed file names. Raises TestbedError if it has no TRex client."""
+    folder = Path(client).expanduser()
+    if client_folder(folder) is None:
+        raise TestbedError(
+            f"there is no TRex client in '{folder}', which the testbed file names as 'client'; expected the"
+            " folder of a TRex installation, or its automation/trex_control_plane/interactive"
+        )
+    return folder
 
 
 def _why_home_is_unused(home: str) -> str:

@@ -47,8 +47,3 @@ def cache_folder() -> Path:
             "this user has no home folder for a copy of TRex's client; expected a folder"
             " named by the environment variable XDG_CACHE_HOME"
         ) from None
-
-
-def bytecode_folder() -> Path:
-    """The folder for Python's bytecode of such clients."""
-    return cache_folder() / "bytecode"

@@ -7,7 +7,7 @@ leaves it out), and so do the embedded server's.
 from __future__ import annotations
 
 import getpass
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from ...system.cpu_steal import cpu_times, steal_percent
 from ...traffic.profiles import Profile
 from ..base import Direction, GeneratorPort, Probe
 from ..streams import (
+    Stream,
     burst_streams,
     concurrent_streams,
     most_frequent_frame,
@@ -93,24 +94,24 @@ class TrexGenerator:
         self._handlers: dict[str, str] = {}
         self._claim: PortClaim | None = None
         self._process: ClientProcess | None = None
-        try:
-            if not settings.ports:
-                raise TestbedError("a TRex generator needs at least one port; expected for example 'ports: [0, 1]'")
-            self._connect()
-        except BaseException:
-            self.close()
-            raise
+        if not settings.ports:
+            raise TestbedError("a TRex generator needs at least one port; expected for example 'ports: [0, 1]'")
+        self._connect()
 
     def _connect(self) -> None:
         setting = self.settings
-        if setting.client == PYPI:
-            self._process = ClientProcess()  # imports during the request to the server
-        server = ask_server(setting.server, setting.sync_port)
-        folder = choose_client(server, setting.client, self._fetch)
-        if folder is None:
-            check_events_port(setting.server, setting.async_port)
-        self._process = self._process or ClientProcess(folder)
-        self._open(server, folder)
+        try:
+            if setting.client == PYPI:
+                self._process = ClientProcess()  # imports during the request to the server
+            server = ask_server(setting.server, setting.sync_port)
+            folder = choose_client(server, setting.client, self._fetch)
+            if folder is None:
+                check_events_port(setting.server, setting.async_port)
+            self._process = self._process or ClientProcess(folder)
+            self._open(server, folder)
+        except BaseException:
+            self.close()
+            raise
 
     def _open(self, server: ServerFacts, folder: Path | None) -> None:
         setting = self.settings
@@ -150,20 +151,18 @@ class TrexGenerator:
     def _acquire_ports(self) -> None:
         """Acquire the ports; what that needed becomes evidence (:attr:`versions`)."""
         setting, numbers = self.settings, list(self.settings.ports)
-        ended_claims, _ = read_claims(setting.address)
-        former = {
-            port: handler for claim in ended_claims for port, handler in claim.handlers.items() if int(port) in numbers
-        }
+        ended, _ = read_claims(setting.address)
+        former = {port: handler for claim in ended for port, handler in claim.handlers.items() if int(port) in numbers}
         owners = {item["index"]: item["owner"] for item in self._call("ports", ports=numbers)}
         # handlers of this generator's own earlier connection replace older ones
         self._handlers = self._call("acquire", ports=numbers, force=setting.force, former={**former, **self._handlers})
         self._remove_claim()
         self._claim = write_claim(setting.address, self._handlers)
         held = {port: owner for port, owner in owners.items() if owner}
-        for claim in ended_claims:
+        for claim in ended:
             claim.remove()
         if returned := {port: owner for port, owner in held.items() if str(port) in former}:
-            runs = "; ".join(map(str, ended_claims))
+            runs = "; ".join(map(str, ended))
             self._versions["leftover"] = f"ports {_owners_text(returned)} given back for a run that was killed: {runs}"
         if setting.force:
             self._versions["force"] = f"allowed; held when the run began: {_owners_text(held) or 'none'}"
@@ -178,21 +177,11 @@ class TrexGenerator:
     @property
     def ports(self) -> tuple[GeneratorPort, ...]:
         """The claimed ports as they are now. Raises TestbedError."""
-        found = self._ask("ports", ports=list(self.settings.ports))
-        return tuple(
-            GeneratorPort(
-                item["index"],
-                item["mac"],
-                item["speed_bps"],
-                item["link_up"],
-                item["driver"],
-                item.get("pci", ""),
-                item.get("description", ""),
-                item.get("destination", ""),
-                None if item.get("measures") is None else frozenset(item["measures"]),
-            )
-            for item in found
-        )
+
+        def port(owner: str, measures: list[str] | None, **facts: Any) -> GeneratorPort:
+            return GeneratorPort(**facts, measures=None if measures is None else frozenset(measures))
+
+        return tuple(port(**item) for item in self._ask("ports", ports=list(self.settings.ports)))
 
     @property
     def client_pid(self) -> int | None:
@@ -209,18 +198,14 @@ class TrexGenerator:
 
         *probe* frames are part of the load: TRex subtracts their fixed rate before it multiplies the rest.
         """
-        unknown = {port for direction in directions for port in (direction.tx_port, direction.rx_port)} - set(
-            self.settings.ports
-        )
+        used = {port for direction in directions for port in (direction.tx_port, direction.rx_port)}
+        unknown = sorted(used - set(self.settings.ports))
         if unknown or not directions:
-            named = ", ".join(str(port) for port in sorted(unknown)) or "none"
+            named = ", ".join(map(str, unknown)) or "none"
             raise TestbedError(f"ports {named} are not among those held: {', '.join(map(str, self.settings.ports))}")
         self._directions = ()
         try:
-            data = {
-                str(direction.tx_port): [item.to_json() for item in profile_streams(profile, direction, probe)]
-                for direction in directions
-            }
+            data = _streams_by_port(directions, partial(profile_streams, profile, probe=probe))
         except ValueError as error:
             raise TestbedError(f"{profile.name}: {error}") from None
         if profile.program is not None:
@@ -251,17 +236,10 @@ class TrexGenerator:
         """See :meth:`..base.Generator.measure_rates`. All streams are sent as continuous ones. Raises TestbedError."""
         trial = self._trial(Load(max(rates)), duration)
         trial["rates"] = {str(direction.tx_port): pps for direction, pps in zip(self._directions, rates, strict=True)}
-        intended = {
-            str(direction.tx_port): round(pps * duration)
-            for direction, pps in zip(self._directions, rates, strict=True)
-        }
-        trial["intended"] = intended
+        trial["intended"] = intended = {port: round(pps * duration) for port, pps in trial["rates"].items()}
         profile = None if is_continuous(self._profile) else self._profile
         if profile is not None:
-            data = {
-                str(direction.tx_port): [item.to_json() for item in concurrent_streams(profile, direction)]
-                for direction in self._directions
-            }
+            data = _streams_by_port(self._directions, partial(concurrent_streams, profile))
             self._ask("prepare", streams=data)
         directions, self._directions = self._directions, ()  # until the profile's streams are back
         answer = self._ask("trial", self._trial_limit(duration), **trial)
@@ -279,10 +257,7 @@ class TrexGenerator:
         for name in ("duration", "groups", "intended"):
             del trial[name]
         check_continuous(self._profile)
-        data = {
-            str(direction.tx_port): [item.to_json() for item in burst_streams(self._profile, direction, frames)]
-            for direction in self._directions
-        }
+        data = _streams_by_port(self._directions, partial(burst_streams, self._profile, frames=frames))
         answer = self._ask("burst", self._trial_limit(seconds), streams=data, frames=frames, **trial)
         return make_outcome(answer, load, seconds, self._directions, self.settings.clock_speed)
 
@@ -318,11 +293,7 @@ class TrexGenerator:
         """
         self.close()
         self._directions, self._profile = (), None
-        try:
-            self._connect()
-        except BaseException:
-            self.close()
-            raise
+        self._connect()
 
     def close(self) -> None:
         """Stop traffic, release the ports, end the client's process. May be repeated."""
@@ -387,6 +358,13 @@ class TrexGenerator:
                 # a server has a new handler after each start; the client still sends the old one
                 raise TestbedError(f"the TRex server at {where} was started again meanwhile: {error}") from error
             raise TestbedError(f"the TRex server at {where}, asked to {command}: {error}") from error
+
+
+def _streams_by_port(
+    directions: Sequence[Direction], streams_of: Callable[[Direction], Sequence[Stream]]
+) -> dict[str, list[dict[str, Any]]]:
+    """The streams of each direction as data, by sending port."""
+    return {str(direction.tx_port): [item.to_json() for item in streams_of(direction)] for direction in directions}
 
 
 def _owners_text(owners: Mapping[int, str]) -> str:

@@ -66,14 +66,9 @@ def step_down(
         short, over = second.pps * max(shortest, 0.0) - sent[1], sent[0] - second.pps * max(longest, 0.0)
         rows.append(replace(row, intended=row.offered + round(max(short, 0.0) - max(over, 0.0))))
     readings = {**outcome.readings, "second_load_pps": second.pps, "change_uncertainty": longest - shortest}
-    return StepDown(
-        replace(outcome, directions=tuple(rows), readings=readings),
-        second,
-        before,
-        after,
-        tuple(samples),
-        (min(low for low, _ in rates), max(high for _, high in rates)),
-    )
+    outcome = replace(outcome, directions=tuple(rows), readings=readings)
+    second_rate = (min(low for low, _ in rates), max(high for _, high in rates))
+    return StepDown(outcome, second, before, after, tuple(samples), second_rate)
 
 
 def _snapshot(now: Mapping[str, Any], start: Mapping[str, Any], directions: tuple[Direction, ...]) -> CountSnapshot:

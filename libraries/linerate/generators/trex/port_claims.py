@@ -1,7 +1,7 @@
 """Files with the claimed ports of this user's runs, so that a later run can release the ports of a killed one.
 
 A server gives a handler with each port, and only that handler releases the port. A user who has acquired the port since
-has another handler and loses nothing. One file per run in :func:`claims_folder`, readable by its owner only, written
+has another handler and loses nothing. One file per run in :func:`.runtime_folder`, readable by its owner only, written
 after the ports were acquired and removed after their release.
 """
 
@@ -13,7 +13,7 @@ import os
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ...errors import TestbedError
@@ -23,11 +23,6 @@ CLAIM_LIFETIME = 7 * 86400.0
 """Seconds after which the claim of an ended run is removed: no server keeps ports that long."""
 
 _SUFFIX = ".held"
-
-
-def claims_folder() -> Path:
-    """The folder of the claims."""
-    return runtime_folder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +54,9 @@ def write_claim(server: str, handlers: Mapping[str, str]) -> PortClaim | None:
     """Write the claim of this process on ports of *server* (``host:port``); None if it cannot be written."""
     try:
         holder = identify(os.getpid())
-        path = claims_folder() / f"{secrets.token_hex(8)}{_SUFFIX}"
+        path = runtime_folder() / f"{secrets.token_hex(8)}{_SUFFIX}"
         found = PortClaim(path, server, time.time(), dict(handlers), holder)
-        data = {
-            "server": server,
-            "since": found.since,
-            "handlers": found.handlers,
-            "holder": {"pid": holder.pid, "start": holder.start, "where": holder.where},
-        }
+        data = {"server": server, "since": found.since, "handlers": found.handlers, "holder": asdict(holder)}
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             json.dump(data, file)
     except (OSError, TestbedError):
@@ -79,7 +69,7 @@ def read_claims(server: str) -> tuple[tuple[PortClaim, ...], tuple[PortClaim, ..
     ended: list[PortClaim] = []
     running: list[PortClaim] = []
     with contextlib.suppress(OSError, TestbedError):
-        for path in sorted(claims_folder().glob(f"*{_SUFFIX}")):
+        for path in sorted(runtime_folder().glob(f"*{_SUFFIX}")):
             try:
                 data = json.loads(path.read_text(encoding="utf-8"))
                 handlers = {str(int(key)): str(value) for key, value in data["handlers"].items()}

@@ -19,7 +19,7 @@ from ...traffic.profile_schema import TrexFile
 from ...traffic.trex_profile import ProfileSource, TrexProfile
 from ...traffic.trex_streams import read_trex_profile
 from . import client_copies as copies
-from .client_choice import HOME_VARIABLE
+from .client_choice import FROM_SERVER, HOME_VARIABLE, PYPI, named_client
 from .client_folders import client_folder
 from .client_process import LIBRARIES
 from .stream_files import read_streams
@@ -71,16 +71,10 @@ class TrexProfileLoader:
 
     def _folder(self) -> Path | None:
         """The client that loads profiles: the testbed's, TREX_HOME's, the latest copy of a server's; None: PyPI's."""
-        folder = Path(self._client).expanduser() if self._client not in ("", "pypi", "from server") else None
-        if folder is not None and client_folder(folder) is None:
-            raise TestbedError(
-                f"there is no TRex client in '{folder}', which the testbed file names as 'client'; expected the"
-                " folder of a TRex installation, or its automation/trex_control_plane/interactive"
-            )
+        if self._client not in ("", PYPI, FROM_SERVER):
+            return named_client(self._client)
         home = self._environment.get(HOME_VARIABLE, "")
-        if folder is None and home and client_folder(Path(home)) is not None:
-            folder = Path(home)
-        return folder or copies.latest_copy()
+        return Path(home) if home and client_folder(Path(home)) is not None else copies.latest_copy()
 
 
 def run_profile(
@@ -95,7 +89,7 @@ def run_profile(
         "limit": limit,
     }
     python = os.pathsep.join(filter(None, (str(LIBRARIES), environment.get("PYTHONPATH"))))
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-P", "-m", MODULE],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -103,22 +97,15 @@ def run_profile(
         env={**environment, "PYTHONPATH": python},
         cwd=path.parent,
         start_new_session=True,
-    )
-    output = errors = b""
-    timed_out = False
-    try:
-        output, errors = process.communicate(json.dumps(request).encode(), IMPORT_LIMIT + 2.5 * limit)
-    except subprocess.TimeoutExpired:
-        timed_out = True
-    finally:
-        with contextlib.suppress(ProcessLookupError):  # with all processes that it started
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            if stream is not None:
-                stream.close()
-    if timed_out:
-        raise ConfigError(f"did not end within {limit:g} s for each direction, and its process was ended", path)
+    ) as process:
+        try:
+            output, errors = process.communicate(json.dumps(request).encode(), IMPORT_LIMIT + 2.5 * limit)
+        except subprocess.TimeoutExpired:
+            late = f"did not end within {limit:g} s for each direction, and its process was ended"
+            raise ConfigError(late, path) from None
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # with all processes that it started
+                os.killpg(process.pid, signal.SIGKILL)
     return _parse_answer(output, errors, process.returncode, path, folder)
 
 

@@ -55,9 +55,8 @@ def ask_server(server: str, sync_port: int) -> ServerFacts:
     """The facts of the server. Raises TestbedError if none answers within 7 s, with a fix."""
     where = f"{server}:{sync_port}"
     _connect(server, sync_port, "requests")
-    answer = _call(
-        server, sync_port, "api_sync", {"api_vers": [{"type": "core", "major": PYPI_API[0], "minor": PYPI_API[1]}]}
-    )
+    pypi = {"type": "core", "major": PYPI_API[0], "minor": PYPI_API[1]}
+    answer = _call(server, sync_port, "api_sync", {"api_vers": [pypi]})
     found = _call(server, sync_port, "get_version", {}).get("result")
     version = str(found.get("version", "")) if isinstance(found, dict) else ""
     if "error" not in answer:

@@ -41,22 +41,17 @@ def _stream(number: int, item: Mapping[str, Any], path: Path) -> dict[str, Any]:
     packet, mode = (inner.get(key) if isinstance(inner, dict) else None for key in ("packet", "mode"))
     if not isinstance(packet, dict) or not isinstance(mode, dict):
         raise ConfigError(f"stream {number} has no 'packet' and 'mode'", path)
-    flags = inner.get("flags", int(bool(inner.get("mac_src_override_by_pkt", 0))))
+    defaults = {"action_count": 0, "enabled": True, "self_start": True, "isg": 0.0}
     counted = inner.get("flow_stats")
+    is_counted = isinstance(counted, dict) and counted
     machine = inner.get("vm") or {}
     return {
-        "flags": flags,
-        "action_count": 0,
-        "enabled": True,
-        "self_start": True,
-        "isg": 0.0,
-        **{key: value for key, value in inner.items() if key in ("action_count", "enabled", "self_start", "isg")},
+        "flags": inner.get("flags", int(bool(inner.get("mac_src_override_by_pkt", 0)))),
+        **{key: inner.get(key, value) for key, value in defaults.items()},
         "mode": _mode(number, mode, path),
         "packet": {"binary": _packet_base64(number, packet, path), "meta": ""},
         "vm": {**machine, "instructions": list(machine.get("instructions") or ())},
-        "flow_stats": {"rule_type": "stats", **counted}
-        if isinstance(counted, dict) and counted
-        else {"enabled": False},
+        "flow_stats": {"rule_type": "stats", **counted} if is_counted else {"enabled": False},
         "name": item.get("name"),
         "next": item.get("next"),
     }

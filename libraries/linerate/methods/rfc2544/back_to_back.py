@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from ...counts.trial import Outcome, Trial
-from ..deviations import Deviation, with_deviations
+from ..deviations import DeviatingResult, Deviation
 from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
 from . import deviation_of_few_repetitions
 
@@ -27,7 +27,7 @@ Its ``duration`` is frames / maximum rate. A generator that cannot time so short
 
 
 @dataclass(frozen=True, slots=True)
-class BackToBackResult:
+class BackToBackResult(DeviatingResult):
     """Bursts of one frame size. ``bursts``: the longest burst without loss of each repetition, in frames.
 
     ``unlimited``: a burst of ``longest`` frames passed, so the buffer's limit was not found.
@@ -64,9 +64,6 @@ class BackToBackResult:
         implied = self.implied_buffer_time
         return None if implied is None else implied - implied * self.throughput_pps / self.line_pps
 
-    def __str__(self) -> str:
-        return with_deviations(self.found, self.deviations)
-
     @property
     def found(self) -> str:
         """What was found, in words, without the deviations."""
@@ -81,8 +78,7 @@ class BackToBackResult:
                 f" {max(self.bursts)}); buffer time {1e3 * (self.implied_buffer_time or 0):.4g} ms, corrected"
                 f" {1e3 * (self.corrected_buffer_time or 0):.4g} ms"
             )
-        words = [f"{self.size} bytes: back-to-back {found}", self.ended]
-        return "; ".join(word for word in words if word)
+        return "; ".join(filter(None, (f"{self.size} bytes: back-to-back {found}", self.ended)))
 
 
 def back_to_back(
@@ -132,7 +128,7 @@ def _longest_lossless_burst(
     def passes(frames: int) -> bool:
         for _ in range(2):
             trial = trials.run_measured(lambda: send_burst(frames), frames / line_pps, lambda trial: trial.valid)
-            if not any(direction.lost for direction in trial.outcome.directions):
+            if not trial.lost:
                 return True
         return False
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from ...counts.trial import Load
-from ..deviations import Deviation, with_deviations
+from ..deviations import DeviatingResult, Deviation
 from ..trials import BREAKDOWN_ERRORS, Deadline, breakdown_text
 from . import deviation_of_few_repetitions, deviation_of_short_trials
 
@@ -39,9 +39,12 @@ class DirectionLatency:
     direction: str = ""
     """``0 → 1``: sending port, receiving port; "" if they are not known."""
 
+    def __str__(self) -> str:
+        return f"{self.mean:.4g} µs ({self.least:.4g} to {self.most:.4g})"
+
 
 @dataclass(frozen=True, slots=True)
-class LatencyResult:
+class LatencyResult(DeviatingResult):
     """Latency of one frame size at ``load`` (its throughput, into each port), per direction."""
 
     size: int
@@ -53,25 +56,12 @@ class LatencyResult:
     ended: str
     deviations: tuple[Deviation, ...]
 
-    def __str__(self) -> str:
-        return with_deviations(self.found, self.deviations)
-
     @property
     def found(self) -> str:
         """What was found, in words, without the deviations."""
-        measured = (
-            ", ".join(
-                f"{direction.mean:.4g} µs ({direction.least:.4g} to {direction.most:.4g})"
-                for direction in self.directions
-            )
-            or "not measured"
-        )
-        words = [
-            f"{self.size} bytes: latency {measured}",
-            f"{len(self.samples)} streams of {self.duration:g} s",
-            self.ended,
-        ]
-        return "; ".join(word for word in words if word)
+        figures = ", ".join(map(str, self.directions)) or "not measured"
+        streams = f"{len(self.samples)} streams of {self.duration:g} s"
+        return "; ".join(filter(None, (f"{self.size} bytes: latency {figures}", streams, self.ended)))
 
 
 def latency(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...counts.trial import Load, Measure, Trial
-from ..deviations import Deviation, with_deviations
+from ..deviations import DeviatingResult, Deviation
 from ..phrases import percent as in_percent
 from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
 from . import NO_LEARNING_FRAMES, TRIAL_SECONDS, deviation_of_short_trials
@@ -22,7 +22,7 @@ class LossPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class LossCurve:
+class LossCurve(DeviatingResult):
     """The points of one traffic, from the highest load down. ``size`` is the (mean) frame size in bytes with FCS."""
 
     size: float
@@ -34,16 +34,13 @@ class LossCurve:
     ended: str
     deviations: tuple[Deviation, ...]
 
-    def __str__(self) -> str:
-        return with_deviations(self.found, self.deviations)
-
     @property
     def found(self) -> str:
         """What was found, in words, without the deviations."""
         curve = ", ".join(f"{point.asked:.4g} %: {in_percent(point.loss_ratio)}" for point in self.points)
         scope = f"{per_direction(self.trials)}, in the worse direction" if per_direction(self.trials) else ""
-        words = [f"{self.size:g} bytes: loss at per cent of line rate{scope}: {curve or 'not measured'}", self.ended]
-        return "; ".join(word for word in words if word)
+        found = f"{self.size:g} bytes: loss at per cent of line rate{scope}: {curve or 'not measured'}"
+        return f"{found}; {self.ended}" if self.ended else found
 
 
 def loss_curve(

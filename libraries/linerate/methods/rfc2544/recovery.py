@@ -9,7 +9,7 @@ from statistics import fmean
 from ...counts.step_down import MIN_SAMPLES, StepDown, TimeBounds
 from ...counts.trial import Load, Outcome, Trial
 from ...units import si
-from ..deviations import Deviation, with_deviations
+from ..deviations import DeviatingResult, Deviation
 from ..recovery import REDUCED_LOAD_SHARE, MeasureStepDown, why_unproven, worst_recovery
 from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries
 from . import deviation_of_short_trials
@@ -19,7 +19,7 @@ OVERLOAD_FACTOR = 1.1
 
 
 @dataclass(frozen=True, slots=True)
-class RecoveryResult:
+class RecoveryResult(DeviatingResult):
     """``times``: the recovery time of each repetition; without an upper bound if frames were lost to the end.
 
     ``overload`` and ``reduced`` are loads of each port. ``after``: s of the reduced load.
@@ -41,19 +41,15 @@ class RecoveryResult:
             return None
         return TimeBounds(fmean(time.low for time in self.times), fmean(time.high for time in self.times))
 
-    def __str__(self) -> str:
-        return with_deviations(self.found, self.deviations)
-
     @property
     def found(self) -> str:
         """What was found, in words, without the deviations."""
         mean = f"{self.mean} in the mean" if self.mean is not None else "no mean"
-        words = [
+        found = (
             f"{self.size} bytes: recovery from {si(self.overload.pps, 'pps')} to {si(self.reduced.pps, 'pps')}"
-            f" each port in {mean} ({', '.join(map(str, self.times)) or 'not measured'})",
-            self.ended,
-        ]
-        return "; ".join(word for word in words if word)
+            f" each port in {mean} ({', '.join(map(str, self.times)) or 'not measured'})"
+        )
+        return f"{found}; {self.ended}" if self.ended else found
 
 
 def recovery(
@@ -103,12 +99,9 @@ def recovery(
         (found.undetectable_loss(direction) for found in known for direction in range(len(found.after.offered))),
         default=0.0,
     )
+    done = f"bounds of it, from counts of every {interval:g} s or so; loss of less than {blur:.0f} frames is not seen"
     deviations = (
-        Deviation(
-            "RFC 2544 26.5",
-            "the time of the last frame lost",
-            f"bounds of it, from counts of every {interval:g} s or so; loss of less than {blur:.0f} frames is not seen",
-        ),
+        Deviation("RFC 2544 26.5", "the time of the last frame lost", done),
         *deviation_of_short_trials(overload_for, "RFC 2544 26.5", 60.0),
     )
     return RecoveryResult(size, overload, reduced, tuple(times), after, tuple(trials.done), ended, deviations)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...counts.live_traffic import LiveTraffic, Sample
 from ...counts.trial import Load
-from ..deviations import Deviation, with_deviations
+from ..deviations import DeviatingResult, Deviation
 from ..trials import BREAKDOWN_ERRORS, breakdown_text
 
 SILENT_SHARE = 0.01
@@ -51,7 +51,7 @@ class SampleInterval:
 
 
 @dataclass(frozen=True, slots=True)
-class ResetResult:
+class ResetResult(DeviatingResult):
     """``by_loss``: seconds of traffic lost; ``by_time``: seconds between the last frame and the next.
 
     Both are None if the router did not come back (``recovered`` False), ``by_time`` also if no interval was silent.
@@ -68,9 +68,6 @@ class ResetResult:
     interval: float
     ended: str
     deviations: tuple[Deviation, ...]
-
-    def __str__(self) -> str:
-        return with_deviations(self.found, self.deviations)
 
     @property
     def found(self) -> str:
@@ -117,33 +114,18 @@ def reset(
     whole = SampleInterval(begin, outage.last) if begin and outage.last else None
     lost = max(0, whole.lost) if whole else 0
     by_loss = lost * whole.seconds / whole.offered if outage.recovered and whole and whole.offered else None
-    by_time = (
-        outage.resumed_at - outage.stopped_at
-        if outage.resumed_at is not None and outage.stopped_at is not None
-        else None
-    )
+    by_time: float | None = None
+    if outage.recovered and outage.resumed_at is not None and outage.stopped_at is not None:
+        by_time = outage.resumed_at - outage.stopped_at
     if not outage.recovered and not ended and not lost:
         ended = f"nothing was lost within {limit:g} s: the reset had no effect, or was not seen"
     known = max(interval, outage.widest)
-    deviations = (
-        Deviation(
-            "RFC 2544 26.6",
-            "the times of the last frame before and the first frame after the reset",
-            f"the ends of intervals of {known:.2g} s, beside the loss divided by the rate (RFC 6201)",
-        ),
+    times = Deviation(
+        "RFC 2544 26.6",
+        "the times of the last frame before and the first frame after the reset",
+        f"the ends of intervals of {known:.2g} s, beside the loss divided by the rate (RFC 6201)",
     )
-    return ResetResult(
-        kind,
-        size,
-        throughput,
-        outage.recovered,
-        by_loss,
-        by_time if outage.recovered else None,
-        lost,
-        known,
-        ended,
-        deviations,
-    )
+    return ResetResult(kind, size, throughput, outage.recovered, by_loss, by_time, lost, known, ended, (times,))
 
 
 class _OutageWatch:

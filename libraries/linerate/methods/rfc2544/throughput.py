@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from ...counts.trial import Load, Measure, Trial
 from ...units import si
-from ..deviations import Deviation, with_deviations
+from ..deviations import DeviatingResult, Deviation
 from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
 from . import NO_LEARNING_FRAMES, TRIAL_SECONDS, deviation_of_short_trials
 
 
 @dataclass(frozen=True, slots=True)
-class ThroughputResult:
+class ThroughputResult(DeviatingResult):
     """Throughput of one frame size. Loads are of each sending port.
 
     ``throughput``: the highest load without loss (None: every load lost frames); ``beyond``: the lowest load with loss
@@ -38,9 +38,6 @@ class ThroughputResult:
         """Throughput in per cent of line rate."""
         return None if self.throughput is None else 100 * self.throughput.pps / self.line_pps
 
-    def __str__(self) -> str:
-        return with_deviations(self.found, self.deviations)
-
     @property
     def found(self) -> str:
         """What was found, in words, without the deviations."""
@@ -50,12 +47,8 @@ class ThroughputResult:
             found = f"frames were lost at every load{least}" if self.beyond else "not measured"
         else:
             found = f"throughput {si(self.throughput.pps, 'pps', 6)}{scope} ({self.percent:.4g} % line rate)"
-        words = [
-            f"{self.size} bytes: {found}",
-            f"{len(self.trials)} trial{'s' * (len(self.trials) != 1)} of {self.duration:g} s",
-            self.ended,
-        ]
-        return "; ".join(word for word in words if word)
+        trials = f"{len(self.trials)} trial{'s' * (len(self.trials) != 1)} of {self.duration:g} s"
+        return "; ".join(filter(None, (f"{self.size} bytes: {found}", trials, self.ended)))
 
 
 def throughput(
@@ -73,47 +66,29 @@ def throughput(
     """
     if not 0 < resolution < 1 or not duration > 0:
         raise ValueError(f"the resolution is a ratio of line rate, and trials take time: not {resolution}, {duration}")
-    top = highest or Load(line_pps)
+    load = highest or Load(line_pps)
     deviations = (NO_LEARNING_FRAMES, *deviation_of_short_trials(duration))
-    if top.pps < line_pps * (1 - 1e-9):
-        deviations += (
-            Deviation(
-                "RFC 2544 20",
-                "a generator that sends the maximum rate of the medium",
-                f"at most {100 * top.pps / line_pps:.4g} % of it is asked of the generator",
-            ),
-        )
+    if load.pps < line_pps * (1 - 1e-9):
+        done = f"at most {100 * load.pps / line_pps:.4g} % of it is asked of the generator"
+        deviations += (Deviation("RFC 2544 20", "a generator that sends the maximum rate of the medium", done),)
     trials = TrialSeries(measure, terms)
-    good: float | None = None
-    bad: float | None = None
+    good: Load | None = None
+    bad: Load | None = None
     ended = ""
     try:
-        load = top.pps
         while True:
-            trial = trials.run(
-                Load(load), duration, lambda trial: trial.valid or (trial.blames_router and _lost_frames(trial))
-            )
-            if _lost_frames(trial):
+            if trials.run(load, duration, _is_conclusive).lost:
                 bad = load
             else:
                 good = load
-            if bad is None or bad - (good or 0.0) <= resolution * line_pps * (1 + 1e-9):
+            least = good.pps if good else 0.0
+            if bad is None or bad.pps - least <= resolution * line_pps * (1 + 1e-9):
                 break
-            load = (bad + (good or 0.0)) / 2
+            load = Load((bad.pps + least) / 2)
     except CharacterisationEnded as reason:
         ended = str(reason)
-    return ThroughputResult(
-        size,
-        line_pps,
-        None if good is None else Load(good),
-        None if bad is None else Load(bad),
-        resolution,
-        duration,
-        tuple(trials.done),
-        ended,
-        deviations,
-    )
+    return ThroughputResult(size, line_pps, good, bad, resolution, duration, tuple(trials.done), ended, deviations)
 
 
-def _lost_frames(trial: Trial) -> bool:
-    return any(direction.lost for direction in trial.outcome.directions)
+def _is_conclusive(trial: Trial) -> bool:
+    return trial.valid or (trial.blames_router and trial.lost > 0)

@@ -6,7 +6,7 @@ The keys are those of TRex's manual, "Platform YAML configuration", and of its r
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import yaml
@@ -30,27 +30,20 @@ with 4096 (38 MB for each port and direction) none.
 
 @dataclass(frozen=True, slots=True)
 class PortInfo:
-    """One port: ``ip`` with ``gateway``, whose MAC TRex asks for by ARP, or ``dest_mac``, which needs no ARP.
+    """One port: ``ip`` with ``default_gw``, whose MAC TRex asks for by ARP, or ``dest_mac``, which needs no ARP.
 
     "": not set; ``src_mac`` not set: the card's own.
     """
 
     ip: str = ""
-    gateway: str = ""
+    default_gw: str = ""
     src_mac: str = ""
     dest_mac: str = ""
     vlan: int | None = None
 
     def data(self) -> dict[str, Any]:
         """An entry of ``port_info``."""
-        keys = {
-            "ip": self.ip,
-            "default_gw": self.gateway,
-            "src_mac": self.src_mac,
-            "dest_mac": self.dest_mac,
-            "vlan": self.vlan,
-        }
-        return {key: value for key, value in keys.items() if value not in ("", None)}
+        return {key: value for key, value in asdict(self).items() if value not in ("", None)}
 
 
 @dataclass(frozen=True, slots=True)

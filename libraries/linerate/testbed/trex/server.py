@@ -71,8 +71,9 @@ class ServerOrder:
         """The process's specification."""
         data = asdict(self)
         if self.login is not None:
-            paths = {key: None if value is None else str(value) for key, value in _paths(self.login).items()}
-            data["login"] = {**data["login"], **paths}
+            data["login"] = {
+                key: str(value) if isinstance(value, Path) else value for key, value in data["login"].items()
+            }
         return data
 
     @classmethod
@@ -80,14 +81,8 @@ class ServerOrder:
         """The inverse of :meth:`to_json`. Raises TypeError or KeyError on anything else."""
         login = data.get("login")
         if login is not None:
-            key = login["key_path"]
-            login = Login(
-                **{
-                    **login,
-                    "key_path": None if key is None else Path(key),
-                    "known_hosts_path": Path(login["known_hosts_path"]),
-                }
-            )
+            key, known_hosts = login["key_path"], Path(login["known_hosts_path"])
+            login = Login(**{**login, "key_path": None if key is None else Path(key), "known_hosts_path": known_hosts})
         lists = {name: tuple(data[name]) for name in ("arguments", "local_ports")}
         return cls(**{**data, **lists, "login": login})
 
@@ -111,10 +106,6 @@ class ServerOrder:
 def log_path(folder: Path) -> Path:
     """The TRex server's log in a testbed's runtime folder."""
     return folder / "trex.log"
-
-
-def _paths(login: Login) -> dict[str, Path | None]:
-    return {"key_path": login.key_path, "known_hosts_path": login.known_hosts_path}
 
 
 def start_server(order: ServerOrder) -> StartedServer:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from ...config import Config
+from ...config import Config, Ipv4Address, MacAddress
 from .config_file import NO_PORT, PortInfo, Threads, are_linux_interfaces, interfaces_problem, threads_problem
 from .wrapper import extra_problem
-
-_MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
 
 Cpu = Annotated[int, Field(ge=0, le=1023)]
 
@@ -23,25 +19,11 @@ class PortSettings(Config):
     With ``dest_mac`` TRex sends no ARP request; without, it asks for ``default_gw``.
     """
 
-    ip: str | None = None
-    default_gw: str | None = None
-    src_mac: str | None = None
-    dest_mac: str | None = None
+    ip: Ipv4Address | None = None
+    default_gw: Ipv4Address | None = None
+    src_mac: MacAddress | None = None
+    dest_mac: MacAddress | None = None
     vlan: Annotated[int, Field(ge=1, le=4094)] | None = None
-
-    @field_validator("ip", "default_gw")
-    @classmethod
-    def _check_address(cls, value: str | None) -> str | None:
-        if value is not None:
-            ipaddress.IPv4Address(value)
-        return value
-
-    @field_validator("src_mac", "dest_mac")
-    @classmethod
-    def _check_mac(cls, value: str | None) -> str | None:
-        if value is not None and not _MAC.fullmatch(value):
-            raise ValueError("is not a MAC address; expected for example 02:00:00:00:00:01")
-        return value
 
     def port_info(self, ip: str, gateway: str, src_mac: str) -> PortInfo:
         """For the configuration; the arguments are the defaults of missing keys."""

@@ -6,6 +6,7 @@ import collections
 import contextlib
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -18,7 +19,6 @@ import paramiko
 
 from ...errors import TestbedError
 from ...system.ssh import Login, connect
-from .wrapper import shell_line
 
 QUOTED_LINES = 5
 """Last lines of its output that a message quotes."""
@@ -145,7 +145,7 @@ class RemoteServer:
             transport.set_keepalive(5)
             self._channel = transport.open_session(timeout=START_LIMIT)
             self._channel.set_combine_stderr(True)
-            self._channel.exec_command(shell_line(argv))
+            self._channel.exec_command(shlex.join(argv))
         except (paramiko.SSHException, OSError, EOFError) as error:
             self._client.close()
             raise TestbedError(

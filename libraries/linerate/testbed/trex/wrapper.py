@@ -10,7 +10,6 @@ remove ("": none), then TRex's own. Standard input: the configuration and a line
 from __future__ import annotations
 
 import re
-import shlex
 
 NO_FOLDER, NO_PROGRAM, NO_ROOT, NO_TEMPORARY = 90, 91, 92, 93
 """Exit statuses of the script itself; its last line gives the reason."""
@@ -108,20 +107,5 @@ def wrapper_command(
 ) -> tuple[str, ...]:
     """The argv list of the script; no shell splits its words again."""
     root = ("sudo", "-n", "--") if sudo else ()
-    return (
-        *root,
-        "/bin/sh",
-        "-c",
-        SCRIPT,
-        "linerate-trex",
-        home,
-        "linux" if linux else "pci",
-        str(grace),
-        prefix,
-        *arguments,
-    )
-
-
-def shell_line(argv: tuple[str, ...]) -> str:
-    """*argv* as one line for the login shell at the far end."""
-    return shlex.join(argv)
+    script = ("/bin/sh", "-c", SCRIPT, "linerate-trex", home, "linux" if linux else "pci", str(grace), prefix)
+    return (*root, *script, *arguments)

@@ -64,10 +64,6 @@ class ClientCommands(RunningTraffic):
 
     # -- connection and ports ------------------------------------------------------------------------------------------
 
-    def load(self) -> None:
-        """Import the library, once."""
-        self._library.load()
-
     def connect(self, server: str, sync_port: int, async_port: int, username: str) -> dict[str, str]:
         """Connect; return the versions of server, client and libraries."""
         self._connected_once = True
@@ -137,8 +133,7 @@ class ClientCommands(RunningTraffic):
         found: dict[str, dict[str, float]] = {}
         for port in ports:
             limits = library.rates(port)
-            names = ("pps", "bps_l1", "bps_l2", "line_util")
-            rate = {name: float(limits[f"max_{name}"]) for name in names}
+            rate = {name: float(limits[f"max_{name}"]) for name in ("pps", "bps_l1", "bps_l2", "line_util")}
             found[str(port)] = {**rate, "speed_bps": float(library.port_facts(port)["speed_bps"])}
         return found
 
@@ -176,13 +171,12 @@ class ClientCommands(RunningTraffic):
 
     def capture(self, directions: list[tuple[int, int]], keep: int, **trial: Any) -> dict[str, Any]:
         """A trial that keeps up to *keep* frames of each receiving port, as hexadecimal digits."""
-        library, frames = self._connected(), {}
+        library = self._connected()
         receivers = sorted({port for _, port in directions})
         try:
             kept = library.capture(receivers, keep)
             answer = self.trial(directions=directions, **trial)
-            for port, number in kept.items():
-                frames[str(port)] = [data.hex() for data in library.end_capture(number)]
+            frames = {str(port): [data.hex() for data in library.end_capture(number)] for port, number in kept.items()}
         finally:
             library.end_captures(receivers)
         return {**answer, "frames": frames}
@@ -224,11 +218,12 @@ def main() -> int:
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the libraries send it to their own process
     service = ClientService(answers)
-    session = ClientCommands(OfficialLibrary(Path(sys.argv[1])) if sys.argv[1:] else PypiLibrary(), service.cancelled)
+    library = OfficialLibrary(Path(sys.argv[1])) if sys.argv[1:] else PypiLibrary()
+    session = ClientCommands(library, service.cancelled)
     signal.signal(signal.SIGTERM, service.end)
     threading.Thread(target=service.read, daemon=True, name="commands").start()
     with contextlib.suppress(Refusal):
-        session.load()  # before the first command, which reports its failure
+        library.load()  # before the first command, which reports its failure
     service.serve(session.command)
     released = session.close()
     sys.stderr.flush()

@@ -7,32 +7,22 @@ from typing import Any
 
 
 def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str, Any]:
-    """MAC, speed in bit/s, link, driver and owner of a port.
+    """MAC, speed in bit/s, link, driver and owner of a port, PCI address and description of its card.
+
+    ``destination``: the MAC address that the port sends to; "" if unknown. ``measures``: what it can measure of
+    received frames; None if unknown.
 
     *status*: ``get_port_status``; *static*: the port's entry in ``get_system_info``.
     """
-    attributes = status["attr"]
-    layers = attributes.get("layer_cfg") or {}
+    attributes, pci = status["attr"], str(static.get("pci_addr", ""))
+    ether = (attributes.get("layer_cfg") or {}).get("ether") or {}
+    known = ether.get("state", "configured") == "configured"
     return {
-        "mac": (layers.get("ether") or {}).get("src") or static.get("hw_mac", ""),
+        "mac": ether.get("src") or static.get("hw_mac", ""),
         "speed_bps": float(attributes["speed"]) * 1e9,
         "link_up": bool(attributes["link"]["up"]),
         "driver": str(static.get("driver", "")),
         "owner": str(status.get("owner") or ""),
-        **card_facts(attributes, static),
-    }
-
-
-def card_facts(attributes: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str, Any]:
-    """PCI address and description of a port's card, and the MAC address that the port sends to; "" if unknown.
-
-    ``measures``: what it can measure of received frames, None if unknown.
-
-    *attributes*: ``attr`` of ``get_port_status``; *static*: the port's entry in ``get_system_info``.
-    """
-    pci, ether = str(static.get("pci_addr", "")), (attributes.get("layer_cfg") or {}).get("ether") or {}
-    known = ether.get("state", "configured") == "configured"
-    return {
         "pci": pci if ":" in pci else "",
         "description": str(static.get("description", "")),
         "destination": str(ether.get("dst") or "") if known else "",

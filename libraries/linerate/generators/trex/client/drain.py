@@ -45,17 +45,15 @@ def wait_for_drain(
         moment = clock()
         if found != last:
             last, changed = found, moment
-        if all(received >= sent for sent, received in found) and (
+        complete = all(received >= sent for sent, received in found) and (
             # rounding of durations may cost one frame
             all(sent >= intended[tx] - 1 for (tx, _), (sent, _) in zip(directions, found, strict=True))
             or moment - changed >= steady
-        ):
-            break
-        if moment - began >= limit:
-            break
+        )
+        if complete or moment - began >= limit:
+            return now, clock() - began
         sleep(min(steady / 5, limit - (moment - began)))
         now = count()
-    return now, clock() - began
 
 
 def _increase(before: Mapping[str, Any], now: Mapping[str, Any], port: int, name: str) -> int:

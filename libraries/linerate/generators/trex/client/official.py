@@ -8,7 +8,6 @@ trial over the same connection.
 from __future__ import annotations
 
 import contextlib
-import sys
 import time
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
@@ -20,14 +19,11 @@ from .library import REPLY_LIMIT, SILENCE_LIMIT
 from .messages import ServerEvents, plain_message
 from .service import Refusal
 from .shipped import IdleSubscriber, load_library
-from .stl_library import StlLibrary
-from .stream_objects import OWN_RATES, stream_data
+from .stl_library import StlLibrary, pps_multiplier, start_parameters
+from .stream_objects import stream_data
 
 BUSY_ERROR, TICKET_ERROR = -32001, -32002
 """Errors of a busy server: repeat the request, or ask later with the ticket."""
-
-ALL_CORES = (1 << 64) - 1
-"""The mask of all cores of a port."""
 
 ARP_RETRIES = 5
 """How often an unanswered ARP request is repeated, every 0.1 s."""
@@ -60,23 +56,12 @@ class OfficialLibrary(StlLibrary):
         rpc.set_retry_base = lambda enable: None  # otherwise it waits four times as long for an answer
         rpc.handle_async_transmit = self._final_answer
         rpc.pretty_json = lambda *_, **__: ""  # not needed, and slow for each message
-        try:
-            client.connect()
-        except Exception as error:
-            raise Refusal("connect", plain_message(error)) from error
+        self._connect_client()
         self._record_answer_time()
         # the server keeps events from now on
         self._ask("get_async_events", session_id=client.ctx.session_id, user="sub")
-        found = client.get_server_version()
         api = client.ctx.api_ver
-        return {
-            "server": f"{found.get('version', '?')} ({found.get('build_date', '?')}, {found.get('mode', '?')})",
-            "client": f"TRex's own, of {self._folder}",
-            "api": f"{api['major']}.{api['minor']}",
-            "scapy": str(library.scapy.__version__),
-            "pyzmq": f"{library.zmq.__version__} (libzmq {library.zmq.zmq_version()})",
-            "client python": ".".join(str(part) for part in sys.version_info[:3]),
-        }
+        return self._versions(f"TRex's own, of {self._folder}", f"{api['major']}.{api['minor']}")
 
     def port_facts(self, port: int) -> dict[str, Any]:
         """Current MAC, speed in bit/s, link, driver and owner of *port*."""
@@ -87,10 +72,7 @@ class OfficialLibrary(StlLibrary):
         for number, handler in former.items():
             with self._ignoring_refusals():  # that connection may not hold it any more
                 self._ask("release", handler=handler, port_id=int(number))
-        try:
-            self._client.acquire(list(ports), force=force, sync_streams=False)
-        except Exception as error:
-            raise Refusal("taken" if "already" in plain_message(error) else "refused", plain_message(error)) from error
+        self._acquire(ports, force)
         self._record_answer_time()
         for port in ports:
             self._ask_port("stop_traffic", port, profile_id="*")
@@ -118,36 +100,24 @@ class OfficialLibrary(StlLibrary):
 
     def replace_streams(self, ports: Sequence[int], items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
         """Replace all streams of *ports* by *items*; resolve destination addresses."""
-        library = self._loaded
         self._find_destinations(sorted(items))
         for port in ports:
             self._ask_port("remove_all_streams", port, profile_id="_")
         for port, rows in items.items():
             batch = []
             for number, item in enumerate(rows, 1):
-                stream = stream_data(library, item)
+                stream = stream_data(self._loaded, item)
                 batch.append(("add_stream", {**self._port_parameters(port), "stream_id": number, "stream": stream}))
             self._ask_all(batch)
 
     def rates(self, port: int) -> Mapping[str, Any]:
         """The streams of *port* in frames/s and bit/s."""
-        found: dict[str, Any] = self._ask("validate", **self._port_parameters(port))["rate"]
-        return found
+        return dict(self._ask("validate", **self._port_parameters(port))["rate"])
 
     def start(self, rates: Mapping[int, float], duration: float, at_own_rates: Container[int] = ()) -> float:
         """Start all ports together, in one message; return the time of the answer."""
         batch = [
-            (
-                "start_traffic",
-                {
-                    **self._port_parameters(port),
-                    "mul": OWN_RATES if port in at_own_rates else _pps(rate),
-                    "duration": duration,
-                    "force": True,
-                    "core_mask": ALL_CORES,
-                    "start_at_ts": 0,
-                },
-            )
+            ("start_traffic", {**self._port_parameters(port), **start_parameters(rate, duration, port in at_own_rates)})
             for port, rate in rates.items()
         ]
         limit = time.monotonic() + REPLY_LIMIT
@@ -172,7 +142,7 @@ class OfficialLibrary(StlLibrary):
         """Change the rates of sending ports in one message."""
         self._ask_all(
             [
-                ("update_traffic", {**self._port_parameters(port), "mul": _pps(rate), "force": True})
+                ("update_traffic", {**self._port_parameters(port), "mul": pps_multiplier(rate), "force": True})
                 for port, rate in rates.items()
             ]
         )
@@ -208,8 +178,7 @@ class OfficialLibrary(StlLibrary):
 
     def group_stats(self, numbers: Sequence[int]) -> Mapping[str, Any]:
         """The server's counts of packet groups."""
-        found: Mapping[str, Any] = self._ask("get_pgid_stats", pgids=list(numbers))
-        return found
+        return dict(self._ask("get_pgid_stats", pgids=list(numbers)))
 
     def _find_destinations(self, ports: Sequence[int]) -> None:
         """Resolve by ARP the MAC addresses that the server did not find when it started. Raises Refusal."""
@@ -256,8 +225,7 @@ class OfficialLibrary(StlLibrary):
     # -- requests ------------------------------------------------------------------------------------------------------
 
     def _status(self, port: int) -> dict[str, Any]:
-        found: dict[str, Any] = self._ask("get_port_status", port_id=port, profile_id="*", block=False)
-        return found
+        return dict(self._ask("get_port_status", port_id=port, profile_id="*", block=False))
 
     def _port_parameters(self, port: int) -> dict[str, Any]:
         return {"handler": self._client.ports[port].handler, "port_id": port, "profile_id": "_"}
@@ -309,7 +277,3 @@ class OfficialLibrary(StlLibrary):
 
     def _refusal(self, answer: Any) -> Refusal:
         return Refusal("lost" if self.lost else "refused", plain_message(answer))
-
-
-def _pps(rate: float) -> dict[str, Any]:
-    return {"type": "pps", "value": rate, "op": "abs"}

@@ -5,19 +5,17 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
-import sys
 import time
 from collections.abc import Container, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from . import imp_bridge
-from .answers import card_facts, core_loads
+from . import answers, imp_bridge
 from .library import REPLY_LIMIT, SILENCE_LIMIT
 from .messages import ServerEvents, plain_message
 from .service import Refusal
-from .stl_library import StlLibrary
-from .stream_objects import OWN_RATES, build_stream, program_data
+from .stl_library import StlLibrary, pps_multiplier, start_parameters
+from .stream_objects import build_stream, program_data
 
 
 def load_library() -> SimpleNamespace:
@@ -61,20 +59,10 @@ class PypiLibrary(StlLibrary):
         events = client.event_handler
         events.on_async_event = self.events.wrap_event_handler(events.on_async_event)
         events.on_async_stats_update = self.events.wrap_counter_handler(events.on_async_stats_update)
-        try:
-            client.connect()
-        except Exception as error:
-            raise Refusal("connect", plain_message(error)) from error
+        self._connect_client()
         client.conn.rpc.rpc_link.socket.setsockopt(library.zmq.RCVTIMEO, round(REPLY_LIMIT * 1000))
-        found = client.get_server_version()
-        return {
-            "server": f"{found.get('version', '?')} ({found.get('build_date', '?')}, {found.get('mode', '?')})",
-            "client": f"trex-stl-lib {importlib.metadata.version('trex-stl-lib')}",
-            "api": ".".join(str(client.conn.api_vers[0][key]) for key in ("major", "minor")),
-            "scapy": str(library.scapy.__version__),
-            "pyzmq": f"{library.zmq.__version__} (libzmq {library.zmq.zmq_version()})",
-            "client python": ".".join(str(part) for part in sys.version_info[:3]),
-        }
+        api = ".".join(str(client.conn.api_vers[0][key]) for key in ("major", "minor"))
+        return self._versions(f"trex-stl-lib {importlib.metadata.version('trex-stl-lib')}", api)
 
     def port_facts(self, port: int) -> dict[str, Any]:
         """Current MAC, speed in bit/s, link, driver and owner of *port*."""
@@ -82,15 +70,7 @@ class PypiLibrary(StlLibrary):
         static = {item.get("index", place): item for place, item in enumerate(self._client.system_info["ports"])}
         found = self._client.ports[port]
         self._require_success(found.sync())
-        attributes = found.status["attr"]
-        return {
-            "mac": attributes.get("layer_cfg", {}).get("ether", {}).get("src") or static[port].get("hw_mac", ""),
-            "speed_bps": float(attributes["speed"]) * 1e9,
-            "link_up": bool(attributes["link"]["up"]),
-            "driver": str(static[port].get("driver", "")),
-            "owner": str(found.owner or ""),
-            **card_facts(attributes, static[port]),
-        }
+        return answers.port_facts({**found.status, "owner": found.owner}, static[port])
 
     def acquire(self, ports: Sequence[int], force: bool, former: Mapping[str, str]) -> dict[str, str]:
         """Acquire *ports*, stop their traffic, remove their streams; return their handlers."""
@@ -98,10 +78,7 @@ class PypiLibrary(StlLibrary):
         for number, handler in former.items():
             # refused if that connection does not hold it any more
             client.ports[int(number)].transmit("release", {"handler": handler, "port_id": int(number)})
-        try:
-            client.acquire(list(ports), force=force, sync_streams=False)
-        except Exception as error:
-            raise Refusal("taken" if "already" in plain_message(error) else "refused", plain_message(error)) from error
+        self._acquire(ports, force)
         client.stop(list(ports), rx_delay_ms=0)
         client.remove_all_streams(list(ports))
         client.set_port_attr(list(ports), promiscuous=False)
@@ -131,24 +108,22 @@ class PypiLibrary(StlLibrary):
 
     def _add_program_streams(self, number: int, rows: Sequence[Mapping[str, Any]]) -> None:
         """Put streams of a user's own file on a port: they are data, and the library takes only objects."""
-        port, batch = self._client.ports[number], []
+        batch = []
         for place, item in enumerate(rows, 1):
             data = program_data(item)
             for key in ("start_paused", "core_id"):  # unknown to the servers of this client
                 data.pop(key, None)
             data["vm"].setdefault("split_by_var", "")
-            parameters = {"handler": port.handler, "port_id": number, "stream_id": place, "stream": data}
-            batch.append(self._loaded.RpcCmdData("add_stream", parameters, "core"))
+            batch.append(self._command("add_stream", number, stream_id=place, stream=data))
         self._require_success(self._client._transmit_batch(batch))
+        port = self._client.ports[number]
         port.state = port.STATE_STREAMS
 
     def rates(self, port: int) -> Mapping[str, Any]:
         """The streams of *port* in frames/s and bit/s."""
         found = self._client.ports[port]
         answer = found.transmit("validate", {"handler": found.handler, "port_id": port})
-        self._require_success(answer)
-        rate: dict[str, Any] = answer.data()["rate"]
-        return rate
+        return dict(self._require_success(answer).data()["rate"])
 
     def start(self, rates: Mapping[int, float], duration: float, at_own_rates: Container[int] = ()) -> float:
         """Start all ports together, in one message; return the time of the answer."""
@@ -157,16 +132,8 @@ class PypiLibrary(StlLibrary):
             port = client.ports[number]
             if not port.is_acquired():
                 raise Refusal("taken", f"port {number} is held by '{port.owner or 'nobody'}' now")
-            parameters = {
-                "handler": port.handler,
-                "port_id": number,
-                "mul": OWN_RATES if number in at_own_rates else {"type": "pps", "value": rate, "op": "abs"},
-                "duration": duration,
-                "force": True,
-                "core_mask": port.MASK_ALL,
-                "start_at_ts": 0,
-            }
-            batch.append(self._loaded.RpcCmdData("start_traffic", parameters, "core"))
+            parameters = start_parameters(rate, duration, number in at_own_rates)
+            batch.append(self._command("start_traffic", number, **parameters))
             port.state = port.STATE_TX  # before the call: the end may come before the answer
         answer = client._transmit_batch(batch)
         moment = time.monotonic()
@@ -180,16 +147,7 @@ class PypiLibrary(StlLibrary):
     def update(self, rates: Mapping[int, float]) -> None:
         """Change the rates of sending ports in one message."""
         batch = [
-            self._loaded.RpcCmdData(
-                "update_traffic",
-                {
-                    "handler": self._client.ports[number].handler,
-                    "port_id": number,
-                    "mul": {"type": "pps", "value": rate, "op": "abs"},
-                    "force": True,
-                },
-                "core",
-            )
+            self._command("update_traffic", number, mul=pps_multiplier(rate), force=True)
             for number, rate in rates.items()
         ]
         self._require_success(self._client._transmit_batch(batch))
@@ -209,8 +167,7 @@ class PypiLibrary(StlLibrary):
         """Ask whether the link of *port* is up."""
         # not the library's sync(): it would overwrite the port's state if the traffic ends meanwhile
         answer = self._client.ports[port].transmit("get_port_status", {"port_id": port})
-        self._require_success(answer)
-        if not answer.data()["attr"]["link"]["up"]:
+        if not self._require_success(answer).data()["attr"]["link"]["up"]:
             self.events.links_down.add(port)
 
     def _last_counters(self) -> Mapping[str, Any]:
@@ -231,16 +188,12 @@ class PypiLibrary(StlLibrary):
 
     def core_loads(self) -> list[list[float]]:
         """Load of the server's sending cores."""
-        answer = self._client._transmit("get_utilization")
-        self._require_success(answer)
-        return core_loads(answer.data())
+        return answers.core_loads(self._require_success(self._client._transmit("get_utilization")).data())
 
     def group_stats(self, numbers: Sequence[int]) -> Mapping[str, Any]:
         """The server's counts of packet groups."""
         answer = self._client._transmit("get_pgid_stats", {"pgids": list(numbers)})
-        self._require_success(answer)
-        found: Mapping[str, Any] = answer.data()
-        return found
+        return dict(self._require_success(answer).data())
 
     # -- state of the connection ---------------------------------------------------------------------------------------
 
@@ -259,6 +212,13 @@ class PypiLibrary(StlLibrary):
         """Why there is no connection."""
         return plain_message(self._client.conn.get_disconnection_cause() or "") if self._client else "never connected"
 
-    def _require_success(self, answer: Any) -> None:
+    def _command(self, method: str, port: int, **parameters: Any) -> Any:
+        """A request about *port*, to be sent in one message with others."""
+        handler = self._client.ports[port].handler
+        return self._loaded.RpcCmdData(method, {"handler": handler, "port_id": port, **parameters}, "core")
+
+    def _require_success(self, answer: Any) -> Any:
+        """Return *answer*. Raises Refusal if it is an error."""
         if not answer:
             raise Refusal("lost" if self.lost else "refused", plain_message(answer))
+        return answer

@@ -72,12 +72,11 @@ class ClientService:
                 answer = {"id": number, "ok": find(command)(**message)}
             except Refusal as error:
                 answer = {"id": number, "error": {"kind": error.kind, "message": str(error)}}
-            except (TypeError, KeyError, ValueError, AttributeError) as error:
-                text = f"{command or 'a command'}: {type(error).__name__}: {error}"
-                answer = {"id": number, "error": {"kind": "request", "message": text}}
             except Exception as error:
-                text = f"{command}: {type(error).__name__}: {error}"
-                answer = {"id": number, "error": {"kind": "internal", "message": text}}
+                is_request = isinstance(error, TypeError | KeyError | ValueError | AttributeError)
+                kind = "request" if is_request else "internal"
+                text = f"{command or 'a command'}: {type(error).__name__}: {error}"
+                answer = {"id": number, "error": {"kind": kind, "message": text}}
             self._answer(answer)
 
     def _answer(self, answer: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from ....errors import TestbedError
-from ..client_folders import bytecode_folder, client_folder
+from ..client_folders import cache_folder, client_folder
 from .service import Refusal
 
 
@@ -26,7 +26,7 @@ def load_library(folder: Path) -> SimpleNamespace:
         raise Refusal("install", f"there is no TRex client in '{folder}'")
     # never write into a TRex installation or a checked copy
     try:
-        sys.pycache_prefix = str(bytecode_folder())
+        sys.pycache_prefix = str(cache_folder() / "bytecode")
     except TestbedError:
         sys.dont_write_bytecode = True
     package = ModuleType("trex", "TRex's client, without its own search for libraries.")
@@ -46,13 +46,7 @@ def load_library(folder: Path) -> SimpleNamespace:
             "install", f"the TRex client in '{folder}' cannot be imported ({type(error).__name__}: {error})"
         ) from error
     return SimpleNamespace(
-        scapy=scapy,
-        zmq=zmq,
-        builder=builder,
-        streams=streams,
-        STLClient=STLClient,
-        RC_OK=RC_OK,
-        RpcCmdData=RpcCmdData,
+        scapy=scapy, zmq=zmq, builder=builder, streams=streams, STLClient=STLClient, RC_OK=RC_OK, RpcCmdData=RpcCmdData
     )
 
 

@@ -4,12 +4,29 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from .messages import ServerEvents
+from .messages import ServerEvents, plain_message
+from .service import Refusal
+from .stream_objects import OWN_RATES
+
+ALL_CORES = (1 << 64) - 1
+"""The mask of all cores of a port."""
+
+
+def pps_multiplier(rate: float) -> dict[str, Any]:
+    """The multiplier that makes the streams of a port send *rate* frames/s in all."""
+    return {"type": "pps", "value": rate, "op": "abs"}
+
+
+def start_parameters(rate: float, duration: float, at_own_rates: bool) -> dict[str, Any]:
+    """Parameters of ``start_traffic``, without the port's."""
+    multiplier = OWN_RATES if at_own_rates else pps_multiplier(rate)
+    return {"mul": multiplier, "duration": duration, "force": True, "core_mask": ALL_CORES, "start_at_ts": 0}
 
 
 class StlLibrary(ABC):
@@ -33,6 +50,29 @@ class StlLibrary(ABC):
         self.load()
         assert self._library is not None  # noqa: S101
         return self._library
+
+    def _connect_client(self) -> None:
+        try:
+            self._client.connect()
+        except Exception as error:
+            raise Refusal("connect", plain_message(error)) from error
+
+    def _versions(self, client: str, api: str) -> dict[str, str]:
+        library, server = self._loaded, self._client.get_server_version()
+        return {
+            "server": f"{server.get('version', '?')} ({server.get('build_date', '?')}, {server.get('mode', '?')})",
+            "client": client,
+            "api": api,
+            "scapy": str(library.scapy.__version__),
+            "pyzmq": f"{library.zmq.__version__} (libzmq {library.zmq.zmq_version()})",
+            "client python": ".".join(str(part) for part in sys.version_info[:3]),
+        }
+
+    def _acquire(self, ports: Sequence[int], force: bool) -> None:
+        try:
+            self._client.acquire(list(ports), force=force, sync_streams=False)
+        except Exception as error:
+            raise Refusal("taken" if "already" in plain_message(error) else "refused", plain_message(error)) from error
 
     def port_numbers(self) -> Sequence[int]:
         """The server's port numbers."""
