@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,10 @@ from typing import Any, NoReturn
 import pytest
 import zmq
 
-from linerate.testbed import leases, namespaces
+from linerate.system.identity import runtime_folder
+from linerate.testbed import namespaces
+from support.profile_processes import ForkServer
+from support.trex_profile_support import Own
 
 SLOW = ("slow", "netns")
 """Markers of tests that ``--quick`` leaves out."""
@@ -34,6 +38,8 @@ class Watch:
 
     def install(self) -> None:
         """For the rest of this process: audit hooks stay."""
+        import matplotlib.font_manager  # noqa: F401  # asks this machine for its fonts, once
+
         sys.addaudithook(self._audit)
         make = zmq.Context.socket
 
@@ -116,4 +122,19 @@ def pytest_runtest_call() -> Iterator[None]:
 def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder for leases, of this test alone."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    return leases.runtime_folder()
+    return runtime_folder()
+
+
+@pytest.fixture(scope="session")
+def fork_server() -> Iterator[ForkServer]:
+    """Where processes that load profiles are forked."""
+    with contextlib.closing(ForkServer()) as found:
+        yield found
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: ForkServer) -> Own:
+    """A project with a profile in TRex's format of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("linerate.generators.trex.profile_loader.subprocess", fork_server)
+    return Own(tmp_path)

@@ -78,7 +78,7 @@ def test_every_platform_file_is_valid(path: Path):
 def test_configuration_objects_are_frozen_and_refuse_unknown_keys():
     goal = read_goal(ROOT / "variables" / "goals", "quick")
     with pytest.raises(ValueError, match="frozen"):
-        goal.goal = "other"
+        goal.goal = "other"  # type: ignore[misc]
     for model in (Goal, Platform, ProfileFile):
         assert model.model_config["frozen"] and model.model_config["extra"] == "forbid"
 

@@ -216,7 +216,7 @@ def limit(**values: object) -> dict[str, object]:
 def test_fail_above_a_published_ceiling_is_inconclusive():
     card = published_limits(limits=[limit(pps_per_card=12e6)])
     found = apply_ceilings(failed("64b bidirectional ≥ 50% line rate each way", LINE / 2), card)
-    assert found.outcome is Ruling.INCONCLUSIVE
+    assert found.ruling is Ruling.INCONCLUSIVE
     assert found.reason == (
         "the generator's card is not known to carry this load: 7.44 Mpps were offered by each port, and this card (Box)"
         " is known to stop at 12 Mpps per card, 2 ports of it send: 6 Mpps from each port (source: a page,"
@@ -277,10 +277,10 @@ def test_ceiling_only_changes_fail_to_inconclusive(
     verdict = failed(sentence, offered * LINE, ruling)
     found = apply_ceilings(verdict, published_limits(one_card=one_card, limits=[limit(**{kind: share * LINE})]))
     if found is verdict:
-        assert found.outcome is ruling
+        assert found.ruling is ruling
     else:
-        assert (verdict.outcome, found.outcome) == (Ruling.FAIL, Ruling.INCONCLUSIVE)
-        assert replace(found, outcome=verdict.outcome, reason=verdict.reason, ceiling=None) == verdict
+        assert (verdict.ruling, found.ruling) == (Ruling.FAIL, Ruling.INCONCLUSIVE)
+        assert replace(found, ruling=verdict.ruling, reason=verdict.reason, ceiling=None) == verdict
     ports_of_card = 2 if "bidirectional" in sentence and one_card and kind == "pps_per_card" else 1
     own = share * LINE / ports_of_card
     if ruling is Ruling.FAIL and "forwards" not in sentence and own < 0.98 * LINE:

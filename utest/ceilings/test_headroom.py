@@ -221,7 +221,7 @@ def test_calibration_is_stale_by_age_or_version_and_unfit_for_another_testbed():
 
 def test_fail_near_or_above_the_ceiling_is_inconclusive():
     found = apply_ceilings(failed(FAILING, 0.99 * LINE / 2), measured_limits())
-    assert found.outcome is Ruling.INCONCLUSIVE
+    assert found.ruling is Ruling.INCONCLUSIVE
     assert "this close to the generator's own ceiling" in found.message
     assert "7.44 Mpps of 64b unidirectional without loss (calibrated on 2026-11-21" in found.message
     assert "lost 10 %" in found.message
@@ -238,7 +238,7 @@ def test_lossy_trials_below_the_ceiling_stay_a_fail(lost_at_full_load: int):
 
     trials = (trial(1, LINE / 2, lost_at_full_load), *(trial(place, LINE / 4, 150_000) for place in range(2, 7)))
     verdict = Verdict(parse(FAILING, CATALOGUE), GOAL, Ruling.FAIL, "lost 4 %", trials, LINK, {})
-    assert apply_ceilings(verdict, measured_limits()).outcome is Ruling.FAIL
+    assert apply_ceilings(verdict, measured_limits()).ruling is Ruling.FAIL
 
 
 @pytest.mark.parametrize(
@@ -265,9 +265,9 @@ def test_offered_load_is_compared_with_the_ceiling():
 def test_threshold_of_a_forwarding_rate_is_compared_with_the_ceiling():
     below, above = (failed(f"64b unidirectional forwards ≥ {n}% line rate", LINE) for n in (45, 55))
     assert apply_ceilings(below, measured_limits()) is below
-    assert apply_ceilings(above, measured_limits()).outcome is Ruling.INCONCLUSIVE
+    assert apply_ceilings(above, measured_limits()).ruling is Ruling.INCONCLUSIVE
     # a generator that receives less while it sends all it can
-    assert apply_ceilings(below, measured_limits(ceiling(received_pps=LINE / 3))).outcome is Ruling.INCONCLUSIVE
+    assert apply_ceilings(below, measured_limits(ceiling(received_pps=LINE / 3))).ruling is Ruling.INCONCLUSIVE
 
 
 def test_fail_of_a_cost_stays():
@@ -301,13 +301,13 @@ def test_ceiling_only_changes_fail_to_inconclusive(
     )
     found = apply_ceilings(verdict, known)
     if found is not verdict:
-        assert (verdict.outcome, found.outcome) == (Ruling.FAIL, Ruling.INCONCLUSIVE)
-        assert replace(found, outcome=verdict.outcome, reason=verdict.reason, ceiling=None) == verdict
+        assert (verdict.ruling, found.ruling) == (Ruling.FAIL, Ruling.INCONCLUSIVE)
+        assert replace(found, ruling=verdict.ruling, reason=verdict.reason, ceiling=None) == verdict
     else:
-        assert found.outcome is ruling
+        assert found.ruling is ruling
     if ruling is Ruling.FAIL and sentence == FAILING and lost > 0.01 and lossless < 0.99:
         near = round(offered * LINE) > USABLE_SHARE * lossless * LINE
-        assert (found.outcome is Ruling.INCONCLUSIVE) == near
+        assert (found.ruling is Ruling.INCONCLUSIVE) == near
 
 
 def test_text_of_a_calibration_says_whether_it_is_stale_or_unfit():

@@ -17,7 +17,8 @@ from linerate.errors import TestbedError
 from linerate.project import Project
 from linerate.session.plan import Plan
 from linerate.session.session import Session
-from linerate.testbed import leases, namespaces
+from linerate.system.identity import runtime_folder
+from linerate.testbed import namespaces
 from support import robot_run
 
 pytestmark = pytest.mark.slow
@@ -153,7 +154,7 @@ def test_a_damaged_file_ends_the_suite_before_any_traffic(tmp_path: Path):
 @pytest.mark.netns
 def test_ports_cabled_to_each_other_are_calibrated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    runtime = leases.runtime_folder()
+    runtime = runtime_folder()
     plan = Plan.read(Project(robot_run.ROOT), "linux_router", "linux", "netns", "quick")
     session = Session.start(plan, bypass=True)
     try:

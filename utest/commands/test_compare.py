@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ LOAD = "64b unidirectional ≥ 5 Mpps"
 
 
 def run(
-    folder: Path, name: str, rates: dict[str, list[float]], verdict: str = "PASS", vpp: str = "24.10", **more: object
+    folder: Path, name: str, rates: dict[str, list[float]], verdict: Any = "PASS", vpp: str = "24.10", **more: Any
 ) -> Path:
     """A run whose trials forwarded *rates* (frames/s), with the readings that the sentence needs."""
     written = RunFolder.create(folder, name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -40,7 +41,7 @@ def reading(rx: Sequence[int] = (0, 0), tx: Sequence[int] = (0, 0), *causes: Cau
     return Telemetry(1.0, {name: InterfaceCounters(rx_packets=r, tx_packets=t) for name, r, t in rows}, causes=causes)
 
 
-def unexplained(found: Ledger | DirectionAccount) -> tuple[int | None, ...]:
+def unexplained(found: Ledger | DirectionAccount) -> tuple[Any, ...]:
     return found.unexplained_before_rx, found.unexplained_rx_to_tx, found.unexplained_after_tx
 
 

@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -25,13 +26,13 @@ RUN, SUITE = "20260101T000000Z-abcdef", "Some Suite"
 FILES = {"platform file": "aa", "testbed file": "bb"}
 
 
-def environment(**changes: object) -> EnvironmentRecord:
+def environment(**changes: Any) -> EnvironmentRecord:
     base = EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 50.0, 0.0)
     extra = {"suite": SUITE, FINGERPRINTS: FILES}
     return replace(base, **{"extra": extra, "versions": {"router.vpp": "24.10"}, **changes})
 
 
-def written(results: Path, *verdicts: tuple[str, str], torn: bool = False) -> Path:
+def written(results: Path, *verdicts: tuple[str, Any], torn: bool = False) -> Path:
     """A run whose sentences (by name) came to *verdicts*, each with two trials; never closed."""
     folder = RunFolder.create(results, RUN)
     folder.write_environment(environment())
@@ -96,7 +97,8 @@ def test_changes_are_named_and_nothing_is_carried_over(tmp_path: Path, changes: 
 
 def test_calibration_and_card_files_are_compared(tmp_path: Path):
     plan = Plan.read(Project.find(robot_run.ROOT), "netgate6100", None, "simulated", "quick")
-    calibration = Calibration(SimpleNamespace(), tmp_path / "some.yaml", "aa")
+    content: Any = SimpleNamespace()
+    calibration = Calibration(content, tmp_path / "some.yaml", "aa")
     written(tmp_path, ("a", "FAIL"))
     for before, now, says in (
         (plan, replace(plan, calibration=calibration), "the calibration file has changed"),
@@ -139,7 +141,7 @@ def test_a_killed_run_is_resumed(tmp_path: Path):
     while time.monotonic() < end and lines(tmp_path) < 3 and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
-    process.wait(10)
+    process.wait(30)
     decided = lines(tmp_path)
     assert 3 <= decided < 9
     (killed,) = (tmp_path / "results").iterdir()

@@ -68,16 +68,16 @@ def judged(cycles: float, *faults: Fault) -> tuple[Verdict, list[float]]:
 
 def test_cost_does_not_depend_on_loss() -> None:
     verdict, asked_seconds = judged(299.0)
-    assert verdict.outcome is Ruling.PASS
+    assert verdict.ruling is Ruling.PASS
     assert set(asked_seconds) == {1.0}
     assert "299 cycles per packet" in verdict.message
     assert "500 kpps forwarded, 1 Mpps offered" in verdict.message
-    assert judged(301.0)[0].outcome is Ruling.FAIL
+    assert judged(301.0)[0].ruling is Ruling.FAIL
 
 
 def test_cost_of_a_stretched_trial_is_inconclusive() -> None:
-    assert judged(299.0, Fault.STRETCHED)[0].outcome is Ruling.INCONCLUSIVE
-    assert judged(301.0, Fault.STRETCHED)[0].outcome is Ruling.INCONCLUSIVE
+    assert judged(299.0, Fault.STRETCHED)[0].ruling is Ruling.INCONCLUSIVE
+    assert judged(301.0, Fault.STRETCHED)[0].ruling is Ruling.INCONCLUSIVE
 
 
 def test_each_trial_has_its_cycles_as_a_reading() -> None:

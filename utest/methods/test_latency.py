@@ -99,49 +99,49 @@ FAST, SLOW = [8.0] * 1500, [8.0] * 1450 + [450.0] * 50
 
 
 def test_bounds_on_one_side_of_the_limit_decide():
-    assert judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps", count(FAST)).outcome is Ruling.PASS
+    assert judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps", count(FAST)).ruling is Ruling.PASS
     failed = judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps", count(SLOW))
-    assert failed.outcome is Ruling.FAIL
+    assert failed.ruling is Ruling.FAIL
     assert "p99 400 to 500 µs" in failed.message
 
 
 def test_limit_within_the_bucket_is_inconclusive_with_possible_limits():
     found = judged("64b unidirectional latency p99 ≤ 420 µs at 100 kpps", count(SLOW))
-    assert found.outcome is Ruling.INCONCLUSIVE
+    assert found.ruling is Ruling.INCONCLUSIVE
     assert "at most 400 or at least 500 µs" in found.reason
 
 
 def test_worse_direction_decides():
     found = judged("64b bidirectional latency p99 ≤ 20 µs at 100 kpps each way", count(FAST), count(SLOW))
-    assert found.outcome is Ruling.FAIL
+    assert found.ruling is Ruling.FAIL
 
 
 def test_lost_frames_fail_a_latency():
     found = judged("64b unidirectional latency mean ≤ 1 ms at 100 kpps", count(FAST), lost=10)
-    assert found.outcome is Ruling.FAIL
+    assert found.ruling is Ruling.FAIL
     assert "later than any limit" in found.reason
 
 
 def test_lower_load_can_only_prove_a_late_latency():
     fast = judged("64b unidirectional latency max ≤ 20 µs at 100 kpps", count(FAST), sent=50_000)
     late = judged("64b unidirectional latency max ≤ 20 µs at 100 kpps", count(SLOW), sent=50_000)
-    assert (fast.outcome, late.outcome) == (Ruling.INCONCLUSIVE, Ruling.FAIL)
+    assert (fast.ruling, late.ruling) == (Ruling.INCONCLUSIVE, Ruling.FAIL)
 
 
 def test_too_few_probe_frames_are_inconclusive():
     found = judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps", count(FAST[:500]))
-    assert found.outcome is Ruling.INCONCLUSIVE
+    assert found.ruling is Ruling.INCONCLUSIVE
     assert "has room for 500 probe frames" in found.reason
     lost = judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps", count(FAST[:500], lost=1000))
     assert "only 500 of 1500" in lost.reason
     nothing = judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps")
-    assert nothing.outcome is Ruling.INCONCLUSIVE
+    assert nothing.ruling is Ruling.INCONCLUSIVE
     assert "reported no latency" in nothing.reason
 
 
 def test_jitter_is_judged_like_a_latency():
-    assert judged("64b unidirectional jitter ≤ 2 µs at 100 kpps", count(FAST)).outcome is Ruling.PASS
-    assert judged("64b unidirectional jitter <= 0.5 us at 100 kpps", count(FAST)).outcome is Ruling.FAIL
+    assert judged("64b unidirectional jitter ≤ 2 µs at 100 kpps", count(FAST)).ruling is Ruling.PASS
+    assert judged("64b unidirectional jitter <= 0.5 us at 100 kpps", count(FAST)).ruling is Ruling.FAIL
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def ruled(events: list[tuple[list[float], int, int]]) -> Ruling:
         direction = DirectionCount(0, 1, 100_000, sent, sent - lost)
         return Outcome(load, duration, duration, 0.0, (direction,), latency=(count(samples),))
 
-    return latency(requirement, Load(100_000.0), QUICK, measure, 10e9, TrialConditions()).outcome
+    return latency(requirement, Load(100_000.0), QUICK, measure, 10e9, TrialConditions()).ruling
 
 
 @given(EVENTS, st.data())
@@ -202,4 +202,4 @@ def test_more_loss_never_improves_a_latency_verdict(events: list[tuple[list[floa
 
 def test_one_trial_above_the_clear_loss_ratio_decides():
     found = judged("64b unidirectional latency p99 ≤ 20 µs at 100 kpps", count(FAST), lost=90_000)
-    assert (found.outcome, len(found.trials)) == (Ruling.FAIL, 1)
+    assert (found.ruling, len(found.trials)) == (Ruling.FAIL, 1)

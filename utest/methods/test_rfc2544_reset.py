@@ -41,6 +41,9 @@ class LiveRouter:
             self.forwarded += rate * step
             self.time += step
 
+    def change(self, load):
+        raise NotImplementedError
+
     def stop(self):
         self.load = 0.0
         self.stopped += 1

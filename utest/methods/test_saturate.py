@@ -24,7 +24,7 @@ GOAL = Goal(
 def saturated(sentence, rates, goal=GOAL, ceiling=LINE):
     """Trials that forward *rates*, one after another and then again; both directions alike."""
     requirement = parse(sentence, CATALOGUE)
-    forwarded_rates = []
+    forwarded_rates: list[float] = []
 
     def measure(load, duration):
         rate = rates[len(forwarded_rates) % len(rates)]
@@ -43,7 +43,7 @@ def test_mean_has_an_interval_at_the_goals_confidence():
     rates = [5.00e6, 5.03e6, 5.01e6, 5.04e6, 5.02e6]
     found, forwarded_rates = saturated("64b 1-flow forwards ≥ 4 Mpps", rates)
     low, high = found.figures["forwarded_pps_low"], found.figures["forwarded_pps_high"]
-    assert found.outcome is Ruling.PASS
+    assert found.ruling is Ruling.PASS
     assert low < found.figures["forwarded_pps"] < high
     # Student's t of seven trials: 2.447 s / sqrt(7)
     mean = sum(forwarded_rates) / 7
@@ -65,7 +65,7 @@ def test_equal_trials_have_an_interval_of_zero_width():
 
 def test_trials_below_the_threshold_are_named_beside_the_mean():
     found, forwarded_rates = saturated("64b 1-flow forwards ≥ 5 Mpps", [5.2e6, 4.9e6])
-    assert found.outcome is Ruling.FAIL and len(forwarded_rates) == 8
+    assert found.ruling is Ruling.FAIL and len(forwarded_rates) == 8
     assert "; 4 of 8 trials below the threshold)" in found.reason and "(+1.00 % against" in found.reason
 
 
@@ -83,7 +83,7 @@ def test_one_trial_has_no_interval():
 @pytest.mark.parametrize(("sentence", "asked"), [("each way", "14.88 Mpps"), ("in total", "29.76 Mpps")])
 def test_generators_ceiling_is_named(sentence, asked):
     found, _ = saturated(f"64b bidirectional forwards ≥ 8 Mpps {sentence}", [9e6], ceiling=0.97 * LINE)
-    assert found.outcome is Ruling.PASS
+    assert found.ruling is Ruling.PASS
     assert f"the generator's ceiling (97 % of the {asked} asked for)" in found.reason
     whole, _ = saturated(f"64b bidirectional forwards ≥ 8 Mpps {sentence}", [9e6])
     assert "ceiling" not in whole.reason

@@ -1,5 +1,7 @@
 """The capacity search: its bounds enclose the capacity, and are kept when it ends early."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -95,7 +97,7 @@ def test_wall_clock_deadline_allows_for_a_simulated_clock():
 
 
 def test_spoilt_trials_are_repeated():
-    seen = []
+    seen: list[Any] = []
     result = found(PureRouter(5e6, spoils=frozenset({0, 3, 4})), on_trial=seen.append)
     assert not result.ended
     assert [trial.number for trial in seen] == list(range(1, len(seen) + 1))

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, field
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ GOAL = Goal(goal="test", final_trial_duration=1, duration_sum=2, loss_ratio=0, e
 class Testbed:
     """What a characteriser asks of a session, around a pure router."""
 
-    router: PureRouter = field(default_factory=PureRouter)
+    router: Any = field(default_factory=PureRouter)
     restarted: bool = False
     prepared: list = field(default_factory=list)
     link_bps: float = 10e9
@@ -69,7 +70,8 @@ class Testbed:
 
 
 def characterised(testbed):
-    begun, seen = [], []
+    begun: list[Any] = []
+    seen: list[Any] = []
     return Characteriser(testbed, begun.append, lambda traffic, trial: seen.append((traffic, trial))), begun, seen
 
 
@@ -131,7 +133,7 @@ def test_scaling_keeps_each_points_trials_under_its_own_words():
     for item, point in zip(begun, result.points, strict=True):
         mine = [trial for traffic, trial in seen if traffic is item]
         assert [trial.number for trial in mine] == list(range(len(point.result.trials) + 1))
-    values = []
+    values: list[int] = []
     worker.scale("queues", [1, 2], lambda value: "64b unidirectional", set_up=values.append)
     assert values == [1, 2]
 

@@ -47,5 +47,5 @@ def test_routes_lost_with_a_link_are_restored(session: Session) -> None:
     flapping.join()
     invalid = [trial for trial in verdict.trials if not trial.valid]
     assert any("a link was down" in str(problem) for trial in invalid for problem in trial.problems)
-    assert verdict.outcome is Ruling.PASS, verdict.message
+    assert verdict.ruling is Ruling.PASS, verdict.message
     assert "48.0.0.0/8" in run("ip", "route")

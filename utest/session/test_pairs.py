@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.trial import DirectionCount, Load, Outcome, Tolerance, assess_trial
+from linerate.counts.trial import DirectionCount, Load, Outcome, Tolerance, Trial, assess_trial
 from linerate.errors import ConfigError, SentenceError
 from linerate.generators.base import Direction, directions_of
 from linerate.generators.streams import profile_streams
@@ -157,7 +157,7 @@ def test_a_platform_with_too_few_interfaces_is_refused(tmp_path: Path):
 # -- figures
 
 
-def trial_of(*counts: tuple[int, int, int, int]) -> object:
+def trial_of(*counts: tuple[int, int, int, int]) -> Trial:
     directions = tuple(DirectionCount(tx, rx, 1000, offered, forwarded) for tx, rx, offered, forwarded in counts)
     return assess_trial(1, Outcome(Load(1000.0), 1.0, 1.0, 0.0, directions), Tolerance())
 

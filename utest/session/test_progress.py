@@ -53,7 +53,7 @@ def judged(goal: Goal, measure: Measure) -> Verdict:
 def test_a_budget_is_the_time_of_the_verdicts(goal: Goal):
     budget = Budget.of(goal, 0.0)
     passed = judged(goal, outcome(0))
-    assert passed.outcome is Ruling.PASS
+    assert passed.ruling is Ruling.PASS
     assert sum(trial.outcome.duration for trial in passed.trials) == pytest.approx(budget.until_pass)
     assert len(passed.trials) == budget.trials
 

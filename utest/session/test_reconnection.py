@@ -58,25 +58,25 @@ def test_the_sentence_after_a_lost_generator_is_judged(
 ) -> None:
     session.cause_fault(parse_fault(kind, **details))
     first = judged(session)
-    assert first.outcome is Ruling.INCONCLUSIVE and cause in first.reason, first.reason
+    assert first.ruling is Ruling.INCONCLUSIVE and cause in first.reason, first.reason
     assert session.traffic.reconnection.note == ""
     second = judged(session)
-    assert second.outcome is Ruling.PASS, second.reason
+    assert second.ruling is Ruling.PASS, second.reason
     assert session.traffic.reconnection.note.startswith("the generator was connected again before this sentence: ")
     assert cause in session.traffic.reconnection.note
     third = judged(session)
-    assert third.outcome is Ruling.PASS and session.traffic.reconnection.note == ""
+    assert third.ruling is Ruling.PASS and session.traffic.reconnection.note == ""
 
 
 def test_the_ports_of_a_killed_client_are_claimed_again(session: Session) -> None:
-    assert judged(session).outcome is Ruling.PASS
+    assert judged(session).ruling is Ruling.PASS
     driver = session.generator.driver
     assert isinstance(driver, TrexGenerator)
     os.kill(driver.client_pid or 0, signal.SIGKILL)
     first = judged(session)
-    assert first.outcome is Ruling.INCONCLUSIVE and "the TRex client's process ended" in first.reason
+    assert first.ruling is Ruling.INCONCLUSIVE and "the TRex client's process ended" in first.reason
     second = judged(session)
-    assert second.outcome is Ruling.PASS, second.reason
+    assert second.ruling is Ruling.PASS, second.reason
     assert "the TRex client's process ended" in session.traffic.reconnection.note
 
 
@@ -84,10 +84,10 @@ def test_ports_held_by_another_user_stay_that_users_until_released(session: Sess
     session.cause_fault(parse_fault("ports stolen", start=3, at=0.3))
     for _ in range(3):
         verdict = judged(session)
-        assert verdict.outcome is Ruling.INCONCLUSIVE and "taken by 'somebody'" in verdict.reason, verdict.reason
+        assert verdict.ruling is Ruling.INCONCLUSIVE and "taken by 'somebody'" in verdict.reason, verdict.reason
     assert "could not be connected again" in verdict.reason
     session.cause_fault(parse_fault("ports stolen", start=0, **{"for": 0.01}))
-    assert judged(session).outcome is Ruling.PASS
+    assert judged(session).ruling is Ruling.PASS
 
 
 def test_ports_held_by_another_session_of_the_same_user_are_not_taken(session: Session) -> None:
@@ -99,12 +99,12 @@ def test_ports_held_by_another_session_of_the_same_user_are_not_taken(session: S
     with TrexGenerator(other):
         for words in ("", "owned by another session of"):
             verdict = judged(session)
-            assert verdict.outcome is Ruling.INCONCLUSIVE and words in verdict.reason, verdict.reason
-    assert judged(session).outcome is Ruling.PASS
+            assert verdict.ruling is Ruling.INCONCLUSIVE and words in verdict.reason, verdict.reason
+    assert judged(session).ruling is Ruling.PASS
 
 
 def test_a_server_that_stays_down_is_reported_by_every_sentence(session: Session) -> None:
     session.cause_fault(parse_fault("server end", start=3, at=0.3))
     for _ in range(2):
         verdict = judged(session)
-        assert verdict.outcome is Ruling.INCONCLUSIVE and "'server' ended" in verdict.reason, verdict.reason
+        assert verdict.ruling is Ruling.INCONCLUSIVE and "'server' ended" in verdict.reason, verdict.reason

@@ -184,7 +184,7 @@ def test_pass_message():
 
 def test_fail_message():
     verdict = run("64b bidirectional ≥ 95% line rate in total", router(12e6, directions=2))
-    assert verdict.outcome is Ruling.FAIL
+    assert verdict.ruling is Ruling.FAIL
     assert verdict.message == (
         "FAIL: 64b bidirectional ≥ 95% line rate in total: lost 15.1 % at 14.14 Mpps offered (goal: 0 %); forwarded"
         " 12 Mpps (8.064 Gbit/s L1, 6.144 Gbit/s L2, 80.64 % line rate in total), -15.1 % against the"
@@ -195,22 +195,22 @@ def test_fail_message():
 
 def test_slow_generator_is_inconclusive():
     verdict = run("64b unidirectional ≥ 5 Mpps", router(6e6, ceiling=1e6))
-    assert verdict.outcome is Ruling.INCONCLUSIVE
+    assert verdict.ruling is Ruling.INCONCLUSIVE
     assert "1000000 of 5000000 frames (20.00 %)" in verdict.message
     assert "use a faster generator" in verdict.message
 
 
 def test_loss_at_a_lower_load_is_a_fail():
     verdict = run("64b unidirectional ≥ 5 Mpps", router(0.5e6, ceiling=1e6))
-    assert verdict.outcome is Ruling.FAIL
+    assert verdict.ruling is Ruling.FAIL
     assert "lost 50 % at 1 Mpps offered (less than was asked for, which already proves the FAIL)" in verdict.message
 
 
 def test_forwarding_rate_is_compared_with_the_threshold():
-    assert run("64b 1-flow forwards ≥ 5 Mpps", router(5.01e6)).outcome is Ruling.PASS
-    assert run("64b 1-flow forwards ≥ 5 Mpps", router(4.99e6)).outcome is Ruling.FAIL
+    assert run("64b 1-flow forwards ≥ 5 Mpps", router(5.01e6)).ruling is Ruling.PASS
+    assert run("64b 1-flow forwards ≥ 5 Mpps", router(4.99e6)).ruling is Ruling.FAIL
     slow = run("64b 1-flow forwards ≥ 5 Mpps", router(6e6, ceiling=4e6))
-    assert slow.outcome is Ruling.INCONCLUSIVE
+    assert slow.ruling is Ruling.INCONCLUSIVE
     assert "the generator offered 4 Mpps (forwarded: 4 Mpps), less than the 5 Mpps to be forwarded" in slow.message
 
 
@@ -222,15 +222,15 @@ def sequence(*outcomes: Outcome):
 
 def test_forwarding_rate_below_the_offered_threshold_is_inconclusive():
     found = run("64b 1-flow forwards ≥ 12 Mpps", router(2_999_999, ceiling=3e6))
-    assert found.outcome is Ruling.INCONCLUSIVE
+    assert found.ruling is Ruling.INCONCLUSIVE
 
 
 def test_trial_that_takes_twice_its_duration_is_inconclusive():
     slow = Outcome(Load(1000), 1.0, 2.0, 0.0, (DirectionCount(0, 1, 1000, 1000, 1000),))
     found = run("64b unidirectional ≥ 1 kpps", sequence(slow))
-    assert found.outcome is Ruling.INCONCLUSIVE
+    assert found.ruling is Ruling.INCONCLUSIVE
     assert "2.00 s instead of 1 s" in found.message
-    assert run("64b unidirectional forwards ≥ 800 pps", sequence(slow)).outcome is Ruling.INCONCLUSIVE
+    assert run("64b unidirectional forwards ≥ 800 pps", sequence(slow)).ruling is Ruling.INCONCLUSIVE
 
 
 def test_wall_clock_does_not_count_on_a_simulated_clock():
@@ -268,7 +268,7 @@ def test_trial_of_an_overloaded_generator_is_inconclusive(forwarded):
     bound = Outcome(Load(1000), 1, 1, 0, (count,), readings={"cpu_util": 98})
     for sentence in ("64b unidirectional ≥ 1 kpps", "64b unidirectional forwards ≥ 800 pps"):
         found = run(sentence, sequence(bound))
-        assert found.outcome is Ruling.INCONCLUSIVE
+        assert found.ruling is Ruling.INCONCLUSIVE
         assert "the generator's CPU was too busy: 98 % of a second, at most 95 % is allowed" in found.message
         assert "use a faster generator" in found.message
     assert assess_trial(1, bound, Tolerance(cpu=98)).valid
@@ -303,7 +303,7 @@ def test_clear_verdict_needs_few_trials():
 def test_scout_does_not_count_for_a_pass():
     shorter = outcome(load=5e6, duration=1.0, loss=0.001)
     found = run("64b unidirectional ≥ 5 Mpps", sequence(shorter, outcome(load=5e6, duration=60.0)), "rfc2544")
-    assert found.outcome is Ruling.PASS
+    assert found.ruling is Ruling.PASS
     assert found.reason.startswith("lost 0 of 300000000 frames")
     assert found.reason.endswith("a scout of 1 s before them lost 5000 frames, which does not count")
     spoilt = outcome(load=5e6, duration=1.0, faults=(Fault.LINK_DOWN,))
@@ -313,20 +313,20 @@ def test_scout_does_not_count_for_a_pass():
 
 def test_one_trial_above_the_clear_loss_ratio_is_a_fail():
     burst, stall = outcome(load=1e6, loss=0.04), outcome(load=1e6, loss=0.06)
-    assert run("64b unidirectional ≥ 1 Mpps", sequence(burst, outcome(load=1e6))).outcome is Ruling.PASS
+    assert run("64b unidirectional ≥ 1 Mpps", sequence(burst, outcome(load=1e6))).ruling is Ruling.PASS
     failed = run("64b unidirectional ≥ 1 Mpps", sequence(outcome(load=1e6), stall, outcome(load=1e6)))
-    assert failed.outcome is Ruling.FAIL
+    assert failed.ruling is Ruling.FAIL
     assert len(failed.trials) == 2
     assert "one trial that loses more than 5 % decides" in failed.message
     below = run("64b unidirectional ≥ 1 Mpps", sequence(outcome(load=1e6, sent=0.5, loss=0.12)))
-    assert (below.outcome, len(below.trials)) == (Ruling.FAIL, 1)
+    assert (below.ruling, len(below.trials)) == (Ruling.FAIL, 1)
 
 
 def test_burst_in_a_nearly_empty_trial_is_no_clear_fail():
     burst = outcome(load=1e6, sent=0.005, loss=0.1)
     found = run("64b unidirectional ≥ 1 Mpps", sequence(burst, outcome(load=1e6)))
-    assert found.outcome is Ruling.PASS
-    assert run("64b unidirectional ≥ 1 Mpps", sequence(outcome(load=1e6, sent=0.005))).outcome is Ruling.INCONCLUSIVE
+    assert found.ruling is Ruling.PASS
+    assert run("64b unidirectional ≥ 1 Mpps", sequence(outcome(load=1e6, sent=0.005))).ruling is Ruling.INCONCLUSIVE
 
 
 def test_soak_lasts_for_its_duration_sum():
@@ -334,7 +334,7 @@ def test_soak_lasts_for_its_duration_sum():
     requirement = parse("64b unidirectional ≥ 1 Mpps", CATALOGUE)
     rows = sequence(outcome(load=1e6, loss=0.01), outcome(load=1e6))
     found = verify(requirement, Load(1e6), goal, rows, LINK, TrialConditions())
-    assert found.outcome is Ruling.PASS
+    assert found.ruling is Ruling.PASS
     assert sum(trial.outcome.duration for trial in found.trials) == 120
     assert "120 s of trials" in found.reason
 
@@ -350,7 +350,7 @@ def test_tolerances_of_frames_and_time_do_not_add_up():
 def test_lossy_trials_below_the_load_prevent_a_pass():
     below = [outcome(load=1e6, sent=0.9, loss=0.01)] * 2 + [outcome(load=1e6, sent=0.9)] * 2
     found = run("64b unidirectional ≥ 1 Mpps", sequence(*below, outcome(load=1e6)))
-    assert found.outcome is Ruling.INCONCLUSIVE
+    assert found.ruling is Ruling.INCONCLUSIVE
 
 
 def buffered(capacity: float, frames: int = 4096):
@@ -366,11 +366,11 @@ def buffered(capacity: float, frames: int = 4096):
 
 def test_trials_are_long_enough_to_overflow_a_buffer():
     slow = run("64b unidirectional ≥ 100 kpps", buffered(99e3), "standard")
-    assert slow.outcome is Ruling.FAIL
+    assert slow.ruling is Ruling.FAIL
     assert slow.goal.final_trial_duration == 5.2
     assert slow.goal.duration_sum == pytest.approx(20 * 5.2)
     passed = run("64b unidirectional ≥ 100 kpps", buffered(101e3), "standard")
-    assert passed.outcome is Ruling.PASS
+    assert passed.ruling is Ruling.PASS
     assert "a buffer" not in passed.message
     assert len(passed.trials) == len(run("64b unidirectional ≥ 5 Mpps", buffered(6e6), "standard").trials)
 
@@ -385,17 +385,17 @@ def test_duration_sum_of_a_soak_does_not_grow_with_its_trials():
 
 def test_pass_names_the_shortage_that_a_buffer_may_hide():
     hidden = run("64b unidirectional ≥ 10 kpps", buffered(9.7e3), "standard")
-    assert hidden.outcome is Ruling.PASS
+    assert hidden.ruling is Ruling.PASS
     assert "a buffer of 4096 frames, if the router has one, hides a shortage of up to 4.1 %" in hidden.message
     assert "in trials of 10 s at this rate" in hidden.message
 
 
 def test_buffer_does_not_hide_a_low_forwarding_rate():
     slow = run("64b unidirectional forwards ≥ 100 kpps", buffered(99e3), "standard")
-    assert (slow.outcome, slow.goal.final_trial_duration) == (Ruling.FAIL, 5.2)
+    assert (slow.ruling, slow.goal.final_trial_duration) == (Ruling.FAIL, 5.2)
     # a tenth of what is asked for is there when the trial ends
     hidden = run("64b unidirectional forwards ≥ 40 kpps", buffered(39e3), "quick")
-    assert hidden.outcome is Ruling.PASS
+    assert hidden.ruling is Ruling.PASS
     assert "hides a shortage of up to 10.2 % in trials of 1 s at this rate" in hidden.message
 
 

@@ -181,4 +181,4 @@ def test_too_small_samples_and_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match=r"reference has 1 measurement.*\.$"):
         compare(Summary.of([1]), [1, 2])
     with pytest.raises(ValueError, match=r"'welch' or 'pooled'\.$"):
-        compare([1, 2], [1, 2], method="paired")
+        compare([1, 2], [1, 2], method="paired")  # type: ignore[arg-type]

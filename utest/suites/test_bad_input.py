@@ -16,6 +16,7 @@ from linerate.platforms import read_platform
 from linerate.testbed.files import read_testbed
 from linerate.testbed.opening import OpenTestbed, open_testbed
 from support import robot_run
+from support.ports import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -130,12 +131,6 @@ router:
         encoding="utf-8",
     )
     return ["-v", f"PROJECT:{folder / 'project'}", "-v", "TESTBED:lab", "-v", "GOAL:quick"]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_no_trex_server(tmp_path: Path, lab: OpenTestbed):

@@ -49,7 +49,7 @@ def test_every_kind_of_router_accounts_for_an_overload(
     with faults.opened(opened_plan(tmp_path, monkeypatch, platform, software)) as session:
         sentence = MUCH if platform == "netgate6100" else MUCH.replace("9 Mpps", "1.2 Mpps")
         verdict = judged(session, sentence)
-    assert verdict.outcome is Ruling.FAIL
+    assert verdict.ruling is Ruling.FAIL
     (ledger,) = verdict.ledgers
     assert ledger.lost == verdict.trials[-1].lost > 0
     assert (
@@ -68,7 +68,7 @@ def test_what_the_cable_loses_is_nobodys_and_what_a_route_lacks_is_the_routers(
     with faults.opened(opened_plan(tmp_path, monkeypatch, "netgate6100", "vpp")) as session:
         session.cause_fault(parse_fault("one-way loss", share=0.1, of="cable"))
         verdict = judged(session, LITTLE)
-        assert verdict.outcome is Ruling.FAIL
+        assert verdict.ruling is Ruling.FAIL
         (ledger,) = verdict.ledgers
         assert ledger.lost == ledger.unexplained == ledger.unexplained_before_rx == pytest.approx(10_000, abs=2)
         assert "the router's counters show none of 10 000 lost frames" in verdict.message
@@ -87,7 +87,7 @@ def test_a_router_that_cannot_be_read_costs_the_ledger_and_not_the_verdict(
         for _ in range(2):
             session.cause_fault(parse_fault("ssh freeze"))
         verdict = judged(session, MUCH)
-    assert verdict.outcome is Ruling.FAIL
+    assert verdict.ruling is Ruling.FAIL
     assert len(verdict.ledgers) == 4 and "could not be read after trial 1" in verdict.ledgers[0].missing
 
 

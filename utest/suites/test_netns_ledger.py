@@ -42,7 +42,7 @@ def test_a_kernels_queue_and_its_missing_route_own_up(tmp_path: Path, monkeypatc
         run("ip", "route", "del", side.network)
         lost = judged(session, "64b 1-flow unidirectional ≥ 5 kpps")
     for verdict, cause in ((slow, f"qdisc drops at {side.interface}"), (lost, "ip InNoRoutes (no route)")):
-        assert verdict.outcome is Ruling.FAIL and cause in verdict.message
+        assert verdict.ruling is Ruling.FAIL and cause in verdict.message
         (ledger,) = verdict.ledgers
         # the kernel may send a frame of its own meanwhile
         assert ledger.lost > 1000 and abs(ledger.unexplained) <= 5

@@ -1,8 +1,10 @@
 """Trials and records for the tests of the evidence."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from linerate.counts.trial import DirectionCount, Load, Outcome, Tolerance, Trial, assess_trial
+from linerate.counts.trial import DirectionCount, Load, Outcome, Problem, Tolerance, Trial, assess_trial
 from linerate.evidence.records import RequirementRecord, TrialRecord
 
 LINK = 10e9
@@ -18,7 +20,14 @@ class NamedTraffic:
 
 
 def trial(
-    number=1, pps=1_000_000.0, losses=(0,), unsent=0, duration=1.0, elapsed=None, problems=(), readings=None
+    number: int = 1,
+    pps: float = 1_000_000.0,
+    losses: Sequence[int] = (0,),
+    unsent: int = 0,
+    duration: float = 1.0,
+    elapsed: float | None = None,
+    problems: Iterable[Problem] = (),
+    readings: Mapping[str, float] | None = None,
 ) -> Trial:
     """A trial with one direction for each of *losses* (frames lost)."""
     asked = int(pps * duration)
@@ -42,14 +51,14 @@ def trial(
     )
 
 
-def trial_record(**fields) -> TrialRecord:
+def trial_record(**fields: Any) -> TrialRecord:
     return TrialRecord(
         RUN, True, 1, "Netgate6100.Small Frames", "64b unidirectional ≥ 5 Mpps", "64b", 64.0, LINK, trial(**fields)
     )
 
 
-def requirement_record(**changes) -> RequirementRecord:
-    fields = {
+def requirement_record(**changes: Any) -> RequirementRecord:
+    fields: dict[str, Any] = {
         "run": RUN,
         "simulated": True,
         "number": 1,

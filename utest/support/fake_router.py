@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import zmq
 
@@ -113,7 +114,7 @@ class ControlServer:
             if self._socket.poll(50):
                 self._socket.send_json(self._answer(self._socket.recv_json()))
 
-    def _answer(self, request: dict) -> dict:
+    def _answer(self, request: Any) -> dict[str, Any]:
         if request["token"] != self.token:
             return {"error": "the token is wrong"}
         if request["op"] == "state":

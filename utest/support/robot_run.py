@@ -13,7 +13,7 @@ from pathlib import Path
 
 from robot.api import ExecutionResult
 
-from support.paths import ROOT
+from support.paths import ROOT as ROOT
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "XDG_RUNTIME_DIR": str(runtime)}
 
 
-def run(folder: Path, suite: Path, *options: str, limit: float = 120) -> RobotRun:
+def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRun:
     """Run *suite* to its end."""
     done = subprocess.run(
         command(folder, suite, *options),

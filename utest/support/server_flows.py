@@ -31,7 +31,7 @@ RPC, PUB = int(sys.argv[1]), int(sys.argv[2])
 ENDS = ("16.0.0.1", "48.0.0.1")
 
 
-class Quiet(LoggerApi):
+class Quiet(LoggerApi):  # type: ignore[misc]
     def write(self, msg: str, newline: bool = True) -> None:
         pass
 

@@ -203,7 +203,7 @@ class Client:
         """All that was published before this moment."""
         key = next(self._keys)
         assert self.call("publish_now", key=key, baseline=False) == {}
-        return self.published(2, f'"trex-barrier","type":{key}')
+        return self.published(10, f'"trex-barrier","type":{key}')
 
     def close(self) -> None:
         self.context.destroy(linger=0)

@@ -145,9 +145,8 @@ def _server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> dict[
 
 
 def _process(stack: contextlib.ExitStack, *command: str) -> subprocess.Popen[bytes]:
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    started = subprocess.Popen(command, start_new_session=True, **pipes)
-    found: subprocess.Popen[bytes] = started
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    found = subprocess.Popen(command, start_new_session=True, stdin=pipe, stdout=pipe, stderr=nothing)
 
     def end() -> None:
         if found.stdin:

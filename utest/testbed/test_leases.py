@@ -8,13 +8,14 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from linerate.errors import TestbedError
-from linerate.system.identity import ProcessIdentity
+from linerate.system.identity import ProcessIdentity, identify, runtime_folder
 from linerate.testbed import leases
 from linerate.testbed.leases import Lease
 
@@ -30,7 +31,7 @@ def runtime(tmp_path: Path) -> Path:
 def ended() -> ProcessIdentity:
     """A process that has ended."""
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    identity = leases.identify(child.pid)
+    identity = identify(child.pid)
     child.communicate(b"\n")
     return identity
 
@@ -44,7 +45,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     return seen
 
 
-def abandoned(runtime: Path, holder: ProcessIdentity, **more: object) -> Lease:
+def abandoned(runtime: Path, holder: ProcessIdentity, **more: Any) -> Lease:
     lease = replace(leases.create_lease(runtime), holder=holder, **more)
     lease.write()
     return lease
@@ -52,7 +53,7 @@ def abandoned(runtime: Path, holder: ProcessIdentity, **more: object) -> Lease:
 
 @pytest.mark.slow
 def test_a_process_is_known_by_more_than_its_id(ended: ProcessIdentity) -> None:
-    me = leases.identify(os.getpid())
+    me = identify(os.getpid())
     assert me.alive
     assert not replace(me, start="1").alive
     assert not replace(me, where="another boot").alive
@@ -60,7 +61,7 @@ def test_a_process_is_known_by_more_than_its_id(ended: ProcessIdentity) -> None:
 
 
 def test_a_process_of_another_pid_namespace_is_left_alone() -> None:
-    me = leases.identify(os.getpid())
+    me = identify(os.getpid())
     assert replace(me, start="1", where=me.where.split()[0] + " pid:[1]").alive
 
 
@@ -83,7 +84,7 @@ def test_leftovers_of_a_killed_testbed_are_removed(
     child = subprocess.Popen(["sleep", "60"])
     try:
         names = (("ip", "netns", "del", "lr-1a2b3c-router"), ("/usr/sbin/ip", "link", "delete", "lr1a2b3cg0"))
-        lease = abandoned(runtime, ended, processes=(leases.identify(child.pid),), teardown=names)
+        lease = abandoned(runtime, ended, processes=(identify(child.pid),), teardown=names)
         done = leases.clear_leftovers(runtime)
         assert len(done) == 4
         assert not lease.processes[0].alive
@@ -100,7 +101,7 @@ def test_leftovers_of_a_killed_testbed_are_removed(
 def test_a_process_id_used_again_is_not_killed(runtime: Path, ended: ProcessIdentity) -> None:
     child = subprocess.Popen(["sleep", "60"])
     try:
-        abandoned(runtime, ended, processes=(replace(leases.identify(child.pid), start="1"),))
+        abandoned(runtime, ended, processes=(replace(identify(child.pid), start="1"),))
         leases.clear_leftovers(runtime)
         assert child.poll() is None
     finally:
@@ -176,18 +177,18 @@ def test_only_one_process_cleans_up_at_a_time(runtime: Path, ended: ProcessIdent
 class TestRuntimeFolder:
     def test_made_private(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-        folder = leases.runtime_folder()
+        folder = runtime_folder()
         assert folder == tmp_path / "linerate"
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         folder.chmod(0o755)
-        assert stat.S_IMODE(leases.runtime_folder().stat().st_mode) == 0o700
+        assert stat.S_IMODE(runtime_folder().stat().st_mode) == 0o700
 
     def test_a_link_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
         (tmp_path / "elsewhere").mkdir()
         (tmp_path / "linerate").symlink_to(tmp_path / "elsewhere")
         with pytest.raises(TestbedError, match="must be a folder"):
-            leases.runtime_folder()
+            runtime_folder()
 
     @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
     def test_a_folder_of_another_user_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,8 +196,8 @@ class TestRuntimeFolder:
         (tmp_path / "linerate").mkdir()
         os.chown(tmp_path / "linerate", 12345, -1)
         with pytest.raises(TestbedError, match="belongs to user 12345"):
-            leases.runtime_folder()
+            runtime_folder()
 
     def test_without_the_variable_it_is_below_tmp(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
-        assert leases.runtime_folder() == Path(f"/tmp/linerate-{os.getuid()}")
+        assert runtime_folder() == Path(f"/tmp/linerate-{os.getuid()}")

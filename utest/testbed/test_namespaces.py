@@ -123,7 +123,7 @@ def test_a_real_sshd_serves_a_shell_inside_the_router(tmp_path: Path) -> None:
     finally:
         if process is not None:
             process.terminate()
-            process.wait(5)
+            process.wait(30)
         for command in topology.teardown:
             subprocess.run(command, check=False, capture_output=True, timeout=10)
     assert namespaces.existing_namespaces(topology.generator.removeprefix("lr-").removesuffix("-gen")) == ()

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +25,7 @@ def single(
     return StreamTiming(f"stream of {frames}", pps, frames, 1, 0.0, delay, begins, after)
 
 
-def several(frames: int, bursts: int, gap: float, pps: float = 10.0, **more: object) -> StreamTiming:
+def several(frames: int, bursts: int, gap: float, pps: float = 10.0, **more: Any) -> StreamTiming:
     row = single(frames, pps, **more)
     return StreamTiming(row.name, pps, frames, bursts, gap, row.delay, row.begins, row.next)
 
@@ -129,7 +130,9 @@ times = st.sampled_from([0.0, 0.001, 0.3, 2.0])
 @st.composite
 def chains(draw: st.DrawFn) -> tuple[list[StreamTiming], list[int]]:
     """Chains sent at the same time, all with an end or all without; and the first stream of each."""
-    loops, streams, roots = draw(st.booleans()), [], []
+    loops = draw(st.booleans())
+    streams: list[StreamTiming] = []
+    roots: list[int] = []
     for _ in range(draw(st.integers(1, 3))):
         length, first = draw(st.integers(1, 3)), len(streams)
         roots.append(first)

@@ -62,7 +62,7 @@ def test_mean_size_and_rates_at_line_rate(words: str, mean: float, pps: float, g
 
 
 def test_the_mixes_in_their_ratio() -> None:
-    def frames(words: str) -> list[tuple[int, int]]:
+    def frames(words: str) -> list[tuple[int, float]]:
         return [(item.size, item.weight) for item in profile(words).frames]
 
     assert frames("imix") == [(64, 28), (594, 16), (1518, 4)]

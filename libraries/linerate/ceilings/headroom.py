@@ -62,7 +62,7 @@ def apply_ceilings(verdict: Verdict, *sources: CeilingSource) -> Verdict:
     ``recovers`` with the load after the overload. ``costs`` stays a FAIL: the router counts cycles itself.
     """
     requirement = verdict.requirement
-    if verdict.outcome is not Ruling.FAIL or requirement.quantity is Quantity.COST:
+    if verdict.ruling is not Ruling.FAIL or requirement.quantity is Quantity.COST:
         return verdict
     traffic = (requirement.profile, requirement.bidirectional, requirement.pairs)
     known = (source.known_ceiling(*traffic) for source in sources)
@@ -85,7 +85,7 @@ def apply_ceilings(verdict: Verdict, *sources: CeilingSource) -> Verdict:
         f" measured: {verdict.reason}"
     )
     evidence = {**found.evidence, "load_pps": load, "share": USABLE_SHARE}
-    return replace(verdict, outcome=Ruling.INCONCLUSIVE, reason=reason, ceiling=evidence)
+    return replace(verdict, ruling=Ruling.INCONCLUSIVE, reason=reason, ceiling=evidence)
 
 
 _JUDGED_BY_LOSS = (Quantity.THROUGHPUT, Quantity.LOSS, Quantity.LATENCY, Quantity.JITTER)

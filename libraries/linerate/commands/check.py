@@ -65,13 +65,12 @@ def _sentences(suites: Sequence[Path]) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "output.xml"
         options = ("--dryrun", "--output", str(output), "--log", "NONE", "--report", "NONE", "--console", "none")
-        ran = subprocess.run(
-            [sys.executable, "-P", "-m", "robot", *options, *map(str, suites)],
-            capture_output=True,
-            text=True,
-            timeout=LIMIT,
-            check=False,
-        )
+        argv = [sys.executable, "-P", "-m", "robot", *options, *map(str, suites)]
+        try:
+            ran = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT, check=False)
+        except subprocess.TimeoutExpired:
+            yield f"the dry run of {', '.join(map(str, suites))} did not end within {LIMIT:g} s"
+            return
         if not output.is_file():
             yield (ran.stderr or ran.stdout).strip() or f"robot ended with status {ran.returncode}"
             return

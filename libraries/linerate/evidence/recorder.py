@@ -101,7 +101,7 @@ class Recorder:
                 number=self._number,
                 test=self._test,
                 sentence=requirement.sentence,
-                verdict=verdict.outcome.value,
+                verdict=verdict.ruling.value,
                 message=verdict.message,
                 goal=verdict.goal.goal,
                 goal_terms=verdict.goal.model_dump(exclude={"goal", "about"}),

@@ -231,7 +231,7 @@ class AcceptanceKeywords(Component):
         recorder = self.shared.records
         recorder.keep_verdict(verdict, session.traffic.reconnection.note)
         requirement = verdict.requirement
-        title = f"{verdict.outcome.value}: {requirement.sentence}"
+        title = f"{verdict.ruling.value}: {requirement.sentence}"
         threshold = None
         if requirement.threshold.unit in RATE_UNITS:
             threshold = ThresholdLine(requirement.threshold_pps(session.link_bps), f"≥ {requirement.threshold}")
@@ -250,7 +250,7 @@ class AcceptanceKeywords(Component):
             logger.info(ledgers_fragment(*account), html=True)
         allure.attach_text("Verdict", verdict.message)
         if session.traffic.reconnection.note:
-            allure.attach_text("Recovery", session.traffic.reconnection.note)
+            allure.attach_text("Reconnection", session.traffic.reconnection.note)
 
     @keyword(tags=["sentences"])
     def traffic_to_characterise(self, verdict: Verdict, when: Literal["never", "on failure", "always"]) -> str:
@@ -262,7 +262,7 @@ class AcceptanceKeywords(Component):
         """
         requirement = verdict.requirement
         wanted = {"never": (), "on failure": (Ruling.FAIL,), "always": (Ruling.FAIL, Ruling.PASS)}[when]
-        if verdict.outcome not in wanted or requirement.quantity not in HAVE_CAPACITY:
+        if verdict.ruling not in wanted or requirement.quantity not in HAVE_CAPACITY:
             return ""
         return requirement.traffic
 
@@ -274,9 +274,9 @@ class AcceptanceKeywords(Component):
         | Verdict Should Be Pass    ${verdict}
         """
         message = f"{verdict.message}; {more}" if more else verdict.message
-        if verdict.outcome is Ruling.FAIL:
+        if verdict.ruling is Ruling.FAIL:
             raise SlaFailure(message)
-        if verdict.outcome is Ruling.INCONCLUSIVE:
+        if verdict.ruling is Ruling.INCONCLUSIVE:
             raise Inconclusive(message)
         logger.info(message)
         BuiltIn().set_test_message(message, append=True, separator="\n")

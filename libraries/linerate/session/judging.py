@@ -75,7 +75,7 @@ class Judge:
         except TestbedError as error:
             book.close_without_reading(f"the router could not be read: {error}")
             reason = f"{verdict.reason}; the router could not be read afterwards: {error}"
-            if verdict.outcome is Ruling.FAIL:
+            if verdict.ruling is Ruling.FAIL:
                 unknown = "whether it restarted is not known; run again"
                 return self.inconclusive(requirement, f"{reason}; {unknown}", verdict.trials)
             if _may_hide_duplicates(verdict):
@@ -172,6 +172,6 @@ def _may_hide_duplicates(verdict: Verdict) -> bool:
 
     Without any loss the generator's own counts show a duplicate. Cycles are counted by the router.
     """
-    if verdict.outcome is not Ruling.PASS or verdict.requirement.quantity in (Quantity.COST, Quantity.RECOVERY):
+    if verdict.ruling is not Ruling.PASS or verdict.requirement.quantity in (Quantity.COST, Quantity.RECOVERY):
         return False
     return any(trial.lost for trial in verdict.trials if trial.blames_router)

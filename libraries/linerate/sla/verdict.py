@@ -170,7 +170,7 @@ class Verdict:
 
     requirement: Requirement
     goal: Goal
-    outcome: Ruling
+    ruling: Ruling
     reason: str
     trials: tuple[Trial, ...]
     link_bps: float
@@ -188,14 +188,14 @@ class Verdict:
     def message(self) -> str:
         """``FAIL: <sentence>: <what was measured>; <where the router lost them>; <goal>``."""
         where = ""
-        if self.outcome is Ruling.FAIL and self.ledgers:
+        if self.ruling is Ruling.FAIL and self.ledgers:
             # the loss of its last trial counts: a ledger that spans many good trials adds up more frames
             in_total = self.requirement.in_total
             loss = {trial.number: trial.loss_ratio(in_total) for trial in self.trials}
             worst = max(self.ledgers, key=lambda ledger: loss.get(ledger.last_trial, 0.0))
             where = "" if worst.first_trial == worst.last_trial and len(self.trials) == 1 else f"{trials_text(worst)}, "
             where += f"{where_lost(worst)}; "
-        return f"{self.outcome.value}: {self.requirement.sentence}: {self.reason}; {where}{self.goal}"
+        return f"{self.ruling.value}: {self.requirement.sentence}: {self.reason}; {where}{self.goal}"
 
     @property
     def is_rfc2544_throughput(self) -> bool:
@@ -207,4 +207,4 @@ class Verdict:
         strict = goal.final_trial_duration >= 60 and not goal.loss_ratio and not goal.exceed_ratio
         one_size = len(self.requirement.profile.frames) == 1
         asked = self.requirement.quantity is Quantity.THROUGHPUT
-        return self.outcome is Ruling.PASS and asked and strict and one_size
+        return self.ruling is Ruling.PASS and asked and strict and one_size

@@ -58,7 +58,7 @@ def goal_rule(goal: Goal, name: str | None = None) -> Rule:
         if goal.warm_up:
             router.measure(load, goal.warm_up)
         verdict = verify(task.requirement, load, goal, router.measure, task.link_bps, TrialConditions())
-        return verdict.outcome is Ruling.PASS
+        return verdict.ruling is Ruling.PASS
 
     return Rule(name or f"`{goal.goal}`", judge)
 

@@ -322,7 +322,7 @@ class FaultOutcome:
     def as_expected(self, case: FaultCase, method: str) -> bool:
         """Whether it is."""
         ruling, cause = case.expected_for(method)
-        return self.verdict.outcome.value == ruling and bool(re.search(cause, self.text))
+        return self.verdict.ruling.value == ruling and bool(re.search(cause, self.text))
 
 
 def run(case: FaultCase, method: str, project: Project) -> FaultOutcome:
@@ -384,10 +384,10 @@ def main(argv: Sequence[str]) -> int:
         for method in SENTENCES:
             result = run(case, method, project)
             good &= (fine := result.as_expected(case, method))
-            outcomes[method] = result.verdict.outcome.value
+            outcomes[method] = result.verdict.ruling.value
             if not options.markdown:
                 mark = "" if fine else f"   NOT AS EXPECTED ({case.expected_for(method)})"
-                print(f"{case.name}, {method}: {result.verdict.outcome.value}, {result.spoilt} spoilt{mark}")
+                print(f"{case.name}, {method}: {result.verdict.ruling.value}, {result.spoilt} spoilt{mark}")
                 print(f"    {result.text}", flush=True)
         rows.append(row(case, outcomes))
     if options.markdown:

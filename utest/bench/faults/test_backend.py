@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ from support.model_bench import HandClock, configuration, platform, traffic
 def faulty(*faults: InjectedFault) -> tuple[FaultyBackend, HandClock]:
     clock = HandClock()
     backend = FaultyBackend(lambda held: LossyModel(platform(), "vpp", held), clock.now, faults)
-    backend.configure(configuration(backend))
+    backend.configure(configuration(backend))  # type: ignore[arg-type]
     return backend, clock
 
 
@@ -203,7 +204,8 @@ def test_late_frames_show_in_the_groups_only_and_duplicates_in_both() -> None:
 
 def test_sequence_errors_have_trexs_names() -> None:
     backend, clock = faulty(parse_fault("reordered frames", share=0.01))
-    flows, stream = FlowStats(backend, clock.now), SimpleNamespace(group=StreamGroup(7, "latency"), stream_id=1)
+    stream: Any = SimpleNamespace(group=StreamGroup(7, "latency"), stream_id=1)
+    flows = FlowStats(backend, clock.now)
     flows.add(0, stream)
     backend.start({0: (grouped(),)}, 1.0)
     clock.time += 2
@@ -215,7 +217,8 @@ def test_flow_statistics_that_are_not_reported(shows: str, reported: set[str] | 
     backend, clock = faulty(parse_fault("flow stats dropped", start=0, at=3, shows=shows, **{"for": 5}))
     flows = FlowStats(backend, clock.now)
     for number in (7, 8):
-        flows.add(0, SimpleNamespace(group=StreamGroup(number, "stats"), stream_id=number))
+        stream: Any = SimpleNamespace(group=StreamGroup(number, "stats"), stream_id=number)
+        flows.add(0, stream)
     backend.start({0: (grouped("stats"),)}, 1.0)
     clock.time += 2
     whole = flows.values([7, 8])

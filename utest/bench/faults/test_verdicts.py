@@ -33,11 +33,11 @@ def judged(session: Session, sentence: str) -> Verdict:
 
 def test_a_fail_needs_a_router_that_still_answers(plan: Plan) -> None:
     with faults.opened(plan) as session:
-        assert judged(session, "64b 1-flow unidirectional ≥ 14 Mpps").outcome is Ruling.FAIL
+        assert judged(session, "64b 1-flow unidirectional ≥ 14 Mpps").ruling is Ruling.FAIL
         for _ in range(2):  # a reading that failed is tried once more, and one trial decides
             session.cause_fault(parse_fault("ssh freeze"))
         verdict = judged(session, "64b 1-flow unidirectional ≥ 14 Mpps")
-        assert verdict.outcome is Ruling.INCONCLUSIVE
+        assert verdict.ruling is Ruling.INCONCLUSIVE
         assert "could not be read afterwards" in verdict.reason and "whether it restarted" in verdict.reason
 
 
@@ -46,19 +46,19 @@ def test_a_router_that_restarted_is_not_judged_until_it_is_configured_again(plan
         session.cause_fault(parse_fault("router reboot", start=3, at=0.5, **{"for": 0.01}))
         for _ in range(2):
             verdict = judged(session, "64b 1-flow unidirectional ≥ 1 Mpps")
-            assert verdict.outcome is Ruling.INCONCLUSIVE and "the router restarted" in verdict.reason
+            assert verdict.ruling is Ruling.INCONCLUSIVE and "the router restarted" in verdict.reason
         session.router.configure()
-        assert judged(session, "64b 1-flow unidirectional ≥ 1 Mpps").outcome is Ruling.PASS
+        assert judged(session, "64b 1-flow unidirectional ≥ 1 Mpps").ruling is Ruling.PASS
 
 
 def test_frames_that_come_twice_do_not_hide_lost_ones(plan: Plan) -> None:
     """The core carries 5.024 Mpps: of 5.1 Mpps 1.5 % are lost, which 1 % of duplicates would make 0.5 %."""
     sentence = "64b 1-flow unidirectional loses ≤ 1% at 5.1 Mpps"
     with faults.opened(plan) as session:
-        assert judged(session, sentence).outcome is Ruling.FAIL
+        assert judged(session, sentence).ruling is Ruling.FAIL
         session.cause_fault(parse_fault("duplicated frames", start=1, share=0.01, every=True))
         verdict = judged(session, sentence)
-        assert verdict.outcome is Ruling.INCONCLUSIVE
+        assert verdict.ruling is Ruling.INCONCLUSIVE
         assert "frames come twice on the way" in verdict.reason
 
 
@@ -67,7 +67,7 @@ def test_a_rate_needs_proof_that_no_frames_are_duplicates(plan: Plan) -> None:
         session.cause_fault(parse_fault("duplicated frames", start=1, share=0.01, every=True))
         session.cause_fault(parse_fault("ssh freeze", start=1, every=True))
         verdict = judged(session, "64b 1-flow unidirectional forwards ≥ 5.05 Mpps")
-        assert verdict.outcome is Ruling.INCONCLUSIVE
+        assert verdict.ruling is Ruling.INCONCLUSIVE
         assert "whether frames came twice" in verdict.reason
 
 

@@ -105,7 +105,7 @@ def test_counts_do_not_depend_on_clock_speed_or_readings(words: str) -> None:
     found = []
     for steps in (1, 7, 997):
         backend, clock = configured_model("vpp", rx_queues=1)
-        wall = Clock(float(steps), source=lambda clock=clock: clock.time)
+        wall = Clock(float(steps), source=lambda clock=clock: clock.time)  # type: ignore[misc]
         backend._clock = wall
         backend.start({0: traffic(words, 9e6), 1: traffic(words, 7e6, swapped=True)}, 2.0)
         for step in range(steps + 1):

@@ -135,8 +135,8 @@ class Counting(LossyModel):
     def _settle(self, now: float) -> None:
         super()._settle(now)
         self.events += 1
-        for sending in self._sending if self.instead else ():
-            if sending.port == 1:
+        for sending in self._sending:
+            if self.instead is not None and sending.port == 1:
                 sending.fate(self.instead)
 
 

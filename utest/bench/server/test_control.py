@@ -126,15 +126,13 @@ def test_a_process_reports_its_ports_and_ends(how: str) -> None:
         assert [port["mac"] for port in said["ports"]] == ["02:00:00:00:00:01", "02:00:00:00:00:02"]
         with socket.create_connection(("127.0.0.1", said["rpc_port"]), 2):
             pass
-        begin = time.monotonic()
         if how == "SIGTERM":
             ran.send_signal(signal.SIGTERM)
         else:
             assert ran.stdin
             ran.stdin.close()
             ran.stdin = None
-        assert ran.wait(3) == 0
-        assert time.monotonic() - begin < 3, "it ends by itself, not by its watchdog"
+        assert ran.wait(30) == 0, "its watchdog would end it with status 1"
 
 
 @pytest.mark.slow
@@ -143,14 +141,14 @@ def test_a_taken_port_is_named() -> None:
         port = taken.getsockname()[1]
         with process(FAKE, {"backend": "fake", "rpc_port": port}) as ran:
             assert f"port {port} on 127.0.0.1 is already taken" in first_line(ran)["error"]
-            assert ran.wait(3) == 1
+            assert ran.wait(30) == 1
 
 
 @pytest.mark.slow
 def test_an_unknown_backend_is_refused() -> None:
     with process("from linerate_bench.server.__main__ import main; main()", {"backend": "x"}) as ran:
         assert "expected 'model' or 'wire'" in first_line(ran)["error"]
-        assert ran.wait(3) == 1
+        assert ran.wait(30) == 1
 
 
 @pytest.mark.slow
@@ -169,7 +167,8 @@ def test_the_model_is_served_with_its_control() -> None:
         asking.connect(f"tcp://127.0.0.1:{said['control_port']}")
         asking.send_json({"token": said["control_token"], "op": "state"})
         assert asking.poll(2000)
-        state = state_from_json(asking.recv_json()["ok"])
+        answer: Any = asking.recv_json()
+        state = state_from_json(answer["ok"])
         context.destroy(linger=0)
         assert [row.name for row in state.interfaces] == ["TenGigabitEthernet3/0/0", "TenGigabitEthernet3/0/1"]
 

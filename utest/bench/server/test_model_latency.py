@@ -69,7 +69,7 @@ def test_a_group_has_counts_by_port_and_latency() -> None:
     found, latency = backend.flow_counters(7), backend.latency_counters(7)
     assert found.sent == {0: (2000, 128_000)}
     assert found.received == {1: (2000, 128_000)}
-    assert backend.counters(1).ipackets == 3000
+    assert backend.counters(1).ipackets == 3000  # type: ignore[attr-defined]
     assert sum(latency.histogram.values()) == 2000
     assert latency.total_min <= latency.average <= latency.total_max
     assert latency.lost == 0

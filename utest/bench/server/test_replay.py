@@ -110,7 +110,7 @@ class Replay:
         return json.loads(self.client.raw(json.dumps(body).encode()))
 
     def _wait(self, port: int) -> None:
-        end = time.monotonic() + 3
+        end = time.monotonic() + 30
         while self.client.call("get_port_status", port_id=port)["state"] == "TX" and time.monotonic() < end:
             time.sleep(0.005)
 

@@ -111,7 +111,7 @@ def test_a_router_is_driven_over_real_ssh(kind: Any, start: Start, key: asyncssh
             assert shell_over(client)("foo", 5.0).status == 127
         assert child.stdin is not None
         child.stdin.close()
-        assert child.wait(10) == 0
+        assert child.wait(30) == 0
 
 
 def test_wrong_keys_and_users_are_refused(start: Start, key: asyncssh.SSHKey) -> None:
@@ -129,7 +129,7 @@ def test_wrong_keys_and_users_are_refused(start: Start, key: asyncssh.SSHKey) ->
             with pytest.raises(paramiko.BadAuthenticationType, match="publickey"):
                 transport.auth_password("linerate", "secret", fallback=False)
         child.terminate()
-        assert child.wait(10) == 0
+        assert child.wait(30) == 0
 
 
 def test_a_person_finds_a_prompt_and_vpp_inside(start: Start, key: asyncssh.SSHKey) -> None:
@@ -170,7 +170,7 @@ def test_a_wrong_specification_is_one_sentence(start: Start, tmp_path: Path) -> 
         ):
             child, answer = start(control, **wrong)
             assert said in answer["error"]
-            assert child.wait(10) == 1
+            assert child.wait(30) == 1
 
 
 def test_a_model_that_dies_is_reported_in_the_shell(start: Start, key: asyncssh.SSHKey) -> None:

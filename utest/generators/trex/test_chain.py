@@ -28,6 +28,8 @@ NEEDED = "needs the client that TRex ships: TREX_HOME has to name TRex's scripts
 
 CATALOGUE = Catalogue.read(VARIABLES / "profiles")
 AHEAD, BACK = Direction(0, 1), Direction(1, 0, swapped=True)
+LATE = Tolerance(late=0.5)
+"""A busy machine gets the message of the end late."""
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(LIBRARIES)}
 
 
@@ -74,7 +76,7 @@ class Testbed:
         assert self.process.stdin and self.process.stdout
         with contextlib.suppress(OSError):
             self.process.stdin.close()
-        self.process.wait(10)
+        self.process.wait(30)
         self.process.stdout.close()
 
 
@@ -111,7 +113,7 @@ def test_frames_of_both_directions_are_counted(testbed: Testbed, client: str) ->
         assert generator.versions["client"] == ("trex-stl-lib 0.3" if client == "pypi" else f"TRex's own, of {client}")
         generator.prepare(CATALOGUE.profile(["imix"]), (AHEAD, BACK))
         for _ in range(3):
-            trial = assess_trial(1, generator.measure(Load(48_000), 0.2), Tolerance())
+            trial = assess_trial(1, generator.measure(Load(48_000), 0.2), LATE)
             assert trial.valid and trial.lost == 0
             for direction in trial.outcome.directions:
                 assert direction.intended == 9600 and direction.offered == pytest.approx(9600, abs=3)
@@ -173,7 +175,7 @@ def test_elapsed_shows_that_a_trial_took_twice_its_duration(another: Callable[..
 def test_a_fast_clock_shortens_a_trial(another: Callable[..., Testbed]) -> None:
     with another(clock_speed=50).user("alice") as generator:
         generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD, BACK))
-        trial = assess_trial(1, generator.measure(Load(1e6), 10.0), Tolerance(), clock_speed=50)
+        trial = assess_trial(1, generator.measure(Load(1e6), 10.0), LATE, clock_speed=50)
     assert trial.valid and trial.offered == pytest.approx(20e6, rel=1e-6) and trial.lost == 0
 
 
@@ -186,7 +188,7 @@ def test_a_burst_has_exactly_its_frames_and_restores_the_streams(testbed: Testbe
             assert [(direction.intended, direction.offered, direction.forwarded) for direction in found.directions] == [
                 (frames,) * 3
             ] * 2
-            assert found.duration == pytest.approx(frames / 1e5) and assess_trial(1, found, Tolerance()).valid
+            assert found.duration == pytest.approx(frames / 1e5) and assess_trial(1, found, LATE).valid
         assert generator.measure(Load(10_000), 0.1).directions[0].offered == pytest.approx(1000, abs=3)
         with pytest.raises(TestbedError, match="at least 1 frame, not 0"):
             generator.burst(0, 1e5)
@@ -307,9 +309,9 @@ def test_traffic_and_client_end_with_their_process(testbed: Testbed, client: str
     child = psutil.Process(int(sender.stdout.readline()))
     time.sleep(0.3)  # the trial runs
     os.killpg(sender.pid, number)
-    sender.wait(15)
+    sender.wait(30)
     sender.stdout.close()
-    until = time.monotonic() + 15
+    until = time.monotonic() + 30
     while child.is_running() and child.status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < until, "the client's process did not end"
         time.sleep(0.02)
@@ -328,7 +330,7 @@ def test_ports_of_a_killed_run_are_released_without_force(another: Callable[...,
     assert sender.stdout
     os.kill(int(sender.stdout.readline()), signal.SIGKILL)
     sender.kill()
-    sender.wait(15)
+    sender.wait(30)
     sender.stdout.close()
     with testbed.user("alice") as generator:
         assert "by 'alice' given back for a run that was killed: process " in generator.versions["leftover"]

@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from linerate.generators.trex.client_process import ClientProcess
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.generators.trex.outcomes import make_outcome
 from linerate.generators.trex.server_facts import ServerFacts, ask_server, check_events_port
+from support.ports import free_port
 
 BOTH = (Direction(0, 1), Direction(1, 0, swapped=True))
 NOTHING = {"opackets": 0, "ipackets": 0, "obytes": 0, "ibytes": 0, "oerrors": 0, "ierrors": 0}
@@ -143,12 +143,6 @@ def test_generator_errors_explain_only_as_much_loss_as_they_count(errors: dict[s
 
 
 # -- no usable server --------------------------------------------------------------------------------------------------
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @contextmanager

@@ -52,12 +52,6 @@ LOADS = {CHAIN: (12_000, 6_000), ENDS: (6_000, 3_000), BURSTS: (3000, 2000)}
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Own:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return Own(tmp_path)
-
-
-@pytest.fixture
 def backend() -> FakeBackend:
     return FakeBackend()
 

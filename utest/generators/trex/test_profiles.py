@@ -36,12 +36,6 @@ from support.trex_profile_support import (
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Own:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return Own(tmp_path)
-
-
 # -- common styles -----------------------------------------------------------------------------------------------------
 
 

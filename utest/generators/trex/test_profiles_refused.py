@@ -16,12 +16,6 @@ from support.trex_profile_support import ARGPARSE, LATENCY, Own, ours, project_w
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Own:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return Own(tmp_path)
-
-
 # -- what is wrong -----------------------------------------------------------------------------------------------------
 
 WRONG: list[tuple[str, str, str]] = [

@@ -123,5 +123,5 @@ def test_a_sentence_without_a_server_is_inconclusive(session: Session, tmp_path:
             offered_and_forwarded(session, 1.0)
             offered_and_forwarded(session, 1.0)
     found = verdict(session)
-    assert found.outcome is Ruling.INCONCLUSIVE
+    assert found.ruling is Ruling.INCONCLUSIVE
     assert "'trex' ended" in found.reason

@@ -192,7 +192,7 @@ def _last_lines(server: StartedServer) -> str:
 def hold_server(order: ServerOrder, say: Callable[[Mapping[str, Any]], None], ending: threading.Event) -> int:
     """Start the server, report when it is ready, hold it until *ending* or its own end; returns this process's status.
 
-    Raises TestbedError, with nothing left server, if the server does not become ready.
+    Raises TestbedError, with nothing left running, if the server does not become ready.
     """
     check_api_port_free(order)
     with ExitStack() as stack:
