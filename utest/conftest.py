@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
+import hypothesis
 import pytest
 import zmq
 
@@ -72,6 +73,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # a busy machine is no defect: nothing is judged by the time that it takes
+    hypothesis.settings.register_profile(
+        "linerate", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
+    hypothesis.settings.load_profile("linerate")
     if config.getoption("--quick"):
         WATCH.install()
 

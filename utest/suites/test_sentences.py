@@ -96,4 +96,4 @@ def test_another_wish_is_refused(tmp_path: Path):
     suite = tmp_path / "suite.robot"
     suite.write_text(SUITE, encoding="utf-8")
     run = robot_run.run(tmp_path, suite, "-t", "A Soak", "-v", "CHARACTERISE:sometimes")
-    assert run.message == "CHARACTERISE is 'sometimes'; expected never, on failure or always"
+    assert "'sometimes' that cannot be converted to 'never', 'on failure' or 'always'" in run.message
