@@ -1,4 +1,4 @@
-"""A failure on the simulated testbed: its ledger balances, and says where the frames went; in a session and in Robot."""
+"""A failure on the simulated testbed: its ledger balances, and says where frames went; in a session and in Robot."""
 
 from __future__ import annotations
 
