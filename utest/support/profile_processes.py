@@ -20,6 +20,9 @@ from typing import Any
 
 from support.paths import LIBRARIES, SUPPORT
 
+NOBODY = 1 << 30
+"""A process id that no process has: beyond Linux's highest. Signals to 0 or -1 would go to this process too."""
+
 
 class ForkServer:
     """Starts those processes. Stands for :mod:`subprocess` in the loader; :meth:`close` it."""
@@ -60,7 +63,7 @@ class ProfileProcess:
         self._server, self._argv, self._options = server, argv, options
         self._started: subprocess.Popen[bytes] | None = None
         self._status: int | None = None
-        self.pid = 0
+        self.pid = NOBODY
 
     def __enter__(self) -> ProfileProcess:
         return self
