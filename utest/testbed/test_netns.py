@@ -59,6 +59,7 @@ class TestNetnsTestbed:
         assert [process.name for process in plan.processes] == ["server", "sshd"]
 
     def test_opens_serves_and_closes(self, runtime: Path) -> None:
+        others = psutil.Process().children(recursive=True)
         with open_testbed(SETTINGS, PLATFORM, "linux", platform_file=FILE) as testbed:
             facts = testbed.facts
             assert facts.runtime
@@ -70,7 +71,11 @@ class TestNetnsTestbed:
             assert " left@" in found.stdout, found.stderr
             assert " right@" in found.stdout
             sleeper = subprocess.Popen(ssh(testbed, "sleep 60"), stdin=subprocess.DEVNULL)
-            processes = [child for child in psutil.Process().children(recursive=True) if child.pid != sleeper.pid]
+            processes = [
+                item
+                for item in psutil.Process().children(recursive=True)
+                if item not in others and item.pid != sleeper.pid
+            ]
             assert testbed.problems() == ()
         assert testbed.failures == ()
         assert sleeper.wait(30) != 0
@@ -78,12 +83,15 @@ class TestNetnsTestbed:
         assert clean(runtime, tag)
 
     def test_leftovers_of_a_killed_keeper_are_removed(self, runtime: Path) -> None:
+        others = psutil.Process().children(recursive=True)
         testbed = open_testbed(SETTINGS, PLATFORM, "linux", platform_file=FILE)
         assert testbed.facts.runtime
         tag = testbed.facts.runtime.name
         # its session outlives sshd: only the namespace knows of it
         sleeper = subprocess.Popen(ssh(testbed, "sleep 60"), stdin=subprocess.DEVNULL)
-        processes = [child for child in psutil.Process().children(recursive=True) if child.pid != sleeper.pid]
+        processes = [
+            item for item in psutil.Process().children(recursive=True) if item not in others and item.pid != sleeper.pid
+        ]
         keeper = leases.Lease.read(next(runtime.glob("*.lease"))).holder
         psutil.Process(keeper.pid).kill()
         until = time.monotonic() + 30
