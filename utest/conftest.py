@@ -131,9 +131,9 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return runtime_folder()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def fork_server() -> Iterator[ForkServer]:
-    """Where processes that load profiles are forked."""
+    """Where processes that load profiles are forked. It ends with the file: others look for processes that are left."""
     with contextlib.closing(ForkServer()) as found:
         yield found
 
