@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import zmq
 
 from linerate.system.identity import runtime_folder
 from linerate.testbed import namespaces
-from support.profile_processes import ForkServer
+from support.profile_processes import ProfileProcesses
 from support.trex_profile_support import Own
 
 SLOW = ("slow", "netns")
@@ -78,6 +79,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "linerate", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
     )
     hypothesis.settings.load_profile("linerate")
+    # started with nohup or as a job of a script, this process ignores Ctrl-C, and its children would too
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--quick"):
         WATCH.install()
 
@@ -132,15 +136,15 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="module")
-def fork_server() -> Iterator[ForkServer]:
+def profile_processes() -> Iterator[ProfileProcesses]:
     """Where processes that load profiles are forked. It ends with the file: others look for processes that are left."""
-    with contextlib.closing(ForkServer()) as found:
+    with contextlib.closing(ProfileProcesses()) as found:
         yield found
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: ForkServer) -> Own:
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile_processes: ProfileProcesses) -> Own:
     """A project with a profile in TRex's format of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("linerate.generators.trex.profile_loader.subprocess", fork_server)
+    monkeypatch.setattr("linerate.generators.trex.profile_loader.subprocess", profile_processes)
     return Own(tmp_path)

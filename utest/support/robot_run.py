@@ -1,18 +1,23 @@
-"""Runs a suite as a user would, in a process of its own, and returns what it printed and its results."""
+"""Runs a suite in a process of its own, and returns what it printed and its results."""
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from robot.api import ExecutionResult
 
+from support.fork_server import ForkServer
 from support.paths import ROOT as ROOT
 
 
@@ -33,11 +38,15 @@ class RobotRun:
 
 
 def command(folder: Path, suite: Path, *options: str) -> list[str]:
-    """The robot call, with everything it writes under *folder*."""
+    """The robot call as a user makes it, with everything it writes under *folder*."""
+    return [sys.executable, "-m", "robot", *_arguments(folder, suite, *options)]
+
+
+def _arguments(folder: Path, suite: Path, *options: str) -> list[str]:
     results = ["-v", f"RESULTS:{folder / 'results'}", "--outputdir", str(folder / "out"), "--consolecolors", "off"]
     # calibrations of this machine must not influence a test
     results += ["-v", f"CALIBRATIONS:{folder / 'calibrations'}"]
-    return [sys.executable, "-m", "robot", "--exitonerror", *results, *options, str(suite)]
+    return ["--exitonerror", *results, *options, str(suite)]
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -48,22 +57,33 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRun:
-    """Run *suite* to its end."""
-    done = subprocess.run(
-        command(folder, suite, *options),
-        capture_output=True,
-        text=True,
-        timeout=limit,
-        env=environment(folder),
-        cwd=folder,
-        check=False,
-    )
+    """Run *suite* to its end, in *folder*. Raises subprocess.TimeoutExpired after *limit* seconds."""
+    server = _server()
+    with tempfile.TemporaryFile() as console, Path(os.devnull).open() as empty:
+        streams = [empty.fileno(), console.fileno(), console.fileno()]
+        process = server.fork(_arguments(folder, suite, *options), environment(folder), folder, streams)
+        status = server.wait(limit)
+        if status is None:
+            os.killpg(process, signal.SIGKILL)
+            server.wait()
+        console.seek(0)
+        text = console.read().decode()
+    if status is None:
+        raise subprocess.TimeoutExpired(["robot", str(suite)], limit, text)
     tests = {}
     if (folder / "out" / "output.xml").exists():
         result = ExecutionResult(folder / "out" / "output.xml")
         for test in result.suite.all_tests:
             tests[test.name] = (test.status, test.message)
-    return RobotRun(done.returncode, done.stdout + done.stderr, tests, folder)
+    return RobotRun(status, text, tests, folder)
+
+
+@cache
+def _server() -> ForkServer:
+    """Where runs are forked. It ends with this process."""
+    server = ForkServer("support.robot_processes")
+    atexit.register(server.close)
+    return server
 
 
 def write_suite(folder: Path, *steps: str, setup: str = "Open Testbed For    netgate6100    software=vpp") -> Path:

@@ -18,12 +18,20 @@ from .stl_library import StlLibrary, pps_multiplier, start_parameters
 from .stream_objects import build_stream, program_data
 
 
-def load_library() -> SimpleNamespace:
-    """Import the parts of trex-stl-lib that are used here. Raises Refusal."""
+BASIC_LAYERS = ["l2", "inet", "inet6"]
+"""Scapy's protocols that the library itself needs: to import the others takes most of the time to start."""
+
+
+def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
+    """Import the parts of trex-stl-lib that are used here, and of Scapy *layers* (all). Raises Refusal."""
     imp_bridge.install()
     try:
         import scapy
         import zmq
+        from scapy.config import conf
+
+        if layers is not None:
+            conf.load_layers = list(layers)
         from trex_stl_lib import trex_stl_packet_builder_scapy as builder
         from trex_stl_lib import trex_stl_streams as streams
         from trex_stl_lib.trex_stl_client import STLClient
@@ -42,7 +50,7 @@ class PypiLibrary(StlLibrary):
     """:class:`.library.ClientLibrary` through trex-stl-lib 0.3. Its thread reads what the server publishes."""
 
     def _import(self) -> SimpleNamespace:
-        return load_library()
+        return load_library(BASIC_LAYERS)  # streams hold finished frames
 
     # -- connection and ports ------------------------------------------------------------------------------------------
 

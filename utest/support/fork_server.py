@@ -1,0 +1,89 @@
+"""Processes that are forked from one which has imported what they need: to import it takes most of a short run's time.
+
+A program is a module with ``preload()`` and ``main(argv)``. A forked process has its own session, environment, folder
+and streams, runs ``main`` and ends as any Python program does. Its command line is the server's.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from support.paths import LIBRARIES, SUPPORT
+
+
+class ForkServer:
+    """Forks processes that run the module *program*, one after the other; :meth:`close` it."""
+
+    def __init__(self, program: str) -> None:
+        self._program = program
+        self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def fork(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, streams: Sequence[int]) -> int:
+        """A new process with these standard *streams*; its id. :meth:`wait` for it before the next."""
+        if self._process is None:
+            # one thread only: a fork takes no other along
+            environment = os.environ | {
+                "PYTHONPATH": os.pathsep.join([str(LIBRARIES), str(SUPPORT.parent)]),
+                "OPENBLAS_NUM_THREADS": "1",
+            }
+            command = [sys.executable, "-P", "-m", "support.fork_server", str(self._theirs.fileno()), self._program]
+            self._process = subprocess.Popen(command, env=environment, pass_fds=[self._theirs.fileno()])
+        request = json.dumps([list(argv), dict(env), str(cwd)]).encode()
+        socket.send_fds(self._ours, [request], list(streams))
+        return int(self._ours.recv(100))
+
+    def wait(self, limit: float | None = None) -> int | None:
+        """The exit status of the forked process, negative: by that signal; None after *limit* seconds."""
+        if not select.select([self._ours], [], [], limit)[0]:
+            return None
+        return int(self._ours.recv(100))
+
+    def close(self) -> None:
+        """End the process from which they are forked."""
+        self._theirs.close()
+        self._ours.close()
+        if self._process is not None:
+            self._process.wait(10)
+
+
+def _forked(channel: socket.socket) -> list[str] | None:
+    """Fork for each request; in the new process, its arguments. None when the other end is closed."""
+    while True:
+        request, streams, _, _ = socket.recv_fds(channel, 1 << 20, 3)
+        if not request:
+            return None
+        child = os.fork()
+        if not child:
+            argv, env, cwd = json.loads(request)
+            os.setsid()
+            for number, stream in enumerate(streams):
+                os.dup2(stream, number)
+                os.close(stream)
+            os.chdir(cwd)
+            os.environ.clear()
+            os.environ.update(env)
+            return [str(word) for word in argv]
+        for stream in streams:
+            os.close(stream)
+        channel.send(str(child).encode())
+        channel.send(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])).encode())
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    module = importlib.import_module(sys.argv[2])
+    module.preload()
+    with socket.socket(fileno=int(sys.argv[1])) as requests:
+        words = _forked(requests)
+    if words is not None:
+        sys.exit(module.main(words))
