@@ -17,7 +17,6 @@ from .service import Refusal
 from .stl_library import StlLibrary, pps_multiplier, start_parameters
 from .stream_objects import build_stream, program_data
 
-
 BASIC_LAYERS = ["l2", "inet", "inet6"]
 """Scapy's protocols that the library itself needs: to import the others takes most of the time to start."""
 
