@@ -1,8 +1,6 @@
 """``python -m linerate COMMAND``."""
 
-import sys
-
-from .commands.main import main
+from .commands.main import command_line
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    command_line()

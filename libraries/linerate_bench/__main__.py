@@ -1,11 +1,11 @@
-"""The commands ``python -m linerate serve …`` and ``python -m linerate study NAME …``."""
+"""The commands ``linerate serve …`` and ``linerate study NAME …``."""
 
 from __future__ import annotations
 
 import importlib
 import sys
 
-from linerate.errors import LinerateError
+from linerate.commands.ending import NOT_DONE, finish
 
 STUDIES = {
     "characteristic": "how often each decision rule passes a router, by its true capacity (no traffic)",
@@ -24,7 +24,7 @@ USAGE = "\n".join(
 
 
 def main(argv: list[str]) -> int:
-    """Run one command; returns the exit status: 0 good, 1 a figure outside its bound, 2 it could not run."""
+    """Run one command; returns its exit status: 0 good, 1 a figure outside its bound. Raises LinerateError."""
     match argv:
         case ["serve", *rest]:
             module = "serve"
@@ -35,17 +35,11 @@ def main(argv: list[str]) -> int:
             return 0
         case _:
             print(f"linerate: '{' '.join(argv)}' is not a command of the bench\n\n{USAGE}", file=sys.stderr)
-            return 2
-    try:
-        # imported on demand: a study may need root, matplotlib or the TRex client
-        result: int = importlib.import_module(f".{module}", __package__).main(rest)
-        return result
-    except LinerateError as error:
-        print(f"linerate: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
+            return NOT_DONE
+    # imported on demand: a study may need root, matplotlib or the TRex client
+    result: int = importlib.import_module(f".{module}", __package__).main(rest)
+    return result
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    finish(lambda: main(sys.argv[1:]))

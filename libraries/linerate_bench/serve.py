@@ -1,4 +1,4 @@
-"""``python -m linerate serve``: the bench by itself, for other TRex clients and for a look at the router."""
+"""``linerate serve``: the bench by itself, for other TRex clients and for a look at the router."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from linerate.commands.compare import main
+from linerate.commands.main import main
 from linerate.counts.latency import LatencyCount
 from linerate.counts.trial import DirectionCount, Load, Outcome, Trial
 from linerate.errors import TestbedError
@@ -62,50 +62,50 @@ def around(mean: float, seed: int, spread: float = 0.002) -> list[float]:
 def test_slower_is_worse_and_the_exit_status_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     old = run(tmp_path, "old", {FORWARDS: around(5e6, 1)})
     new = run(tmp_path, "new", {FORWARDS: around(4.9e6, 2)}, vpp="25.02")
-    assert main([str(old), str(new)]) == 1
+    assert main(["compare", str(old), str(new)]) == 1
     output = capsys.readouterr().out
     assert f"WORSE   {FORWARDS}: 5" in output
     assert "router.vpp: 24.10 → 25.02" in output
     assert "1 of 1 sentences proven worse" in output
-    assert main([str(new), str(old)]) == 0
+    assert main(["compare", str(new), str(old)]) == 0
     assert f"better  {FORWARDS}" in capsys.readouterr().out
 
 
 def test_more_latency_is_worse(tmp_path: Path):
     old = run(tmp_path, "old", {LATENCY: around(20, 1)})
     new = run(tmp_path, "new", {LATENCY: around(25, 2)})
-    assert (main([str(old), str(new)]), main([str(new), str(old)])) == (1, 0)
+    assert (main(["compare", str(old), str(new)]), main(["compare", str(new), str(old)])) == (1, 0)
 
 
 def test_a_later_recovery_is_worse(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     old, new = (run(tmp_path, name, {RECOVERS: around(mean, 3)}) for name, mean in (("old", 0.5), ("new", 0.6)))
-    assert main([str(old), str(new)]) == 1 and "s" in capsys.readouterr().out
-    assert main([str(new), str(old)]) == 0
+    assert main(["compare", str(old), str(new)]) == 1 and "s" in capsys.readouterr().out
+    assert main(["compare", str(new), str(old)]) == 0
 
 
 def test_noise_proves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     old = run(tmp_path, "old", {FORWARDS: around(5e6, 1, 0.02)})
     new = run(tmp_path, "new", {FORWARDS: around(4.99e6, 2, 0.02)})
-    assert main([str(old), str(new), "--method", "pooled", "--confidence", "0.99"]) == 0
+    assert main(["compare", str(old), str(new), "--method", "pooled", "--confidence", "0.99"]) == 0
     assert "0 of 1 sentences proven worse" in capsys.readouterr().out
 
 
 def test_a_pass_that_fails_now_is_worse_whatever_the_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     old, new = run(tmp_path, "old", {LOAD: [1e7]}), run(tmp_path, "new", {LOAD: [1e7]}, verdict="FAIL")
-    assert main([str(old), str(new)]) == 1
+    assert main(["compare", str(old), str(new)]) == 1
     assert "PASS → FAIL" in capsys.readouterr().out
 
 
 def test_equal_runs_are_reported_as_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     old, new = run(tmp_path, "old", {LOAD: [1e7] * 5}), run(tmp_path, "new", {LOAD: [1e7] * 5})
-    assert main([str(old), str(new)]) == 0
+    assert main(["compare", str(old), str(new)]) == 0
     assert "0 loss ratio in both; no spread in either run, so no test" in capsys.readouterr().out
 
 
 def test_runs_of_different_suites_are_refused(tmp_path: Path):
     old, new = run(tmp_path, "old", {LOAD: [1e7]}), run(tmp_path, "new", {FORWARDS: [1e7]})
     with pytest.raises(TestbedError, match="no sentence in common"):
-        main([str(old), str(new)])
+        main(["compare", str(old), str(new)])
 
 
 @pytest.mark.parametrize(("sentence", "mean", "unit"), [(JITTER, 2.0, "µs"), (COSTS, 300.0, "cycles/packet")])
@@ -113,8 +113,8 @@ def test_each_sentence_is_compared_by_what_it_asks_for(
     sentence: str, mean: float, unit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     old, new = (run(tmp_path, name, {sentence: around(mean * by, 4)}) for name, by in (("old", 1), ("new", 1.1)))
-    assert main([str(old), str(new)]) == 1 and f" {unit} (+10 ±" in capsys.readouterr().out
-    assert main([str(new), str(old)]) == 0 and "better" in capsys.readouterr().out
+    assert main(["compare", str(old), str(new)]) == 1 and f" {unit} (+10 ±" in capsys.readouterr().out
+    assert main(["compare", str(new), str(old)]) == 0 and "better" in capsys.readouterr().out
 
 
 def test_cycles_of_older_records_are_one_figure_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -125,22 +125,22 @@ def test_cycles_of_older_records_are_one_figure_each(tmp_path: Path, capsys: pyt
         )
         with (path / "requirements.jsonl").open("a", encoding="utf-8") as lines:
             lines.write(dumps(record.to_json()) + "\n")
-    assert main([str(path) for path in found]) == 0
+    assert main(["compare", *map(str, found)]) == 0
     assert "300 cycles/packet → 330 cycles/packet (+10 %); one figure each, no test  [PASS]" in capsys.readouterr().out
 
 
 def test_without_any_spread_only_a_relevant_difference_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     old = run(tmp_path, "old", {FORWARDS: [5e6] * 5})
     hair, less = (run(tmp_path, name, {FORWARDS: [rate] * 5}) for name, rate in (("hair", 4.9999e6), ("less", 4.9e6)))
-    assert main([str(old), str(hair)]) == 0
+    assert main(["compare", str(old), str(hair)]) == 0
     assert "(-0.002 %); no spread in either run, so no test: counts from 0.1 % on" in capsys.readouterr().out
-    assert main([str(old), str(less)]) == 1
+    assert main(["compare", str(old), str(less)]) == 1
 
 
 def test_short_trials_are_no_observations(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     terms = {"final_trial_duration": 60.0}
     old, new = (run(tmp_path, name, {FORWARDS: [5e6] * 5}, goal_terms=terms) for name in ("old", "new"))
-    assert main([str(old), str(new)]) == 0
+    assert main(["compare", str(old), str(new)]) == 0
     assert "0 and 0 observations, too few to compare" in capsys.readouterr().out
 
 
@@ -162,6 +162,6 @@ def test_a_changed_verdict_is_shown(
     before: str, after: str, status: int, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     old, new = run(tmp_path, "old", {LOAD: [1e7]}, before), run(tmp_path, "new", {LOAD: [1e7]}, after)
-    assert main([str(old), str(new)]) == status
+    assert main(["compare", str(old), str(new)]) == status
     printed = capsys.readouterr().out
     assert words in printed and f"[{before} → {after}]" in printed

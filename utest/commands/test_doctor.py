@@ -38,7 +38,7 @@ ok       router counters: those of TenGigabitEthernet3/0/0, TenGigabitEthernet3/
 ok       router interface TenGigabitEthernet3/0/0: 02:00:00:00:01:01, to which port 0 sends; up
 ok       router interface TenGigabitEthernet3/0/1: 02:00:00:00:01:02, to which port 1 sends; up
 ok       traffic: frames sent into each side came back at the other
-warning  calibration: none: what the generator itself loses is not known; python -m linerate calibrate simulated \
+warning  calibration: none: what the generator itself loses is not known; linerate calibrate simulated \
 --platform netgate6100
 15 checks: 0 wrong, 2 warnings
 """

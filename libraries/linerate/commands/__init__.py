@@ -1,1 +1,1 @@
-"""The command line: ``python -m linerate …``."""
+"""The command line: ``linerate …``."""

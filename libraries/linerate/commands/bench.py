@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ..simulation.processes import bench_command
 
 
-def main(argv: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:
     """Replace this process by the bench's own program, with the words *argv*. Raises TestbedError if not installed."""
     words = [*bench_command(""), *argv]
     sys.stdout.flush()

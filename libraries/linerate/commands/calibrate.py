@@ -1,4 +1,4 @@
-"""``python -m linerate calibrate TESTBED``: what the generator itself sends and receives, the router bypassed."""
+"""``linerate calibrate TESTBED``: what the generator itself sends and receives, the router bypassed."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from ..system.signals import termination_as_interrupt
 from ..testbed.settings import HardwareSettings
 from ..traffic.profiles import PAIRS, Profile
 from ..units import si
+from .arguments import add_plan_arguments
 
 TRAFFIC = ("64b", "64b 1-flow", "imix", "1514b")
 """Measured by default: the smallest frames, the largest, a mix, and a single flow."""
@@ -38,12 +39,30 @@ LATENCY_LOAD_RATIO = 0.5
 """Load for latency as a ratio of the lossless ceiling: no queue builds up."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.description = (
+        "Measure what the traffic generator itself sends and receives, with the router bypassed. A verdict near or"
+        " above that is INCONCLUSIVE, not FAIL."
+    )
+    add_plan_arguments(parser)
+    parser.add_argument(
+        "--traffic", nargs="+", metavar="WORDS", help=f"as sentences name it, each in quotes ({', '.join(TRAFFIC)})"
+    )
+    parser.add_argument("--unidirectional", action="store_true", help="measure only this (both)")
+    parser.add_argument("--bidirectional", action="store_true", help="measure only this (both)")
+    parser.add_argument(
+        "--pairs", type=int, choices=range(1, PAIRS + 1), metavar="N", default=1, help="so many pairs of ports at once"
+    )
+    parser.add_argument("--duration", type=_duration, default=1.0, help="seconds of each trial (1)")
+    parser.add_argument("--calibrations", type=Path, help=f"folder to write to (results/{FOLDER})")
+
+
+def run(arguments: argparse.Namespace) -> int:
     """Measure, print a line for each ceiling and write the file; returns 0.
 
-    Raises LinerateError for problems with the files, the words or the testbed, SystemExit for wrong arguments.
+    Raises LinerateError for problems with the files, the words or the testbed.
     """
-    arguments = _parser().parse_args(argv)
     chosen = tuple(
         both for both, wanted in ((False, arguments.unidirectional), (True, arguments.bidirectional)) if wanted
     )
@@ -167,25 +186,3 @@ def _duration(text: str) -> float:
     if not 0.1 <= value <= 600:
         raise argparse.ArgumentTypeError(f"{text} is not between 0.1 and 600")
     return value
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="linerate calibrate",
-        description="Measure what the traffic generator itself sends and receives, with the router bypassed. A verdict"
-        " near or above that is INCONCLUSIVE, not FAIL.",
-    )
-    parser.add_argument("testbed", help="a file of variables/testbeds, without .yaml")
-    parser.add_argument("--platform", required=True, help="a file of variables/platforms, without .yaml")
-    parser.add_argument("--software", help="one of the platform's; default its first")
-    parser.add_argument(
-        "--traffic", nargs="+", metavar="WORDS", help=f"as sentences name it, each in quotes; default {TRAFFIC}"
-    )
-    parser.add_argument("--unidirectional", action="store_true", help="measure only this (default both)")
-    parser.add_argument("--bidirectional", action="store_true", help="measure only this (default both)")
-    parser.add_argument(
-        "--pairs", type=int, choices=range(1, PAIRS + 1), metavar="N", default=1, help="so many pairs of ports at once"
-    )
-    parser.add_argument("--duration", type=_duration, default=1.0, help="seconds of each trial (default 1)")
-    parser.add_argument("--calibrations", type=Path, help=f"folder to write to (default results/{FOLDER})")
-    return parser

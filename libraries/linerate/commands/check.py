@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import tempfile
@@ -19,21 +18,32 @@ from ..project import Project
 from ..sla.goals import read_goal
 from ..testbed.files import read_testbed
 from ..traffic.catalogue import Catalogue
+from .arguments import add_json, print_json
 
 LIMIT = 300.0
 """Seconds that Robot's dry run may take."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.description = (
+        "Read every platform, testbed, goal, profile and generator card of the project, and every sentence of the"
+        " suites, without a testbed."
+    )
+    parser.add_argument("suites", nargs="*", type=Path, metavar="SUITE", help="suite files or folders, as tests/")
+    parser.add_argument("--project", type=Path, help="the folder with variables/ (found from here)")
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
     """Print what is wrong, each with file and line; returns 0, or 1 where something is wrong."""
-    arguments = _parser().parse_args(argv)
     for path in arguments.suites:
         if not path.exists():
             raise ConfigError("there is no such suite or folder", path)
     project = Project.find(arguments.project)
     problems = list(dict.fromkeys([*_files(project), *(_sentences(arguments.suites) if arguments.suites else ())]))
     if arguments.json:
-        print(json.dumps({"project": str(project.root), "problems": problems}, ensure_ascii=False, indent=1))
+        print_json({"project": str(project.root), "problems": problems})
     else:
         print("\n".join([*problems, f"{len(problems)} problem{'s' if len(problems) != 1 else ''}"]))
     return 1 if problems else 0
@@ -82,15 +92,3 @@ def _sentences(suites: Sequence[Path]) -> Iterator[str]:
     for message in tree.iterfind("./errors/msg"):
         if message.get("level") == "ERROR":
             yield message.text or ""
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="linerate check",
-        description="Read every platform, testbed, goal, profile and generator card of the project, and every sentence"
-        " of the suites, without a testbed. Exit status 1: something is wrong.",
-    )
-    parser.add_argument("suites", nargs="*", type=Path, metavar="SUITE", help="suite files or folders, as tests/")
-    parser.add_argument("--project", type=Path, help="the folder with variables/ (default: found from here)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    return parser

@@ -1,4 +1,4 @@
-"""``python -m linerate compare RUN RUN``: what two runs of the same suite measured, sentence by sentence.
+"""``linerate compare RUN RUN``: what two runs of the same suite measured, sentence by sentence.
 
 Each trial of full duration that says something about the router is one observation, in the worse direction: frames/s
 forwarded (``forwards``), the mean latency or the jitter in µs, the bound of the recovery in s, cycles per packet, else
@@ -13,14 +13,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..counts.trial import Fault, Trial
-from ..errors import ConfigError, TestbedError
+from ..errors import TestbedError
 from ..evidence.records import RequirementRecord, TrialRecord
 from ..evidence.run import RecordedRun, read_run
 from ..methods.cost import CYCLES_READING
 from ..stats import Comparison, Method, compare
 from ..units import si
+from .arguments import add_json, print_json
 
 RELEVANT = 0.001
 """The least difference, as a ratio of the larger mean, that counts between samples without spread."""
@@ -193,13 +195,18 @@ def report(
     for row in table:
         was, now = row.before.verdict, row.after.verdict
         change = now if was == now else f"{was} → {now}"
-        state = "WORSE " if row.worse else "better" if row.better else "unsure" if row.unsure else "      "
-        lines.append(f"{state}  {row.after.sentence}: {_figures(row)}  [{change}]")
+        state = _state(row)
+        lines.append(f"{state.upper() if row.worse else state:<6}  {row.after.sentence}: {_figures(row)}  [{change}]")
     worse = sum(row.worse for row in table)
     unsure = sum(row.unsure for row in table)
     more = f"; {unsure} with a verdict that became, or was, INCONCLUSIVE" if unsure else ""
     lines.append(f"{worse} of {len(table)} sentences proven worse{more}")
     return "\n".join(lines)
+
+
+def _state(row: ComparedSentence) -> str:
+    """``worse``, ``better``, ``unsure`` or nothing proven: empty."""
+    return "worse" if row.worse else "better" if row.better else "unsure" if row.unsure else ""
 
 
 def _differences(before: RecordedRun, after: RecordedRun) -> list[str]:
@@ -243,20 +250,65 @@ def _text(value: float, unit: str) -> str:
     return si(value, "pps") if unit == "pps" else f"{value:.4g} {unit}"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Print the comparison. 0: nothing proven worse, 1: something is. Raises LinerateError."""
-    parser = argparse.ArgumentParser(
-        prog="linerate compare",
-        description="What two runs of a suite measured. Exit status 1: something is proven worse.",
-    )
+def document(
+    before: RecordedRun, after: RecordedRun, table: Sequence[ComparedSentence], confidence: float, method: Method
+) -> dict[str, Any]:
+    """The comparison as data for ``--json``. Means are in ``unit``, differences in percent of the reference's mean."""
+    return {
+        "reference": str(before.path),
+        "candidate": str(after.path),
+        "confidence": confidence,
+        "method": method,
+        "simulated": any(run.environment is not None and run.environment.simulated for run in (before, after)),
+        "differences": _differences(before, after),
+        "sentences": [_row_document(row) for row in table],
+        "worse": sum(row.worse for row in table),
+    }
+
+
+def _row_document(row: ComparedSentence) -> dict[str, Any]:
+    def side(found: ObservedSentence) -> dict[str, Any]:
+        sample = found.sample
+        mean = math.fsum(sample) / len(sample) if sample else None
+        return {"verdict": found.verdict, "observations": len(sample), "mean": mean}
+
+    found: dict[str, Any] = {
+        "test": row.after.test,
+        "sentence": row.after.sentence,
+        "unit": row.after.unit,
+        "state": _state(row) or "nothing proven",
+        "reference": side(row.before),
+        "candidate": side(row.after),
+    }
+    if row.comparison is not None:
+        found["difference_percent"] = row.comparison.relative_percent
+        found["half_width_percent"] = row.comparison.relative_half_width_percent
+    return found
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.description = "What two runs of a suite measured, sentence by sentence, and what is proven worse."
     parser.add_argument("reference", type=Path, help="folder of the earlier run: results/<run id>")
     parser.add_argument("candidate", type=Path, help="folder of the later run")
-    parser.add_argument("--confidence", type=float, default=0.95, help="of the test, 0..1 (0.95)")
+    parser.add_argument("--confidence", type=_confidence, default=0.95, help="of the test, between 0 and 1 (0.95)")
     parser.add_argument("--method", choices=("welch", "pooled"), default="welch", help="pooled is ministat's (welch)")
-    arguments = parser.parse_args(argv)
-    if not 0 < arguments.confidence < 1:
-        raise ConfigError(f"--confidence is {arguments.confidence:g}; expected more than 0 and less than 1")
+    add_json(parser)
+
+
+def _confidence(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return value
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the comparison. 0: nothing proven worse, 1: something is. Raises LinerateError."""
     before, after = read_run(arguments.reference), read_run(arguments.candidate)
     table = rows(before, after, arguments.confidence, arguments.method)
-    print(report(before, after, table, arguments.confidence, arguments.method))
+    if arguments.json:
+        print_json(document(before, after, table, arguments.confidence, arguments.method))
+    else:
+        print(report(before, after, table, arguments.confidence, arguments.method))
     return int(any(row.worse for row in table))

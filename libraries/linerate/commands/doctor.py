@@ -1,9 +1,9 @@
-"""``python -m linerate doctor TESTBED --platform P``: is this testbed fit for a run? Step by step, without traffic."""
+"""``linerate doctor TESTBED --platform P``: is this testbed fit for a run? Step by step, without traffic."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -18,6 +18,7 @@ from ..routers.link_state import LinkState, read_link_states
 from ..session.plan import Plan
 from ..session.session import Session
 from ..system.signals import termination_as_interrupt
+from .arguments import add_json, add_plan_arguments, complete_names, print_json
 from .calibrate import GOAL, folder
 
 COMMAND_LIMIT = 10.0
@@ -59,17 +60,38 @@ def wrong(name: str, finding: object) -> Check:
     return Check(name, State.WRONG, str(finding))
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.description = (
+        "Check a testbed step by step, without traffic: files, generator, ports, card, router, cables, calibration."
+    )
+    add_plan_arguments(parser)
+    goal = parser.add_argument("--goal", default=GOAL, help=f"a file of variables/goals, without .yaml ({GOAL})")
+    complete_names(goal, "goals")
+    parser.add_argument("--calibrations", type=Path, help="folder of the calibrations (results/calibrations)")
+    parser.add_argument(
+        "--traffic",
+        action="store_true",
+        help="configure the router and send slow traffic in each direction for a second as well",
+    )
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
     """Print a line for each check as it is done; returns 0, or 1 where something is wrong."""
-    arguments = _parser().parse_args(argv)
     done: list[Check] = []
     with termination_as_interrupt(), closing(examine(arguments)) as checks:
         for check in checks:
             done.append(check)
-            print(check, flush=True)
+            if not arguments.json:
+                print(check, flush=True)
     count = {state: sum(check.state is state for check in done) for state in State}
     bad, odd = count[State.WRONG], count[State.WARNING]
-    print(f"{len(done)} checks: {bad} wrong, {odd} warning{'s' if odd != 1 else ''}", flush=True)
+    if arguments.json:
+        found = [{"check": check.name, "state": check.state.value, "finding": check.finding} for check in done]
+        print_json({"testbed": arguments.testbed, "platform": arguments.platform, "checks": found})
+    else:
+        print(f"{len(done)} checks: {bad} wrong, {odd} warning{'s' if odd != 1 else ''}", flush=True)
     return 1 if bad else 0
 
 
@@ -287,27 +309,6 @@ def _traffic(session: Session) -> list[Check]:
 def _calibration(session: Session) -> Check:
     found = session.generator.headroom
     if found is None:
-        again = (
-            f"python -m linerate calibrate {session.plan.testbed.testbed} --platform {session.plan.platform.platform}"
-        )
+        again = f"linerate calibrate {session.plan.testbed.testbed} --platform {session.plan.platform.platform}"
         return warning("calibration", f"none: what the generator itself loses is not known; {again}")
     return warning("calibration", str(found)) if found.why_unfit or found.why_stale else ok("calibration", str(found))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="linerate doctor",
-        description="Check a testbed step by step, without traffic: files, generator, ports, card, router, cables,"
-        " calibration. Exit status 1: something is wrong.",
-    )
-    parser.add_argument("testbed", help="a file of variables/testbeds, without .yaml")
-    parser.add_argument("--platform", required=True, help="a file of variables/platforms, without .yaml")
-    parser.add_argument("--software", help="one of the platform's; default its first")
-    parser.add_argument("--goal", default=GOAL, help=f"a file of variables/goals, without .yaml (default {GOAL})")
-    parser.add_argument("--calibrations", type=Path, help="folder of the calibrations (default results/calibrations)")
-    parser.add_argument(
-        "--traffic",
-        action="store_true",
-        help="configure the router and send slow traffic in each direction for a second as well",
-    )
-    return parser

@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from string import Template
 
 from ..errors import ConfigError
 from ..platforms import named_file
 from ..project import Project, packaged_suites
+from .arguments import complete_names
 
 TEMPLATE = Path(__file__).parent / "template"
 
 NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.description = "Make a project in this folder that runs at once, simulated."
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("name", nargs="?", help="the box; its suite and platform file get this name (mybox)")
+    platform = chosen.add_argument("--platform", help="one that comes with Linerate: its file and its suite are copied")
+    complete_names(platform, "platforms")
+
+
+def run(arguments: argparse.Namespace) -> int:
     """Write the files, say what is next; returns 0. Raises ConfigError before anything is written."""
-    arguments = _parser().parse_args(argv)
     name = arguments.platform or arguments.name or "mybox"
     if not NAME.fullmatch(name):
         raise ConfigError(f"'{name}' cannot name a project's files; expected small letters, digits, '_' and '-'")
@@ -50,13 +59,3 @@ def _files(name: str, shipped: bool) -> Iterator[tuple[Path, str]]:
     yield Path("tox.ini"), made("tox.ini")
     yield Path(".gitignore"), made("gitignore")
     yield Path("robot.toml"), made("robot.toml")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="linerate init", description="Make a project in the current folder that runs at once, simulated."
-    )
-    chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("name", nargs="?", help="the box; its suite and platform file get this name (default mybox)")
-    chosen.add_argument("--platform", help="one that comes with Linerate: its file and its suite are copied")
-    return parser

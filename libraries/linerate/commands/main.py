@@ -1,64 +1,105 @@
-"""The command line: which command, and how it ends."""
+"""The command line: which commands there are, and how each ends."""
 
 from __future__ import annotations
 
+import argparse
 import importlib
+import os
 import sys
+from collections.abc import Container, Sequence
+from typing import NamedTuple, NoReturn, Protocol, cast
+
+import argcomplete
 
 from .. import __version__
-from ..errors import LinerateError
+from . import bench
+from .ending import finish
 
-USAGE = f"""linerate {__version__}
+EXIT_STATUS = """\
+exit status, of every command:
+  0  done, and nothing is wrong
+  1  done, and something is wrong: a check, a figure outside its bound, a sentence proven worse
+  2  not done: wrong arguments or files, or a testbed that does not answer; one sentence says what
+"""
 
-  python -m linerate init [NAME]            make a project here that runs at once, simulated
-  python -m linerate check [SUITE …]        every file and sentence read, without a testbed; exit status 1: wrong
-  python -m linerate doctor TESTBED …       is this testbed fit for a run? Exit status 1: something is wrong
-  python -m linerate calibrate TESTBED …    what the generator itself carries, the router bypassed
-  python -m linerate compare RUN RUN        what two runs of a suite measured; exit status 1: proven worse
 
-With the extra 'bench' (pip install 'linerate[bench]'):
-  python -m linerate serve [options]        start the bench without hardware for other clients and print its ports
-  python -m linerate study [NAME]           a study of that bench; without a name: which there are
+class CommandModule(Protocol):
+    """What a module of a command has."""
 
-Acceptance tests are run by Robot Framework: robot tests/netgate6100.robot"""
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Describe the command and its arguments."""
 
-COMMANDS = {
-    "init": "init",
-    "check": "check",
-    "doctor": "doctor",
-    "calibrate": "calibrate",
-    "compare": "compare",
-    "serve": "bench",
-    "study": "bench",
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Do it; returns the exit status 0 or 1. Raises LinerateError."""
+
+
+class Command(NamedTuple):
+    """A line of ``linerate --help``, and the module that is imported only when the command is called."""
+
+    name: str
+    summary: str
+    module: str
+
+    def load(self) -> CommandModule:
+        """Import the module: commands need different packages."""
+        return cast(CommandModule, importlib.import_module(f".{self.module}", __package__))
+
+
+COMMANDS = (
+    Command("init", "make a project in this folder that runs at once, simulated", "init"),
+    Command("check", "read every file and sentence, without a testbed", "check"),
+    Command("doctor", "is this testbed fit for a run? Step by step, without traffic", "doctor"),
+    Command("calibrate", "what the generator itself carries, the router bypassed", "calibrate"),
+    Command("compare", "what two runs of a suite measured, and what is proven worse", "compare"),
+)
+BENCH_COMMANDS = {
+    "serve": "start the bench without hardware for other clients and print its ports (extra 'bench')",
+    "study": "a study of that bench; without a name: which there are (extra 'bench')",
 }
 
 
-def main(argv: list[str]) -> int:
-    """Run one command; returns the exit status: 0 good, 1 a figure is outside its bound, 2 it could not run."""
-    match argv:
-        case [] | ["-h" | "--help", *_]:
-            print(USAGE)
-            return 0
-        case ["--version"]:
-            print(__version__)
-            return 0
-        case [name, *rest] if name in COMMANDS:
-            # imported here: commands need different packages
-            module = importlib.import_module(f".{COMMANDS[name]}", __package__)
-            words = argv if COMMANDS[name] == "bench" else rest
-        case _:
-            print(f"linerate: '{' '.join(argv)}' is not a command\n\n{USAGE}", file=sys.stderr)
-            return 2
-    try:
-        result: int = module.main(words)
-        return result
-    except LinerateError as error:
-        print(f"linerate: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
+def command_parser(loaded: Container[str]) -> argparse.ArgumentParser:
+    """All commands with their summaries, and the arguments of those in *loaded*."""
+    parser = argparse.ArgumentParser(
+        prog="linerate",
+        description="Acceptance tests for router performance SLAs. Robot Framework runs the tests themselves:"
+        " robot tests/netgate6100.robot",
+        epilog=f"'linerate COMMAND --help' shows a command's arguments.\n\n{EXIT_STATUS}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for command in COMMANDS:
+        found = commands.add_parser(
+            command.name,
+            help=command.summary,
+            epilog=EXIT_STATUS,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if command.name in loaded:
+            module = command.load()
+            module.add_arguments(found)
+            found.set_defaults(run=module.run)
+    for name, summary in BENCH_COMMANDS.items():
+        commands.add_parser(name, help=summary, add_help=False)
+    return parser
 
 
-def command_line() -> None:
-    """The console script ``linerate``."""
-    sys.exit(main(sys.argv[1:]))
+def main(argv: Sequence[str]) -> int:
+    """Run one command; returns its exit status. Raises SystemExit after ``--help`` and for wrong arguments."""
+    if argv and argv[0] in BENCH_COMMANDS:
+        return bench.run(argv)
+    parser = command_parser(argv[:1])
+    arguments = parser.parse_args(argv)
+    if arguments.command is None:
+        parser.print_help()
+        return 0
+    status: int = arguments.run(arguments)
+    return status
+
+
+def command_line() -> NoReturn:
+    """The console script ``linerate``: ends the process."""
+    if "_ARGCOMPLETE" in os.environ:
+        argcomplete.autocomplete(command_parser({command.name for command in COMMANDS}))
+    finish(lambda: main(sys.argv[1:]))

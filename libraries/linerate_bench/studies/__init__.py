@@ -1,1 +1,1 @@
-"""``python -m linerate study …``: studies of the bench and of decision rules."""
+"""``linerate study …``: studies of the bench and of decision rules."""

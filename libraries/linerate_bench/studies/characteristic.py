@@ -1,4 +1,4 @@
-"""``python -m linerate study characteristic``: how often each rule passes a router, by its true capacity.
+"""How often each rule passes a router, by its true capacity.
 
 The operating characteristic of a test: the probability of a PASS against capacity / SLA, on simulated routers with
 noise, the same ones for each rule. The goal ``standard`` must pass at least 99 % of the routers that are 1 % faster

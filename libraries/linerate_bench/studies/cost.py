@@ -1,4 +1,4 @@
-"""``python -m linerate study cost``: seconds of traffic that each rule needs for a verdict, and how often it is wrong.
+"""Seconds of traffic that each rule needs for a verdict, and how often it is wrong.
 
 On simulated routers whose capacity is drawn: nine of ten anywhere within 10 % of their SLA, one of ten at half of it.
 A verdict is wrong if a router that is more than 1 % too slow passes, or one that is more than 1 % faster does not.

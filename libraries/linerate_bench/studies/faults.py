@@ -1,4 +1,4 @@
-"""``python -m linerate study faults``: the verdicts of the acceptance procedure at each fault of the simulated bench.
+"""The verdicts of the acceptance procedure at each fault of the simulated bench.
 
 Every fault is caused on a bench of its own while the Netgate 6100 of the forwarding model is judged, by one sentence
 that is verified (loss at a load), one that saturates (forwarding rate at maximum offered load) and one on latency.

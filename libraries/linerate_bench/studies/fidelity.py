@@ -1,4 +1,4 @@
-"""``python -m linerate study fidelity``: published figures of real routers against those of the forwarding model.
+"""Published figures of real routers against those of the forwarding model.
 
 No traffic and no clock: the model's pure functions alone. A rate is inside when the model is within 3 percentage points
 of one direction's line rate or 5 % of the published value, whichever is larger; telemetry within 10 %.

@@ -1,4 +1,4 @@
-"""``python -m linerate study overhead``: what a trial costs beyond its duration, in real time.
+"""What a trial costs beyond its duration, in real time.
 
 Wall time of ``measure`` less the trial's duration, through the whole chain: driver, client's process, ``trex_stl_lib``,
 ZeroMQ, embedded server. Two kinds of trial: one whose frames all come back, and one whose frames are all lost. After
@@ -53,7 +53,7 @@ LIBRARIES = Path(__file__).resolve().parents[2]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; 0 if both medians are within the bound, else 1. Raises LinerateError where it cannot run."""
-    parser = argparse.ArgumentParser(prog="linerate study overhead", description=__doc__)
+    parser = argparse.ArgumentParser(prog="linerate study overhead", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--trials", type=int, default=15, help="trials of each kind (default 15)")
     parser.add_argument("--duration", type=float, default=0.5, help="seconds of each (default 0.5)")
     parser.add_argument("--pps", type=float, default=10_000.0, help="frames/s (default 10000)")

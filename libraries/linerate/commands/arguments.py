@@ -1,0 +1,44 @@
+"""Arguments that several commands have, with what a shell can complete them to."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import LinerateError
+from ..project import KINDS, Project
+
+
+def add_plan_arguments(parser: argparse.ArgumentParser) -> None:
+    """``TESTBED --platform P [--software S]``."""
+    complete_names(parser.add_argument("testbed", help="a file of variables/testbeds, without .yaml"), "testbeds")
+    platform = parser.add_argument("--platform", required=True, help="a file of variables/platforms, without .yaml")
+    complete_names(platform, "platforms")
+    parser.add_argument("--software", help="one of the platform's; default its first")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """``--json``."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """The object that ``--json`` asks for."""
+    print(json.dumps(document, ensure_ascii=False, indent=1))
+
+
+def complete_names(argument: argparse.Action, kind: str) -> None:
+    """Let argcomplete offer the names of the project's files of *kind*, a folder of ``variables/``."""
+    if kind not in KINDS:
+        raise ValueError(f"'{kind}' is no folder of variables/; expected one of {', '.join(KINDS)}")
+    completer: Callable[..., list[str]] = lambda **_: _names(kind)  # noqa: E731
+    argument.completer = completer  # type: ignore[attr-defined]
+
+
+def _names(kind: str) -> list[str]:
+    try:
+        return sorted(path.stem for path in getattr(Project.find(), kind).glob("*.yaml"))
+    except LinerateError:
+        return []

@@ -1,0 +1,36 @@
+"""How a command ends: its exit status, one sentence for an error, and no traceback where nobody reads on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from ..errors import LinerateError
+
+NOT_DONE = 2
+INTERRUPTED = 130
+CLOSED_PIPE = 141
+"""As for a process that SIGPIPE ends: ``linerate doctor … | head -1``."""
+
+
+def finish(run: Callable[[], int]) -> NoReturn:
+    """End this process with the status that *run* returns."""
+    status = NOT_DONE
+    try:
+        try:
+            status = run()
+        except LinerateError as error:
+            print(f"linerate: {error}", file=sys.stderr)
+        except KeyboardInterrupt:
+            status = INTERRUPTED
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # what is left in the buffer must not be tried again when the interpreter ends
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = CLOSED_PIPE
+    sys.exit(status)

@@ -1,0 +1,145 @@
+"""The command line as a shell and other programs use it: help, exit status, ``--json``, closed pipes, completion."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from linerate.commands.main import BENCH_COMMANDS, COMMANDS, main
+from linerate.errors import ConfigError
+from linerate_bench.__main__ import STUDIES
+from support import robot_run
+from support.paths import LIBRARIES, ROOT
+
+DOCS = ROOT / "docs" / "command-line.md"
+
+
+def linerate(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "linerate", *words],
+        cwd=folder,
+        env={**robot_run.environment(folder), "PYTHONPATH": str(LIBRARIES), **more},
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+
+
+def test_no_word_prints_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    shown = re.findall(r"^    (\w+)", capsys.readouterr().out, re.MULTILINE)
+    assert [name for name in shown if name != "COMMAND"] == [command.name for command in COMMANDS] + list(
+        BENCH_COMMANDS
+    )
+
+
+@pytest.mark.parametrize("name", [command.name for command in COMMANDS])
+def test_each_command_has_its_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    text = capsys.readouterr().out
+    assert ended.value.code == 0 and text.startswith(f"usage: linerate {name} ")
+    assert "exit status" in text and "show this help" in text and not re.search("``|None|%", text)
+
+
+def test_the_document_has_every_command() -> None:
+    rows = re.findall(r"^\| `linerate (\w+)", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+    assert rows == [command.name for command in COMMANDS] + list(BENCH_COMMANDS)
+
+
+@pytest.mark.parametrize("words", [["nonsense"], ["doctor"], ["compare", "a", "b", "--confidence", "3"]])
+def test_wrong_arguments_are_status_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 2 and "usage: linerate" in capsys.readouterr().err
+
+
+def test_an_error_is_raised_for_whoever_ends_the_process() -> None:
+    with pytest.raises(ConfigError, match="no such folder"):
+        main(["check", "--project", "/nowhere"])
+
+
+@pytest.mark.slow
+def test_an_error_is_one_sentence_and_status_2(tmp_path: Path) -> None:
+    found = linerate(tmp_path, "compare", "this", "that")
+    assert found.returncode == 2 and found.stdout == ""
+    assert found.stderr.startswith("linerate: ") and found.stderr.count("\n") == 1
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_bench_have_their_own_help(tmp_path: Path) -> None:
+    assert linerate(tmp_path, "serve", "--help").stdout.startswith("usage: linerate serve ")
+    listed = linerate(tmp_path, "study")
+    assert listed.returncode == 0 and all(f"linerate study {name}" in listed.stdout for name in STUDIES)
+    for name in STUDIES:
+        text = linerate(tmp_path, "study", name, "--help").stdout
+        assert text.startswith(f"usage: linerate study {name} ") and "``" not in text
+    wrong = linerate(tmp_path, "study", "nonsense")
+    assert wrong.returncode == 2 and "nonsense" in wrong.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["check", "--help"], ["check"], ["study"], ["doctor", "simulated", "--platform", "netgate6100"]],
+)
+def test_nobody_reads_the_output(words: list[str], tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "linerate", *words],
+        cwd=tmp_path,
+        env={**robot_run.environment(tmp_path), "PYTHONPATH": str(LIBRARIES)},
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(write)
+    _, errors = process.communicate(timeout=90)
+    # argparse itself is content with help that nobody reads
+    assert (process.returncode, errors) == (0 if "--help" in words else 141, "")
+    assert robot_run.processes_of(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_doctor_for_a_program(tmp_path: Path) -> None:
+    text = linerate(tmp_path, "doctor", "simulated", "--platform", "netgate6100")
+    found = linerate(tmp_path, "doctor", "simulated", "--platform", "netgate6100", "--json")
+    document = json.loads(found.stdout)
+    assert found.returncode == text.returncode == 0
+    assert (document["testbed"], document["platform"]) == ("simulated", "netgate6100")
+    lines = [f"{item['state']:<8} {item['check']}: {item['finding']}" for item in document["checks"]]
+    # ports of processes and the time since a start differ from run to run
+    plain = [re.sub(r":\d{4,5}\b| up for .*", "", line) for line in lines]
+    assert plain == [re.sub(r":\d{4,5}\b| up for .*", "", line) for line in text.stdout.splitlines()[:-1]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("linerate d", {"doctor"}),
+        ("linerate doctor si", {"simulated"}),
+        ("linerate doctor simulated --platform netg", {"netgate6100"}),
+        ("linerate init --platform exam", {"examplebox"}),
+        ("linerate compare --m", {"--method"}),
+    ],
+)
+def test_completion(line: str, offered: set[str], tmp_path: Path) -> None:
+    answer = tmp_path / "answer"
+    environment = {
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+    }
+    found = linerate(tmp_path, **environment)
+    assert found.stderr == ""
+    assert {word.strip() for word in answer.read_text().split("\013")} == offered
