@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +24,9 @@ class Recorder:
 
     def __init__(self, results: Path, run_id: str, environment: EnvironmentRecord) -> None:
         self.folder = RunFolder.create(results, run_id)
-        self.environment = environment
-        self.folder.write_environment(environment)
+        self.environment = replace(environment, run=self.folder.run_id)
+        self.folder.write_environment(self.environment)
+        self.verdicts: Counter[str] = Counter()
         self._number = 0
         self._started = 0.0
         self._test = ""
@@ -89,6 +91,7 @@ class Recorder:
     def keep_verdict(self, verdict: Verdict, reconnection: str = "") -> None:
         """Append the requirement's record. *reconnection*: what was done to the testbed before, in words."""
         requirement = verdict.requirement
+        self.verdicts[verdict.ruling.value] += 1
         size, link = requirement.profile.mean_size, verdict.link_bps
         pps = verdict.figures.get("forwarded_pps")
         threshold = str(requirement.threshold)
@@ -127,6 +130,7 @@ class Recorder:
 
     def carry(self, carried: CarriedVerdict) -> CarriedVerdict:
         """Copy a verdict of an earlier run, with its trials, into this one's records; returns the copy."""
+        self.verdicts[carried.record.verdict] += 1
         copy = carried.copy_to(self.folder.run_id, self.folder.next_requirement())
         for trial in copy.trials:
             self.folder.add_trial(trial)

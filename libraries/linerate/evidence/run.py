@@ -7,6 +7,7 @@ A folder that was never closed only lacks its manifest.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -27,8 +28,11 @@ TELEMETRY = "telemetry"
 CHARACTERISATION = "characterisation"
 MANIFEST_FILE = "manifest.json"
 SUMS = "SHA256SUMS"
-DERIVED = frozenset({"allure", "report"})
-"""Sub-folders that can be made again from the records; they are not in the manifest."""
+SUMMARY = "summary.txt"
+"""In the folder of the execution's first run: a line for each of its runs."""
+
+DERIVED = frozenset({"allure", "report", SUMMARY})
+"""What can be made again from the records; it is not in the manifest."""
 
 R = TypeVar("R")
 
@@ -50,19 +54,25 @@ class RunFolder:
 
     @classmethod
     def create(cls, results: Path, run_id: str) -> RunFolder:
-        """Make ``results/run_id`` with empty record files. Raises TestbedError if it exists or cannot be made."""
-        path = results / run_id
-        try:
-            (path / TELEMETRY).mkdir(parents=True)
-            for name in (TRIALS, REQUIREMENTS):
-                (path / name).touch(exist_ok=False)
-            for folder in (path, results):
-                _sync_folder(folder)
-        except FileExistsError:
-            raise TestbedError(f"{path} exists already; each run needs a folder of its own") from None
-        except OSError as error:
-            raise TestbedError(f"the run's folder {path} cannot be made: {error.strerror}") from None
-        return cls(path, run_id)
+        """Make ``results/run_id``, or ``run_id-2`` and so on if it exists, with empty record files.
+
+        The runs of an execution share an id. Raises TestbedError if the folder cannot be made.
+        """
+        for number in itertools.count(1):
+            name = run_id if number == 1 else f"{run_id}-{number}"
+            path = results / name
+            try:
+                (path / TELEMETRY).mkdir(parents=True)
+                for file in (TRIALS, REQUIREMENTS):
+                    (path / file).touch(exist_ok=False)
+                for folder in (path, results):
+                    _sync_folder(folder)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise TestbedError(f"the run's folder {path} cannot be made: {error.strerror}") from None
+            return cls(path, name)
+        raise AssertionError("itertools.count ends")
 
     def __enter__(self) -> RunFolder:
         return self
@@ -229,6 +239,23 @@ def _read_lines(path: Path, parse: Callable[[Mapping[str, Any]], R], notes: list
         except ValueError as error:
             raise ConfigError(f"is no record: {error}", path, number) from None
     return tuple(found)
+
+
+def add_to_summary(execution: Path, line: str) -> None:
+    """Add *line* about a run to the summary in *execution*, the first run's folder. Processes may do it at once."""
+    descriptor = os.open(execution / SUMMARY, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    try:
+        os.write(descriptor, f"{line}\n".encode())
+    finally:
+        os.close(descriptor)
+
+
+def read_summary(execution: Path) -> str:
+    """The lines of :func:`add_to_summary`; empty if there are none."""
+    try:
+        return (execution / SUMMARY).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
 
 
 def _slug(name: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from ..evidence.plots import ThresholdLine, svg_image, trials_plot
 from ..evidence.recorder import Recorder
 from ..evidence.records import EnvironmentRecord
 from ..evidence.resume import FINGERPRINTS, CarriedVerdict, Resumption, fingerprints
-from ..evidence.run import new_run_id
+from ..evidence.run import add_to_summary, read_summary
 from ..evidence.tables import trials_fragment, trials_table
 from ..session.judging import Judge
 from ..session.progress import Progress
@@ -31,6 +31,7 @@ from ..sla.verdict import Ruling, Tally, Verdict
 from ..system.cpu_steal import cpu_times, steal_percent
 from ..testbed.opening import OpenTestbed
 from ..units import si
+from .execution import execution_id, summary_words
 from .shared import Component, Shared
 
 HAVE_CAPACITY = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.LOSS)
@@ -48,16 +49,24 @@ class AcceptanceKeywords(Component):
 
     def __init__(self, shared: Shared) -> None:
         super().__init__(shared)
-        self._run_id = new_run_id(datetime.now(UTC))
-        self._suites = 0
         self._testbed: OpenTestbed | None = None
         self._resumption: Resumption | None = None
         self._cpu: Any = None
 
+    @cached_property
+    def execution_folder(self) -> Path:
+        """The folder of this execution's first run."""
+        return self.shared.results / execution_id()
+
     @property
     def allure_folder(self) -> Path:
         """Where this execution's Allure results go."""
-        return self.shared.results / self._run_id / "allure"
+        return self.execution_folder / "allure"
+
+    def last_words(self) -> str:
+        """What stays on the console when the execution is over: where the evidence is. Empty if there is none."""
+        lines = read_summary(self.execution_folder) if "execution_folder" in vars(self) else ""
+        return lines and summary_words(self.execution_folder, lines)
 
     @keyword(tags=["evidence"])
     def describe_run(self, resume: str = "") -> None:
@@ -70,11 +79,9 @@ class AcceptanceKeywords(Component):
         session = self.shared.session
         suite = str(BuiltIn().get_variable_value("${SUITE NAME}"))
         self._resumption = Resumption.find(self.shared.results, resume, suite) if resume else None
-        self._suites += 1
-        run_id = self._run_id if self._suites == 1 else f"{self._run_id}-{self._suites}"
         plan, facts = session.plan, session.testbed.facts
         record = EnvironmentRecord(
-            run=run_id,
+            run=self.execution_folder.name,
             simulated=facts.simulated,
             testbed=plan.testbed.testbed,
             platform=plan.platform.platform,
@@ -94,14 +101,15 @@ class AcceptanceKeywords(Component):
             self._resumption.check(record)
         self.shared.progress = Progress(sys.__stderr__, facts.clock_speed)
         self._cpu = cpu_times()
-        self.shared.recorder = Recorder(self.shared.results, run_id, record)
+        self.shared.recorder = Recorder(self.execution_folder.parent, record.run, record)
         self._testbed = session.testbed
         words = {
             "Testbed": _testbed_words(session),
             "Platform": f"{plan.platform.platform} ({plan.platform.description})",
             "Software": f"{plan.software_name} {plan.software.version}",
             "Goal": str(plan.goal),
-            "Evidence": str(self.shared.recorder.folder.path),
+            # a name of its own: 'rebot --merge' keeps those of both runs
+            f"Evidence {self.shared.recorder.folder.run_id}": str(self.shared.recorder.folder.path),
         }
         for name, value in words.items():
             BuiltIn().set_suite_metadata(name, value, append=False, top=False)
@@ -293,6 +301,9 @@ class AcceptanceKeywords(Component):
             if testbed is not None and testbed.generator_log:
                 recorder.folder.add_telemetry(0, GENERATOR_LOG, testbed.generator_log)
             recorder.close(steal_percent(self._cpu, cpu_times()))
+            counts = ", ".join(f"{recorder.verdicts[ruling.value]} {ruling.value}" for ruling in Ruling)
+            suite = recorder.environment.extra["suite"]
+            add_to_summary(self.execution_folder, f"{recorder.folder.path}  {suite}: {counts}")
 
 
 def _testbed_words(session: Session) -> str:

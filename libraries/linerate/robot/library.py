@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import sys
 from contextlib import ExitStack
 from typing import Any
 
@@ -19,6 +22,7 @@ from .sentence_check import SuiteListener
 from .shared import Shared
 from .testbed import TestbedKeywords
 from .traffic_generator import GeneratorKeywords
+from .verdict_tags import VerdictTags
 
 
 class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
@@ -72,8 +76,11 @@ class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
         self.ROBOT_LIBRARY_LISTENER = [
             allure.allure_listener(lambda: self._acceptance.allure_folder),
             SuiteListener(self._shared),
+            VerdictTags(),
             _SessionArgument(self),
         ]
+        # Robot tells a library of the end only if the topmost suite imports it, which a folder does not
+        atexit.register(self._end)
 
     @property
     def session(self) -> Session:
@@ -81,11 +88,16 @@ class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
         return self._shared.session
 
     def close(self) -> None:
-        """Close what suites left open, each even if one before it fails. Robot's end of the library calls it."""
+        """Close what suites left open, each even if one before it fails. Harmless when repeated."""
         with ExitStack() as stack:
             stack.callback(self._acceptance.close_evidence)
             while self._shared.sessions:
                 stack.callback(self._shared.sessions.pop(0).close)
+
+    def _end(self) -> None:
+        self.close()
+        with contextlib.suppress(OSError, ValueError):  # nobody reads on
+            print(self._acceptance.last_words(), end="", file=sys.__stdout__, flush=True)
 
 
 class _SessionArgument:

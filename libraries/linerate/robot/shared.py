@@ -13,6 +13,7 @@ from ..evidence.recorder import Recorder
 from ..project import Project
 from ..session.progress import Progress
 from ..session.session import Session
+from .execution import output_folder
 
 
 @dataclass
@@ -41,8 +42,8 @@ class Shared:
         """The folder for the folders of runs: Robot's output folder, else ``results/`` of the project."""
         if self.results_folder:
             return Path(self.results_folder).resolve()
-        output, here = (BuiltIn().get_variable_value(name) for name in ("${OUTPUT DIR}", "${EXECDIR}"))
-        return self.project.results if Path(output) == Path(here) else Path(output)
+        output = output_folder()
+        return self.project.results if output == Path(BuiltIn().get_variable_value("${EXECDIR}")) else output
 
     @property
     def session(self) -> Session:

@@ -1,0 +1,139 @@
+"""What people do with any suite: read the last lines, count tags, run failed tests again, run suites side by side."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from robot.api import ExecutionResult
+
+from linerate.evidence.run import check_manifest, read_run
+from support import robot_run
+from support.paths import ROOT
+
+pytestmark = pytest.mark.slow
+
+SUITE = f"""\
+*** Settings ***
+Resource    {ROOT}/resources/acceptance.resource
+Suite Setup    Open Testbed For    netgate6100    software=vpp    goal=quick
+Suite Teardown    Close Testbed
+*** Variables ***
+${{LEAST}}    9
+*** Test Cases ***
+Passes
+    64b 1-flow unidirectional ≥ 1 Mpps
+Fails Unless Less Is Asked
+    64b 1-flow unidirectional ≥ ${{LEAST}} Mpps
+Cannot Be Decided
+    Cause Fault    link flap    start=2    at=0.5    for=0.2    every=True
+    64b 1-flow unidirectional ≥ 1 Mpps
+"""
+
+
+def robot(folder: Path, *words: str, program: tuple[str, ...] = ("robot",)) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", *program, "--outputdir", "out", *words],
+        cwd=folder,
+        env=robot_run.environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+
+
+def metadata(output: Path) -> dict[str, str]:
+    """Of all suites of a result."""
+    found: dict[str, str] = {}
+
+    def collect(suite: object) -> None:
+        found.update(suite.metadata)  # type: ignore[attr-defined]
+        for child in suite.suites:  # type: ignore[attr-defined]
+            collect(child)
+
+    collect(ExecutionResult(output).suite)
+    return found
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of a run with each verdict, and what was on its console."""
+    folder = tmp_path_factory.mktemp("failed")
+    (folder / "suite.robot").write_text(SUITE, encoding="utf-8")
+    found = robot(folder, "suite.robot")
+    assert found.returncode == 2, found.stdout + found.stderr
+    return folder, found.stdout
+
+
+def test_the_last_lines_name_the_folder_and_the_next_command(failed: tuple[Path, str]) -> None:
+    folder, console = failed
+    (run,) = (path.parent for path in folder.glob("out/*/requirements.jsonl"))
+    *_, title, line, command = console.splitlines()
+    assert title == "Evidence:" and line == f"{run}  Suite: 1 PASS, 1 FAIL, 1 INCONCLUSIVE"
+    relative = run.relative_to(folder)
+    assert command.startswith(f"Next: npx allure@3 generate {relative}/allure ")
+    assert check_manifest(run) == ()
+
+
+def test_verdicts_are_tags(failed: tuple[Path, str]) -> None:
+    folder, _ = failed
+    statistics = {item.name: item.failed for item in ExecutionResult(folder / "out" / "output.xml").statistics.tags}
+    assert statistics == {"verdict:fail": 1, "verdict:inconclusive": 1}
+
+
+def test_an_xunit_file_has_the_verdicts(failed: tuple[Path, str]) -> None:
+    folder, _ = failed
+    rebot = [sys.executable, "-m", "robot.rebot", "--log", "NONE", "--report", "NONE", "--xunit", "xunit.xml"]
+    subprocess.run([*rebot, "out/output.xml"], cwd=folder, capture_output=True, timeout=60, check=False)
+    found = re.findall(r'<failure message="(\w+): ', (folder / "xunit.xml").read_text(encoding="utf-8"))
+    assert found == ["FAIL", "INCONCLUSIVE"]
+
+
+def test_failed_tests_run_again_and_merged_name_the_evidence_of_both_runs(failed: tuple[Path, str]) -> None:
+    folder, _ = failed
+    words = ["--rerunfailed", "out/output.xml", "--output", "again.xml", "--log", "NONE", "--report", "NONE"]
+    again = robot(folder, *words, "-v", "LEAST:1", "suite.robot")
+    assert again.returncode == 1, again.stdout
+    merge = [sys.executable, "-m", "robot.rebot", "--merge", "--output", "merged.xml", "--outputdir", "."]
+    merged = subprocess.run(
+        [*merge, "out/output.xml", "out/again.xml"], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert merged.returncode == 1, merged.stdout + merged.stderr
+    evidence = {value for name, value in metadata(folder / "merged.xml").items() if name.startswith("Evidence ")}
+    assert evidence == {str(path.parent) for path in folder.glob("out/*/requirements.jsonl")} and len(evidence) == 2
+    states = {test.name: (test.status, *test.tags) for test in ExecutionResult(folder / "merged.xml").suite.all_tests}
+    assert states == {
+        "Passes": ("PASS",),
+        "Fails Unless Less Is Asked": ("PASS",),
+        "Cannot Be Decided": ("FAIL", "verdict:inconclusive"),
+    }
+
+
+def test_suites_side_by_side_have_the_verdicts_of_suites_one_by_one(tmp_path: Path) -> None:
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    for name in ("one", "two", "three"):
+        (tests / f"{name}.robot").write_text(SUITE, encoding="utf-8")
+    found = robot(tmp_path, "tests", program=("pabot.pabot", "--processes", "2"))
+    assert found.returncode == 6, found.stdout + found.stderr
+    runs = sorted(path.parent for path in tmp_path.glob("out/*/requirements.jsonl"))
+    assert [Counter(item.verdict for item in read_run(run).requirements) for run in runs] == 3 * [
+        Counter(PASS=1, FAIL=1, INCONCLUSIVE=1)
+    ]
+    # one id, one Allure result, one summary of folders
+    assert [run.name for run in runs] == [runs[0].name, f"{runs[0].name}-2", f"{runs[0].name}-3"]
+    (allure,) = tmp_path.rglob("allure")
+    assert allure.parent == runs[0] and len(list(allure.glob("*-result.json"))) == 9
+    summary = (runs[0] / "summary.txt").read_text(encoding="utf-8").splitlines()
+    assert sorted(line.partition("  ")[0] for line in summary) == [str(run) for run in runs]
+    assert {line.rpartition(": ")[2] for line in summary} == {"1 PASS, 1 FAIL, 1 INCONCLUSIVE"}
+    assert all(check_manifest(run) == () for run in runs)
+    assert {value for name, value in metadata(tmp_path / "out" / "output.xml").items() if "Evidence" in name} == {
+        str(run) for run in runs
+    }
+    assert robot_run.processes_of(tmp_path) == []
