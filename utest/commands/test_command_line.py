@@ -103,8 +103,8 @@ def test_nobody_reads_the_output(words: list[str], tmp_path: Path) -> None:
     )
     os.close(write)
     _, errors = process.communicate(timeout=90)
-    # argparse itself is content with help that nobody reads
-    assert (process.returncode, errors) == (0 if "--help" in words else 141, "")
+    # argparse itself ignores that nobody reads its help, unless Python keeps it in a buffer
+    assert process.returncode in ((0, 141) if "--help" in words else (141,)) and errors == ""
     assert robot_run.processes_of(tmp_path) == []
 
 
