@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from string import Template
 
@@ -44,9 +46,24 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _installed_from() -> str:
+    """What pip takes to install Linerate again: its name, with the folder, archive or repository it came from."""
+    try:
+        origin = json.loads(distribution("linerate").read_text("direct_url.json") or "{}")
+    except PackageNotFoundError:
+        origin = {}
+    if "url" not in origin:  # from an index
+        return "linerate[bench]"
+    repository = origin.get("vcs_info")
+    prefix, suffix = (f"{repository['vcs']}+", f"@{repository['commit_id']}") if repository else ("", "")
+    return f"linerate[bench] @ {prefix}{origin['url']}{suffix}"
+
+
 def _files(name: str, shipped: bool) -> Iterator[tuple[Path, str]]:
     def made(template: str) -> str:
-        return Template((TEMPLATE / template).read_text(encoding="utf-8")).substitute(name=name)
+        return Template((TEMPLATE / template).read_text(encoding="utf-8")).substitute(
+            name=name, linerate=_installed_from()
+        )
 
     platform, suite = made("platform.yaml"), made("suite.robot")
     if shipped:

@@ -28,20 +28,24 @@ from .verdict_tags import VerdictTags
 class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
     """Acceptance tests for router performance: a test case is a sentence of the contract.
 
-    Suites do not import this library; they import its steps::
+    Suites do not import this library; they import its steps. In the settings:
 
-        *** Settings ***
-        Resource          linerate/acceptance.resource
-        Suite Setup       Open Testbed For    netgate6100    software=vpp
-        Suite Teardown    Close Testbed
+    | Resource          linerate/acceptance.resource
+    | Suite Setup       Open Testbed For    netgate6100    software=vpp
+    | Suite Teardown    Close Testbed
 
-        *** Test Cases ***
-        Internet Mix Fills The Line
-            imix unidirectional ≥ 95% line rate
+    A test case:
+
+    | Internet Mix Fills The Line
+    |     imix unidirectional ≥ 95% line rate
 
     = The sentence =
-    ``TRAFFIC DIRECTION [on N pairs] [QUANTITY] ≥|≤|>=|<= VALUE UNIT [each way|in total] [at LOAD] [for TIME]``, where a
-    part in square brackets may be left out. The words are explained in ``docs/methodology.md``.
+
+    | TRAFFIC DIRECTION [on N pairs] [QUANTITY] ≥ or ≤ VALUE UNIT [each way or in total]
+    |    [at LOAD] [for TIME]
+
+    A part in square brackets may be left out; ``>=`` and ``<=`` mean the same as ``≥`` and ``≤``. The words are
+    explained in ``docs/methodology.md``.
 
     = Verdicts =
     A keyword fails with ``FAIL:`` if the router did not keep the sentence, and with ``INCONCLUSIVE:`` if the testbed

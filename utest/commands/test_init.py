@@ -1,0 +1,37 @@
+"""``linerate init``: what a new project's tox installs. The rest is tried from the wheel (``suites/test_wheel.py``)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from linerate.commands.main import main
+
+
+@pytest.mark.parametrize(
+    ("origin", "requirement"),
+    [
+        (None, "linerate[bench]"),
+        ({"url": "file:///srv/linerate", "dir_info": {"editable": True}}, "linerate[bench] @ file:///srv/linerate"),
+        (
+            {"url": "https://example.org/linerate-1-py3-none-any.whl", "archive_info": {}},
+            "linerate[bench] @ https://example.org/linerate-1-py3-none-any.whl",
+        ),
+        (
+            {"url": "https://example.org/linerate.git", "vcs_info": {"vcs": "git", "commit_id": "0af3"}},
+            "linerate[bench] @ git+https://example.org/linerate.git@0af3",
+        ),
+    ],
+)
+def test_tox_installs_what_is_installed_here(
+    origin: dict[str, object] | None, requirement: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = None if origin is None else json.dumps(origin)
+    installed = SimpleNamespace(read_text=lambda name: text)
+    monkeypatch.setattr("linerate.commands.init.distribution", lambda name: installed)
+    monkeypatch.chdir(tmp_path)
+    assert main(["init"]) == 0
+    assert f"deps =\n    {requirement}\n" in (tmp_path / "tox.ini").read_text(encoding="utf-8")
