@@ -99,8 +99,9 @@ def test_each_trial_is_in_the_file_when_the_call_returns(folder):
 
 
 def test_two_runs_do_not_share_a_folder(folder):
-    with pytest.raises(TestbedError, match="exists already"):
-        RunFolder.create(folder.path.parent, RUN)
+    for number in (2, 3):
+        with RunFolder.create(folder.path.parent, RUN) as another:
+            assert another.run_id == another.path.name == f"{RUN}-{number}"
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):

@@ -202,7 +202,8 @@ def test_step_down_changes_the_load_without_a_pause(testbed: Testbed) -> None:
         trial = assess_trial(1, found.outcome, Tolerance(late=0.5))
     # the intended frames follow the measured time of the change
     assert trial.valid and trial.lost == 0
-    assert 75_000 < trial.outcome.directions[0].offered < 125_000
+    # on a busy machine the change comes late
+    assert 75_000 < trial.outcome.directions[0].offered < 150_000
     assert found.sent[0] <= 50_000 * 1.005 and found.sent[1] >= 50_000 * 0.995
     for direction in (0, 1):
         sent = [moment.offered[direction] for moment in (found.before, found.after, *found.samples)]
