@@ -110,6 +110,12 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
         RunFolder.create(tmp_path / "results", RUN)
 
 
+def test_results_that_lead_nowhere_are_one_sentence(tmp_path):
+    (tmp_path / "results").symlink_to(tmp_path / "not mounted")
+    with pytest.raises(TestbedError, match="cannot be made: "):
+        RunFolder.create(tmp_path / "results", RUN)
+
+
 def test_a_failed_write_leaves_whole_lines(folder, monkeypatch):
     filled(folder)
     real = __import__("os").write

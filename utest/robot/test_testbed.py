@@ -54,11 +54,34 @@ def test_a_folder_of_suites_shares_one_testbed(tmp_path: Path):
     (folder / "__init__.robot").write_text(settings, encoding="utf-8")
     without = "".join(line for line in text.splitlines(True) if not line.startswith("Suite "))
     first.write_text(without, encoding="utf-8")
+    # it has opened none, so this closes none
+    first.write_text(without.replace("*** Test", "Suite Teardown    Close Testbed\n\n*** Test"), encoding="utf-8")
     (folder / "second.robot").write_text(without.replace("The Test", "Second Test"), encoding="utf-8")
     found = robot_run.run(tmp_path, folder, "-v", "GOAL:quick")
     assert found.status == 0, found.console
     assert {name: status for name, (status, _) in found.tests.items()} == {"The Test": "PASS", "Second Test": "PASS"}
     assert robot_run.processes_of(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_a_suite_that_imports_the_resource_while_it_runs_is_checked_itself(tmp_path: Path):
+    (tmp_path / "a.robot").write_text(
+        f"*** Settings ***\nResource    {robot_run.ROOT}/resources/acceptance.resource\n"
+        "*** Test Cases ***\nOne\n    IF    False    64b 1-flow ≥ 1 Mpps\n",
+        encoding="utf-8",
+    )
+    second = tmp_path / "b.robot"
+    second.write_text(
+        f"*** Test Cases ***\nTwo\n    Import Resource    {robot_run.ROOT}/resources/acceptance.resource\n"
+        "    ${plan} =    Read Plan    netgate6100    vpp    simulated    quick\n"
+        "    Check Sentences Of Suite    ${plan}\n"
+        "    IF    False    Run Keyword    64b 1-flow ≥ 1 furlongs\n",
+        encoding="utf-8",
+    )
+    for suite in (tmp_path, second):
+        found = robot_run.run(tmp_path, suite)
+        status, message = found.tests["Two"]
+        assert status == "FAIL" and f"{second}:6: '64b 1-flow ≥ 1 furlongs'" in message, found.console
 
 
 class Stuck:
@@ -76,7 +99,7 @@ class Stuck:
 def test_every_session_is_closed_even_where_one_fails():
     library = Linerate()
     sessions: list[Any] = [Stuck(False), Stuck(True), Stuck(False)]
-    library._shared.sessions.extend(sessions)
+    library._shared.opened.extend(("", session) for session in sessions)
     with pytest.raises(OSError, match="stuck"):
         library.close()
     assert all(session.closed for session in sessions)

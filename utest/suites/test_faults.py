@@ -89,4 +89,4 @@ def test_the_keyword_refuses_a_bench_that_is_not_simulated() -> None:
     testbed: Any = SimpleNamespace(facts=SimpleNamespace(control=None))
     session = Session(plan, testbed)
     with pytest.raises(TestbedError, match="'link flap' can be caused on a simulated testbed only, and 'lab' is none"):
-        FaultKeywords(Shared(sessions=[session])).cause_fault("link flap", at="0.5")
+        FaultKeywords(Shared(opened=[("", session)])).cause_fault("link flap", at="0.5")

@@ -67,9 +67,9 @@ class RunFolder:
                     (path / file).touch(exist_ok=False)
                 for folder in (path, results):
                     _sync_folder(folder)
-            except FileExistsError:
-                continue
             except OSError as error:
+                if isinstance(error, FileExistsError) and path.exists():
+                    continue
                 raise TestbedError(f"the run's folder {path} cannot be made: {error.strerror}") from None
             return cls(path, name)
         raise AssertionError("itertools.count ends")

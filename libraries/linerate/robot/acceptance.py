@@ -303,7 +303,10 @@ class AcceptanceKeywords(Component):
             recorder.close(steal_percent(self._cpu, cpu_times()))
             counts = ", ".join(f"{recorder.verdicts[ruling.value]} {ruling.value}" for ruling in Ruling)
             suite = recorder.environment.extra["suite"]
-            add_to_summary(self.execution_folder, f"{recorder.folder.path}  {suite}: {counts}")
+            try:
+                add_to_summary(self.execution_folder, f"{recorder.folder.path}  {suite}: {counts}")
+            except OSError as error:
+                logger.warn(f"no line in the summary of {self.execution_folder}: {error.strerror}")
 
 
 def _testbed_words(session: Session) -> str:

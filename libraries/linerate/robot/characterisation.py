@@ -284,4 +284,4 @@ class CharacterisationKeywords(Component):
 
 
 def _deadline(time: timedelta | None) -> Deadline:
-    return Deadline(time.total_seconds() if time else None)
+    return Deadline(None if time is None else time.total_seconds())

@@ -95,8 +95,8 @@ class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
         """Close what suites left open, each even if one before it fails. Harmless when repeated."""
         with ExitStack() as stack:
             stack.callback(self._acceptance.close_evidence)
-            while self._shared.sessions:
-                stack.callback(self._shared.sessions.pop(0).close)
+            while self._shared.opened:
+                stack.callback(self._shared.opened.pop(0)[1].close)
 
     def _end(self) -> None:
         self.close()

@@ -72,8 +72,8 @@ class RouterKeywords(Component):
         Fails, naming the commands, if something stays on the router. Example:
         | Restore Router
         """
-        if self.shared.sessions:
-            self.shared.session.router.restore()
+        if session := self.shared.own_session:
+            session.router.restore()
 
     @keyword(tags=["router"])
     def run_on_router(self, command: str, limit: timedelta = timedelta(seconds=10)) -> str:

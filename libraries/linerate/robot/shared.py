@@ -20,12 +20,12 @@ from .execution import output_folder
 class Shared:
     """*project* and *results* as the library was told, "" where it finds them itself.
 
-    ``sessions``: those that are open, the innermost suite's last.
+    ``opened``: the open sessions, each with the name of the suite that opened it; the innermost suite's is the last.
     """
 
     project_folder: str = ""
     results_folder: str = ""
-    sessions: list[Session] = field(default_factory=list)
+    opened: list[tuple[str, Session]] = field(default_factory=list)
     suite: Any = None
     """The running suite, of the tests that were selected."""
 
@@ -48,13 +48,20 @@ class Shared:
     @property
     def session(self) -> Session:
         """The open session. Raises ConfigError with the lines that the suite lacks."""
-        if not self.sessions:
+        if not self.opened:
             raise ConfigError(
                 "no testbed is open; the suite's settings need 'Suite Setup    Open Testbed For    <platform>' and"
                 " 'Suite Teardown    Close Testbed', as the suites in tests/ have",
                 BuiltIn().get_variable_value("${SUITE SOURCE}"),
             )
-        return self.sessions[-1]
+        return self.opened[-1][1]
+
+    @property
+    def own_session(self) -> Session | None:
+        """The session that the running suite itself opened; None if it has none, or has closed it."""
+        if self.opened and self.opened[-1][0] == BuiltIn().get_variable_value("${SUITE NAME}"):
+            return self.opened[-1][1]
+        return None
 
     @property
     def records(self) -> Recorder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from robot.api import logger
+from robot.api import TestSuite, logger
 from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 
@@ -59,13 +59,18 @@ class TestbedKeywords(Component):
         sentence to Robot because it compares nothing or has two spaces inside. Example:
         | Check Sentences Of Suite    ${plan}
         """
-        suite = self.shared.suite
+        suite = self._running_suite()
         own = suite_sentences.own_keywords(suite)
         problems, requirements = check_sentences(suite_sentences.steps(suite), own, plan, _is_keyword)
         if problems:
             raise ConfigError("; ".join(problems))
         if requirements:
             logger.console(_budget_words(plan, requirements))
+
+    def _running_suite(self) -> TestSuite:
+        """The suite with the tests that were selected, or its file where the library was imported while it ran."""
+        source, suite = Path(BuiltIn().get_variable_value("${SUITE SOURCE}")), self.shared.suite
+        return suite if suite is not None and suite.source == source else TestSuite.from_file_system(source)
 
     @keyword(tags=["testbed"])
     def testbed_should_be_open(self) -> None:
@@ -83,7 +88,7 @@ class TestbedKeywords(Component):
         | Start Testbed    ${plan}
         """
         session = Session.start(plan)
-        self.shared.sessions.append(session)
+        self.shared.opened.append((str(BuiltIn().get_variable_value("${SUITE NAME}")), session))
         if session.simulated:
             logger.console(f"\nSIMULATED: {session.testbed.facts.label}; nothing here is a measurement of a router.")
 
@@ -92,8 +97,9 @@ class TestbedKeywords(Component):
         """Stop traffic, release the ports, restore the router and end every process. Harmless when repeated. Example:
         | End Testbed
         """
-        if self.shared.sessions:
-            self.shared.sessions.pop().close()
+        if session := self.shared.own_session:
+            self.shared.opened.pop()
+            session.close()
 
 
 def _budget_words(plan: Plan, requirements: list[Requirement]) -> str:

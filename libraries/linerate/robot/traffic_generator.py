@@ -88,5 +88,5 @@ class GeneratorKeywords(Component):
         """Stop traffic and release the ports. Harmless when repeated, or without a testbed. Example:
         | Release Generator
         """
-        if self.shared.sessions:
-            self.shared.session.release_generator()
+        if session := self.shared.own_session:
+            session.release_generator()

@@ -41,9 +41,10 @@ class RouterConnection:
     def log_in(self) -> Shell:
         """The router's shell over SSH. Raises TestbedError in one sentence."""
         self._log_out()
-        ssh = SshShell(self.testbed.facts.router)
+        # kept before it is open: a login that comes after its limit is ended by the next one, or by restore()
+        self._ssh = ssh = SshShell(self.testbed.facts.router)
         ssh.open()
-        self._ssh = self._shell = ssh
+        self._shell = ssh
         return ssh
 
     def connect(self, shell: Shell | None = None) -> Mapping[str, str]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ..config import load_config
 from ..errors import ConfigError, SentenceError
-from ..project import Folder
+from ..project import Folder, Layers
 from ..units import FCS
 from .profile_schema import FlowCountFile, FlowsFile, GenomeFile, HeadersFile, MixFile, ProfileFile, SizesFile, TrexFile
 from .profiles import ETHERTYPES, AddressRange, Flows, FrameClass, Headers, Profile
@@ -42,32 +43,34 @@ class Catalogue:
 
     @classmethod
     def read(cls, folder: Folder, load_program: ProgramLoader | None = None) -> Catalogue:
-        """Read every ``*.yaml`` of *folder*; *load_program* loads profiles in TRex's format. Raises ConfigError."""
+        """Read every ``*.yaml`` of *folder*; *load_program* loads profiles in TRex's format. Raises ConfigError.
+
+        What the project itself defines takes the place of what is packaged, whatever the files are called.
+        """
         flows: dict[str, FlowsFile] = {}
         mixes: dict[str, tuple[MixFile, Path]] = {}
         headers: dict[str, HeadersFile] = {}
         captures: dict[str, Path] = {}
         programs: dict[str, tuple[TrexFile, Path]] = {}
         single: dict[str, SizesFile | GenomeFile | FlowCountFile] = {}
-        for path in sorted(folder.glob("*.yaml")):
-            for entry in load_config(path, ProfileFile).entries:
-                if isinstance(entry, SizesFile | GenomeFile | FlowCountFile):
-                    if entry.kind in single:
-                        raise ConfigError(f"a second 'kind: {entry.kind}'; there is one for all profiles", path)
-                    single[entry.kind] = entry
-                    continue
-                if any(entry.name in known for known in (flows, mixes, headers, captures, programs)):
-                    raise ConfigError(f"the traffic word '{entry.name}' is defined twice", path)
-                if isinstance(entry, FlowsFile):
-                    flows[entry.name] = entry
-                elif isinstance(entry, MixFile):
-                    mixes[entry.name] = entry, path
-                elif isinstance(entry, HeadersFile):
-                    headers[entry.name] = entry
-                elif isinstance(entry, TrexFile):
-                    programs[entry.name] = entry, path.parent / entry.file
-                else:
-                    captures[entry.name] = path.parent / entry.file
+        for path, entry in _entries(folder):
+            if isinstance(entry, SizesFile | GenomeFile | FlowCountFile):
+                if entry.kind in single:
+                    raise ConfigError(f"a second 'kind: {entry.kind}'; there is one for all profiles", path)
+                single[entry.kind] = entry
+                continue
+            if any(entry.name in known for known in (flows, mixes, headers, captures, programs)):
+                raise ConfigError(f"the traffic word '{entry.name}' is defined twice", path)
+            if isinstance(entry, FlowsFile):
+                flows[entry.name] = entry
+            elif isinstance(entry, MixFile):
+                mixes[entry.name] = entry, path
+            elif isinstance(entry, HeadersFile):
+                headers[entry.name] = entry
+            elif isinstance(entry, TrexFile):
+                programs[entry.name] = entry, path.parent / entry.file
+            else:
+                captures[entry.name] = path.parent / entry.file
         sizes, genome, counts = (single.get(kind) for kind in ("sizes", "genome", "flow-count"))
         if not isinstance(sizes, SizesFile) or sum(item.default for item in flows.values()) != 1:
             raise ConfigError("needs one 'kind: sizes' and exactly one 'kind: flows' with 'default: true'", str(folder))
@@ -245,3 +248,23 @@ def _capture_profile(name: str, path: Path) -> Profile:
 
 def _address_range(first: int, last: int) -> AddressRange:
     return AddressRange(str(ipaddress.IPv4Address(first)), str(ipaddress.IPv4Address(last)))
+
+
+def _entries(folder: Folder) -> Iterator[tuple[Path, Any]]:
+    """What the files define, each with its file; what is packaged only if the project defines nothing of that name."""
+    own = folder.own if isinstance(folder, Layers) else folder
+    read = [(path, entry) for path in sorted(folder.glob("*.yaml")) for entry in load_config(path, ProfileFile).entries]
+    mine = [entry for path, entry in read if path.parent == own]
+    taken = {_name(entry) for entry in mine}
+    has_default = any(isinstance(entry, FlowsFile) and entry.default for entry in mine)
+    for path, entry in read:
+        if path.parent == own:
+            yield path, entry
+        elif _name(entry) not in taken:
+            other = has_default and isinstance(entry, FlowsFile) and entry.default
+            yield path, entry.model_copy(update={"default": False}) if other else entry
+
+
+def _name(entry: Any) -> str:
+    """The traffic word that *entry* defines, else its kind, of which there is one."""
+    return str(getattr(entry, "name", entry.kind))

@@ -1,0 +1,46 @@
+"""A login that succeeds only after its limit is ended with the session."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from linerate.errors import TestbedError
+from linerate.session.router import RouterConnection
+
+
+class LateShell:
+    """Its login is given up after a limit, and succeeds then."""
+
+    made: list[LateShell] = []  # noqa: RUF012
+
+    def __init__(self, login: object) -> None:
+        self.logged_in = threading.Event()
+        self.made.append(self)
+
+    def open(self) -> None:
+        self.logged_in.set()
+        raise TestbedError("the SSH login to the router did not end within 30 s")
+
+    def close(self) -> None:
+        self.logged_in.clear()
+
+
+@pytest.mark.parametrize("end", ["restore", "log_in"])
+def test_a_login_that_comes_too_late_is_ended(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("linerate.session.router.SshShell", LateShell)
+    LateShell.made.clear()
+    nothing: Any = None
+    testbed: Any = SimpleNamespace(facts=SimpleNamespace(router=None, sides=()))
+    router = RouterConnection(nothing, testbed, nothing, nothing)
+    with pytest.raises(TestbedError):
+        router.connect()
+    if end == "restore":
+        router.restore()
+    else:
+        with pytest.raises(TestbedError):
+            router.log_in()
+    assert not LateShell.made[0].logged_in.is_set()
