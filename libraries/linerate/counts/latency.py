@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ..errors import SentenceError
 
@@ -122,6 +123,30 @@ class LatencyCount:
         """The bucket *key*; the last one reaches at least to the reported maximum."""
         last = key == max(self.histogram)
         return LatencyBounds(float(key), max(float(bucket_end(key)), self.maximum if last else 0.0))
+
+
+def pooled(counts: Sequence[LatencyCount]) -> LatencyCount:
+    """The probe frames of one direction in all trials together. *counts* must not be empty."""
+    received = sum(count.received for count in counts)
+
+    def mean(of: Callable[[LatencyCount], float]) -> float:
+        return math.fsum(of(count) * count.received for count in counts) / max(1, received)
+
+    histogram: Counter[int] = Counter()
+    for count in counts:
+        histogram.update(count.histogram)
+    return replace(
+        counts[0],
+        sent=sum(count.sent for count in counts),
+        received=received,
+        mean=mean(lambda count: count.mean),
+        maximum=max(count.maximum for count in counts),
+        jitter=mean(lambda count: count.jitter),
+        minimum=min((count.minimum for count in counts if count.minimum is not None), default=None),
+        histogram=dict(histogram),
+        out_of_order=sum(count.out_of_order for count in counts),
+        duplicates=sum(count.duplicates for count in counts),
+    )
 
 
 def bucket_end(key: int) -> int:

@@ -5,6 +5,7 @@ Terms: RFC 2285 3.5 (intended load, offered load), RFC 2544 26.1 (trial), RFC 99
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -87,13 +88,27 @@ class Fault(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with one trial, with its figures in words."""
+    """One thing wrong with one trial, with its figures in words.
+
+    It explains at most ``frames`` lost frames of each direction (None: any number), where it concerns the direction:
+    ``directions`` are pairs of sending and receiving port (empty: all of them).
+    """
 
     fault: Fault
     detail: str
+    frames: int | None = None
+    directions: tuple[tuple[int, int], ...] = ()
 
     def __str__(self) -> str:
         return f"{self.fault.value}: {self.detail}"
+
+    def explains(self, direction: DirectionCount) -> float:
+        """The most lost frames of *direction* that it explains; infinite: any number."""
+        if not self.fault.excuses_router:
+            return 0
+        if self.directions and (direction.tx_port, direction.rx_port) not in self.directions:
+            return 0
+        return math.inf if self.frames is None else self.frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,21 +202,34 @@ class Trial:
         """Loss in this trial is the router's: valid, or only *less* was offered than intended."""
         return not any(problem.fault.excuses_router for problem in self.problems)
 
+    def explained(self, direction: DirectionCount) -> float:
+        """The most lost frames of *direction* that the trial's problems explain together."""
+        return sum(problem.explains(direction) for problem in self.problems)
+
     def loss_ratio(self, in_total: bool) -> float:
         """Loss ratio of all directions together, or of the worst one."""
         if in_total:
             return self.lost / self.offered if self.offered else 0.0
         return max((direction.loss_ratio for direction in self.outcome.directions), default=0.0)
 
+    def certain_loss_ratio(self, in_total: bool) -> float:
+        """As :meth:`loss_ratio`, of the lost frames that no problem explains: the router lost them in any case."""
+        return self._unexplained_ratio(in_total, lambda item: item.offered)
+
     def clear_loss(self, in_total: bool) -> float:
-        """Lost frames as a ratio of the *intended* ones, where these are more than the offered.
+        """Frames that the router lost in any case as a ratio of the *intended* ones, where these are more than offered.
 
         Where a generator sent only a few frames, a small burst of loss must not look like a high ratio.
         """
+        return self._unexplained_ratio(in_total, lambda item: max(item.offered, item.intended))
+
+    def _unexplained_ratio(self, in_total: bool, frames_of: Callable[[DirectionCount], int]) -> float:
+        rows = [
+            (max(0.0, item.lost - self.explained(item)), max(1, frames_of(item))) for item in self.outcome.directions
+        ]
         if in_total:
-            return self.lost / max(self.offered, self.intended, 1)
-        ratios = [item.lost / max(item.offered, item.intended, 1) for item in self.outcome.directions]
-        return max(ratios, default=0.0)
+            return sum(lost for lost, _ in rows) / max(1, sum(frames for _, frames in rows))
+        return max((lost / frames for lost, frames in rows), default=0.0)
 
 
 def assess_trial(number: int, outcome: Outcome, tolerance: Tolerance, clock_speed: float = 1.0) -> Trial:
@@ -219,7 +247,8 @@ def assess_trial(number: int, outcome: Outcome, tolerance: Tolerance, clock_spee
         if offered > intended * (1 + tolerance.over) + 1:
             found.append(Problem(Fault.OVER_OFFERED, f"{name}: {offered} frames instead of {intended}"))
         if direction.surplus:
-            found.append(Problem(Fault.SURPLUS, f"{name}: {direction.forwarded} received, {offered} sent"))
+            words = f"{name}: {direction.forwarded} received, {offered} sent"
+            found.append(Problem(Fault.SURPLUS, words, frames=direction.surplus))
     # a simulated clock sends for exactly the duration; real time has no meaning there
     sent_for = outcome.duration
     if clock_speed == 1.0:

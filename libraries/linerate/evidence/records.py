@@ -243,8 +243,13 @@ def _read_latency(data: Any) -> LatencyCount:
     return LatencyCount(**{**found, "histogram": histogram})
 
 
-def _problem(problem: Problem) -> dict[str, str]:
-    return {"fault": problem.fault.name, "detail": problem.detail}
+def _problem(problem: Problem) -> dict[str, Any]:
+    found: dict[str, Any] = {"fault": problem.fault.name, "detail": problem.detail}
+    if problem.frames is not None:
+        found["frames"] = problem.frames
+    if problem.directions:
+        found["directions"] = [list(pair) for pair in problem.directions]
+    return found
 
 
 def _read_problem(data: Any) -> Problem:
@@ -252,7 +257,9 @@ def _read_problem(data: Any) -> Problem:
     fault = take("fault", str)
     if fault not in Fault.__members__:
         raise ValueError(f"'fault' is '{fault}'; known: {', '.join(Fault.__members__)}")
-    return Problem(Fault[fault], take("detail", str))
+    frames = take("frames", int) if "frames" in data else None
+    directions = tuple((int(tx), int(rx)) for tx, rx in data.get("directions", ()))
+    return Problem(Fault[fault], take("detail", str), frames, directions)
 
 
 def _read_figure(name: str, value: Any) -> float:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..counts.latency import LatencyBounds, LatencyCount, Statistic
+from ..counts.latency import LatencyBounds, LatencyCount, Statistic, pooled
 from ..counts.trial import Load, Measure, Trial
 from ..sla.goals import Goal
 from ..sla.requirement import Requirement
-from ..sla.verdict import Evidence, Ruling, Verdict
+from ..sla.verdict import Evidence, Ruling, Verdict, clear_loss
 from ..units import si
-from .phrases import percent, rate_figures, spoilt_trials_reason
+from .phrases import percent, rate_figures, set_aside_text, spoilt_trials_reason
 from .sequential import TrialConditions, run_until_decided
 
 
@@ -34,14 +34,14 @@ def latency(
     threshold = requirement.threshold.number
 
     def evidence_of(trial: Trial) -> Evidence:
-        if not trial.blames_router:
-            return Evidence.NONE
-        if goal.clear_loss_ratio is not None and trial.clear_loss(in_total=False) > goal.clear_loss_ratio:
+        if clear_loss(goal, trial, in_total=False):
             return Evidence.CLEAR
         # at a lower load queues are shorter: a frame late there is late at the load too, an early one proves nothing
         bad = Evidence.BAD if trial.valid else Evidence.BAD_BELOW
-        if trial.loss_ratio(in_total=False) > goal.loss_ratio:
+        if trial.certain_loss_ratio(in_total=False) > goal.loss_ratio:
             return bad
+        if not trial.blames_router:
+            return Evidence.NONE
         worst = _worst_bounds(trial, statistic)
         if worst is None or _count_with_too_few_probes(trial, statistic):
             return Evidence.TOO_COARSE if trial.valid else Evidence.NONE
@@ -54,7 +54,14 @@ def latency(
     ruling, trials = run_until_decided(measure, load, goal, evidence_of, conditions)
     conclusive = [trial for trial in trials if evidence_of(trial) not in (Evidence.NONE, Evidence.TOO_COARSE)]
     figures = rate_figures(requirement, trials, link_bps) | _figures(conclusive or trials, statistic)
-    if ruling is Ruling.INCONCLUSIVE:
+    whole = _bounds_of_all(conclusive, statistic)
+    if ruling is Ruling.PASS and whole is not None and whole.low > threshold:
+        ruling = Ruling.FAIL
+        reason = (
+            f"{statistic} of all probe frames of its trials together is {whole} (limit {threshold:g} µs, the worse"
+            " direction); the goal forgives bad trials, but not that"
+        )
+    elif ruling is Ruling.INCONCLUSIVE:
         reason = _inconclusive_reason(trials, statistic, threshold)
     else:
         reason = (
@@ -62,6 +69,8 @@ def latency(
             f" of {sum(count.received for trial in conclusive for count in trial.outcome.latency)} probe frames at"
             f" {si(figures['offered_pps'], 'pps')} offered{_loss_text(conclusive, goal)}"
         )
+        if ruling is Ruling.PASS:
+            reason += set_aside_text(trials, evidence_of)
     return Verdict(requirement, goal, ruling, reason + (f"; {clock}" if clock else ""), trials, link_bps, figures)
 
 
@@ -70,6 +79,18 @@ def _worst_bounds(trial: Trial, statistic: Statistic) -> LatencyBounds | None:
     found = [count.bounds(statistic) for count in trial.outcome.latency]
     known = [bounds for bounds in found if bounds is not None]
     if not known or len(known) < len(trial.outcome.directions):
+        return None
+    return LatencyBounds(max(bounds.low for bounds in known), max(bounds.high for bounds in known))
+
+
+def _bounds_of_all(trials: Sequence[Trial], statistic: Statistic) -> LatencyBounds | None:
+    """The statistic of all trials' probe frames together, in the direction where it is highest; None: not known."""
+    rows = [trial.outcome.latency for trial in trials if trial.outcome.latency]
+    if not rows or any(len(row) != len(rows[0]) for row in rows):
+        return None
+    found = [pooled(counts).bounds(statistic) for counts in zip(*rows, strict=True)]
+    known = [bounds for bounds in found if bounds is not None]
+    if not known:
         return None
     return LatencyBounds(max(bounds.low for bounds in known), max(bounds.high for bounds in known))
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from ..counts.trial import Load, Measure, Trial
 from ..sla.goals import Goal
 from ..sla.requirement import Quantity, Requirement
-from ..sla.verdict import Evidence, Ruling, Verdict, forwarded_pps, loss_rule, offered_pps, tally
+from ..sla.verdict import (
+    Evidence,
+    Ruling,
+    Verdict,
+    bad_window,
+    forwarded_pps,
+    loss_rule,
+    offered_pps,
+    tally,
+    whole_loss_ratio,
+)
 from ..units import si
 from .phrases import (
     forwarded_by_pair,
@@ -13,6 +23,7 @@ from .phrases import (
     percent,
     rate_figures,
     rate_in_all_units,
+    set_aside_text,
     spoilt_trials_reason,
 )
 from .sequential import TrialConditions, run_until_decided
@@ -33,7 +44,7 @@ def verify(
     ruling, trials = run_until_decided(measure, load, goal, evidence_of, conditions, goal.scout)
     counted = [trial for trial in trials if evidence_of(trial) is not Evidence.SCOUT]
     # trials that the testbed spoilt are in no figure of the router
-    usable = [trial for trial in counted if trial.blames_router]
+    usable = [trial for trial in counted if trial.blames_router or evidence_of(trial).against_router]
     offered, lost = sum(trial.offered for trial in usable), sum(trial.lost for trial in usable)
     worst = max((trial.loss_ratio(requirement.in_total) for trial in usable), default=0.0)
     figures = rate_figures(requirement, counted, link_bps) | {
@@ -41,7 +52,15 @@ def verify(
         "lost_frames": float(lost),
         "worst_loss_ratio": worst,
     }
-    if ruling is Ruling.INCONCLUSIVE:
+    whole = whole_loss_ratio(usable, requirement.in_total)
+    contradiction = ruling is Ruling.PASS and whole > goal.forgiven_loss_ratio
+    if contradiction:
+        ruling = Ruling.FAIL
+        reason = (
+            f"lost {percent(whole)} of all frames of its trials, {lost} of {offered}; the goal forgives bad trials, but"
+            f" at most {percent(goal.forgiven_loss_ratio)} of all frames"
+        )
+    elif ruling is Ruling.INCONCLUSIVE:
         reason = spoilt_trials_reason(counted)
     elif ruling is Ruling.PASS:
         least = min(offered_pps(trial, requirement) for trial in usable if evidence_of(trial) is Evidence.GOOD)
@@ -56,6 +75,7 @@ def verify(
         reason += forwarded_by_pair(requirement, usable)
         if goal.whole:
             reason += f"; {sum(trial.outcome.duration for trial in usable):g} s of trials"
+        reason += set_aside_text(counted, evidence_of)
         unseen = goal.hidden_shortage_text(load.pps)
         reason += f"; {unseen}" if unseen else ""
         lost = sum(trial.lost for trial in trials[: len(trials) - len(counted)])
@@ -79,6 +99,8 @@ def _failure_reason(requirement: Requirement, goal: Goal, usable: list[Trial], l
     busy = max((trial.outcome.readings.get("cpu_util", 0.0) for trial in usable), default=0.0)
     strained = f"; the generator's CPU was {busy:.0f} % busy, which may be a cause" if busy > BUSY_CPU_PERCENT else ""
     counted = f"{found.bad:g} s of trials lost more than the goal allows, {found.good:g} s did not"
+    if (bad := bad_window(goal, usable, loss_rule(goal, requirement.in_total))) is not None and goal.window is not None:
+        counted = f"{bad:g} s of trials within {goal.window:g} s lost more than the goal allows ({counted})"
     if found.clear and goal.clear_loss_ratio is not None:
         counted = f"one trial that loses more than {percent(goal.clear_loss_ratio)} decides"
     directions = f"; its worst trial {lost_by_direction(worst)}" if lost_by_direction(worst) else ""

@@ -92,7 +92,9 @@ class Plan:
             return OverloadPhases.of(self.goal, requirement.threshold.number).goal_of_repetitions(self.goal)
         if requirement.duration_sum is None:
             return self.goal
-        return self.goal.model_copy(update={"duration_sum": requirement.duration_sum, "whole": True})
+        return self.goal.model_copy(
+            update={"duration_sum": requirement.duration_sum, "whole": True, "window": self.goal.duration_sum}
+        )
 
     def goal_at(self, requirement: Requirement, link_bps: float) -> Goal:
         """The goal at the sentence's load: with the longer trials that a buffer needs at a low rate."""

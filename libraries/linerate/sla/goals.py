@@ -15,6 +15,9 @@ from ..project import Folder
 MOST_LENGTHENED_TRIALS = 20
 """So many trials distinguish a burst of loss from a shortage; lengthening trials keeps at most this number."""
 
+FORGIVEN = 0.001
+"""A router that loses no frame may lose this share of all frames in the trials that the exceed ratio forgives."""
+
 
 class Goal(Config):
     """How much evidence a verdict needs.
@@ -31,6 +34,8 @@ class Goal(Config):
     overflows it. ``confidence`` (0..1) of the intervals of measured figures.
 
     ``whole``: a PASS needs trials of the whole duration sum (a soak), even when the goal can no longer be missed.
+    ``window``: s of consecutive trials in which no more than the exceed ratio may be bad, wherever they begin (None:
+    only in the whole duration sum).
     """
 
     goal: str
@@ -47,6 +52,7 @@ class Goal(Config):
     longest_trial: Annotated[float | None, Field(gt=0, le=3600)] = None
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
     whole: bool = False
+    window: Annotated[float | None, Field(gt=0)] = None
     about: str
 
     @model_validator(mode="after")
@@ -93,9 +99,21 @@ class Goal(Config):
         duration = min(max(self.final_trial_duration, needed), longest)
         if duration == self.final_trial_duration:
             return self
-        number = min(self.duration_sum / self.final_trial_duration, MOST_LENGTHENED_TRIALS)
-        duration_sum = max(self.duration_sum, number * duration)
-        return self.model_copy(update={"final_trial_duration": duration, "duration_sum": duration_sum})
+
+        def lengthened(seconds: float) -> float:
+            return max(seconds, min(seconds / self.final_trial_duration, MOST_LENGTHENED_TRIALS) * duration)
+
+        window = None if self.window is None else lengthened(self.window)
+        longer = {"duration_sum": lengthened(self.duration_sum), "window": window}
+        return self.model_copy(update={"final_trial_duration": duration, **longer})
+
+    @property
+    def forgiven_loss_ratio(self) -> float:
+        """The most of all frames of all trials, 0..1, that a PASS may have lost.
+
+        The loss ratio; of a goal without loss what its exceed ratio forgives, FORGIVEN at most.
+        """
+        return self.loss_ratio or (FORGIVEN if self.exceed_ratio else 0.0)
 
     def hidden_shortage(self, pps: float) -> float:
         """The largest shortage, as a ratio of a load of *pps* frames/s, that ``buffer_frames`` hide in a trial."""

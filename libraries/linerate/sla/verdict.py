@@ -11,12 +11,17 @@ after each trial):
 * INCONCLUSIVE when trials whose figure is too coarse for the threshold (TOO_COARSE) last longer than ``e * S``, alone
   or, for a PASS, together with the BAD ones: they may have been bad.
 
-A goal with ``whole`` (a soak) passes only when its trials have lasted for the whole duration sum.
+A goal with ``whole`` (a soak) passes only when its trials have lasted for the whole duration sum, and fails as soon as
+BAD trials last longer than ``e * window`` within any ``window`` of consecutive trials.
+
+The rule counts trials. What the sentence bounds is bounded over all frames of all trials besides: a PASS that
+contradicts its sentence is a FAIL (``contradiction`` in the methods).
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -98,7 +103,7 @@ def decide(goal: Goal, trials: Sequence[Trial], evidence_of: EvidenceRule) -> Ru
     """The verdict that *trials* prove; None while more trials are needed."""
     found = tally(trials, evidence_of)
     allowed_bad = goal.exceed_ratio * goal.duration_sum + _ROUNDING
-    if found.clear or found.bad > allowed_bad:
+    if found.clear or found.bad > allowed_bad or bad_window(goal, trials, evidence_of) is not None:
         return Ruling.FAIL
     enough = found.good >= (1 - goal.exceed_ratio) * goal.duration_sum - _ROUNDING
     if enough and (not goal.whole or found.good + found.bad + found.too_coarse >= goal.duration_sum - _ROUNDING):
@@ -110,25 +115,61 @@ def decide(goal: Goal, trials: Sequence[Trial], evidence_of: EvidenceRule) -> Ru
     return None
 
 
+def bad_window(goal: Goal, trials: Sequence[Trial], evidence_of: EvidenceRule) -> float | None:
+    """Seconds of BAD trials in the first window that has more of them than the goal allows; None: there is none."""
+    if goal.window is None:
+        return None
+    within: deque[tuple[float, float]] = deque()
+    seconds = bad = 0.0
+    for trial in trials:
+        evidence, duration = evidence_of(trial), trial.outcome.duration
+        if evidence in (Evidence.NONE, Evidence.SCOUT):
+            continue
+        row = duration, duration if evidence.against_router else 0.0
+        within.append(row)
+        seconds, bad = seconds + row[0], bad + row[1]
+        while seconds > goal.window + _ROUNDING:
+            first = within.popleft()
+            seconds, bad = seconds - first[0], bad - first[1]
+        if bad > goal.exceed_ratio * goal.window + _ROUNDING:
+            return bad
+    return None
+
+
+def whole_loss_ratio(trials: Sequence[Trial], in_total: bool) -> float:
+    """Loss ratio of all *trials* together: of all directions, or of the worst one."""
+    rows = [trial.outcome.directions for trial in trials]
+    if not rows:
+        return 0.0
+    lost = [sum(row[place].lost for row in rows) for place in range(len(rows[0]))]
+    offered = [sum(row[place].offered for row in rows) for place in range(len(rows[0]))]
+    if in_total:
+        return sum(lost) / max(1, sum(offered))
+    return max((count / max(1, whole) for count, whole in zip(lost, offered, strict=True)), default=0.0)
+
+
 def loss_rule(goal: Goal, in_total: bool) -> EvidenceRule:
     """Loss within the goal is GOOD at the load asked for; more loss is BAD at that load or any lower load.
 
-    A trial shorter than the goal's is a scout: it can only be CLEAR.
+    Frames whose loss a problem of the testbed explains are not counted. A trial shorter than the goal's is a scout: it
+    can only be CLEAR.
     """
 
     def evidence_of(trial: Trial) -> Evidence:
-        scout = trial.outcome.duration < goal.final_trial_duration - _ROUNDING
-        if trial.blames_router:
-            loss = trial.loss_ratio(in_total)
-            if goal.clear_loss_ratio is not None and trial.clear_loss(in_total) > goal.clear_loss_ratio:
-                return Evidence.CLEAR
-            if loss > goal.loss_ratio and not scout:
-                return Evidence.BAD if trial.valid else Evidence.BAD_BELOW
-        if scout:
+        if clear_loss(goal, trial, in_total):
+            return Evidence.CLEAR
+        if trial.outcome.duration < goal.final_trial_duration - _ROUNDING:
             return Evidence.SCOUT
+        if trial.certain_loss_ratio(in_total) > goal.loss_ratio:
+            return Evidence.BAD if trial.valid else Evidence.BAD_BELOW
         return Evidence.GOOD if trial.valid else Evidence.NONE
 
     return evidence_of
+
+
+def clear_loss(goal: Goal, trial: Trial, in_total: bool) -> bool:
+    """Whether *trial* alone is a FAIL."""
+    return goal.clear_loss_ratio is not None and trial.clear_loss(in_total) > goal.clear_loss_ratio
 
 
 def forwarded_pps(trial: Trial, requirement: Requirement) -> float:
@@ -141,7 +182,7 @@ def offered_pps(trial: Trial, requirement: Requirement) -> float:
     return _rate([direction.offered for direction in trial.outcome.directions], trial, requirement)
 
 
-def _rate(frames: Sequence[int], trial: Trial, requirement: Requirement) -> float:
+def _rate(frames: Sequence[float], trial: Trial, requirement: Requirement) -> float:
     rates = [count / max(trial.seconds, _ROUNDING) for count in frames]
     return math.fsum(rates) if requirement.in_total else min(rates, default=0.0)
 
@@ -150,16 +191,18 @@ def forwarding_rule(requirement: Requirement, link_bps: float) -> EvidenceRule:
     """A forwarding rate at or above the threshold is GOOD, whatever was offered; a lower one is BAD.
 
     If less than the threshold was offered, the trial proves nothing (NONE) instead of BAD: unlike loss, a forwarding
-    rate says nothing about a higher load.
+    rate says nothing about a higher load. Frames whose loss a problem of the testbed explains may have been forwarded:
+    with them a trial can be BAD, and never GOOD.
     """
     threshold = requirement.threshold_pps(link_bps)
 
     def evidence_of(trial: Trial) -> Evidence:
-        if not trial.blames_router:
-            return Evidence.NONE
-        if forwarded_pps(trial, requirement) >= threshold:
+        if trial.blames_router and forwarded_pps(trial, requirement) >= threshold:
             return Evidence.GOOD
-        return Evidence.BAD if offered_pps(trial, requirement) >= threshold else Evidence.NONE
+        most = [min(row.offered, row.forwarded + trial.explained(row)) for row in trial.outcome.directions]
+        if _rate(most, trial, requirement) < threshold <= offered_pps(trial, requirement):
+            return Evidence.BAD
+        return Evidence.NONE
 
     return evidence_of
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import zmq
 
-from linerate.counts.trial import Fault, Load
+from linerate.counts.trial import Fault, Load, Trial
 from linerate.errors import TestbedError
 from linerate.generators.base import Direction
 from linerate.generators.trex.client import imp_bridge
@@ -76,23 +76,26 @@ def test_elapsed_has_an_uncertainty(range_: tuple[float, float], elapsed: float,
 
 
 @pytest.mark.parametrize(
-    ("received", "missed", "is_problem"),
+    ("received", "missed", "certain"),
     [
-        ((900, 999), (100, 0), True),  # the generator missed all loss of the worst direction
-        ((900, 500), (100, 0), False),  # another direction lost more
-        ((900, 1000), (99, 0), False),
-        ((1000, 1000), (1, 0), True),
+        ((900, 999), (100, 0), 0.001),  # the generator may have missed all loss of one direction, not of the other
+        ((900, 500), (100, 0), 0.5),
+        ((900, 1000), (99, 0), 0.001),
+        ((900, 1000), (0, 100), 0.1),  # missed where nothing is lost
+        ((1000, 1000), (1, 0), 0.0),
     ],
 )
 def test_frames_missed_by_the_generator_are_not_the_routers_loss(
-    received: tuple[int, int], missed: tuple[int, int], is_problem: bool
+    received: tuple[int, int], missed: tuple[int, int], certain: float
 ) -> None:
     after = {
         "0": {"opackets": 1005, "ipackets": 7 + received[1], "ierrors": missed[1]},
         "1": {"opackets": 1005, "ipackets": 7 + received[0], "ierrors": missed[0]},
     }
     found = make_outcome(answer(after), Load(1000), 1.0, BOTH)
-    assert any(problem.fault is Fault.GENERATOR for problem in found.problems) is is_problem
+    assert Trial(1, found, found.problems).certain_loss_ratio(False) == pytest.approx(certain)
+    explained = any(count and frames < 1000 for count, frames in zip(missed, received, strict=True))
+    assert [item.fault for item in found.problems] == [Fault.GENERATOR] * explained
 
 
 def test_elapsed_is_on_the_testbeds_clock() -> None:
@@ -104,7 +107,7 @@ def test_elapsed_is_on_the_testbeds_clock() -> None:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"after": {**FULL, "0": {**FULL["0"], "ierrors": 20}}}, Fault.GENERATOR),
+        ({"after": {**FULL, "0": {**FULL["0"], "ierrors": 19}}}, Fault.GENERATOR),
         ({"after": {**FULL, "0": {**FULL["0"], "oerrors": 4}}}, Fault.GENERATOR),
         ({"after": {**FULL, "1": {"opackets": 1, "ipackets": 1007}}}, Fault.COUNTERS),
         ({"links": {"0": True, "1": False}}, Fault.LINK_DOWN),
@@ -126,20 +129,24 @@ def test_a_full_queue_is_a_reading_and_no_problem(sent: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("errors", "explained"),
+    ("errors", "said", "certain"),
     [
-        ({"0": 19}, False),  # of 20 frames lost towards port 0 one is the router's
-        ({"0": 20}, True),
-        ({"1": 500}, False),  # at a port without loss
-        ({"0": 20, "1": 3}, True),
+        ({"0": 19}, ["19 frames"], 0.001),  # of 20 frames lost towards port 0 one is the router's
+        ({"0": 20}, ["20 frames"], 0.0),
+        ({"1": 500}, [], 0.02),  # at a port without loss
+        ({"0": 20, "1": 3}, ["20 frames"], 0.0),
     ],
 )
-def test_generator_errors_explain_only_as_much_loss_as_they_count(errors: dict[str, int], explained: bool) -> None:
+def test_generator_errors_explain_only_as_much_loss_as_they_count(
+    errors: dict[str, int], said: list[str], certain: float
+) -> None:
     after = {port: {**counts, "ierrors": errors.get(port, 0)} for port, counts in FULL.items()}
     found = make_outcome(answer(after), Load(1000), 1.0, BOTH)
     assert found.readings["ierrors"] == sum(errors.values())
-    assert [item.fault for item in found.problems] == [Fault.GENERATOR] * explained
-    assert all("errors or missed" in item.detail and "20 at port 0" in item.detail for item in found.problems)
+    assert [item.detail for item in found.problems] == [
+        f"port 0 received {words} with errors, or missed them" for words in said
+    ]
+    assert Trial(1, found, found.problems).certain_loss_ratio(False) == pytest.approx(certain)
 
 
 # -- no usable server --------------------------------------------------------------------------------------------------

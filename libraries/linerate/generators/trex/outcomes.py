@@ -41,12 +41,19 @@ def make_outcome(
     least, most = (float(value) * clock_speed for value in answer["elapsed"])
     elapsed = duration if least <= duration <= most else (least + most) / 2
     problems = [Problem(Fault.GENERATOR, text) for text in answer["complaints"]]
-    problems += [Problem(Fault.LINK_DOWN, f"generator port {port}") for port, up in answer["links"].items() if not up]
+    ports = tuple((direction.tx_port, direction.rx_port) for direction in directions)
+    for number, up in answer["links"].items():
+        if not up:
+            concerned = tuple(pair for pair in ports if int(number) in pair)
+            problems.append(Problem(Fault.LINK_DOWN, f"generator port {number}", directions=concerned))
 
     def difference(port: int, name: str) -> int:
         found = int(after[str(port)][name]) - int(before[str(port)][name])
         if found < 0:
-            problems.append(Problem(Fault.COUNTERS, f"{name} of generator port {port} fell by {-found}"))
+            words = f"{name} of generator port {port} fell by {-found}"
+            place = 0 if name.startswith("o") else 1
+            concerned = tuple(pair for pair in ports if pair[place] == port)
+            problems.append(Problem(Fault.COUNTERS, words, directions=concerned))
         return max(0, found)
 
     counted = tuple(
@@ -64,16 +71,14 @@ def make_outcome(
     unsent = {direction.tx_port: difference(direction.tx_port, "oerrors") for direction in directions}
     for direction in directions:
         if failed := unsent[direction.tx_port]:
-            problems.append(Problem(Fault.GENERATOR, f"port {direction.tx_port} failed to send {failed} frames"))
+            words = f"port {direction.tx_port} failed to send {failed} frames"
+            problems.append(Problem(Fault.GENERATOR, words, failed, ((direction.tx_port, direction.rx_port),)))
     missed = [difference(direction.rx_port, "ierrors") for direction in directions]
-    lossy = [(item, count) for item, count in zip(counted, missed, strict=True) if item.lost]
-    worst = max(lossy, key=lambda row: row[0].loss_ratio, default=None)
-    if any(missed) and (worst is None or worst[0].lost <= worst[1]):
-        # the generator itself missed what the worst direction lost; any loss beyond that is the router's
-        named = ", ".join(
-            f"{count} at port {direction.rx_port}" for direction, count in zip(counted, missed, strict=True) if count
-        )
-        problems.append(Problem(Fault.GENERATOR, f"frames received with errors or missed at the generator: {named}"))
+    for item, count in zip(counted, missed, strict=True):
+        if count and item.lost:
+            # the generator itself may have missed so many of them; any loss beyond that is the router's
+            words = f"port {item.rx_port} received {count} frames with errors, or missed them"
+            problems.append(Problem(Fault.GENERATOR, words, count, ((item.tx_port, item.rx_port),)))
     queue_full = _global_counter(after, "m_total_queue_full") - _global_counter(before, "m_total_queue_full")
     if abs(float(answer.get("clock_jump", 0))) > CLOCK_JUMP:
         problems.append(Problem(Fault.CLOCK, f"it moved by {answer['clock_jump']:+.1f} s during the trial"))

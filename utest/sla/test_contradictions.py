@@ -1,0 +1,176 @@
+"""What the losing side would attack: a PASS that contradicts its sentence, or sets a trial aside that proves a loss."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.counts.latency import LatencyCount
+from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial, assess_trial
+from linerate.methods.latency import latency
+from linerate.methods.saturate import saturate
+from linerate.methods.sequential import TrialConditions
+from linerate.methods.verify import verify
+from linerate.sla.goals import Goal, read_goal
+from linerate.sla.sentence import parse
+from linerate.sla.verdict import Ruling, Verdict, bad_window, loss_rule
+from linerate.traffic.catalogue import Catalogue
+from support.model_bench import PROJECT
+
+LINK = 10e9
+CATALOGUE = Catalogue.read(PROJECT.profiles)
+PPS = 1_000_000
+GOALS = ("quick", "standard", "rfc2544")
+
+
+def judged(sentence: str, goal: Goal | str, *forwarded: tuple[int, ...] | Outcome, sent: int = PPS) -> Verdict:
+    """The verdict where trial n forwards the n-th counts of frames per second; the last ones repeat."""
+    requirement = parse(sentence, CATALOGUE)
+    terms = read_goal(PROJECT.goals, goal) if isinstance(goal, str) else goal
+    if requirement.duration_sum is not None:
+        terms = terms.model_copy(
+            update={"duration_sum": requirement.duration_sum, "whole": True, "window": terms.duration_sum}
+        )
+    rows = list(forwarded)
+
+    def measure(load: Load, duration: float) -> Outcome:
+        row = rows.pop(0) if len(rows) > 1 else rows[0]
+        if isinstance(row, Outcome):
+            return row
+        frames = round(sent * duration)
+        counts = tuple(
+            DirectionCount(place, 1 - place, frames, frames, round(count * duration)) for place, count in enumerate(row)
+        )
+        return Outcome(Load(sent), duration, duration, 0.0, counts)
+
+    method = {"forwards": saturate, "latency": latency}.get(requirement.quantity.value, verify)
+    load = requirement.named_load(LINK) or Load(sent)
+    return method(requirement, load, terms, measure, LINK, TrialConditions())
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("stray", [1, 5, 1000])
+def test_stray_frames_excuse_no_loss_in_the_other_direction(goal: str, stray: int) -> None:
+    found = judged("64b bidirectional ≥ 1 Mpps each way", goal, (PPS // 2, PPS + stray))
+    assert found.ruling is Ruling.FAIL
+
+
+@pytest.mark.parametrize("goal", ["quick", "standard"])
+def test_trials_with_a_stray_frame_do_not_buy_a_pass(goal: str) -> None:
+    bad, good = (PPS // 2, PPS + 1), (PPS, PPS)
+    assert judged("64b bidirectional ≥ 1 Mpps each way", goal, bad, bad, bad, good).ruling is Ruling.FAIL
+
+
+def test_what_a_problem_explains_is_bounded_by_its_frames_and_directions() -> None:
+    ahead, back = DirectionCount(0, 1, 1000, 1000, 900), DirectionCount(1, 0, 1000, 1000, 900)
+    outcome = Outcome(Load(1000), 1, 1, 0, (ahead, back))
+
+    def certain(*problems: Problem) -> float:
+        return Trial(1, outcome, problems).certain_loss_ratio(False)
+
+    assert certain() == 0.1
+    assert certain(Problem(Fault.SURPLUS, "", 40)) == pytest.approx(0.06)
+    assert certain(Problem(Fault.SURPLUS, "", 40), Problem(Fault.GENERATOR, "", 60)) == 0
+    assert certain(Problem(Fault.GENERATOR, "", 100, ((0, 1),))) == 0.1
+    assert certain(Problem(Fault.COUNTERS, "", None, ((1, 0),))) == 0.1
+    assert certain(Problem(Fault.LINK_DOWN, "")) == 0
+    assert certain(Problem(Fault.UNDER_OFFERED, "")) == 0.1
+
+
+def test_a_pass_names_what_was_set_aside_and_what_it_lost() -> None:
+    counts = (DirectionCount(0, 1, PPS, PPS, PPS - 300),)
+    down = Outcome(Load(PPS), 1, 1, 0, counts, (Problem(Fault.LINK_DOWN, "generator port 1"),))
+    found = judged("64b unidirectional ≥ 1 Mpps", "quick", down, (PPS,))
+    assert found.ruling is Ruling.PASS
+    assert "set aside: trial 1 (a link was down: generator port 1; 300 of 1000000 frames lost)" in found.message
+
+
+def test_a_mean_below_the_threshold_is_no_pass() -> None:
+    found = judged("64b unidirectional forwards ≥ 1 Mpps", "standard", *[(0,)] * 4, (PPS,))
+    assert found.ruling is Ruling.FAIL and "forwarded 800 kpps" in found.message
+
+
+@pytest.mark.parametrize("loses", ["0.1%", "0.5%"])
+def test_more_than_the_stated_loss_of_all_frames_is_no_pass(loses: str) -> None:
+    share = float(loses.rstrip("%")) / 100
+    goal = read_goal(PROJECT.goals, "standard")
+    rows = [(round(PPS * (1 - 10 * share)),)] * 3 + [(PPS,)]
+    found = judged(f"64b unidirectional loses ≤ {loses} at 1 Mpps", goal.with_loss_ratio(share), *rows)
+    assert found.ruling is Ruling.FAIL and f"at most {100 * share:.3g} % of all frames" in found.message
+
+
+def latency_trial(bucket: int, frames: int = 1000) -> Outcome:
+    counts = (DirectionCount(0, 1, PPS, PPS, PPS),)
+    probes = LatencyCount(0, 1, frames, frames, 15.0, float(bucket), 1.0, 10.0, {10: frames - 1, bucket: 1})
+    return Outcome(Load(PPS), 1.0, 1.0, 0.0, counts, latency=(probes,))
+
+
+def test_a_maximum_is_that_of_all_trials() -> None:
+    found = judged(
+        "64b unidirectional latency max ≤ 100 µs at 1 Mpps", "standard", latency_trial(900_000), latency_trial(20)
+    )
+    assert found.ruling is Ruling.FAIL and "max of all probe frames of its trials together is 9e+05" in found.message
+
+
+def test_a_percentile_is_that_of_all_trials() -> None:
+    late = replace(latency_trial(20), latency=(replace(latency_trial(20).latency[0], histogram={10: 800, 5000: 200}),))
+    rows = [late] * 4 + [latency_trial(20)]
+    sentence = "64b unidirectional latency p99 ≤ 100 µs at 1 Mpps"
+    assert judged(sentence, "standard", *rows).ruling is Ruling.FAIL
+    few = replace(latency_trial(20), latency=(replace(latency_trial(20).latency[0], histogram={10: 985, 5000: 15}),))
+    assert judged(sentence, "standard", few, latency_trial(20)).ruling is Ruling.PASS
+
+
+def test_a_soak_that_loses_at_its_end_is_no_pass() -> None:
+    good, bad = [(PPS,)] * 96, [(round(PPS * 0.998),)] * 24
+    found = judged("64b unidirectional ≥ 1 Mpps for 2 min", "standard", *good, *bad)
+    assert found.ruling is Ruling.FAIL
+    assert "5 s of trials within 20 s lost more than the goal allows" in found.message
+    spread = [(PPS,) if number % 10 else (round(PPS * 0.9995),) for number in range(120)]
+    assert judged("64b unidirectional ≥ 1 Mpps for 2 min", "standard", *spread).ruling is Ruling.PASS
+
+
+RATES = st.integers(0, PPS)
+ORDER = {Ruling.FAIL: 0, Ruling.INCONCLUSIVE: 1, Ruling.PASS: 2}
+
+
+@given(
+    st.sampled_from(["64b unidirectional ≥ 1 Mpps", "64b unidirectional forwards ≥ 1 Mpps"]),
+    st.sampled_from(["quick", "standard"]),
+    st.lists(st.sampled_from([PPS, PPS, PPS - 1, PPS - 700, 990_000, 0]), min_size=1, max_size=25),
+    st.data(),
+)
+def test_losing_more_never_makes_a_verdict_better(
+    sentence: str, goal: str, rows: list[int], data: st.DataObject
+) -> None:
+    less = [data.draw(st.integers(0, 100_000)) for _ in rows]
+    worse = [max(0, count - fewer) for count, fewer in zip(rows, less, strict=True)]
+    before = judged(sentence, goal, *((count,) for count in rows), (PPS,)).ruling
+    assert ORDER[judged(sentence, goal, *((count,) for count in worse), (PPS,)).ruling] <= ORDER[before]
+
+
+@given(st.lists(st.tuples(RATES, st.integers(0, 2 * PPS)), min_size=1, max_size=12))
+def test_a_pass_kept_its_sentence_over_all_trials(rows: list[tuple[int, int]]) -> None:
+    found = judged("64b bidirectional ≥ 1 Mpps each way", "standard", *rows, (PPS, PPS))
+    if found.ruling is Ruling.PASS:
+        excess = sum(max(0, back - PPS) for _, back in rows)
+        lost = sum(PPS - ahead for ahead, _ in rows)
+        assert lost - excess <= 0.001 * PPS * len(found.trials)
+
+
+@given(st.lists(st.booleans(), max_size=80), st.sampled_from([2.0, 5.0, 20.0]))
+def test_a_bad_window_is_found_wherever_it_is(bad: list[bool], window: float) -> None:
+    goal = read_goal(PROJECT.goals, "standard").model_copy(update={"window": window, "clear_loss_ratio": None})
+    counts = [DirectionCount(0, 1, 100, 100, 90 if wrong else 100) for wrong in bad]
+    trials = [
+        assess_trial(number, Outcome(Load(100), 1.0, 1.0, 0.0, (count,)), TrialConditions().tolerance)
+        for number, count in enumerate(counts, 1)
+    ]
+    width = int(window)
+    slow = any(
+        sum(bad[max(0, end - width) : end]) > goal.exceed_ratio * window + 1e-9 for end in range(1, len(bad) + 1)
+    )
+    assert (bad_window(goal, trials, loss_rule(goal, False)) is not None) is slow
