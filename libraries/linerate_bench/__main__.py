@@ -34,7 +34,7 @@ def main(argv: list[str]) -> int:
             print(USAGE)
             return 0
         case _:
-            print(f"linerate: '{' '.join(argv)}' is not a command of the bench\n\n{USAGE}", file=sys.stderr)
+            print(f"linerate: there is no '{' '.join(argv)}'\n\n{USAGE}", file=sys.stderr)
             return NOT_DONE
     # imported on demand: a study may need root, matplotlib or the TRex client
     result: int = importlib.import_module(f".{module}", __package__).main(rest)

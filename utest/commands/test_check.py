@@ -70,6 +70,37 @@ def test_only_selected_tests_are_counted_and_checked(tmp_path: Path) -> None:
     assert found.status == 0 and "1 sentence, goal 'quick'" in found.console, found.console
 
 
+def test_each_problem_names_its_file_and_line(tmp_path: Path) -> None:
+    head = f"*** Settings ***\nResource    {ROOT}/resources/acceptance.resource\n"
+    wrong, none = tmp_path / "wrong.robot", tmp_path / "none.robot"
+    wrong.write_text(
+        head + "Suite Setup    Open Testbed For    netgate6200\n*** Test Cases ***\n"
+        "One\n    imix unidirectional 95% line rate\nTwo\n    64b  unidirectional ≥ 1 Mpps\n"
+        "Three\n    Frobnicate\nFour\n    imix unidirectional ≥ 5 parsecs\nFive\n",
+        encoding="utf-8",
+    )
+    none.write_text(head + "*** Test Cases ***\nOne\n    imxi unidirectional ≥ 5% line rate\n", encoding="utf-8")
+    broken = tmp_path / "variables" / "generators" / "a.yaml"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("nonsense: 1\n", encoding="utf-8")
+    found = check(tmp_path, "--json", "wrong.robot", "none.robot")
+    assert found.returncode == 1, found.stderr
+    problems = json.loads(found.stdout)["problems"]
+    expected = (
+        f"{broken}:1: unknown key 'nonsense'",
+        f"{wrong}:3: ",
+        f"{wrong}:6: 'imix unidirectional 95% line rate' looks like a sentence but compares nothing",
+        f"{wrong}:8: '64b  unidirectional ≥ 1 Mpps' has two spaces inside",
+        f"{wrong}:9: test 'Three': No keyword with name 'Frobnicate' found.",
+        f"{wrong}:12: 'imix unidirectional ≥ 5 parsecs': ",
+        f"{wrong}:13: test 'Five': ",
+        f"{none}:5: 'imxi unidirectional ≥ 5% line rate': ",
+        f"{none}: no testbed is open; ",
+    )
+    lacking = [words for words in expected if not any(problem.startswith(words) for problem in problems)]
+    assert lacking == [] and len(problems) == len(expected), problems
+
+
 @pytest.mark.parametrize(
     ("path", "text", "words"),
     [

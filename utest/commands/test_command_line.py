@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -106,6 +107,25 @@ def test_nobody_reads_the_output(words: list[str], tmp_path: Path) -> None:
     # argparse itself ignores that nobody reads its help, unless Python keeps it in a buffer
     assert process.returncode in ((0, 141) if "--help" in words else (141,)) and errors == ""
     assert robot_run.processes_of(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_output_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    for shell, status, errors in (
+        (">/dev/full", 2, "linerate: the output cannot be written: No space left on device\n"),
+        (">&-", 0, ""),
+    ):
+        found = subprocess.run(
+            f"{shlex.quote(sys.executable)} -m linerate check {shell}",
+            shell=True,
+            cwd=tmp_path,
+            env={**robot_run.environment(tmp_path), "PYTHONPATH": str(LIBRARIES)},
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=False,
+        )
+        assert (found.returncode, found.stderr) == (status, errors)
 
 
 @pytest.mark.slow

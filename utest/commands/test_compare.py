@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -69,6 +70,17 @@ def test_slower_is_worse_and_the_exit_status_says_so(tmp_path: Path, capsys: pyt
     assert "1 of 1 sentences proven worse" in output
     assert main(["compare", str(new), str(old)]) == 0
     assert f"better  {FORWARDS}" in capsys.readouterr().out
+
+
+def test_a_sentence_that_only_one_run_has_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    both = run(tmp_path, "both", {FORWARDS: around(5e6, 1), LATENCY: around(20, 1)})
+    one = run(tmp_path, "one", {FORWARDS: around(5e6, 1)})
+    assert main(["compare", str(both), str(one)]) == 0
+    assert f"only in the reference: {LATENCY}" in capsys.readouterr().out
+    assert main(["compare", "--json", str(one), str(both)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["only_reference"], found["only_candidate"]) == ([], [LATENCY])
+    assert [row["state"] for row in found["sentences"]] == ["nothing proven"] and found["worse"] == 0
 
 
 def test_more_latency_is_worse(tmp_path: Path):

@@ -80,6 +80,29 @@ def test_the_last_lines_name_the_folder_and_the_next_command(failed: tuple[Path,
     assert check_manifest(run) == ()
 
 
+def test_an_interrupted_sentence_is_in_the_summary(tmp_path: Path) -> None:
+    sentence = "64b 1-flow unidirectional ≥ 1 Mpps"
+    suite = robot_run.write_suite(tmp_path, "Signal This Process", sentence)
+    with suite.open("a", encoding="utf-8") as file:
+        file.write(
+            "*** Keywords ***\nSignal This Process\n"
+            "    Evaluate    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()"
+            "    modules=os, signal, threading\n"
+        )
+    found = robot_run.run(tmp_path, suite)
+    assert found.status != 0 and found.console.count("Evidence:") == 1, found.console
+    assert "Suite: 0 PASS, 0 FAIL, 0 INCONCLUSIVE, 1 interrupted" in found.console
+
+
+def test_a_run_without_a_testbed_leaves_a_report_that_can_be_made(tmp_path: Path) -> None:
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps", setup="Open Testbed For    netgate6200")
+    found = robot_run.run(tmp_path, suite)
+    assert "Evidence:" not in found.console
+    (command,) = (line for line in found.console.splitlines() if line.startswith("Next: "))
+    config = tmp_path / command.split(" --config ")[1].split()[0]
+    assert config.is_file() and list(config.parent.glob("*-result.json"))
+
+
 def test_verdicts_are_tags(failed: tuple[Path, str]) -> None:
     folder, _ = failed
     statistics = {item.name: item.failed for item in ExecutionResult(folder / "out" / "output.xml").statistics.tags}

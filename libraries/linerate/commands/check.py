@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,8 @@ from ..sla.goals import read_goal
 from ..testbed.files import read_testbed
 from ..traffic.catalogue import Catalogue
 from .arguments import add_json, print_json
+
+_NAMES_A_FILE = re.compile(r"/.*?: ")
 
 LIMIT = 300.0
 """Seconds that Robot's dry run may take."""
@@ -85,10 +88,14 @@ def _sentences(suites: Sequence[Path]) -> Iterator[str]:
             yield (ran.stderr or ran.stdout).strip() or f"robot ended with status {ran.returncode}"
             return
         tree = ElementTree.parse(output)  # noqa: S314  (written by the process above)
-    for test in tree.iter("test"):
-        status = test.find("status")
-        if status is not None and status.get("status") == "FAIL":
-            yield from (line for line in (status.text or "").splitlines() if line.strip())
+    for suite in tree.iter("suite"):
+        for test in suite.findall("test"):
+            status = test.find("status")
+            if status is None or status.get("status") != "FAIL":
+                continue
+            where = f"{suite.get('source')}:{test.get('line')}: test '{test.get('name')}': "
+            lines = [line for line in (status.text or "").splitlines() if line.strip()]
+            yield from (line if _NAMES_A_FILE.match(line) else where + line for line in lines)
     for message in tree.iterfind("./errors/msg"):
         if message.get("level") == "ERROR":
             yield message.text or ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 
 from ..counts.trial import Fault, Trial
 from ..errors import TestbedError
-from ..evidence.records import RequirementRecord, TrialRecord
+from ..evidence.records import EnvironmentRecord, RequirementRecord, TrialRecord
 from ..evidence.run import RecordedRun, read_run
 from ..methods.cost import CYCLES_READING
 from ..stats import Comparison, Method, compare
@@ -184,6 +185,13 @@ def rows(before: RecordedRun, after: RecordedRun, confidence: float, method: Met
     return found
 
 
+def only_in(run: RecordedRun, other: RecordedRun) -> list[str]:
+    """Sentences of *run* that *other* lacks: nothing is known of them there."""
+    missing = Counter((item.test, item.sentence) for item in run.requirements)
+    missing -= Counter((item.test, item.sentence) for item in other.requirements)
+    return [sentence for _, sentence in missing.elements()]
+
+
 def report(
     before: RecordedRun, after: RecordedRun, table: Sequence[ComparedSentence], confidence: float, method: Method
 ) -> str:
@@ -197,6 +205,8 @@ def report(
         change = now if was == now else f"{was} → {now}"
         state = _state(row)
         lines.append(f"{state.upper() if row.worse else state:<6}  {row.after.sentence}: {_figures(row)}  [{change}]")
+    for name, sentences in (("reference", only_in(before, after)), ("candidate", only_in(after, before))):
+        lines += [f"only in the {name}: {sentence}" for sentence in sentences]
     worse = sum(row.worse for row in table)
     unsure = sum(row.unsure for row in table)
     more = f"; {unsure} with a verdict that became, or was, INCONCLUSIVE" if unsure else ""
@@ -217,9 +227,13 @@ def _differences(before: RecordedRun, after: RecordedRun) -> list[str]:
     if one.simulated or two.simulated:
         lines.append("SIMULATED: nothing here is a measurement of a router")
     facts = [("testbed", one.testbed, two.testbed), ("platform", one.platform, two.platform)]
-    facts += [("software", one.software, two.software)]
+    facts += [("software", one.software, two.software), ("goal", _goal(one), _goal(two))]
     facts += [(name, one.versions[name], two.versions[name]) for name in sorted(one.versions.keys() & two.versions)]
     return lines + [f"{name}: {old} → {new}" for name, old, new in facts if old != new]
+
+
+def _goal(environment: EnvironmentRecord) -> str:
+    return str(environment.extra.get("goal", {}).get("goal", "not known"))
 
 
 def _figures(row: ComparedSentence) -> str:
@@ -262,6 +276,8 @@ def document(
         "simulated": any(run.environment is not None and run.environment.simulated for run in (before, after)),
         "differences": _differences(before, after),
         "sentences": [_row_document(row) for row in table],
+        "only_reference": only_in(before, after),
+        "only_candidate": only_in(after, before),
         "worse": sum(row.worse for row in table),
     }
 

@@ -27,10 +27,14 @@ def finish(run: Callable[[], int]) -> NoReturn:
         except KeyboardInterrupt:
             status = INTERRUPTED
         finally:
-            sys.stdout.flush()
-    except BrokenPipeError:
+            if sys.stdout is not None:  # closed by the shell: '>&-'
+                sys.stdout.flush()
+    except OSError as error:
         # what is left in the buffer must not be tried again when the interpreter ends
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = CLOSED_PIPE
+        if not isinstance(error, BrokenPipeError):
+            status = NOT_DONE
+            print(f"linerate: the output cannot be written: {error.strerror}", file=sys.stderr)
     sys.exit(status)

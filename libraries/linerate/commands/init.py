@@ -12,7 +12,7 @@ from string import Template
 
 from ..errors import ConfigError
 from ..platforms import named_file
-from ..project import Project, packaged_suites
+from ..project import packaged_suites, packaged_variables
 from .arguments import complete_names
 
 TEMPLATE = Path(__file__).parent / "template"
@@ -67,7 +67,7 @@ def _files(name: str, shipped: bool) -> Iterator[tuple[Path, str]]:
 
     platform, suite = made("platform.yaml"), made("suite.robot")
     if shipped:
-        platform = named_file(Project.find().platforms, name, "platform").read_text(encoding="utf-8")
+        platform = named_file(packaged_variables() / "platforms", name, "platform").read_text(encoding="utf-8")
         if (own := packaged_suites() / f"{name}.robot").is_file():
             suite = own.read_text(encoding="utf-8").replace("../resources/acceptance", "linerate/acceptance")
     yield Path("tests", f"{name}.robot"), suite

@@ -18,8 +18,10 @@ from .ending import finish
 EXIT_STATUS = """\
 exit status, of every command:
   0  done, and nothing is wrong
-  1  done, and something is wrong: a check, a figure outside its bound, a sentence proven worse
+  1  done, and something is wrong: a file or a testbed that was checked, a figure outside its bound, a sentence proven
+     worse
   2  not done: wrong arguments or files, or a testbed that does not answer; one sentence says what
+  130  interrupted; 141  nobody reads the output any more
 """
 
 

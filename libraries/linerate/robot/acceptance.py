@@ -52,6 +52,7 @@ class AcceptanceKeywords(Component):
         self._testbed: OpenTestbed | None = None
         self._resumption: Resumption | None = None
         self._cpu: Any = None
+        self._judging = False
 
     @cached_property
     def execution_folder(self) -> Path:
@@ -65,8 +66,11 @@ class AcceptanceKeywords(Component):
 
     def last_words(self) -> str:
         """What stays on the console when the execution is over: where the evidence is. Empty if there is none."""
-        lines = read_summary(self.execution_folder) if "execution_folder" in vars(self) else ""
-        return lines and summary_words(self.execution_folder, lines)
+        if "execution_folder" not in vars(self):
+            return ""
+        if self.allure_folder.is_dir() and not (self.allure_folder / "allurerc.json").exists():
+            allure.write_categories(self.allure_folder)  # no testbed was opened
+        return summary_words(self.execution_folder, read_summary(self.execution_folder))
 
     @keyword(tags=["evidence"])
     def describe_run(self, resume: str = "") -> None:
@@ -190,6 +194,7 @@ class AcceptanceKeywords(Component):
         load = session.traffic.load_for(requirement)
         self.shared.progress.begin(requirement.sentence, load.pps, session.plan.goal_at(requirement, session.link_bps))
         self.shared.records.begin(str(BuiltIn().get_variable_value("${TEST NAME}")))
+        self._judging = True
 
     @keyword(tags=["trials"])
     def warm_up(self, requirement: Requirement) -> None:
@@ -238,6 +243,7 @@ class AcceptanceKeywords(Component):
         self.shared.progress.end()
         recorder = self.shared.records
         recorder.keep_verdict(verdict, session.traffic.reconnection.note)
+        self._judging = False
         requirement = verdict.requirement
         title = f"{verdict.ruling.value}: {requirement.sentence}"
         threshold = None
@@ -302,7 +308,8 @@ class AcceptanceKeywords(Component):
                 recorder.folder.add_telemetry(0, GENERATOR_LOG, testbed.generator_log)
             recorder.close(steal_percent(self._cpu, cpu_times()))
             counts = ", ".join(f"{recorder.verdicts[ruling.value]} {ruling.value}" for ruling in Ruling)
-            suite = recorder.environment.extra["suite"]
+            counts += ", 1 interrupted" if self._judging else ""
+            self._judging, suite = False, recorder.environment.extra["suite"]
             try:
                 add_to_summary(self.execution_folder, f"{recorder.folder.path}  {suite}: {counts}")
             except OSError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,11 +52,14 @@ def _agreed(path: Path, proposal: str) -> str:
 
 
 def summary_words(execution: Path, lines: str) -> str:
-    """The last words on the console: each suite's folder, and how to make the report."""
-    allure, report = _short(execution / "allure"), _short(execution / "report")
-    return (
-        f"\nEvidence:\n{lines}Next: npx allure@3 generate {allure} --config {allure}/allurerc.json --output {report}\n"
-    )
+    """The last words on the console: each suite's folder, and how to make the report. Empty if nothing was left."""
+    words = f"\nEvidence:\n{lines}" if lines else ""
+    allure = execution / "allure"
+    if any(allure.glob("*-result.json")):
+        paths = (allure, allure / "allurerc.json", execution / "report")
+        results, config, report = (shlex.quote(_short(path)) for path in paths)
+        words += f"Next: npx allure@3 generate {results} --config {config} --output {report}\n"
+    return words
 
 
 def _short(path: Path) -> str:

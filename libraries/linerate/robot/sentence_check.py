@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from robot.api import TestSuite, logger
 from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 
 from ..errors import LinerateError, SentenceError
+from ..generators.trex.profile_loader import TrexProfileLoader
 from ..session.plan import Plan
 from ..sla.requirement import Requirement
+from ..sla.sentence import parse
+from ..traffic.catalogue import Catalogue
 from . import suite_sentences
-from .shared import Shared
+from .shared import NO_TESTBED, Shared
 from .suite_sentences import KeywordCall
+
+_UNKNOWN_KEYWORD = re.compile(r"^No keyword with name '(.*?)' found", re.MULTILINE)
+
+
+ReadSentence = Callable[[str], Requirement]
+"""Parses a sentence. Raises SentenceError."""
 
 
 def check_sentences(
-    steps: Iterable[KeywordCall], own: set[str], plan: Plan, is_keyword: Callable[[str], bool]
+    steps: Iterable[KeywordCall],
+    own: set[str],
+    catalogue: Catalogue,
+    read: ReadSentence,
+    is_keyword: Callable[[str], bool],
 ) -> tuple[list[str], list[Requirement]]:
     """What is wrong with the sentences among *steps*, with file and line, and what the others require.
 
@@ -27,9 +41,9 @@ def check_sentences(
     for step in steps:
         if suite_sentences.plain(step.name) in own:
             continue
-        problem = suite_sentences.malformed(step, plan.catalogue, is_keyword)
+        problem = suite_sentences.malformed(step, catalogue, is_keyword)
         try:
-            requirement = None if problem else _requirement(step, plan)
+            requirement = None if problem else _requirement(step, read)
         except SentenceError as error:
             problem = str(error)
         if problem:
@@ -39,7 +53,7 @@ def check_sentences(
     return problems, requirements
 
 
-def _requirement(step: KeywordCall, plan: Plan) -> Requirement | None:
+def _requirement(step: KeywordCall, read: ReadSentence) -> Requirement | None:
     """The requirement that *step* judges; None: none, or not known before the run. Raises SentenceError."""
     text = suite_sentences.sentence(step)
     if text is None or step.needs_the_run():
@@ -51,7 +65,7 @@ def _requirement(step: KeywordCall, plan: Plan) -> Requirement | None:
     except Exception:  # a variable that does not exist yet: the sentence is checked when it runs
         logger.debug(f"not checked before the run: {text}")
         return None
-    return plan.requirement(sentence)
+    return read(sentence)
 
 
 class SuiteListener:
@@ -61,44 +75,60 @@ class SuiteListener:
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
-        self._plan: Plan | None = None
+        self._catalogue: Catalogue | None = None
+        self._read: ReadSentence | None = None
         self._own: set[str] = set()
         self._problems: list[str] = []
+        self._opens_testbed = True
 
     def start_suite(self, data: TestSuite, result: Any) -> None:
         """Remember the suite; in a dry run read its files and check what all its tests share."""
         self._shared.suite = data
-        self._plan, self._problems = None, []
+        self._catalogue, self._problems = None, []
         if not BuiltIn().dry_run_active:
             return
+        self._own = suite_sentences.own_keywords(data)
+        setups = [suite.setup for suite in _with_parents(data) if suite.has_setup]
+        self._opens_testbed = bool(setups)  # one of another name may open it too
+        opening = next((item for item in setups if _opens_testbed(item)), None)
         try:
-            self._plan = self._read_plan(data)
+            self._read_files(opening)
         except LinerateError as error:
-            self._problems = [str(error)]
-        if self._plan is not None:
-            self._own = suite_sentences.own_keywords(data)
-            self._problems = self._wrong(suite_sentences.shared_steps(data), self._plan)
+            where = f"{opening.source}:{opening.lineno}: " if opening else ""
+            self._problems = [f"{where}{error}"]
+        self._problems += self._wrong(suite_sentences.shared_steps(data), set())
 
     def end_test(self, data: Any, result: Any) -> None:
         """In a dry run, fail a test whose sentences, or those of its suite, are wrong."""
-        problems = list(self._problems)
-        if self._plan is not None:
-            problems += self._wrong(suite_sentences.steps_of(data), self._plan)
+        if not BuiltIn().dry_run_active:
+            return
+        steps, unknown = list(suite_sentences.steps_of(data)), set(_UNKNOWN_KEYWORD.findall(result.message))
+        problems = [*self._problems, *self._wrong(steps, unknown)]
+        if not self._opens_testbed and any(suite_sentences.sentence(step) for step in steps):
+            problems.append(f"{data.source}: {NO_TESTBED}")
         if problems:
-            result.status = "FAIL"
-            result.message = "\n".join(filter(None, [result.message, *problems]))
+            lines = [line for line in result.message.splitlines() if not self._explained(line, steps, unknown)]
+            result.status, result.message = "FAIL", "\n".join([*lines, *problems]).strip()
 
-    def _wrong(self, steps: Iterable[KeywordCall], plan: Plan) -> list[str]:
-        # whether a keyword exists is Robot's own check
-        return check_sentences(steps, self._own, plan, lambda name: True)[0]
+    def _read_files(self, opening: Any) -> None:
+        """Read what `Open Testbed For` names, else the traffic words alone: sentences need them. Raises ConfigError."""
+        project = self._shared.project
+        self._catalogue = catalogue = Catalogue.read(project.profiles, TrexProfileLoader(""))
+        self._read = lambda sentence: parse(sentence, catalogue)
+        if opening is not None:
+            plan = self._plan_of(opening.args)
+            self._catalogue, self._read = plan.catalogue, plan.requirement
 
-    def _read_plan(self, suite: TestSuite | None) -> Plan | None:
-        """What the nearest `Open Testbed For` says; None if no set-up calls it directly."""
-        while suite is not None:
-            if suite_sentences.plain(suite.setup.name or "").rpartition(".")[2] == "opentestbedfor":
-                return self._plan_of(suite.setup.args)
-            suite = suite.parent
-        return None
+    def _wrong(self, steps: Iterable[KeywordCall], unknown: set[str]) -> list[str]:
+        """*unknown*: names that are no keywords, as Robot reports."""
+        if self._catalogue is None or self._read is None:
+            return []
+        return check_sentences(steps, self._own, self._catalogue, self._read, lambda name: name not in unknown)[0]
+
+    def _explained(self, line: str, steps: Iterable[KeywordCall], unknown: set[str]) -> bool:
+        """Whether Robot reports as an unknown keyword what is a malformed sentence."""
+        found = _UNKNOWN_KEYWORD.search(line)
+        return found is not None and bool(self._wrong((step for step in steps if step.name == found[1]), unknown))
 
     def _plan_of(self, arguments: Iterable[str]) -> Plan:
         names = ("platform", "software", "testbed", "goal")
@@ -108,3 +138,13 @@ class SuiteListener:
             found |= {name: value} if equals and name in names else {names[place]: argument}
         read: dict[str, Any] = {name: value and BuiltIn().replace_variables(value) for name, value in found.items()}
         return Plan.read(self._shared.project, **read)
+
+
+def _with_parents(suite: TestSuite | None) -> Iterator[TestSuite]:
+    while suite is not None:
+        yield suite
+        suite = suite.parent
+
+
+def _opens_testbed(setup: Any) -> bool:
+    return suite_sentences.plain(setup.name or "").rpartition(".")[2] == "opentestbedfor"

@@ -15,6 +15,11 @@ from ..session.progress import Progress
 from ..session.session import Session
 from .execution import output_folder
 
+NO_TESTBED = (
+    "no testbed is open; the suite's settings need 'Suite Setup    Open Testbed For    <platform>' and 'Suite Teardown"
+    "    Close Testbed', as the suites in tests/ have"
+)
+
 
 @dataclass
 class Shared:
@@ -50,8 +55,7 @@ class Shared:
         """The open session. Raises ConfigError with the lines that the suite lacks."""
         if not self.opened:
             raise ConfigError(
-                "no testbed is open; the suite's settings need 'Suite Setup    Open Testbed For    <platform>' and"
-                " 'Suite Teardown    Close Testbed', as the suites in tests/ have",
+                NO_TESTBED,
                 BuiltIn().get_variable_value("${SUITE SOURCE}"),
             )
         return self.opened[-1][1]

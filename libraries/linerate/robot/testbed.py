@@ -61,7 +61,9 @@ class TestbedKeywords(Component):
         """
         suite = self._running_suite()
         own = suite_sentences.own_keywords(suite)
-        problems, requirements = check_sentences(suite_sentences.steps(suite), own, plan, _is_keyword)
+        problems, requirements = check_sentences(
+            suite_sentences.steps(suite), own, plan.catalogue, plan.requirement, _is_keyword
+        )
         if problems:
             raise ConfigError("; ".join(problems))
         if requirements:
