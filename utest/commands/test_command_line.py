@@ -130,15 +130,13 @@ def test_output_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_doctor_for_a_program(tmp_path: Path) -> None:
-    text = linerate(tmp_path, "doctor", "simulated", "--platform", "netgate6100")
     found = linerate(tmp_path, "doctor", "simulated", "--platform", "netgate6100", "--json")
     document = json.loads(found.stdout)
-    assert found.returncode == text.returncode == 0
+    assert found.returncode == 0
     assert (document["testbed"], document["platform"]) == ("simulated", "netgate6100")
-    lines = [f"{item['state']:<8} {item['check']}: {item['finding']}" for item in document["checks"]]
-    # ports of processes and the time since a start differ from run to run
-    plain = [re.sub(r":\d{4,5}\b| up for .*", "", line) for line in lines]
-    assert plain == [re.sub(r":\d{4,5}\b| up for .*", "", line) for line in text.stdout.splitlines()[:-1]]
+    assert [item["check"] for item in document["checks"]][:4] == ["files", "leftovers", "testbed", "generator"]
+    assert {item["state"] for item in document["checks"]} == {"ok", "warning"}
+    assert all(set(item) == {"check", "state", "finding"} and item["finding"] for item in document["checks"])
 
 
 @pytest.mark.slow
@@ -146,10 +144,8 @@ def test_doctor_for_a_program(tmp_path: Path) -> None:
     ("line", "offered"),
     [
         ("linerate d", {"doctor"}),
-        ("linerate doctor si", {"simulated"}),
         ("linerate doctor simulated --platform netg", {"netgate6100"}),
         ("linerate init --platform exam", {"examplebox"}),
-        ("linerate compare --m", {"--method"}),
     ],
 )
 def test_completion(line: str, offered: set[str], tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from linerate.methods.sequential import TrialConditions
 from linerate.methods.verify import verify
 from linerate.sla.goals import Goal, read_goal
 from linerate.sla.sentence import parse
-from linerate.sla.verdict import Ruling, Verdict, bad_window, loss_rule
+from linerate.sla.verdict import Evidence, Ruling, Verdict, loss_rule, weigh
 from linerate.traffic.catalogue import Catalogue
 from support.model_bench import PROJECT
 
@@ -173,4 +173,31 @@ def test_a_bad_window_is_found_wherever_it_is(bad: list[bool], window: float) ->
     slow = any(
         sum(bad[max(0, end - width) : end]) > goal.exceed_ratio * window + 1e-9 for end in range(1, len(bad) + 1)
     )
-    assert (bad_window(goal, trials, loss_rule(goal, False)) is not None) is slow
+    assert (weigh(goal, trials, loss_rule(goal, False)).bad_window is not None) is slow
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(list(Evidence)), st.sampled_from([0.1, 1.0, 8.2])), max_size=40),
+    st.sampled_from(GOALS),
+)
+def test_sums_are_those_of_all_trials_however_many_were_weighed_before(
+    rows: list[tuple[Evidence, float]], name: str
+) -> None:
+    goal = read_goal(PROJECT.goals, name)
+    count = (DirectionCount(0, 1, 100, 100, 100),)
+    trials = [
+        Trial(number, Outcome(Load(100), seconds, seconds, 0.0, count), ()) for number, (_, seconds) in enumerate(rows)
+    ]
+    looked_at: list[int] = []
+
+    def evidence_of(trial: Trial) -> Evidence:
+        looked_at.append(trial.number)
+        return rows[trial.number][0]
+
+    found = weigh(goal, trials, evidence_of)
+    assert looked_at == list(range(len(rows)))
+    assert found.tally.good == pytest.approx(sum(seconds for kind, seconds in rows if kind is Evidence.GOOD))
+    assert found.tally.bad == pytest.approx(sum(seconds for kind, seconds in rows if kind.against_router))
+    assert found.tally.spoilt == sum(kind is Evidence.NONE for kind, _ in rows)
+    if any(kind is Evidence.CLEAR for kind, _ in rows):
+        assert found.ruling is Ruling.FAIL

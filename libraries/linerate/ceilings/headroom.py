@@ -14,7 +14,7 @@ from typing import Protocol
 
 from ..counts.trial import Tolerance, Trial
 from ..sla.requirement import Quantity
-from ..sla.verdict import Evidence, Ruling, Verdict, decide, loss_rule
+from ..sla.verdict import Evidence, Ruling, Verdict, loss_rule, weigh
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import Profile
 from ..units import si
@@ -100,7 +100,7 @@ def _fails_below(verdict: Verdict, highest_pps: float) -> bool:
         found = rule(trial)
         return found if found.against_router and _highest_offered(trial) <= highest_pps else Evidence.SCOUT
 
-    return decide(goal, verdict.trials, evidence_of) is Ruling.FAIL
+    return weigh(goal, verdict.trials, evidence_of).ruling is Ruling.FAIL
 
 
 @dataclass(frozen=True)

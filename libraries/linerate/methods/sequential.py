@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ..counts.trial import Load, Measure, Tolerance, Trial, assess_trial
 from ..sla.goals import Goal
-from ..sla.verdict import EvidenceRule, Ruling, Tally, decide, tally
+from ..sla.verdict import EvidenceRule, Ruling, Tally, Weighing
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,14 @@ def run_until_decided(
     is bounded (:func:`most_trials`). Exceptions of *measure* pass through, after ``on_trial`` of the finished trials.
     """
     trials: list[Trial] = []
+    weighing = Weighing(goal, evidence_of)
     while True:
         outcome = measure(load, goal.final_trial_duration if trials or not scout else scout)
         trial = assess_trial(len(trials) + 1, outcome, conditions.tolerance, conditions.clock_speed)
         trials.append(trial)
-        conditions.on_trial(trial, tally(trials, evidence_of))
-        ruling = decide(goal, trials, evidence_of)
-        if ruling is not None:
+        weighing.add(trial)
+        conditions.on_trial(trial, weighing.tally)
+        if (ruling := weighing.ruling) is not None:
             return ruling, tuple(trials)
 
 

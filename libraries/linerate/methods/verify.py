@@ -9,11 +9,10 @@ from ..sla.verdict import (
     Evidence,
     Ruling,
     Verdict,
-    bad_window,
     forwarded_pps,
     loss_rule,
     offered_pps,
-    tally,
+    weigh,
     whole_loss_ratio,
 )
 from ..units import si
@@ -68,9 +67,10 @@ def verify(
         bad = [trial for trial in usable if evidence_of(trial).against_router]
         if bad:
             allowed = goal.exceed_ratio * goal.duration_sum
+            seconds = weigh(goal, trials, evidence_of).tally.bad
             reason += (
-                f", in {len(bad)} of {len(usable)} trials ({tally(trials, evidence_of).bad:g} s; the goal allows"
-                f" {allowed:g} s), at most {percent(worst)}"
+                f", in {len(bad)} of {len(usable)} trials ({seconds:g} s; the goal allows {allowed:g} s), at most"
+                f" {percent(worst)}"
             )
         reason += forwarded_by_pair(requirement, usable)
         if goal.whole:
@@ -90,7 +90,8 @@ def _failure_reason(requirement: Requirement, goal: Goal, usable: list[Trial], l
     worst = max(usable, key=lambda trial: trial.loss_ratio(requirement.in_total))
     loss = worst.loss_ratio(requirement.in_total)
     offered, forwarded = offered_pps(worst, requirement), forwarded_pps(worst, requirement)
-    found = tally(usable, loss_rule(goal, requirement.in_total))
+    weighed = weigh(goal, usable, loss_rule(goal, requirement.in_total))
+    found = weighed.tally
     less = any(not problem.fault.excuses_router for problem in worst.problems)
     lower = " (less than was asked for, which already proves the FAIL)" if less else ""
     margin = ""
@@ -99,8 +100,10 @@ def _failure_reason(requirement: Requirement, goal: Goal, usable: list[Trial], l
     busy = max((trial.outcome.readings.get("cpu_util", 0.0) for trial in usable), default=0.0)
     strained = f"; the generator's CPU was {busy:.0f} % busy, which may be a cause" if busy > BUSY_CPU_PERCENT else ""
     counted = f"{found.bad:g} s of trials lost more than the goal allows, {found.good:g} s did not"
-    if (bad := bad_window(goal, usable, loss_rule(goal, requirement.in_total))) is not None and goal.window is not None:
-        counted = f"{bad:g} s of trials within {goal.window:g} s lost more than the goal allows ({counted})"
+    if weighed.bad_window is not None and goal.window is not None:
+        counted = (
+            f"{weighed.bad_window:g} s of trials within {goal.window:g} s lost more than the goal allows ({counted})"
+        )
     if found.clear and goal.clear_loss_ratio is not None:
         counted = f"one trial that loses more than {percent(goal.clear_loss_ratio)} decides"
     directions = f"; its worst trial {lost_by_direction(worst)}" if lost_by_direction(worst) else ""

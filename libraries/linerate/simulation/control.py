@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import zmq
 
 from ..errors import TestbedError
-from .faults import InjectedFault
+
+if TYPE_CHECKING:  # the shells, which import this, start faster without pydantic
+    from .faults import InjectedFault
 
 TIMEOUT = 2.0
 """Seconds within which the model must answer."""

@@ -15,14 +15,14 @@ A goal with ``whole`` (a soak) passes only when its trials have lasted for the w
 BAD trials last longer than ``e * window`` within any ``window`` of consecutive trials.
 
 The rule counts trials. What the sentence bounds is bounded over all frames of all trials besides: a PASS that
-contradicts its sentence is a FAIL (``contradiction`` in the methods).
+contradicts its sentence becomes a FAIL (in :mod:`linerate.methods`).
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -79,61 +79,77 @@ class Tally:
     too_coarse: float = 0.0
 
 
-def tally(trials: Sequence[Trial], evidence_of: EvidenceRule) -> Tally:
-    """The sums of what *trials* prove."""
-    rows = [(evidence_of(trial), trial.outcome.duration) for trial in trials]
+class Weighing:
+    """What the trials so far prove under a goal. Each trial is looked at once: a soak may have 86 400 of them."""
 
-    def seconds(*wanted: Evidence) -> float:
-        return math.fsum(duration for evidence, duration in rows if evidence in wanted)
+    def __init__(self, goal: Goal, evidence_of: EvidenceRule) -> None:
+        self._goal, self._evidence_of = goal, evidence_of
+        self._trials: Counter[tuple[Evidence, float]] = Counter()
+        self._within: deque[tuple[float, float]] = deque()
+        """Duration, and s of it that are bad, of the last trials that last for a window together."""
 
-    def count(wanted: Evidence) -> int:
-        return sum(1 for evidence, _ in rows if evidence is wanted)
+        self._seconds = self._bad = 0.0
+        self.bad_window: float | None = None
+        """Seconds of BAD trials in the first window that has more of them than the goal allows; None: there is none."""
 
-    return Tally(
-        good=seconds(Evidence.GOOD),
-        bad=seconds(*(evidence for evidence in Evidence if evidence.against_router)),
-        spoilt=count(Evidence.NONE),
-        clear=count(Evidence.CLEAR),
-        below=count(Evidence.BAD_BELOW),
-        too_coarse=seconds(Evidence.TOO_COARSE),
-    )
+    def add(self, trial: Trial) -> None:
+        """Weigh one more *trial*."""
+        evidence, duration = self._evidence_of(trial), trial.outcome.duration
+        self._trials[evidence, duration] += 1
+        window = self._goal.window
+        if window is None or self.bad_window is not None or evidence in (Evidence.NONE, Evidence.SCOUT):
+            return
+        self._within.append((duration, duration if evidence.against_router else 0.0))
+        self._seconds, self._bad = self._seconds + duration, self._bad + self._within[-1][1]
+        while self._seconds > window + _ROUNDING:
+            seconds, bad = self._within.popleft()
+            self._seconds, self._bad = self._seconds - seconds, self._bad - bad
+        if self._bad > self._goal.exceed_ratio * window + _ROUNDING:
+            self.bad_window = self._bad
 
+    @property
+    def tally(self) -> Tally:
+        """The sums of what the trials prove."""
+        rows = self._trials.items()
 
-def decide(goal: Goal, trials: Sequence[Trial], evidence_of: EvidenceRule) -> Ruling | None:
-    """The verdict that *trials* prove; None while more trials are needed."""
-    found = tally(trials, evidence_of)
-    allowed_bad = goal.exceed_ratio * goal.duration_sum + _ROUNDING
-    if found.clear or found.bad > allowed_bad or bad_window(goal, trials, evidence_of) is not None:
-        return Ruling.FAIL
-    enough = found.good >= (1 - goal.exceed_ratio) * goal.duration_sum - _ROUNDING
-    if enough and (not goal.whole or found.good + found.bad + found.too_coarse >= goal.duration_sum - _ROUNDING):
-        # without loss, trials below the load would count as spoilt; their loss must not turn that into a PASS
-        clean = found.spoilt + found.below <= goal.invalid_trials and found.bad + found.too_coarse <= allowed_bad
-        return Ruling.PASS if clean else Ruling.INCONCLUSIVE
-    if found.spoilt > goal.invalid_trials or found.too_coarse > allowed_bad:
-        return Ruling.INCONCLUSIVE
-    return None
+        def seconds(*wanted: Evidence) -> float:
+            return math.fsum(number * duration for (evidence, duration), number in rows if evidence in wanted)
 
+        def count(wanted: Evidence) -> int:
+            return sum(number for (evidence, _), number in rows if evidence is wanted)
 
-def bad_window(goal: Goal, trials: Sequence[Trial], evidence_of: EvidenceRule) -> float | None:
-    """Seconds of BAD trials in the first window that has more of them than the goal allows; None: there is none."""
-    if goal.window is None:
+        return Tally(
+            good=seconds(Evidence.GOOD),
+            bad=seconds(*(evidence for evidence in Evidence if evidence.against_router)),
+            spoilt=count(Evidence.NONE),
+            clear=count(Evidence.CLEAR),
+            below=count(Evidence.BAD_BELOW),
+            too_coarse=seconds(Evidence.TOO_COARSE),
+        )
+
+    @property
+    def ruling(self) -> Ruling | None:
+        """The verdict that the trials prove; None while more of them are needed."""
+        goal, found = self._goal, self.tally
+        allowed_bad = goal.exceed_ratio * goal.duration_sum + _ROUNDING
+        if found.clear or found.bad > allowed_bad or self.bad_window is not None:
+            return Ruling.FAIL
+        enough = found.good >= (1 - goal.exceed_ratio) * goal.duration_sum - _ROUNDING
+        if enough and (not goal.whole or found.good + found.bad + found.too_coarse >= goal.duration_sum - _ROUNDING):
+            # without loss, trials below the load would count as spoilt; their loss must not turn that into a PASS
+            clean = found.spoilt + found.below <= goal.invalid_trials and found.bad + found.too_coarse <= allowed_bad
+            return Ruling.PASS if clean else Ruling.INCONCLUSIVE
+        if found.spoilt > goal.invalid_trials or found.too_coarse > allowed_bad:
+            return Ruling.INCONCLUSIVE
         return None
-    within: deque[tuple[float, float]] = deque()
-    seconds = bad = 0.0
+
+
+def weigh(goal: Goal, trials: Iterable[Trial], evidence_of: EvidenceRule) -> Weighing:
+    """All of *trials*, weighed."""
+    found = Weighing(goal, evidence_of)
     for trial in trials:
-        evidence, duration = evidence_of(trial), trial.outcome.duration
-        if evidence in (Evidence.NONE, Evidence.SCOUT):
-            continue
-        row = duration, duration if evidence.against_router else 0.0
-        within.append(row)
-        seconds, bad = seconds + row[0], bad + row[1]
-        while seconds > goal.window + _ROUNDING:
-            first = within.popleft()
-            seconds, bad = seconds - first[0], bad - first[1]
-        if bad > goal.exceed_ratio * goal.window + _ROUNDING:
-            return bad
-    return None
+        found.add(trial)
+    return found
 
 
 def whole_loss_ratio(trials: Sequence[Trial], in_total: bool) -> float:
