@@ -1,4 +1,4 @@
-"""The TRex driver without a server: outcomes from counts, and errors if no usable server answers."""
+"""The TRex driver without a server: errors if no usable server answers."""
 
 import json
 import re
@@ -12,141 +12,16 @@ from typing import Any
 import pytest
 import zmq
 
-from linerate.counts.trial import Fault, Load, Trial
 from linerate.errors import TestbedError
-from linerate.generators.base import Direction
 from linerate.generators.trex.client import imp_bridge
 from linerate.generators.trex.client.messages import ServerEvents, peak_load, peak_load_during, plain_message
 from linerate.generators.trex.client_choice import choose_client, handshake_error
 from linerate.generators.trex.client_process import ClientProcess
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
-from linerate.generators.trex.outcomes import make_outcome
 from linerate.generators.trex.server_facts import ServerFacts, ask_server, check_events_port
 from support.ports import free_port
 
-BOTH = (Direction(0, 1), Direction(1, 0, swapped=True))
-NOTHING = {"opackets": 0, "ipackets": 0, "obytes": 0, "ibytes": 0, "oerrors": 0, "ierrors": 0}
 MISMATCH = "RPC version mismatch: a newer client version is required\n(API type 'STL':  - server: '5.1', client: '4.1')"
-
-
-def answer(after: dict[str, dict[str, int]], **other: Any) -> dict[str, Any]:
-    """A trial as the client's process reports it; ports not named stood still."""
-    before = {port: {**NOTHING, "opackets": 5, "ipackets": 7} for port in ("0", "1")}
-    counts = {port: {**before[port], **after.get(port, {})} for port in before}
-    quiet = {
-        "links": {"0": True, "1": True},
-        "complaints": [],
-        "finished": True,
-        "elapsed": [1.01, 1.05],
-        "drained": 0.02,
-    }
-    glob = {"m_total_queue_full": 3.0}
-    return {
-        "started": 1e9,
-        "before": {**before, "global": glob},
-        "after": {**counts, "global": other.pop("glob", glob)},
-        "cpu_util": 12.5,
-        "rx_cpu_util": 0.5,
-        **quiet,
-        **other,
-    }
-
-
-FULL = {"0": {"opackets": 1005, "ipackets": 987}, "1": {"opackets": 1005, "ipackets": 1007}}
-
-
-def test_counts_are_differences_of_totals_per_direction() -> None:
-    found = make_outcome(answer(FULL), Load(1000), 1.0, BOTH)
-    assert [(item.intended, item.offered, item.forwarded) for item in found.directions] == [
-        (1000, 1000, 1000),
-        (1000, 1000, 980),
-    ]
-    assert found.problems == () and found.readings["cpu_util"] == 12.5
-
-
-@pytest.mark.parametrize(
-    ("range_", "elapsed", "uncertainty"),
-    [((0.97, 1.01), 1.0, 0.03), ((0.5, 0.6), 0.55, 0.05), ((1.98, 2.02), 2.0, 0.02), ((0.1, 2.0), 1.0, 1.0)],
-)
-def test_elapsed_has_an_uncertainty(range_: tuple[float, float], elapsed: float, uncertainty: float) -> None:
-    # a possible duration is taken; otherwise elapsed - uncertainty is certainly reached
-    found = make_outcome(answer(FULL, elapsed=list(range_)), Load(1000), 1.0, BOTH)
-    assert found.elapsed == pytest.approx(elapsed)
-    assert found.readings["elapsed_uncertainty"] == pytest.approx(uncertainty)
-
-
-@pytest.mark.parametrize(
-    ("received", "missed", "certain"),
-    [
-        ((900, 999), (100, 0), 0.001),  # the generator may have missed all loss of one direction, not of the other
-        ((900, 500), (100, 0), 0.5),
-        ((900, 1000), (99, 0), 0.001),
-        ((900, 1000), (0, 100), 0.1),  # missed where nothing is lost
-        ((1000, 1000), (1, 0), 0.0),
-    ],
-)
-def test_frames_missed_by_the_generator_are_not_the_routers_loss(
-    received: tuple[int, int], missed: tuple[int, int], certain: float
-) -> None:
-    after = {
-        "0": {"opackets": 1005, "ipackets": 7 + received[1], "ierrors": missed[1]},
-        "1": {"opackets": 1005, "ipackets": 7 + received[0], "ierrors": missed[0]},
-    }
-    found = make_outcome(answer(after), Load(1000), 1.0, BOTH)
-    assert Trial(1, found, found.problems).certain_loss_ratio(False) == pytest.approx(certain)
-    explained = any(count and frames < 1000 for count, frames in zip(missed, received, strict=True))
-    assert [item.fault for item in found.problems] == [Fault.GENERATOR] * explained
-
-
-def test_elapsed_is_on_the_testbeds_clock() -> None:
-    found = make_outcome(answer(FULL), Load(1000), 20.0, BOTH, clock_speed=20)
-    assert found.elapsed == pytest.approx(20.6) and found.readings["drain"] == pytest.approx(0.4)
-    assert found.readings["elapsed_uncertainty"] == pytest.approx(0.4)
-
-
-@pytest.mark.parametrize(
-    ("change", "fault"),
-    [
-        ({"after": {**FULL, "0": {**FULL["0"], "ierrors": 19}}}, Fault.GENERATOR),
-        ({"after": {**FULL, "0": {**FULL["0"], "oerrors": 4}}}, Fault.GENERATOR),
-        ({"after": {**FULL, "1": {"opackets": 1, "ipackets": 1007}}}, Fault.COUNTERS),
-        ({"links": {"0": True, "1": False}}, Fault.LINK_DOWN),
-        ({"complaints": ["port 0 reports an error"]}, Fault.GENERATOR),
-        ({"finished": False}, Fault.STRETCHED),
-    ],
-)
-def test_each_fault_of_the_generator_is_a_problem(change: dict[str, Any], fault: Fault) -> None:
-    after = change.pop("after", FULL)
-    found = make_outcome(answer(after, **change), Load(1000), 1.0, BOTH)
-    assert [item.fault for item in found.problems] == [fault]
-
-
-@pytest.mark.parametrize("sent", [1005, 800])
-def test_a_full_queue_is_a_reading_and_no_problem(sent: int) -> None:
-    after = {**FULL, "0": {**FULL["0"], "opackets": sent}}
-    found = make_outcome(answer(after, glob={"m_total_queue_full": 50.0}), Load(1000), 1.0, BOTH)
-    assert found.problems == () and found.readings["queue_full"] == 47
-
-
-@pytest.mark.parametrize(
-    ("errors", "said", "certain"),
-    [
-        ({"0": 19}, ["19 frames"], 0.001),  # of 20 frames lost towards port 0 one is the router's
-        ({"0": 20}, ["20 frames"], 0.0),
-        ({"1": 500}, [], 0.02),  # at a port without loss
-        ({"0": 20, "1": 3}, ["20 frames"], 0.0),
-    ],
-)
-def test_generator_errors_explain_only_as_much_loss_as_they_count(
-    errors: dict[str, int], said: list[str], certain: float
-) -> None:
-    after = {port: {**counts, "ierrors": errors.get(port, 0)} for port, counts in FULL.items()}
-    found = make_outcome(answer(after), Load(1000), 1.0, BOTH)
-    assert found.readings["ierrors"] == sum(errors.values())
-    assert [item.detail for item in found.problems] == [
-        f"port 0 received {words} with errors, or missed them" for words in said
-    ]
-    assert Trial(1, found, found.problems).certain_loss_ratio(False) == pytest.approx(certain)
 
 
 # -- no usable server --------------------------------------------------------------------------------------------------
