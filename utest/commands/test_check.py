@@ -19,6 +19,7 @@ SENTENCES = (
     "imix unidirectional ≥ 95 percent line rate ≥",
     "imxi unidirectional ≥ 95% line rate",
     "imix unidirectional ≥ ${LATER}",
+    "Then 64b 1-flow unidirectional ≥ 1 Mpps",
 )
 
 
@@ -57,17 +58,20 @@ def test_wrong_sentences_are_named_with_file_and_line(tmp_path: Path) -> None:
 def test_a_dry_run_fails_the_same_tests_and_no_other(tmp_path: Path) -> None:
     found = robot_run.run(tmp_path, suite(tmp_path), "--dryrun")
     states = {name: status for name, (status, _) in found.tests.items()}
-    assert states == {"Test 0": "PASS", "Test 1": "FAIL", "Test 2": "FAIL", "Test 3": "PASS"}, found.console
+    assert states == {"Test 0": "PASS", "Test 1": "FAIL", "Test 2": "FAIL", "Test 3": "PASS", "Test 4": "PASS"}, (
+        found.console
+    )
 
 
 def test_a_dry_run_refuses_a_testbed_that_is_not_there(tmp_path: Path) -> None:
     found = robot_run.run(tmp_path, suite(tmp_path), "--dryrun", "-v", "TESTBED:simulatd")
-    assert found.status == 4 and "did you mean 'simulated'?" in found.console
+    assert found.status == 5 and "did you mean 'simulated'?" in found.console
 
 
 def test_only_selected_tests_are_counted_and_checked(tmp_path: Path) -> None:
-    found = robot_run.run(tmp_path, suite(tmp_path), "-t", "Test 0", "-v", "GOAL:quick")
+    found = robot_run.run(tmp_path, suite(tmp_path), "-t", "Test 4", "-v", "GOAL:quick")
     assert found.status == 0 and "1 sentence, goal 'quick'" in found.console, found.console
+    assert found.message.startswith("PASS: 64b 1-flow unidirectional ≥ 1 Mpps: ")
 
 
 def test_each_problem_names_its_file_and_line(tmp_path: Path) -> None:

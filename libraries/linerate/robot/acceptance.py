@@ -31,6 +31,7 @@ from ..sla.verdict import Ruling, Tally, Verdict
 from ..system.cpu_steal import cpu_times, steal_percent
 from ..testbed.opening import OpenTestbed
 from ..units import si
+from . import suite_sentences
 from .execution import execution_id, summary_words
 from .shared import Component, Shared
 
@@ -154,7 +155,7 @@ class AcceptanceKeywords(Component):
         | ${requirement} =    Read Requirement    64b 1-flow unidirectional ≥ 5 Mpps
         """
         session = self.shared.session
-        requirement = session.plan.requirement(sentence)
+        requirement = session.plan.requirement(suite_sentences.without_prefix(sentence))
         line = requirement.profile.line_rate_pps(session.link_bps)
         load = session.traffic.load_for(requirement)
         logger.info(f"line rate of {requirement.profile.name}: {si(line, 'pps')} in each direction")

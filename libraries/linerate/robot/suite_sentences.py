@@ -31,6 +31,9 @@ CALLS_FIRST = {
 """Keywords that call another -> the index of the argument that names it. Those that expect a failure are left out."""
 
 
+_PREFIX = re.compile(r"^(?:given|when|then|and|but) (?=\S)", re.IGNORECASE)
+
+
 @dataclass(frozen=True)
 class KeywordCall:
     """A keyword's call: its place, name and arguments, and the variables that are set during the run (``later``)."""
@@ -82,8 +85,13 @@ def own_keywords(suite: TestSuite) -> set[str]:
 def sentence(step: KeywordCall) -> str | None:
     """The sentence that *step* judges; None: none."""
     if plain(step.name).rpartition(".")[2] == "therouterowes":
-        return step.arguments[0] if step.arguments else None
-    return step.name if is_sentence(step.name) else None
+        return without_prefix(step.arguments[0]) if step.arguments else None
+    return without_prefix(step.name) if is_sentence(step.name) else None
+
+
+def without_prefix(text: str) -> str:
+    """*text* without `Given`, `When`, `Then`, `And` or `But`, which Robot allows before a keyword's name."""
+    return _PREFIX.sub("", text)
 
 
 def malformed(step: KeywordCall, catalogue: Catalogue, is_keyword: Callable[[str], bool]) -> str | None:
