@@ -15,3 +15,11 @@ def test_steal_that_is_not_reported_is_unknown_and_not_zero():
     assert steal_percent(now, now) is None
     assert steal_percent({"user": 1.0}, {"user": 2.0}) is None
     assert steal_text(None) == "not known"
+
+
+def test_a_container_without_times_has_no_steal_and_no_error(monkeypatch: pytest.MonkeyPatch):
+    def missing() -> None:
+        raise FileNotFoundError("/proc/stat")
+
+    monkeypatch.setattr("psutil.cpu_times", missing)
+    assert cpu_times() == {} and steal_percent(cpu_times(), cpu_times()) is None
