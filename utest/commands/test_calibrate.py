@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,10 +19,10 @@ from linerate.session.session import Session
 from linerate.system.identity import runtime_folder
 from linerate.testbed import namespaces
 from support import robot_run
+from support.command_line import PROGRAM, environment, linerate
 
 pytestmark = pytest.mark.slow
 
-LIBRARIES = robot_run.ROOT / "libraries"
 
 SUITE = f"""\
 *** Settings ***
@@ -45,18 +44,14 @@ Kept
 """
 
 
-def linerate(folder: Path, *arguments: str, limit: float = 100) -> subprocess.CompletedProcess[str]:
-    environment = {**robot_run.environment(folder), "PYTHONPATH": str(LIBRARIES)}
-    call = [sys.executable, "-m", "linerate", "calibrate", *arguments]
-    return subprocess.run(
-        call, capture_output=True, text=True, timeout=limit, env=environment, cwd=robot_run.ROOT, check=False
-    )
+def measured(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return linerate(folder, "calibrate", *arguments, cwd=robot_run.ROOT)
 
 
 def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Path):
     folder = tmp_path / "calibrations"
     words = ("simulated", "--platform", "netgate6100", "--bidirectional", "--traffic", "64b", "1514b")
-    done = linerate(tmp_path, *words, "--calibrations", str(folder))
+    done = measured(tmp_path, *words, "--calibrations", str(folder))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "SIMULATED" in done.stdout
     assert "64b bidirectional: " in done.stdout
@@ -110,10 +105,10 @@ def test_a_router_that_is_not_bypassed_is_refused(tmp_path: Path, monkeypatch: p
 def test_an_interrupt_keeps_what_was_measured(tmp_path: Path):
     words = ("calibrate", "simulated", "--platform", "netgate6100", "--duration", "30")
     with subprocess.Popen(
-        [sys.executable, "-m", "linerate", *words, "--calibrations", str(tmp_path / "calibrations")],
+        [*PROGRAM, *words, "--calibrations", str(tmp_path / "calibrations")],
         stdout=subprocess.PIPE,
         text=True,
-        env={**robot_run.environment(tmp_path), "PYTHONPATH": str(LIBRARIES)},
+        env=environment(tmp_path),
         cwd=robot_run.ROOT,
     ) as process:
         assert process.stdout is not None
@@ -138,7 +133,7 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path):
     ],
 )
 def test_mistakes_are_reported_before_anything_starts(tmp_path: Path, words: tuple[str, ...], message: str):
-    done = linerate(tmp_path, *words, "--calibrations", str(tmp_path))
+    done = measured(tmp_path, *words, "--calibrations", str(tmp_path))
     assert done.returncode == 2
     assert message in done.stderr
     assert not list(tmp_path.glob("*.yaml"))

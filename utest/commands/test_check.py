@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from support import robot_run
-from support.paths import LIBRARIES, ROOT
+from support.command_line import linerate
+from support.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -24,15 +24,7 @@ SENTENCES = (
 
 
 def check(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "linerate", "check", *words],
-        cwd=folder,
-        env={**robot_run.environment(folder), "PYTHONPATH": str(LIBRARIES)},
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-    )
+    return linerate(folder, "check", *words)
 
 
 def suite(folder: Path) -> Path:

@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,21 +15,10 @@ from linerate.commands.main import BENCH_COMMANDS, COMMANDS, main
 from linerate.errors import ConfigError
 from linerate_bench.__main__ import STUDIES
 from support import robot_run
-from support.paths import LIBRARIES, ROOT
+from support.command_line import PROGRAM, environment, linerate
+from support.paths import ROOT
 
 DOCS = ROOT / "docs" / "command-line.md"
-
-
-def linerate(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "linerate", *words],
-        cwd=folder,
-        env={**robot_run.environment(folder), "PYTHONPATH": str(LIBRARIES), **more},
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-    )
 
 
 def test_no_word_prints_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,9 +83,9 @@ def test_nobody_reads_the_output(words: list[str], tmp_path: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     process = subprocess.Popen(
-        [sys.executable, "-m", "linerate", *words],
+        [*PROGRAM, *words],
         cwd=tmp_path,
-        env={**robot_run.environment(tmp_path), "PYTHONPATH": str(LIBRARIES)},
+        env=environment(tmp_path),
         stdout=write,
         stderr=subprocess.PIPE,
         text=True,
@@ -116,10 +104,10 @@ def test_output_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
         (">&-", 0, ""),
     ):
         found = subprocess.run(
-            f"{shlex.quote(sys.executable)} -m linerate check {shell}",
+            f"{shlex.join(PROGRAM)} check {shell}",
             shell=True,
             cwd=tmp_path,
-            env={**robot_run.environment(tmp_path), "PYTHONPATH": str(LIBRARIES)},
+            env=environment(tmp_path),
             capture_output=True,
             text=True,
             timeout=90,
@@ -150,12 +138,12 @@ def test_doctor_for_a_program(tmp_path: Path) -> None:
 )
 def test_completion(line: str, offered: set[str], tmp_path: Path) -> None:
     answer = tmp_path / "answer"
-    environment = {
+    completing = {
         "_ARGCOMPLETE": "1",
         "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
         "COMP_LINE": line,
         "COMP_POINT": str(len(line)),
     }
-    found = linerate(tmp_path, **environment)
+    found = linerate(tmp_path, variables=completing)
     assert found.stderr == ""
     assert {word.strip() for word in answer.read_text().split("\013")} == offered

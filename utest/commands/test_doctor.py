@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from linerate.project import Project
 from linerate.testbed.files import read_testbed
 from linerate.testbed.opening import OpenTestbed, open_testbed
 from support import robot_run
+from support.command_line import linerate
 
 pytestmark = pytest.mark.slow
 
@@ -45,9 +45,7 @@ warning  calibration: none: what the generator itself loses is not known; linera
 
 
 def doctor(folder: Path, *arguments: str, root: Path = robot_run.ROOT) -> subprocess.CompletedProcess[str]:
-    environment = {**robot_run.environment(folder), "PYTHONPATH": str(robot_run.ROOT / "libraries")}
-    call = [sys.executable, "-m", "linerate", "doctor", *arguments, "--calibrations", str(folder / "calibrations")]
-    return subprocess.run(call, capture_output=True, text=True, timeout=100, env=environment, cwd=root, check=False)
+    return linerate(folder, "doctor", *arguments, "--calibrations", str(folder / "calibrations"), cwd=root)
 
 
 def approved(text: str) -> str:

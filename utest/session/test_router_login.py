@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,24 +14,22 @@ from linerate.session.router import RouterConnection
 class LateShell:
     """Its login is given up after a limit, and succeeds then."""
 
-    made: list[LateShell] = []  # noqa: RUF012
-
-    def __init__(self, login: object) -> None:
-        self.logged_in = threading.Event()
-        self.made.append(self)
+    def __init__(self, made: list[LateShell]) -> None:
+        self.logged_in = False
+        made.append(self)
 
     def open(self) -> None:
-        self.logged_in.set()
+        self.logged_in = True
         raise TestbedError("the SSH login to the router did not end within 30 s")
 
     def close(self) -> None:
-        self.logged_in.clear()
+        self.logged_in = False
 
 
 @pytest.mark.parametrize("end", ["restore", "log_in"])
 def test_a_login_that_comes_too_late_is_ended(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("linerate.session.router.SshShell", LateShell)
-    LateShell.made.clear()
+    made: list[LateShell] = []
+    monkeypatch.setattr("linerate.session.router.SshShell", lambda login: LateShell(made))
     nothing: Any = None
     testbed: Any = SimpleNamespace(facts=SimpleNamespace(router=None, sides=()))
     router = RouterConnection(nothing, testbed, nothing, nothing)
@@ -43,4 +40,4 @@ def test_a_login_that_comes_too_late_is_ended(end: str, monkeypatch: pytest.Monk
     else:
         with pytest.raises(TestbedError):
             router.log_in()
-    assert not LateShell.made[0].logged_in.is_set()
+    assert not made[0].logged_in

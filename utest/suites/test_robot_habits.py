@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from robot.api import ExecutionResult
@@ -51,9 +52,9 @@ def metadata(output: Path) -> dict[str, str]:
     """Of all suites of a result."""
     found: dict[str, str] = {}
 
-    def collect(suite: object) -> None:
-        found.update(suite.metadata)  # type: ignore[attr-defined]
-        for child in suite.suites:  # type: ignore[attr-defined]
+    def collect(suite: Any) -> None:
+        found.update(suite.metadata)
+        for child in suite.suites:
             collect(child)
 
     collect(ExecutionResult(output).suite)

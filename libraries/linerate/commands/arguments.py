@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import LinerateError
@@ -33,12 +33,11 @@ def complete_names(argument: argparse.Action, kind: str) -> None:
     """Let argcomplete offer the names of the project's files of *kind*, a folder of ``variables/``."""
     if kind not in KINDS:
         raise ValueError(f"'{kind}' is no folder of variables/; expected one of {', '.join(KINDS)}")
-    completer: Callable[..., list[str]] = lambda **_: _names(kind)  # noqa: E731
-    argument.completer = completer  # type: ignore[attr-defined]
 
+    def names(**_: Any) -> list[str]:
+        try:
+            return sorted(path.stem for path in getattr(Project.find(), kind).glob("*.yaml"))
+        except LinerateError:
+            return []
 
-def _names(kind: str) -> list[str]:
-    try:
-        return sorted(path.stem for path in getattr(Project.find(), kind).glob("*.yaml"))
-    except LinerateError:
-        return []
+    argument.completer = names  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -61,7 +62,7 @@ def _files(project: Project) -> Iterator[str]:
     }
     for folder, read in readers.items():
         for path in sorted(folder.glob("*.yaml")):
-            yield from _problem(lambda read=read, name=path.stem: read(name))  # type: ignore[misc]
+            yield from _problem(partial(read, path.stem))
     yield from _problem(lambda: Catalogue.read(project.profiles, TrexProfileLoader("")))
     yield from _problem(lambda: read_cards(project.generators))
 

@@ -7,7 +7,6 @@ A folder that was never closed only lacks its manifest.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
 import re
@@ -58,21 +57,24 @@ class RunFolder:
 
         The runs of an execution share an id. Raises TestbedError if the folder cannot be made.
         """
-        for number in itertools.count(1):
-            name = run_id if number == 1 else f"{run_id}-{number}"
-            path = results / name
-            try:
-                (path / TELEMETRY).mkdir(parents=True)
-                for file in (TRIALS, REQUIREMENTS):
-                    (path / file).touch(exist_ok=False)
-                for folder in (path, results):
-                    _sync_folder(folder)
-            except OSError as error:
-                if isinstance(error, FileExistsError) and path.exists():
-                    continue
-                raise TestbedError(f"the run's folder {path} cannot be made: {error.strerror}") from None
-            return cls(path, name)
-        raise AssertionError("itertools.count ends")
+        number, path = 1, results / run_id
+        try:
+            while True:
+                try:
+                    (path / TELEMETRY).mkdir(parents=True)
+                    break
+                except FileExistsError:
+                    if not path.exists():  # it is the folder of results that is none
+                        raise
+                    number += 1
+                    path = results / f"{run_id}-{number}"
+            for file in (TRIALS, REQUIREMENTS):
+                (path / file).touch(exist_ok=False)
+            for folder in (path, results):
+                _sync_folder(folder)
+        except OSError as error:
+            raise TestbedError(f"the run's folder {path} cannot be made: {error.strerror}") from None
+        return cls(path, path.name)
 
     def __enter__(self) -> RunFolder:
         return self
