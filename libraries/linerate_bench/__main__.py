@@ -10,6 +10,7 @@ from linerate.commands.ending import NOT_DONE, finish
 STUDIES = {
     "characteristic": "how often each decision rule passes a router, by its true capacity (no traffic)",
     "cost": "traffic that each decision rule needs for a verdict, and how often it is wrong (no traffic)",
+    "plan": "the sequential plan that keeps a goal's promises with the fewest trials (no traffic)",
     "fidelity": "published figures against those of the forwarding model (no traffic)",
     "faults": "the verdicts of the acceptance procedure at each fault of the simulated bench",
     "overhead": "wall time of a trial less its duration, with the embedded server",

@@ -191,7 +191,7 @@ class CountingRouter:
 
 def keep(router: CountingRouter, outcomes: str, book: Bookkeeper) -> tuple[Ledger, ...]:
     """Trials that lose 10 of 100 frames (``b``) or none (``g``), between which the book may read."""
-    good = bad = 0.0
+    good = bad = 0
     measure = book.reading_after_bad_trials(lambda load, duration: trial((100, 100)).outcome)
     for number, kind in enumerate(outcomes, 1):
         measure(Load(1e6), 1.0)

@@ -87,9 +87,9 @@ def test_a_terminal_shows_one_line_that_is_removed_at_the_end():
     stream = Terminal()
     progress = Progress(stream)
     progress.begin("64b unidirectional ≥ 5 Mpps", 5e6, GOALS[1])
-    progress.trial(one_trial(lost=7), Tally(3.0, 1.0, 0))
+    progress.trial(one_trial(lost=7), Tally(good=3, bad=1))
     shown = stream.getvalue()
-    assert "13 s left, 3 of 16 s good, 1 s bad, lost 7 of 5000000" in shown
+    assert "9 s left, 3 of 12 trials good, 1 bad, lost 7 of 5000000" in shown
     assert "\n" not in shown, "a newline would tear Robot's own line apart"
     progress.end()
     assert stream.getvalue().endswith("\x1b[K\x1b8")
@@ -101,7 +101,7 @@ def test_a_log_gets_a_plain_line_every_30_seconds():
     progress.begin("64b unidirectional ≥ 5 Mpps", 5e6, GOALS[1])
     for second in range(65):
         now.moment = float(second)
-        progress.trial(one_trial(), Tally(min(second, 16.0), 0.0, 0))
+        progress.trial(one_trial(), Tally(min(second, 16)))
     progress.end()
     lines = stream.getvalue().splitlines()
     assert len(lines) == 2
@@ -114,7 +114,7 @@ def test_a_closed_stream_is_not_used_again():
     progress = Progress(stream)
     stream.close()
     progress.begin("64b unidirectional ≥ 5 Mpps", 5e6, GOALS[1])
-    progress.trial(one_trial(), Tally(1.0, 0.0, 0))
+    progress.trial(one_trial(), Tally(1))
     progress.end()
 
 

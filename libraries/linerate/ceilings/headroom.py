@@ -96,9 +96,9 @@ def _fails_below(verdict: Verdict, highest_pps: float) -> bool:
     goal, in_total = verdict.goal, verdict.requirement.in_total
     rule = loss_rule(goal, in_total)
 
-    def evidence_of(trial: Trial) -> Evidence:
-        found = rule(trial)
-        return found if found.against_router and _highest_offered(trial) <= highest_pps else Evidence.SCOUT
+    def evidence_of(trial: Trial) -> tuple[Evidence, ...]:
+        too_high = _highest_offered(trial) > highest_pps
+        return tuple(Evidence.SCOUT if too_high and item.against_router else item for item in rule(trial))
 
     return weigh(goal, verdict.trials, evidence_of).ruling is Ruling.FAIL
 

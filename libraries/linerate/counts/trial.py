@@ -214,22 +214,27 @@ class Trial:
 
     def certain_loss_ratio(self, in_total: bool) -> float:
         """As :meth:`loss_ratio`, of the lost frames that no problem explains: the router lost them in any case."""
-        return self._unexplained_ratio(in_total, lambda item: item.offered)
+        if not in_total:
+            return max(self.certain_loss_ratios, default=0.0)
+        return math.fsum(map(self._unexplained, self.outcome.directions)) / max(1, self.offered)
+
+    @property
+    def certain_loss_ratios(self) -> tuple[float, ...]:
+        """:meth:`certain_loss_ratio` of each direction."""
+        return tuple(self._unexplained(item) / max(1, item.offered) for item in self.outcome.directions)
 
     def clear_loss(self, in_total: bool) -> float:
         """Frames that the router lost in any case as a ratio of the *intended* ones, where these are more than offered.
 
         Where a generator sent only a few frames, a small burst of loss must not look like a high ratio.
         """
-        return self._unexplained_ratio(in_total, lambda item: max(item.offered, item.intended))
-
-    def _unexplained_ratio(self, in_total: bool, frames_of: Callable[[DirectionCount], int]) -> float:
-        rows = [
-            (max(0.0, item.lost - self.explained(item)), max(1, frames_of(item))) for item in self.outcome.directions
-        ]
+        rows = [(self._unexplained(item), max(1, item.offered, item.intended)) for item in self.outcome.directions]
         if in_total:
             return sum(lost for lost, _ in rows) / max(1, sum(frames for _, frames in rows))
         return max((lost / frames for lost, frames in rows), default=0.0)
+
+    def _unexplained(self, direction: DirectionCount) -> float:
+        return max(0.0, direction.lost - self.explained(direction))
 
 
 def assess_trial(number: int, outcome: Outcome, tolerance: Tolerance, clock_speed: float = 1.0) -> Trial:

@@ -23,15 +23,13 @@ class Budget:
     """Until that PASS, warm-up included."""
 
     @classmethod
-    def of(cls, goal: Goal, warm_up: float) -> Budget:
+    def of(cls, goal: Goal, warm_up: float, directions: int = 1) -> Budget:
         """The budget of one sentence under *goal* (lengthened for its load)."""
-        trial = goal.final_trial_duration
-        share = 1.0 if goal.whole else 1 - goal.exceed_ratio
-        good = -(-share * goal.duration_sum // trial)
+        trial, good = goal.final_trial_duration, goal.plan_for(directions).good_for_pass[0]
         return cls(
             until_pass=warm_up + goal.scout + good * trial,
-            at_most=warm_up + goal.scout + (most_trials(goal) - bool(goal.scout)) * trial,
-            trials=int(good) + bool(goal.scout) + bool(warm_up),
+            at_most=warm_up + goal.scout + (most_trials(goal, directions) - bool(goal.scout)) * trial,
+            trials=good + bool(goal.scout) + bool(warm_up),
         )
 
     def wall_seconds(self, clock_speed: float) -> float:

@@ -9,7 +9,7 @@ from statistics import fmean
 from ..counts.trial import Fault, Load, Measure, Outcome, Trial
 from ..sla.goals import Goal
 from ..sla.requirement import Requirement
-from ..sla.verdict import Evidence, Ruling, Verdict
+from ..sla.verdict import Evidence, Ruling, Verdict, undivided
 from ..units import si
 from .phrases import rate_figures, spoilt_trials_reason
 from .sequential import TrialConditions, run_until_decided
@@ -57,7 +57,7 @@ def cost(
             return Evidence.NONE
         return Evidence.GOOD if cheap else Evidence.BAD
 
-    ruling, trials = run_until_decided(reading, load, goal, evidence_of, conditions)
+    ruling, trials = run_until_decided(reading, load, goal, undivided(evidence_of), conditions)
     scope = " each way" if requirement.directions > 1 else ""
     conclusive = [cycles[trial.number - 1] for trial in trials if evidence_of(trial) is not Evidence.NONE] or cycles
     mean = fmean(conclusive)

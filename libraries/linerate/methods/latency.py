@@ -8,10 +8,10 @@ from ..counts.latency import LatencyBounds, LatencyCount, Statistic, pooled
 from ..counts.trial import Load, Measure, Trial
 from ..sla.goals import Goal
 from ..sla.requirement import Requirement
-from ..sla.verdict import Evidence, Ruling, Verdict, clear_loss
+from ..sla.verdict import Evidence, Ruling, Verdict, clear_loss, undivided
 from ..units import si
 from .phrases import percent, rate_figures, set_aside_text, spoilt_trials_reason
-from .sequential import TrialConditions, run_until_decided
+from .sequential import TrialConditions, contradicts, run_until_decided
 
 
 def latency(
@@ -51,12 +51,19 @@ def latency(
             return Evidence.NONE
         return Evidence.GOOD if worst.high <= threshold else Evidence.TOO_COARSE
 
-    ruling, trials = run_until_decided(measure, load, goal, evidence_of, conditions)
-    conclusive = [trial for trial in trials if evidence_of(trial) not in (Evidence.NONE, Evidence.TOO_COARSE)]
+    def conclusive_of(trials: Sequence[Trial]) -> list[Trial]:
+        return [trial for trial in trials if evidence_of(trial) not in (Evidence.NONE, Evidence.TOO_COARSE)]
+
+    def keeps(trials: Sequence[Trial]) -> bool:
+        whole = _bounds_of_all(conclusive_of(trials), statistic)
+        return whole is None or whole.low <= threshold
+
+    rule = undivided(evidence_of)
+    ruling, trials = run_until_decided(measure, load, goal, rule, conditions, keeps=keeps)
+    conclusive = conclusive_of(trials)
     figures = rate_figures(requirement, trials, link_bps) | _figures(conclusive or trials, statistic)
     whole = _bounds_of_all(conclusive, statistic)
-    if ruling is Ruling.PASS and whole is not None and whole.low > threshold:
-        ruling = Ruling.FAIL
+    if contradicts(ruling, goal, trials, rule):
         reason = (
             f"{statistic} of all probe frames of its trials together is {whole} (limit {threshold:g} µs, the worse"
             " direction); the goal forgives bad trials, but not that"
@@ -70,7 +77,7 @@ def latency(
             f" {si(figures['offered_pps'], 'pps')} offered{_loss_text(conclusive, goal)}"
         )
         if ruling is Ruling.PASS:
-            reason += set_aside_text(trials, evidence_of)
+            reason += set_aside_text(trials, rule)
     return Verdict(requirement, goal, ruling, reason + (f"; {clock}" if clock else ""), trials, link_bps, figures)
 
 

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from ..counts.trial import DirectionCount, Trial
 from ..sla.requirement import Requirement
-from ..sla.verdict import Evidence, EvidenceRule, forwarded_pps, offered_pps
+from ..sla.verdict import Evidence, EvidenceRule, forwarded_pps, offered_pps, on_the_whole
 from ..units import Rate, si
 
 
@@ -109,7 +109,7 @@ def forwarded_by_direction(trial: Trial) -> str:
 
 def set_aside_text(trials: Sequence[Trial], evidence_of: EvidenceRule) -> str:
     """The trials that prove nothing, each with its problems and what it lost, for the message of a PASS; "": none."""
-    found = [trial for trial in trials if evidence_of(trial) is Evidence.NONE]
+    found = [trial for trial in trials if on_the_whole(evidence_of(trial)) is Evidence.NONE]
     named = [
         f"trial {trial.number} ({'; '.join(map(str, trial.problems))}; {trial.lost} of {trial.offered} frames lost)"
         for trial in found

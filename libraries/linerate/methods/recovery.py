@@ -16,7 +16,7 @@ from ..counts.step_down import StepDown, TimeBounds
 from ..counts.trial import Load, Measure, Outcome, Tolerance, Trial
 from ..sla.goals import Goal
 from ..sla.requirement import Requirement
-from ..sla.verdict import Evidence, Ruling, Verdict
+from ..sla.verdict import Evidence, Ruling, Verdict, undivided
 from ..units import si
 from .phrases import percent, spoilt_trials_reason
 from .sequential import TrialConditions, run_until_decided
@@ -62,7 +62,7 @@ class OverloadPhases:
     def goal_of_repetitions(self, goal: Goal) -> Goal:
         """*goal* with repetitions as its trials: its exceed ratio limits how many may be bad."""
         sizes = {"final_trial_duration": self.duration, "duration_sum": REPETITIONS * self.duration}
-        return goal.model_copy(update={**sizes, "scout": 0.0, "clear_loss_ratio": None})
+        return goal.model_copy(update={**sizes, "scout": 0.0, "clear_loss_ratio": None, "plan": {}})
 
 
 def recovery(
@@ -102,7 +102,7 @@ def recovery(
             return Evidence.BAD
         return Evidence.GOOD if bounds.high <= limit else Evidence.TOO_COARSE
 
-    ruling, trials = run_until_decided(around(measure), load, goal, evidence_of, conditions)
+    ruling, trials = run_until_decided(around(measure), load, goal, undivided(evidence_of), conditions)
     inconclusive = (Evidence.NONE, Evidence.TOO_COARSE)
     conclusive = [step_downs[trial.number - 1] for trial in trials if evidence_of(trial) not in inconclusive]
     recoveries = [bounds for found in conclusive if (bounds := worst_recovery(found, tolerance))]

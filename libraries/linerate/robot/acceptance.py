@@ -331,5 +331,5 @@ def _trial_words(trial: Trial, so_far: Tally) -> str:
         f" forwarded {trial.forwarded}, lost {trial.lost}"
     ]
     parts += [f"not valid: {problem}" for problem in trial.problems]
-    parts.append(f"so far {so_far.good:g} s good, {so_far.bad:g} s bad, {so_far.spoilt} spoilt")
+    parts.append(f"so far {so_far.good} good, {so_far.bad} bad, {so_far.spoilt} spoilt")
     return "; ".join(parts)

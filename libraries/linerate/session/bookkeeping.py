@@ -32,7 +32,7 @@ class Bookkeeper:
     on_telemetry: Callable[[str, Telemetry], None] = lambda name, telemetry: None
     ledgers: list[Ledger] = field(default_factory=list)
     _trials: list[Trial] = field(default_factory=list)
-    _tally: Tally = field(default_factory=lambda: Tally(0.0, 0.0, 0))
+    _tally: Tally = field(default_factory=Tally)
     _due: bool = False
     _failed: str = ""
 

@@ -91,10 +91,8 @@ class Plan:
         if requirement.quantity is Quantity.RECOVERY:
             return OverloadPhases.of(self.goal, requirement.threshold.number).goal_of_repetitions(self.goal)
         if requirement.duration_sum is None:
-            return self.goal
-        return self.goal.model_copy(
-            update={"duration_sum": requirement.duration_sum, "whole": True, "window": self.goal.duration_sum}
-        )
+            return self.goal.for_directions(requirement.directions)
+        return self.goal.as_soak(requirement.duration_sum)
 
     def goal_at(self, requirement: Requirement, link_bps: float) -> Goal:
         """The goal at the sentence's load: with the longer trials that a buffer needs at a low rate."""
@@ -135,7 +133,8 @@ class Plan:
     def budget(self, requirements: Iterable[Requirement]) -> Budget:
         """The budget of all *requirements* together."""
         return sum_of_budgets(
-            Budget.of(self.goal_at(requirement, self.platform.link_bps), self.warm_up) for requirement in requirements
+            Budget.of(self.goal_at(requirement, self.platform.link_bps), self.warm_up, requirement.directions)
+            for requirement in requirements
         )
 
     def requirement(self, sentence: str) -> Requirement:

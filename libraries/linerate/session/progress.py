@@ -55,11 +55,12 @@ class Progress:
         goal = self._goal
         if goal is None:
             return
-        needed = goal.duration_sum if goal.whole else (1 - goal.exceed_ratio) * goal.duration_sum
-        left = max(0.0, needed - so_far.good) / self._speed
-        words = f"{duration_text(left)} left, {so_far.good:g} of {needed:g} s good"
+        plan = goal.plan_for(len(trial.outcome.directions))
+        needed = plan.good_for_pass[min(so_far.bad, plan.most_bad)]
+        left = max(0, needed - so_far.good) * goal.final_trial_duration / self._speed
+        words = f"{duration_text(left)} left, {so_far.good} of {needed} trials good"
         if so_far.bad:
-            words += f", {so_far.bad:g} s bad"
+            words += f", {so_far.bad} bad"
         if so_far.spoilt:
             words += f", {so_far.spoilt} spoilt"
         self.step(f"{words}, lost {trial.lost} of {trial.offered}")

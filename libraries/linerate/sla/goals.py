@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Annotated
 
 from pydantic import Field, model_validator
@@ -11,12 +12,34 @@ from ..config import Config, load_config
 from ..errors import ConfigError
 from ..platforms import named_file
 from ..project import Folder
+from .sequential_plan import SequentialPlan
 
 MOST_LENGTHENED_TRIALS = 20
 """So many trials distinguish a burst of loss from a shortage; lengthening trials keeps at most this number."""
 
+_ROUNDING = 1e-6
+
 FORGIVEN = 0.001
-"""A router that loses no frame may lose this share of all frames in the trials that the exceed ratio forgives."""
+"""Where no loss is allowed, bad trials that the goal forgives may lose this share of all frames together."""
+
+
+class Promise(Config):
+    """A share of routers that pass, 0..1: ``at_least`` or ``at_most``. ``linerate study characteristic`` checks it.
+
+    ``capacity``: true capacity of the routers against the SLA, as a ratio (0: exactly it, 0.005: 0.5 % more).
+    ``burst_every``: s between the bursts of frames that they lose, on average (None: as the study's routers do).
+    """
+
+    capacity: Annotated[float, Field(gt=-1)]
+    burst_every: Annotated[float | None, Field(gt=0)] = None
+    at_least: Annotated[float | None, Field(gt=0, lt=1)] = None
+    at_most: Annotated[float | None, Field(gt=0, lt=1)] = None
+
+    @model_validator(mode="after")
+    def _check_one_bound(self) -> Promise:
+        if (self.at_least is None) is (self.at_most is None):
+            raise ValueError("a promise has one bound: expected 'at_least' or 'at_most'")
+        return self
 
 
 class Goal(Config):
@@ -25,6 +48,11 @@ class Goal(Config):
     ``final_trial_duration`` and ``duration_sum`` in s; ``loss_ratio`` is the most a trial may lose, ``exceed_ratio``
     the share of the duration sum that may lose more (0..1). ``invalid_trials``: number of trials spoilt by the testbed
     that are repeated before the verdict is INCONCLUSIVE. ``warm_up`` in s, before the first trial of a sentence.
+
+    ``plan``: when trials are enough, by the number of directions (a plan serves fewer directions too). With several
+    directions each is judged by itself, and a sound one must fail the less often. It is computed from ``promises``
+    (``linerate study plan``). Without a plan, and in a soak, ``duration_sum`` and ``exceed_ratio`` say it; a search
+    always uses these.
 
     ``clear_loss_ratio``: one trial that loses more is a FAIL at once, whatever the exceed ratio allows (None: no such
     bound). ``scout`` in s: a shorter first trial, which can only show such a FAIL (0: none).
@@ -53,6 +81,8 @@ class Goal(Config):
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
     whole: bool = False
     window: Annotated[float | None, Field(gt=0)] = None
+    plan: Mapping[Annotated[int, Field(ge=1)], SequentialPlan] = {}
+    promises: tuple[Promise, ...] = ()
     about: str
 
     @model_validator(mode="after")
@@ -71,10 +101,28 @@ class Goal(Config):
 
     def __str__(self) -> str:
         clear = "" if self.clear_loss_ratio is None else f", clear loss ratio {self.clear_loss_ratio:g}"
-        return (
-            f"goal '{self.goal}': trials of {self.final_trial_duration:g} s, duration sum {self.duration_sum:g} s,"
-            f" loss ratio {self.loss_ratio:g}, exceed ratio {self.exceed_ratio:g}{clear}"
-        )
+        words = f"goal '{self.goal}': trials of {self.final_trial_duration:g} s, loss ratio {self.loss_ratio:g}{clear}"
+        if self.plan and not self.whole:
+            return f"{words}, {self.plan_for(min(self.plan))}"
+        return f"{words}, duration sum {self.duration_sum:g} s, exceed ratio {self.exceed_ratio:g}"
+
+    def plan_for(self, directions: int) -> SequentialPlan:
+        """When trials are enough for a verdict, if so many *directions* are judged one by one."""
+        if self.plan and not self.whole:
+            return self.plan[min((key for key in self.plan if key >= directions), default=max(self.plan))]
+        trials = self.duration_sum / self.final_trial_duration
+        most_bad = math.floor(self.exceed_ratio * trials + _ROUNDING)
+        if self.whole:
+            return SequentialPlan.fixed(math.ceil(trials - _ROUNDING) - most_bad, most_bad, whole=True)
+        return SequentialPlan.fixed(math.ceil((1 - self.exceed_ratio) * trials - _ROUNDING), most_bad)
+
+    def for_directions(self, directions: int) -> Goal:
+        """This goal with the plan for so many *directions* alone."""
+        return self.model_copy(update={"plan": {directions: self.plan_for(directions)}}) if self.plan else self
+
+    def as_soak(self, seconds: float) -> Goal:
+        """This goal for *seconds* of trials, all of them; as before, so many may be bad within its duration sum."""
+        return self.model_copy(update={"plan": {}, "duration_sum": seconds, "whole": True, "window": self.duration_sum})
 
     def with_loss_ratio(self, loss_ratio: float) -> Goal:
         """This goal with the loss ratio that a sentence states.
@@ -111,9 +159,9 @@ class Goal(Config):
     def forgiven_loss_ratio(self) -> float:
         """The most of all frames of all trials, 0..1, that a PASS may have lost.
 
-        The loss ratio; of a goal without loss what its exceed ratio forgives, FORGIVEN at most.
+        The loss ratio; of a goal without loss FORGIVEN, if it allows bad trials.
         """
-        return self.loss_ratio or (FORGIVEN if self.exceed_ratio else 0.0)
+        return self.loss_ratio or (FORGIVEN if self.plan_for(1).most_bad else 0.0)
 
     def hidden_shortage(self, pps: float) -> float:
         """The largest shortage, as a ratio of a load of *pps* frames/s, that ``buffer_frames`` hide in a trial."""

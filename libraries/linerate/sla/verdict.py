@@ -1,21 +1,21 @@
 """The decision rule: what a list of trials proves about a requirement under a goal. Pure functions of the counts.
 
-A trial is evidence for the router (GOOD), against it (BAD, or CLEAR if it loses too much for the exceed ratio), or it
-proves nothing (NONE). With duration sum *S* and exceed ratio *e* of the goal (RFC 9971 conditional throughput, applied
-after each trial):
+A trial is evidence for the router (GOOD), against it (BAD, or CLEAR if it loses too much to be forgiven), or it proves
+nothing (NONE); for each direction that is judged by itself. The goal's plan (:mod:`.sequential_plan`) says after how
+many GOOD and BAD trials of a direction it is decided. After each trial:
 
-* FAIL as soon as one trial is CLEAR, or BAD trials last longer than ``e * S``: further trials cannot change that;
-* PASS as soon as GOOD trials last at least ``(1 - e) * S``: likewise;
+* FAIL as soon as one trial is CLEAR, or the trials of one direction are enough for a FAIL;
+* PASS as soon as the trials of every direction are enough for a PASS;
 * INCONCLUSIVE when more trials than the goal's ``invalid_trials`` proved nothing; for a PASS, trials that lost
   frames at less than the full load count among them, so that a router does not pass because it lost more;
-* INCONCLUSIVE when trials whose figure is too coarse for the threshold (TOO_COARSE) last longer than ``e * S``, alone
-  or, for a PASS, together with the BAD ones: they may have been bad.
+* trials whose figure is too coarse for the threshold (TOO_COARSE) count for a PASS as bad ones, and for a FAIL as good
+  ones; INCONCLUSIVE when they make a PASS impossible.
 
-A goal with ``whole`` (a soak) passes only when its trials have lasted for the whole duration sum, and fails as soon as
-BAD trials last longer than ``e * window`` within any ``window`` of consecutive trials.
+A soak (``whole``) fails as soon as BAD trials last longer than ``exceed_ratio * window`` within any ``window`` of
+consecutive trials.
 
-The rule counts trials. What the sentence bounds is bounded over all frames of all trials besides: a PASS that
-contradicts its sentence becomes a FAIL (in :mod:`linerate.methods`).
+The rule counts trials. What the sentence bounds is bounded over all frames of all trials besides: until that is so
+there is no PASS, and it is a FAIL when the plan has no room for further trials (:mod:`linerate.methods.sequential`).
 """
 
 from __future__ import annotations
@@ -60,23 +60,36 @@ class Evidence(Enum):
         return self in (Evidence.BAD, Evidence.BAD_BELOW, Evidence.CLEAR)
 
 
-EvidenceRule = Callable[[Trial], Evidence]
+EvidenceRule = Callable[[Trial], tuple[Evidence, ...]]
+"""What a trial proves of each direction that is judged by itself, always as many."""
+
+_FIRST = (Evidence.CLEAR, Evidence.BAD, Evidence.BAD_BELOW, Evidence.NONE, Evidence.TOO_COARSE, Evidence.SCOUT)
+
+
+def on_the_whole(evidences: Sequence[Evidence]) -> Evidence:
+    """What a trial proves: what is worst of its directions."""
+    return next((evidence for evidence in _FIRST if evidence in evidences), Evidence.GOOD)
+
+
+def undivided(rule: Callable[[Trial], Evidence]) -> EvidenceRule:
+    """A rule that judges all directions together."""
+    return lambda trial: (rule(trial),)
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Seconds of trials for (``good``) and against the router (``bad``); number that proved nothing (``spoilt``).
+    """Numbers of trials: ``good`` for the router in all directions, ``bad`` against it, ``spoilt`` proving nothing.
 
-    ``clear``: number of trials that are a FAIL alone; ``below``: number that were bad at less than the load asked for.
-    ``too_coarse``: seconds of trials whose figure cannot be compared with the threshold.
+    ``clear``: those that are a FAIL alone; ``below``: those that were bad at less than the load asked for.
+    ``too_coarse``: those whose figure cannot be compared with the threshold.
     """
 
-    good: float
-    bad: float
-    spoilt: int
+    good: int = 0
+    bad: int = 0
+    spoilt: int = 0
     clear: int = 0
     below: int = 0
-    too_coarse: float = 0.0
+    too_coarse: int = 0
 
 
 class Weighing:
@@ -84,7 +97,9 @@ class Weighing:
 
     def __init__(self, goal: Goal, evidence_of: EvidenceRule) -> None:
         self._goal, self._evidence_of = goal, evidence_of
-        self._trials: Counter[tuple[Evidence, float]] = Counter()
+        self._trials: Counter[Evidence] = Counter()
+        self._directions: tuple[Counter[Evidence], ...] = ()
+        self._plan = goal.plan_for(1)
         self._within: deque[tuple[float, float]] = deque()
         """Duration, and s of it that are bad, of the last trials that last for a window together."""
 
@@ -94,8 +109,16 @@ class Weighing:
 
     def add(self, trial: Trial) -> None:
         """Weigh one more *trial*."""
-        evidence, duration = self._evidence_of(trial), trial.outcome.duration
-        self._trials[evidence, duration] += 1
+        found = self._evidence_of(trial)
+        if not self._directions:
+            self._directions = tuple(Counter() for _ in found)
+            self._plan = self._goal.plan_for(len(found))
+        for direction, evidence in zip(self._directions, found, strict=True):
+            direction[evidence] += 1
+        self._trials[whole := on_the_whole(found)] += 1
+        self._add_to_window(whole, trial.outcome.duration)
+
+    def _add_to_window(self, evidence: Evidence, duration: float) -> None:
         window = self._goal.window
         if window is None or self.bad_window is not None or evidence in (Evidence.NONE, Evidence.SCOUT):
             return
@@ -109,39 +132,45 @@ class Weighing:
 
     @property
     def tally(self) -> Tally:
-        """The sums of what the trials prove."""
-        rows = self._trials.items()
-
-        def seconds(*wanted: Evidence) -> float:
-            return math.fsum(number * duration for (evidence, duration), number in rows if evidence in wanted)
-
-        def count(wanted: Evidence) -> int:
-            return sum(number for (evidence, _), number in rows if evidence is wanted)
-
+        """What the trials prove, counted."""
+        count = self._trials
         return Tally(
-            good=seconds(Evidence.GOOD),
-            bad=seconds(*(evidence for evidence in Evidence if evidence.against_router)),
-            spoilt=count(Evidence.NONE),
-            clear=count(Evidence.CLEAR),
-            below=count(Evidence.BAD_BELOW),
-            too_coarse=seconds(Evidence.TOO_COARSE),
+            good=count[Evidence.GOOD],
+            bad=_bad(count),
+            spoilt=count[Evidence.NONE],
+            clear=count[Evidence.CLEAR],
+            below=count[Evidence.BAD_BELOW],
+            too_coarse=count[Evidence.TOO_COARSE],
         )
+
+    @property
+    def is_longest(self) -> bool:
+        """Whether as many trials were weighed as the plan has room for."""
+        proved_nothing = self._trials[Evidence.NONE] + self._trials[Evidence.SCOUT]
+        return self._trials.total() - proved_nothing >= self._plan.most_trials
 
     @property
     def ruling(self) -> Ruling | None:
         """The verdict that the trials prove; None while more of them are needed."""
-        goal, found = self._goal, self.tally
-        allowed_bad = goal.exceed_ratio * goal.duration_sum + _ROUNDING
-        if found.clear or found.bad > allowed_bad or self.bad_window is not None:
+        plan, directions = self._plan, self._directions
+        if self._trials[Evidence.CLEAR] or self.bad_window is not None:
             return Ruling.FAIL
-        enough = found.good >= (1 - goal.exceed_ratio) * goal.duration_sum - _ROUNDING
-        if enough and (not goal.whole or found.good + found.bad + found.too_coarse >= goal.duration_sum - _ROUNDING):
+        coarse = Evidence.TOO_COARSE
+        if any(plan.fails(count[Evidence.GOOD] + count[coarse], _bad(count)) for count in directions):
+            return Ruling.FAIL
+        spoilt, most_spoilt = self._trials[Evidence.NONE], self._goal.invalid_trials
+        if directions and all(plan.passes(count[Evidence.GOOD], _bad(count) + count[coarse]) for count in directions):
             # without loss, trials below the load would count as spoilt; their loss must not turn that into a PASS
-            clean = found.spoilt + found.below <= goal.invalid_trials and found.bad + found.too_coarse <= allowed_bad
-            return Ruling.PASS if clean else Ruling.INCONCLUSIVE
-        if found.spoilt > goal.invalid_trials or found.too_coarse > allowed_bad:
+            return Ruling.PASS if spoilt + self._trials[Evidence.BAD_BELOW] <= most_spoilt else Ruling.INCONCLUSIVE
+        if spoilt > most_spoilt or any(
+            count[coarse] and _bad(count) + count[coarse] > plan.most_bad for count in directions
+        ):
             return Ruling.INCONCLUSIVE
         return None
+
+
+def _bad(count: Counter[Evidence]) -> int:
+    return sum(number for evidence, number in count.items() if evidence.against_router)
 
 
 def weigh(goal: Goal, trials: Iterable[Trial], evidence_of: EvidenceRule) -> Weighing:
@@ -167,18 +196,20 @@ def whole_loss_ratio(trials: Sequence[Trial], in_total: bool) -> float:
 def loss_rule(goal: Goal, in_total: bool) -> EvidenceRule:
     """Loss within the goal is GOOD at the load asked for; more loss is BAD at that load or any lower load.
 
-    Frames whose loss a problem of the testbed explains are not counted. A trial shorter than the goal's is a scout: it
-    can only be CLEAR.
+    Each direction is judged by itself, unless a stated loss ratio is that of all directions together. Frames whose loss
+    a problem of the testbed explains are not counted. A trial shorter than the goal's is a scout: it can only be CLEAR.
     """
+    together = in_total and goal.loss_ratio > 0
 
-    def evidence_of(trial: Trial) -> Evidence:
+    def evidence_of(trial: Trial) -> tuple[Evidence, ...]:
+        ratios = [trial.certain_loss_ratio(in_total)] if together else trial.certain_loss_ratios
         if clear_loss(goal, trial, in_total):
-            return Evidence.CLEAR
+            return (Evidence.CLEAR,) * len(ratios)
         if trial.outcome.duration < goal.final_trial_duration - _ROUNDING:
-            return Evidence.SCOUT
-        if trial.certain_loss_ratio(in_total) > goal.loss_ratio:
-            return Evidence.BAD if trial.valid else Evidence.BAD_BELOW
-        return Evidence.GOOD if trial.valid else Evidence.NONE
+            return (Evidence.SCOUT,) * len(ratios)
+        bad = Evidence.BAD if trial.valid else Evidence.BAD_BELOW
+        good = Evidence.GOOD if trial.valid else Evidence.NONE
+        return tuple(bad if ratio > goal.loss_ratio else good for ratio in ratios)
 
     return evidence_of
 
@@ -206,19 +237,26 @@ def _rate(frames: Sequence[float], trial: Trial, requirement: Requirement) -> fl
 def forwarding_rule(requirement: Requirement, link_bps: float) -> EvidenceRule:
     """A forwarding rate at or above the threshold is GOOD, whatever was offered; a lower one is BAD.
 
-    If less than the threshold was offered, the trial proves nothing (NONE) instead of BAD: unlike loss, a forwarding
-    rate says nothing about a higher load. Frames whose loss a problem of the testbed explains may have been forwarded:
-    with them a trial can be BAD, and never GOOD.
+    Each direction is judged by itself, unless the sentence says ``in total``. If less than the threshold was offered,
+    the trial proves nothing (NONE) instead of BAD: unlike loss, a forwarding rate says nothing about a higher load.
+    Frames whose loss a problem of the testbed explains may have been forwarded: with them a trial can be BAD, and never
+    GOOD.
     """
     threshold = requirement.threshold_pps(link_bps)
 
-    def evidence_of(trial: Trial) -> Evidence:
-        if trial.blames_router and forwarded_pps(trial, requirement) >= threshold:
-            return Evidence.GOOD
-        most = [min(row.offered, row.forwarded + trial.explained(row)) for row in trial.outcome.directions]
-        if _rate(most, trial, requirement) < threshold <= offered_pps(trial, requirement):
-            return Evidence.BAD
-        return Evidence.NONE
+    def evidence_of(trial: Trial) -> tuple[Evidence, ...]:
+        rows = trial.outcome.directions
+        parts = [[row.offered, row.forwarded, min(row.offered, row.forwarded + trial.explained(row))] for row in rows]
+        if requirement.in_total:
+            parts = [[math.fsum(column) for column in zip(*parts, strict=True)]]
+        seconds = max(trial.seconds, _ROUNDING)
+
+        def evidence(offered: float, forwarded: float, most: float) -> Evidence:
+            if trial.blames_router and forwarded / seconds >= threshold:
+                return Evidence.GOOD
+            return Evidence.BAD if most / seconds < threshold <= offered / seconds else Evidence.NONE
+
+        return tuple(evidence(*part) for part in parts)
 
     return evidence_of
 
