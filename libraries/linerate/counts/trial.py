@@ -117,7 +117,8 @@ class Outcome:
 
     ``started``: Unix time in s. ``problems``: those that the generator saw; :func:`assess_trial` adds others.
     ``readings``: further figures of the generator (CPU in per cent, queue_full …). ``latency``: of the directions with
-    probe frames.
+    probe frames. ``counters``: raw counters by moment: ``before``, ``ended`` (the end of sending), ``after`` (the
+    drain); keys like ``0.opackets``. Empty: not read.
     """
 
     load: Load
@@ -128,6 +129,7 @@ class Outcome:
     problems: tuple[Problem, ...] = ()
     readings: Mapping[str, float] = field(default_factory=dict)
     latency: tuple[LatencyCount, ...] = ()
+    counters: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 Measure = Callable[[Load, float], Outcome]

@@ -29,6 +29,7 @@ def answer(after: dict[str, dict[str, int]], **other: Any) -> dict[str, Any]:
     return {
         "started": 1e9,
         "before": {**before, "global": glob},
+        "at_end": {**counts, "global": glob},
         "after": {**counts, "global": other.pop("glob", glob)},
         "cpu_util": 12.5,
         "rx_cpu_util": 0.5,
@@ -47,6 +48,15 @@ def test_counts_are_differences_of_totals_per_direction() -> None:
         (1000, 1000, 980),
     ]
     assert found.problems == () and found.readings["cpu_util"] == 12.5
+
+
+def test_raw_counters_are_kept_of_three_moments() -> None:
+    asked = answer(FULL)
+    asked["at_end"] = {**asked["at_end"], "0": {**asked["at_end"]["0"], "ipackets": 900}}
+    found = make_outcome(asked, Load(1000), 1.0, BOTH).counters
+    assert list(found) == ["before", "ended", "after"]
+    assert [found[moment]["0.ipackets"] for moment in found] == [7, 900, 987]
+    assert set(found["after"]) == {f"{port}.{name}" for port in "01" for name in NOTHING}
 
 
 @pytest.mark.parametrize(

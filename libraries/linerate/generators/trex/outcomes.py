@@ -13,6 +13,9 @@ from ..base import Direction
 CLOCK_JUMP = 0.5
 """Tolerated change in s of the time of day against the monotonic clock in a trial (set clock, suspended machine)."""
 
+_MOMENTS = {"before": "before", "ended": "at_end", "after": "after"}
+"""Moments of an outcome's raw counters -> their keys in the client's answer."""
+
 
 def make_outcome(
     answer: Mapping[str, Any],
@@ -104,7 +107,14 @@ def make_outcome(
             LatencyCount(**{**item, "histogram": {int(key): count for key, count in item["histogram"].items()}})
             for item in answer.get("latency", ())
         ),
+        counters={moment: _raw_counters(answer[key]) for moment, key in _MOMENTS.items()},
     )
+
+
+def _raw_counters(counters: Mapping[str, Any]) -> dict[str, int]:
+    """Totals of all ports with flat keys, as ``0.opackets``."""
+    ports = (port for port in counters if port != "global")
+    return {f"{port}.{name}": int(count) for port in ports for name, count in counters[port].items()}
 
 
 def _global_counter(counters: Mapping[str, Any], name: str) -> float:

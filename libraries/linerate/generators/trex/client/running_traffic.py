@@ -141,9 +141,10 @@ class RunningTraffic(ABC):
     def finish(self, drain: float = 2.0, clock_speed: float = 1.0) -> dict[str, Any]:
         """Wait for the end of the traffic (or stop it, if it has no duration), then for the drain; return the counts.
 
-        The answer has counters before and after by port, global readings, ``elapsed`` (wall s of sending, minimum and
-        maximum), ``finished``, ``links`` (by port: up at every check) and ``complaints`` of the server. ``cpu_util``:
-        the highest load of a core in a second of sending, in per cent; after a change of load, since that change.
+        The answer has counters by port ``before``, ``at_end`` of sending and ``after`` the drain, global readings,
+        ``elapsed`` (wall s of sending, minimum and maximum), ``finished``, ``links`` (by port: up at every check) and
+        ``complaints`` of the server. ``cpu_util``: the highest load of a core in a second of sending, in per cent;
+        after a change of load, since that change.
         """
         running, events = self._require_running(), self._library.events
         self._running = None
@@ -177,6 +178,7 @@ class RunningTraffic(ABC):
             "finished": finished,
             "drained": waited,
             "before": running.before,
+            "at_end": first,
             "after": after,
             "links": {str(port): port not in down for port in running.involved},
             "complaints": list(events.complaints),
