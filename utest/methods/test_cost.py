@@ -1,25 +1,280 @@
-"""Cycles per packet: polling before and after the frames is no cost of a packet."""
+"""Cycles per packet: read while frames flow, over all packets of the trials that count."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
-from linerate.methods.cost import cost
+from linerate.counts.packet_cost import cost_figures, packet_costs, together
+from linerate.counts.telemetry import NodeRuntime, Telemetry
+from linerate.counts.trial import DURING_READING, DirectionCount, During, Fault, Load, Outcome, Problem
+from linerate.errors import TestbedError
+from linerate.methods.cost import RuntimeCounters, cost
 from linerate.methods.sequential import TrialConditions
-from linerate.routers.efficiency import cycles_per_packet, mean_cost
-from linerate.routers.vpp import Vpp
 from linerate.routers.vpp_output import parse_runtime
 from linerate.sla.goals import read_goal
 from linerate.sla.sentence import parse
 from linerate.sla.verdict import Ruling, Verdict
 from linerate.traffic.catalogue import Catalogue
-from support.fake_router import sample, shell_of, simulated
+from support.fake_router import sample
 from support.paths import VARIABLES
 
+CATALOGUE = Catalogue.read(VARIABLES / "profiles")
 SENTENCE = "64b 1-flow unidirectional costs ≤ 300 cycles/packet"
+NAMED = f"{SENTENCE} at 1 Mpps"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def still() -> Iterator[None]:
+    """Real time stands still: a rehearsal of the router's commands takes no time, however busy this machine is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("linerate.methods.cost.time", SimpleNamespace(monotonic=lambda: 0.0))
+        yield
+
+
+def node(thread: str, name: str, state: str, calls: int, vectors: int, clocks: float) -> NodeRuntime:
+    return NodeRuntime(thread, name, state, calls, vectors, 0, clocks, vectors / calls)
+
+
+def worker(packets: int, cycles: float, thread: str = "vpp_wk_0") -> tuple[NodeRuntime, ...]:
+    """The nodes of a worker that spent *cycles* on each of its *packets*, two fifths of them in the input node."""
+    if not packets:
+        return (node(thread, "dpdk-input", "polling", 1_000_000, 0, 200.0),)
+    return (
+        node(thread, "dpdk-input", "polling", 1_000_000, packets, 0.4 * cycles),
+        node(thread, "ip4-lookup", "active", max(1, packets // 64), packets, 0.6 * cycles),
+    )
+
+
+@dataclass
+class Bench:
+    """A polling worker and a generator, on a clock that only the commands and the trials move.
+
+    ``command``: s that each of the router's commands takes; ``faults``: those of every trial.
+    """
+
+    clock_hz: float = 299e6
+    command: float = 0.0
+    faults: tuple[Fault, ...] = ()
+    cleared_by_others: bool = False
+    clears: bool = True
+    now: float = 100.0
+    cleared: float = 0.0
+    sending: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    sent: list[float] = field(default_factory=list)
+
+    def clear(self) -> None:
+        self.now += self.command
+        self.cleared = self.now if self.clears else self.cleared
+
+    def read(self) -> Telemetry:
+        self.now += self.command
+        begin, end, pps = self.sending
+        since = self.now - 0.2 if self.cleared_by_others else self.cleared
+        packets = round(pps * max(0.0, min(self.now, end) - max(since, begin)))
+        cycles = self.clock_hz * (self.now - since) / packets if packets else 0.0
+        return Telemetry(self.now, {}, runtime=worker(packets, cycles), since_clear=self.now - since)
+
+    def measure(self, load: Load, duration: float, during: During) -> Outcome:
+        begin, self.sending = self.now, (self.now, self.now + duration, load.pps)
+        self.sent.append(duration)
+        self.now += 0.1
+        during(self.wait)
+        took, self.now = self.now - begin, max(self.now, begin + duration) + 2.0
+        frames = round(load.pps * duration)
+        problems = tuple(Problem(fault, "for a test") for fault in self.faults)
+        counts = (DirectionCount(0, 1, frames, frames, frames // 2),)
+        return Outcome(load, duration, duration, 0.0, counts, problems, {DURING_READING: took})
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    def judged(self, sentence: str = NAMED, goal: str = "quick") -> Verdict:
+        runtime = RuntimeCounters(self.clear, self.read)
+        requirement, terms = parse(sentence, CATALOGUE), read_goal(VARIABLES / "goals", goal)
+        return cost(requirement, Load(1e6), terms, self.measure, runtime, 10e9, TrialConditions())
+
+
+# -- the reading lies in the traffic
+
+
+@pytest.mark.parametrize("command", [0.0, 0.02, 0.15])
+def test_polling_before_and_after_the_frames_is_in_no_reading(command: float) -> None:
+    verdict = Bench(command=command).judged()
+    assert all(trial.valid for trial in verdict.trials)
+    assert verdict.ruling is Ruling.PASS
+    assert all(trial.outcome.readings["cycles_per_packet"] == pytest.approx(299, rel=1e-6) for trial in verdict.trials)
+    assert all(trial.outcome.readings["runtime_seconds"] == pytest.approx(1 + command) for trial in verdict.trials)
+    assert Bench(clock_hz=301e6, command=command).judged().ruling is Ruling.FAIL
+
+
+def test_a_reading_that_came_after_the_last_frame_proves_nothing_and_the_next_trial_is_longer() -> None:
+    bench = Bench(command=3.0)
+    verdict = bench.judged()
+    first, *others = verdict.trials
+    assert verdict.ruling is Ruling.PASS and [str(item) for item in first.problems] == [
+        "counters went backwards or could not be read: 'show runtime' was answered 7.1 s after the start of 1.5 s of"
+        " traffic, perhaps after its end"
+    ]
+    assert all(trial.valid for trial in others) and "set aside: trial 1" in verdict.reason
+    assert bench.sent[1] >= 7.1 and len(bench.sent) == 8
+
+
+def test_a_late_answer_does_not_lengthen_every_later_trial() -> None:
+    bench = Bench(command=3.0)
+    measure = bench.measure
+
+    def measure_fast_later(load: Load, duration: float, during: During) -> Outcome:
+        bench.command = 3.0 if not bench.sent else 0.05
+        return measure(load, duration, during)
+
+    bench.measure = measure_fast_later  # type: ignore[method-assign]
+    assert bench.judged(goal="standard").ruling is Ruling.PASS
+    assert bench.sent[1] > 7 and bench.sent[-1] < 2.5
+
+
+def test_a_trial_counts_for_the_goals_duration_however_long_it_sends() -> None:
+    bench = Bench(command=0.15)
+    verdict = bench.judged()
+    assert verdict.ruling is Ruling.PASS
+    assert len(verdict.trials) == 7 and min(bench.sent) >= 1.5
+
+
+@pytest.mark.parametrize("how", [{"cleared_by_others": True}, {"clears": False}])
+def test_counters_of_another_time_prove_nothing(how: dict[str, bool]) -> None:
+    verdict = Bench(**how).judged()  # type: ignore[arg-type]
+    assert verdict.ruling is Ruling.INCONCLUSIVE
+    assert "does somebody else clear it?" in verdict.reason
+
+
+def test_a_router_that_sees_no_packets_proves_nothing() -> None:
+    bench = Bench()
+
+    def read() -> Telemetry:
+        return replace(Bench.read(bench), runtime=worker(0, 0.0))
+
+    bench.read = read  # type: ignore[method-assign]
+    verdict = bench.judged()
+    assert verdict.ruling is Ruling.INCONCLUSIVE
+    assert "'show runtime' shows no packets on any thread" in verdict.reason
+
+
+def test_a_port_that_sends_nothing_proves_nothing() -> None:
+    bench = Bench()
+
+    def measure(load: Load, duration: float, during: During) -> Outcome:
+        return Outcome(load, duration, duration, 0.0, (DirectionCount(0, 1, round(load.pps * duration), 0, 0),))
+
+    bench.measure = measure  # type: ignore[method-assign]
+    verdict = bench.judged()
+    assert verdict.ruling is Ruling.INCONCLUSIVE and "a port of the generator sent no frame" in verdict.reason
+
+
+@pytest.mark.parametrize("command", ["clear", "read"])
+def test_an_error_of_the_router_passes_the_generator_as_it_is(command: str) -> None:
+    bench, passed = Bench(), list[bool]()
+    measure = bench.measure
+
+    def fails() -> None:
+        if bench.sent:
+            raise TestbedError("the SSH link broke")
+
+    def measure_noting(load: Load, duration: float, during: During) -> Outcome:
+        try:
+            return measure(load, duration, during)
+        except Exception as error:
+            # a session connects a generator again whose call raised a TestbedError
+            passed.append(isinstance(error, TestbedError))
+            raise
+
+    bench.measure = measure_noting  # type: ignore[method-assign]
+    setattr(bench, command, fails)
+    with pytest.raises(TestbedError, match="the SSH link broke"):
+        bench.judged()
+    assert passed == [False]
+
+
+# -- the verdict
+
+
+def test_loss_does_not_matter_and_the_figures_say_what_was_found() -> None:
+    verdict = Bench().judged()
+    assert (
+        "299 cycles per packet (179.4 without the input node, 64 vectors per call; trials from 299 to 299) at 500 kpps"
+        " forwarded, 1 Mpps offered" in verdict.message
+    )
+    names = ("cycles_per_packet", "cycles_per_packet_without_input", "vectors_per_call")
+    for name, value in zip(names, (299, 179.4, 64), strict=True):
+        assert verdict.figures[name] == verdict.figures[f"{name}_vpp_wk_0"] == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("fault", "sentence", "clock_hz", "ruling"),
+    [
+        # at a lower load a packet costs more, so a cheap one proves something unless the load is named
+        (Fault.STRETCHED, NAMED, 299e6, Ruling.INCONCLUSIVE),
+        (Fault.STRETCHED, SENTENCE, 299e6, Ruling.PASS),
+        (Fault.STRETCHED, SENTENCE, 301e6, Ruling.INCONCLUSIVE),
+        (Fault.UNDER_OFFERED, NAMED, 301e6, Ruling.INCONCLUSIVE),
+        (Fault.LINK_DOWN, SENTENCE, 299e6, Ruling.INCONCLUSIVE),
+    ],
+)
+def test_a_trial_that_did_not_send_the_load(fault: Fault, sentence: str, clock_hz: float, ruling: Ruling) -> None:
+    assert Bench(clock_hz=clock_hz, faults=(fault,)).judged(sentence).ruling is ruling
+
+
+Rows = list[tuple[int, float]]
+
+
+def judged(rows: Rows, goal: str) -> tuple[Verdict, Rows]:
+    """The verdict where trial n sees the n-th (packets, cycles per packet); the last one repeats; the rows used."""
+    bench, used = Bench(), list[tuple[int, float]]()
+
+    def read() -> Telemetry:
+        if not bench.sent:
+            return Bench.read(bench)
+        used.append(rows[min(len(used), len(rows) - 1)])
+        return Telemetry(0.0, {}, runtime=worker(*used[-1]), since_clear=bench.now - bench.cleared)
+
+    bench.read = read  # type: ignore[method-assign]
+    return bench.judged(goal=goal), used
+
+
+ROWS = st.lists(st.tuples(st.integers(1, 10**7), st.sampled_from([1.0, 250.0, 299.9, 300.0, 301.0, 1e6])), min_size=1)
+GOALS = st.sampled_from(["quick", "standard", "rfc2544"])
+
+
+@given(ROWS, GOALS)
+def test_a_pass_never_contradicts_its_sentence(rows: Rows, goal: str) -> None:
+    verdict, used = judged(rows, goal)
+    mean = sum(packets * cycles for packets, cycles in used) / sum(packets for packets, _ in used)
+    assert verdict.figures["cycles_per_packet"] == pytest.approx(mean)
+    if verdict.ruling is Ruling.PASS:
+        assert mean <= 300 * (1 + 1e-9)
+
+
+ORDER = {Ruling.FAIL: 0, Ruling.INCONCLUSIVE: 1, Ruling.PASS: 2}
+
+
+@given(ROWS, GOALS, st.data())
+def test_dearer_packets_never_make_a_verdict_better(rows: Rows, goal: str, data: st.DataObject) -> None:
+    dearer = [(packets, cycles * data.draw(st.sampled_from([1.0, 1.001, 3.0]))) for packets, cycles in rows]
+    assert ORDER[judged(dearer, goal)[0].ruling] <= ORDER[judged(rows, goal)[0].ruling]
+
+
+def test_few_dear_packets_are_forgiven_and_many_are_not() -> None:
+    assert judged([(1000, 400.0), (1_000_000, 299.0)], "standard")[0].ruling is Ruling.PASS
+    verdict = judged([(1_000_000, 400.0), (1_000_000, 299.0)], "standard")[0]
+    assert verdict.ruling is Ruling.FAIL
+    assert "the goal forgives bad trials, but not a mean over all packets beyond the threshold" in verdict.reason
+
+
+# -- what a reading says
 
 
 @pytest.mark.parametrize(("path", "seconds"), [("w1_polling_50k", 253364 / 5.0156e4), ("w0_polling_max", 5.0674)])
@@ -29,57 +284,30 @@ def test_time_of_show_runtime_is_exact_to_more_than_a_decimal(path: str, seconds
     assert replace(block, rate_in=1.0).seconds == block.time
 
 
-def test_polling_outside_the_traffic_is_no_cost() -> None:
-    machine, _ = simulated("vpp")
-    reading = Vpp(shell_of(machine)).read()
-    assert reading.since_clear == pytest.approx(10.0, rel=1e-3)
-    whole, half, no_less = (mean_cost(cycles_per_packet(reading, seconds)) for seconds in (None, 9.0, 1.0))
-    assert whole is not None and half is not None and no_less is not None
-    assert half.total == pytest.approx(whole.total * 0.9, rel=1e-3)
-    assert half.work == whole.work
-    # the graph's own work is never taken for idling
-    assert no_less.total == whole.work
+@pytest.mark.parametrize("path", ["w1_polling_50k", "w1_interrupt_50k", "w0_interrupt_50k", "w0_polling_max"])
+def test_a_recorded_reading_gives_the_sum_of_the_clocks_that_a_person_adds_up(path: str) -> None:
+    blocks = parse_runtime(sample(f"vpp/{path}/show_runtime.txt"))
+    costs = packet_costs(Telemetry(0.0, {}, runtime=tuple(node for block in blocks for node in block.nodes)))
+    # the main thread of a VPP with workers sees no packets
+    assert [item.thread for item in costs] == ["vpp_wk_0" if "w1" in path else "vpp_main"]
+    visited = [item for item in blocks[-1].nodes if item.vectors]
+    assert together(costs).total == pytest.approx(sum(item.clocks for item in visited), rel=1e-3)
+    graph = next(item for item in visited if item.name == "ip4-lookup")
+    assert costs[0].vectors_per_call == pytest.approx(graph.vectors / graph.calls)
 
 
-def test_thread_that_waits_for_interrupts_has_no_idle_polling() -> None:
-    machine, _ = simulated("vpp")
-    reading = Vpp(shell_of(machine)).read()
-    nodes = tuple(replace(node, state=node.state.replace("polling", "interrupt wait")) for node in reading.runtime)
-    asleep = replace(reading, runtime=nodes)
-    assert cycles_per_packet(asleep, 5.0) == cycles_per_packet(asleep)
+def test_threads_count_by_their_packets_and_those_without_any_do_not() -> None:
+    nodes = worker(3000, 400.0) + worker(1000, 200.0, "vpp_wk_1") + worker(0, 0.0, "vpp_wk_2")
+    figures = cost_figures([packet_costs(Telemetry(0.0, {}, runtime=nodes))])
+    assert figures["cycles_per_packet"] == pytest.approx(350)
+    assert figures["cycles_per_packet_vpp_wk_0"] == pytest.approx(400)
+    assert figures["cycles_per_packet_vpp_wk_1"] == pytest.approx(200)
+    assert "cycles_per_packet_vpp_wk_2" not in figures
 
 
-def judged(cycles: float, *faults: Fault) -> tuple[Verdict, list[float]]:
-    asked_seconds: list[float] = []
-
-    def measure(load: Load, duration: float) -> Outcome:
-        sent = round(load.pps * duration)
-        problems = tuple(Problem(fault, "for a test") for fault in faults)
-        return Outcome(load, duration, duration, 0.0, (DirectionCount(0, 1, sent, sent, sent // 2),), problems)
-
-    def read(traffic: float) -> float:
-        asked_seconds.append(traffic)
-        return cycles
-
-    requirement = parse(SENTENCE, Catalogue.read(VARIABLES / "profiles"))
-    goal = read_goal(VARIABLES / "goals", "quick")
-    return cost(requirement, Load(1e6), goal, measure, lambda: None, read, 10e9, TrialConditions()), asked_seconds
-
-
-def test_cost_does_not_depend_on_loss() -> None:
-    verdict, asked_seconds = judged(299.0)
-    assert verdict.ruling is Ruling.PASS
-    assert set(asked_seconds) == {1.0}
-    assert "299 cycles per packet" in verdict.message
-    assert "500 kpps forwarded, 1 Mpps offered" in verdict.message
-    assert judged(301.0)[0].ruling is Ruling.FAIL
-
-
-def test_cost_of_a_stretched_trial_is_inconclusive() -> None:
-    assert judged(299.0, Fault.STRETCHED)[0].ruling is Ruling.INCONCLUSIVE
-    assert judged(301.0, Fault.STRETCHED)[0].ruling is Ruling.INCONCLUSIVE
-
-
-def test_each_trial_has_its_cycles_as_a_reading() -> None:
-    verdict, _ = judged(250.0)
-    assert {trial.outcome.readings["cycles_per_packet"] for trial in verdict.trials} == {250.0}
+def test_a_packet_that_is_handed_over_counts_once_with_the_cycles_of_both_threads() -> None:
+    handed = (node("vpp_wk_1", "ip4-lookup", "active", 100, 1000, 300.0),)
+    costs = packet_costs(Telemetry(0.0, {}, runtime=worker(1000, 100.0) + handed))
+    whole = together(costs)
+    assert whole is not None and (whole.packets, whole.total) == (1000, pytest.approx(400))
+    assert [item.total for item in costs] == [pytest.approx(100), pytest.approx(300)]

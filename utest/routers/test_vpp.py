@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linerate.counts.packet_cost import packet_costs, together
 from linerate.counts.telemetry import Telemetry
 from linerate.errors import TestbedError
 from linerate.routers import make_router
 from linerate.routers.base import Result
-from linerate.routers.efficiency import cycles_per_packet, mean_cost
 from linerate.routers.vpp import Vpp
 from linerate.routers.vpp_output import (
     parse_addresses,
@@ -55,10 +55,10 @@ def test_rates_and_costs_of_recorded_runtimes(
 ) -> None:
     blocks = parse_runtime(sample(f"vpp/{path}/show_runtime.txt"))
     assert blocks[-1].rate_in == rate
-    (cost,) = cycles_per_packet(Telemetry(0.0, {}, {}, tuple(node for block in blocks for node in block.nodes)))
+    (cost,) = packet_costs(Telemetry(0.0, {}, {}, tuple(node for block in blocks for node in block.nodes)))
     assert (cost.thread, cost.packets) == (thread, packets)
-    assert cost.work == pytest.approx(work)
-    assert cost.polling == pytest.approx(polling)
+    assert cost.without_input == pytest.approx(work)
+    assert cost.total == pytest.approx(work + polling)
 
 
 def test_cut_names_quoted_states_and_touching_columns_are_read() -> None:
@@ -183,12 +183,13 @@ def test_rendered_tables_have_the_columns_of_real_ones() -> None:
 
 def test_the_cost_of_two_directions_on_one_thread_counts_once() -> None:
     machine, _ = simulated("vpp")
-    cost = mean_cost(cycles_per_packet(Vpp(shell_of(machine)).read()))
+    cost = together(packet_costs(Vpp(shell_of(machine)).read()))
     assert cost is not None
     assert cost.packets == 1_000_000
-    assert cost.work == pytest.approx(67.4 + 41.2 + (123.0 + 125.0) / 2, rel=0.01)
-    assert cost.total == pytest.approx(cost.work + 79.5, rel=0.01)
-    assert mean_cost(()) is None
+    assert cost.without_input == pytest.approx(67.4 + 41.2 + (123.0 + 125.0) / 2, rel=0.01)
+    assert cost.total == pytest.approx(cost.without_input + 79.5, rel=0.01)
+    assert cost.vectors_per_call == 250
+    assert together(()) is None
 
 
 def test_read_returns_the_counts_of_the_model() -> None:

@@ -135,6 +135,16 @@ class Outcome:
 Measure = Callable[[Load, float], Outcome]
 """All that a method knows of the testbed: ``measure(load, duration in s) -> Outcome``."""
 
+During = Callable[[Callable[[float], None]], None]
+"""What is done in a trial while frames are sent. Its argument waits so many s of the testbed's clock."""
+
+MeasureDuring = Callable[[Load, float, During], Outcome]
+"""A trial with something to be done during it (see :meth:`~linerate.generators.base.Generator.measure`)."""
+
+DURING_READING = "during_ended"
+"""The reading of such a trial that says when it was done: s of the testbed's clock since the start was requested. What
+is below the trial's duration was done before the last frame was sent."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:

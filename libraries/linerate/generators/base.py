@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ..counts.live_traffic import LiveTraffic
 from ..counts.step_down import StepDown
-from ..counts.trial import Load, Outcome
+from ..counts.trial import During, Load, Outcome
 from ..traffic.profiles import Profile
 
 
@@ -83,8 +83,12 @@ class Generator(Protocol):
         """
         ...
 
-    def measure(self, load: Load, duration: float) -> Outcome:
-        """One trial of the prepared profile: send for *duration* s, wait for the drain, read the counts."""
+    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
+        """One trial of the prepared profile: send for *duration* s, wait for the drain, read the counts.
+
+        *during* is called once every sending port has sent a frame (never, if one sends none). The outcome's reading
+        DURING_READING says when it returned. If it raises, the traffic is stopped.
+        """
         ...
 
     def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:

@@ -1,71 +1,206 @@
-"""Cost: processor cycles per forwarded packet at a load, from the router's own telemetry."""
+"""Cost: processor cycles per packet at a load, from the router's own telemetry, cleared and read while frames flow.
+
+As it is measured by hand: traffic runs, ``clear runtime``, wait, ``show runtime``. A reading that also covered seconds
+without frames would hold their polling, which no arithmetic takes off again: at saturation there is none of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from statistics import fmean
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
-from ..counts.trial import Fault, Load, Measure, Outcome, Trial
+from ..counts.packet_cost import PacketCost, cost_figures, packet_costs, together
+from ..counts.telemetry import Telemetry
+from ..counts.trial import DURING_READING, Fault, Load, Measure, MeasureDuring, Outcome, Problem, Trial
+from ..errors import TestbedError
 from ..sla.goals import Goal
 from ..sla.requirement import Requirement
 from ..sla.verdict import Evidence, Ruling, Verdict, undivided
 from ..units import si
-from .phrases import rate_figures, spoilt_trials_reason
-from .sequential import TrialConditions, run_until_decided
-
-ReadCycles = Callable[[float], float]
-"""Cycles per packet since the counters were cleared, from the router; its argument: seconds of traffic since then."""
+from .phrases import rate_figures, set_aside_text, spoilt_trials_reason
+from .sequential import TrialConditions, contradicts, run_until_decided
 
 CYCLES_READING = "cycles_per_packet"
-"""The name of the reading of a trial and of the figure of a verdict."""
+"""The name of the reading of a trial and of the figure of a verdict: input nodes included."""
+
+SPARE_FACTOR = 2.0
+"""A trial leaves so many times as long for the router's commands as they took in the trial before."""
+
+SPARE_LEAST = 0.5
+"""Seconds of the testbed's clock that it leaves at least: frames begin to flow meanwhile, too."""
+
+TIME_TOLERANCE = 0.1
+"""Seconds by which the time that ``show runtime`` covers may differ from ours; it may have one decimal only."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeCounters:
+    """The router's runtime counters: *clear* them, *read* them (both raise TestbedError), *keep* a trial's reading."""
+
+    clear: Callable[[], None]
+    read: Callable[[], Telemetry]
+    keep: Callable[[Telemetry], None] = lambda telemetry: None
 
 
 def cost(
     requirement: Requirement,
     load: Load,
     goal: Goal,
-    measure: Measure,
-    clear: Callable[[], None],
-    read_cycles: ReadCycles,
+    measure: MeasureDuring,
+    runtime: RuntimeCounters,
     link_bps: float,
     conditions: TrialConditions,
+    around: Callable[[Measure], Measure] = lambda measure: measure,
 ) -> Verdict:
     """Judge a ``costs ≤ N cycles/packet`` sentence at *load*.
 
-    Each trial clears the router's runtime counters, sends, and reads them; it is good if its cycles are within the
-    threshold. Loss does not matter: cost is that of a forwarded packet.
+    Each trial clears and reads the runtime counters while it sends; it is good if its cycles per packet are within the
+    threshold. Loss does not matter. The reading covers the goal's trial duration and the trial counts for so much; it
+    sends longer, for the router's commands. *around* wraps the measurement of each trial.
     """
-    cycles: list[float] = []
-
-    def reading(asked: Load, duration: float) -> Outcome:
-        clear()
-        outcome = measure(asked, duration)
-        # polling before the first frame and after the last is no cost of a packet
-        cycles.append(read_cycles(duration))
-        return replace(outcome, readings={**outcome.readings, CYCLES_READING: cycles[-1]})
+    readings = _RuntimeTrials(measure, runtime, conditions.clock_speed)
+    threshold = requirement.threshold.number
 
     def evidence_of(trial: Trial) -> Evidence:
-        # the seconds of traffic must be known, to leave out the polling before and after
-        stretched = any(problem.fault is Fault.STRETCHED for problem in trial.problems)
-        if stretched or not trial.blames_router:
+        found = together(readings.costs[trial.number - 1])
+        if found is None or not trial.blames_router:
             return Evidence.NONE
-        cheap = cycles[trial.number - 1] <= requirement.threshold.number
+        cheap = found.total <= threshold
         # at a lower load a packet costs more cycles: there only a cost within the threshold proves anything, unless
         # the sentence names the load
         if not trial.valid and (requirement.load is not None or not cheap):
             return Evidence.NONE
         return Evidence.GOOD if cheap else Evidence.BAD
 
-    ruling, trials = run_until_decided(reading, load, goal, undivided(evidence_of), conditions)
+    def conclusive(trials: Sequence[Trial]) -> list[tuple[PacketCost, ...]]:
+        return [readings.costs[trial.number - 1] for trial in trials if evidence_of(trial) is not Evidence.NONE]
+
+    def keeps(trials: Sequence[Trial]) -> bool:
+        whole = together(row for costs in conclusive(trials) for row in costs)
+        return whole is None or whole.total <= threshold
+
+    rule = undivided(evidence_of)
+    ruling, trials = run_until_decided(around(readings.measure), load, goal, rule, conditions, keeps=keeps)
+    counted = conclusive(trials)
+    figures = rate_figures(requirement, trials, link_bps) | cost_figures(counted or readings.costs)
+    whole = together(row for costs in counted for row in costs)
+    if ruling is Ruling.INCONCLUSIVE or whole is None:
+        return Verdict(requirement, goal, ruling, spoilt_trials_reason(trials), trials, link_bps, figures)
     scope = " each way" if requirement.directions > 1 else ""
-    conclusive = [cycles[trial.number - 1] for trial in trials if evidence_of(trial) is not Evidence.NONE] or cycles
-    mean = fmean(conclusive)
-    figures = rate_figures(requirement, trials, link_bps) | {CYCLES_READING: mean}
     reason = (
-        spoilt_trials_reason(trials)
-        if ruling is Ruling.INCONCLUSIVE
-        else f"{mean:.4g} cycles per packet (trials from {min(conclusive):.4g} to {max(conclusive):.4g}) at"
-        f" {si(figures['forwarded_pps'], 'pps')} forwarded{scope}, {si(figures['offered_pps'], 'pps')} offered"
+        f"{_costs_text(counted)} at {si(figures['forwarded_pps'], 'pps')} forwarded{scope},"
+        f" {si(figures['offered_pps'], 'pps')} offered"
     )
+    if contradicts(ruling, goal, trials, rule):
+        reason = f"{reason}; the goal forgives bad trials, but not a mean over all packets beyond the threshold"
+    if ruling is Ruling.PASS:
+        reason += set_aside_text(trials, rule)
     return Verdict(requirement, goal, ruling, reason, trials, link_bps, figures)
+
+
+class _RuntimeTrials:
+    """Trials with a reading of *runtime* that lies in the seconds of traffic. ``costs``: of each trial, by thread."""
+
+    def __init__(self, measure: MeasureDuring, runtime: RuntimeCounters, clock_speed: float) -> None:
+        self._measure, self._runtime, self._speed = measure, runtime, clock_speed
+        self._spare: float | None = None
+        self.costs: list[tuple[PacketCost, ...]] = []
+
+    def measure(self, load: Load, duration: float) -> Outcome:
+        """One trial whose reading covers *duration* s. Raises TestbedError, also if the router does not answer."""
+        found: list[Telemetry] = []
+
+        def during(wait: Callable[[float], None]) -> None:
+            with _past_the_generator():
+                self._runtime.clear()
+            wait(duration)
+            with _past_the_generator():
+                found.append(self._runtime.read())
+
+        spare = self._rehearsed() if self._spare is None else self._spare
+        # to a tenth of a second, which reads better
+        sent = math.ceil(10 * (duration + spare)) / 10
+        try:
+            outcome = self._measure(load, sent, during)
+        except _RouterFailed as failed:
+            raise failed.error from failed.error.__cause__
+        for telemetry in found:
+            self._runtime.keep(telemetry)
+        took = outcome.readings.get(DURING_READING, 0.0)
+        # an answer that came late once need not make every later trial long
+        self._spare = max(spare / 2, SPARE_LEAST + SPARE_FACTOR * (took - duration))
+        costs = packet_costs(found[0]) if found else ()
+        covered = found[0].since_clear if found else 0.0
+        unusable = _why_unusable(costs, covered, duration, took, sent)
+        self.costs.append(() if unusable else costs)
+        readings = {**outcome.readings, **cost_figures([costs]), "runtime_seconds": covered}
+        problems = (*outcome.problems, *([Problem(Fault.COUNTERS, unusable)] if unusable else []))
+        return replace(outcome, readings=readings, problems=problems)
+
+    def _rehearsed(self) -> float:
+        """Seconds of the testbed's clock to leave for the router's commands, by how long they take now."""
+        began = time.monotonic()
+        self._runtime.clear()
+        self._runtime.read()
+        return SPARE_LEAST + SPARE_FACTOR * (time.monotonic() - began) * self._speed
+
+
+def _why_unusable(costs: Sequence[PacketCost], covered: float, duration: float, took: float, sent: float) -> str:
+    """Why a reading proves nothing; "" if it does. *covered*: s since the clear, by the router.
+
+    *took*: s from the start of traffic to the reading (0: there is none), *sent*: s of traffic.
+    """
+    if not took:
+        return "the router was not read, because a port of the generator sent no frame"
+    if took >= sent:
+        return (
+            f"'show runtime' was answered {took:.1f} s after the start of {sent:g} s of traffic, perhaps after its end"
+        )
+    if not duration - TIME_TOLERANCE <= covered <= took + TIME_TOLERANCE:
+        return (
+            f"'show runtime' covers {covered:.1f} s, expected {duration:g} to {took:.1f} s since 'clear runtime'; does"
+            " somebody else clear it?"
+        )
+    if not costs:
+        return "'show runtime' shows no packets on any thread; check that the traffic reaches the router"
+    return ""
+
+
+class _RouterFailed(Exception):
+    """Carries an *error* of the router past the generator, which did not fail."""
+
+    def __init__(self, error: TestbedError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@contextmanager
+def _past_the_generator() -> Iterator[None]:
+    try:
+        yield
+    except TestbedError as error:
+        raise _RouterFailed(error) from error
+
+
+def _costs_text(readings: Sequence[Sequence[PacketCost]]) -> str:
+    """All *readings* in words: over all packets, the spread of the readings, and each thread if there are several."""
+    rows = [row for costs in readings for row in costs]
+    whole, each = together(rows), [found.total for costs in readings if (found := together(costs))]
+    if whole is None:
+        return "no packets"
+    words = f"{_cycles(whole.total)} cycles per packet ({_cycles(whole.without_input)} without the input node"
+    if whole.vectors_per_call is not None:
+        words += f", {whole.vectors_per_call:.4g} vectors per call"
+    words += f"; trials from {_cycles(min(each))} to {_cycles(max(each))}"
+    names = list(dict.fromkeys(row.thread for row in rows))
+    if len(names) > 1:
+        threads = [(name, together(row for row in rows if row.thread == name)) for name in names]
+        words += "; " + ", ".join(f"{name} {_cycles(found.total)}" for name, found in threads if found)
+    return f"{words})"
+
+
+def _cycles(number: float) -> str:
+    return f"{number:.0f}" if number >= 1000 else f"{number:.4g}"

@@ -12,14 +12,13 @@ from ..counts.ledger import lost_at_router
 from ..counts.telemetry import Telemetry
 from ..counts.trial import Measure, Trial
 from ..errors import LinerateError, TestbedError
-from ..methods.cost import cost
+from ..methods.cost import RuntimeCounters, cost
 from ..methods.latency import latency
 from ..methods.recovery import recovery
 from ..methods.saturate import saturate
 from ..methods.sequential import TrialConditions
 from ..methods.trials import BREAKDOWN_ERRORS
 from ..methods.verify import verify
-from ..routers.efficiency import cycles_per_packet, mean_cost
 from ..sla.requirement import Quantity, Requirement
 from ..sla.verdict import Ruling, Tally, Verdict
 from .bookkeeping import Bookkeeper
@@ -131,8 +130,9 @@ class Judge:
             case Quantity.RECOVERY:
                 return recovery(requirement, load, session.plan.goal, traffic.step_down, link_bps, conditions, around)
             case Quantity.COST:
-                clear = session.router.driver.clear
-                return cost(requirement, load, goal, measure, clear, self._cycles_per_packet, link_bps, conditions)
+                router = session.router
+                runtime = RuntimeCounters(router.driver.clear, router.watch.read, self._keep_runtime)
+                return cost(requirement, load, goal, traffic.measure, runtime, link_bps, conditions, around)
 
     def inconclusive(self, requirement: Requirement, reason: str, trials: tuple[Trial, ...] = ()) -> Verdict:
         """The verdict INCONCLUSIVE, because of *reason*."""
@@ -158,13 +158,9 @@ class Judge:
         again = self.session.router.watch.read_again()
         return duplicates_reason(verdict.trials, before, again, interfaces)
 
-    def _cycles_per_packet(self, traffic: float) -> float:
-        found = mean_cost(cycles_per_packet(self.session.router.watch.read(), traffic))
-        if found is None:
-            raise TestbedError(
-                "VPP's 'show runtime' shows no packets on any thread; is the traffic reaching the router?"
-            )
-        return found.total
+    def _keep_runtime(self, telemetry: Telemetry) -> None:
+        shown = {command: text for command, text in telemetry.raw.items() if "runtime" in command}
+        self.on_telemetry("under load", replace(telemetry, raw=shown))
 
 
 def _may_hide_duplicates(verdict: Verdict) -> bool:

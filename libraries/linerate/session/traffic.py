@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ..counts.live_traffic import LiveTraffic
 from ..counts.reachability import DIRECTION_STEP, check_own_addresses, check_reachability
 from ..counts.step_down import StepDown
-from ..counts.trial import Fault, Load, Outcome, Trial, assess_trial
+from ..counts.trial import During, Fault, Load, Outcome, Trial, assess_trial
 from ..errors import TestbedError
 from ..generators.base import Direction, Generator, Probe, directions_of
 from ..sla.requirement import Requirement
@@ -91,14 +91,17 @@ class Traffic:
 
     # -- trials --------------------------------------------------------------------------------------------------------
 
-    def measure(self, load: Load, duration: float) -> Outcome:
-        """One trial. Raises TestbedError if a process of the testbed ended, or the router's routes went with a link."""
+    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
+        """One trial, see :meth:`~linerate.generators.base.Generator.measure`.
+
+        Raises TestbedError if a process of the testbed ended, or the router's routes went with a link.
+        """
         with self.reconnection.noting_failures():
             generator = self._running_generator()
         if self._link_was_down:
             self._restore_after_link()
         with self.reconnection.noting_failures():
-            outcome = generator.measure(load, duration)
+            outcome = generator.measure(load, duration, during)
         self._link_was_down = any(problem.fault is Fault.LINK_DOWN for problem in outcome.problems)
         return outcome
 

@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from linerate.counts.trial import Fault, Load, Tolerance, assess_trial
+from linerate.counts.trial import DURING_READING, Fault, Load, Tolerance, assess_trial
 from linerate.errors import TestbedError
 from linerate.generators.base import Direction
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
@@ -230,6 +230,31 @@ def test_running_traffic_can_change_its_load_and_be_sampled(testbed: Testbed) ->
         assert began.offered == 0 and first.offered >= 2000 and last.time - began.time >= 0.4
         assert (last.offered - changed.offered) / (last.time - changed.time) == pytest.approx(50_000, rel=0.2)
         # afterwards a trial works
+        assert generator.measure(Load(1000), 0.1).directions[0].forwarded == 100
+
+
+def test_something_is_done_while_every_port_sends(testbed: Testbed) -> None:
+    done: list[float] = []
+
+    def during(wait: Callable[[float], None]) -> None:
+        began = time.monotonic()
+        wait(0.2)
+        done.append(time.monotonic() - began)
+
+    def fails(wait: Callable[[float], None]) -> None:
+        raise KeyError("the router")
+
+    with testbed.user("alice") as generator:
+        generator.prepare(CATALOGUE.profile(["64b"]), (AHEAD, BACK))
+        found = generator.measure(Load(10_000), 0.6, during)
+        assert done[0] >= 0.2 and found.readings[DURING_READING] >= done[0]
+        trial = assess_trial(1, found, LATE)
+        assert trial.valid and trial.lost == 0
+        assert [row.offered for row in trial.outcome.directions] == [pytest.approx(6000, abs=3)] * 2
+        with pytest.raises(KeyError, match="the router"):
+            generator.measure(Load(1000), 3600, fails)
+        with pytest.raises(TestbedError, match="no traffic is running"):
+            generator.live().sample()
         assert generator.measure(Load(1000), 0.1).directions[0].forwarded == 100
 
 

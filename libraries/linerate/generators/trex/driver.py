@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...counts.step_down import StepDown
-from ...counts.trial import Load, Outcome
+from ...counts.trial import During, Load, Outcome
 from ...errors import TestbedError
 from ...system.cpu_steal import cpu_times, steal_percent
 from ...traffic.profiles import Profile
@@ -32,7 +32,7 @@ from .client_choice import PYPI, FetchClient, choose_client, handshake_error
 from .client_process import ClientError, ClientProcess
 from .destinations import check_destinations
 from .layer_check import check_layers, line_use
-from .live import TrexLive, step_down
+from .live import TrexLive, step_down, trial_during
 from .outcomes import make_outcome
 from .pattern_checks import check_continuous, check_pattern, intended_frames, is_continuous
 from .port_claims import PortClaim, read_claims, write_claim
@@ -218,14 +218,18 @@ class TrexGenerator:
         self._directions, self._profile = directions, profile
         self._groups = {str(direction.tx_port): probe_group_id(direction) for direction in directions} if probe else {}
 
-    def measure(self, load: Load, duration: float) -> Outcome:
-        """One trial of *duration* s of the testbed's clock. Raises TestbedError if there is no outcome."""
+    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
+        """One trial of *duration* s of the testbed's clock. Raises TestbedError if there is no outcome.
+
+        A trial with *during* has no latency.
+        """
         self._check_load_above_fixed(load)
         check_pattern(self._profile, self._directions, load, duration, self._speeds)
-        before, trial = cpu_times(), self._trial(load, duration)
-        answer = self._ask("trial", self._trial_limit(duration), **trial)
+        before, trial, limit = cpu_times(), self._trial(load, duration), self._trial_limit(duration)
+        ask = self._ask
+        answer = ask("trial", limit, **trial) if during is None else trial_during(ask, trial, during, limit)
         found = make_outcome(answer, load, duration, self._directions, self.settings.clock_speed, trial["intended"])
-        readings = dict(found.readings)
+        readings = {**found.readings, **answer.get("readings", {})}
         if (steal := steal_percent(before, cpu_times())) is not None:
             readings["cpu_steal"] = steal
         if (used := line_use(found, self._speeds)) is not None:

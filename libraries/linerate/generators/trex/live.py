@@ -1,18 +1,25 @@
-"""Traffic whose load changes while it runs, sent step by step through the client's process."""
+"""Traffic that is attended while it runs, or whose load changes, sent step by step through the client's process."""
 
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
 from ...counts.live_traffic import Sample
 from ...counts.step_down import CountSnapshot, StepDown
-from ...counts.trial import Load
+from ...counts.trial import DURING_READING, During, Load
 from ...errors import TestbedError
 from ..base import Direction
 from .outcomes import make_outcome
+
+BEGIN_WAIT = 0.1
+"""Seconds of the testbed's clock from the answer to the start to a look whether every port sends, and between looks."""
+
+BEGIN_ARGUMENTS = ("rates", "directions", "duration", "intended")
+"""Those arguments of the client's ``trial`` that its ``begin`` takes."""
 
 
 class AskClient(Protocol):
@@ -21,6 +28,43 @@ class AskClient(Protocol):
     def __call__(self, command: str, **arguments: Any) -> Any:
         """The answer to *command*."""
         ...
+
+
+def trial_during(ask: AskClient, trial: Mapping[str, Any], during: During, limit: float) -> dict[str, Any]:
+    """A *trial* (arguments of the client's ``trial``; without latency) in which *during* is called, and its answer.
+
+    Adds ``readings`` with DURING_READING to the answer. *limit*: s for the end of the trial.
+    """
+    speed, starts = float(trial["clock_speed"]), {name: trial[name] for name in BEGIN_ARGUMENTS}
+    readings = {}
+    try:
+        began = ask("begin", **starts)
+
+        def since_start() -> float:
+            # both processes read the machine's monotonic clock
+            return (time.monotonic() - float(began["asked"])) * speed
+
+        while since_start() < trial["duration"]:
+            _wait(ask, BEGIN_WAIT / speed)
+            (now,) = ask("sample", seconds=0.0, interval=0.0)
+            if all(now[port]["opackets"] > began["counters"][port]["opackets"] for port in trial["rates"]):
+                during(lambda seconds: _wait(ask, seconds / speed))
+                readings[DURING_READING] = since_start()
+                break
+        answer = ask("finish", limit=limit, drain=trial["drain"], clock_speed=speed)
+    except BaseException:
+        with contextlib.suppress(TestbedError):
+            ask("stop")
+        raise
+    return {**answer, "readings": readings}
+
+
+def _wait(ask: AskClient, seconds: float) -> None:
+    """Wait *seconds* of real time while the client watches the traffic; in parts, so that each call keeps its limit."""
+    while seconds > 0:
+        part = min(seconds, 5.0)
+        ask("sample", seconds=part, interval=2 * part)
+        seconds -= part
 
 
 def step_down(
@@ -106,12 +150,8 @@ class TrexLive:
         return self._reading(answer, answer["moment"])
 
     def wait(self, seconds: float) -> None:
-        """See :class:`~linerate.counts.live_traffic.LiveTraffic`. In parts, so that each call ends within its limit."""
-        left = seconds / self._speed
-        while left > 0:
-            part = min(left, 5.0)
-            self._ask("sample", seconds=part, interval=2 * part)
-            left -= part
+        """See :class:`~linerate.counts.live_traffic.LiveTraffic`."""
+        _wait(self._ask, seconds / self._speed)
 
     def stop(self) -> None:
         """See :class:`~linerate.counts.live_traffic.LiveTraffic`."""

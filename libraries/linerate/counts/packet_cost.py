@@ -1,0 +1,116 @@
+"""The cost of a packet on a VPP router, in cycles, from ``show runtime``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from .telemetry import NodeRuntime, Telemetry
+
+
+@dataclass(frozen=True, slots=True)
+class PacketCost:
+    """What a *thread* (or all) spent since ``clear runtime``.
+
+    ``graph``, ``input``: TSC cycles of the graph nodes and of the input nodes, idle polling included. ``received``:
+    vectors of its input nodes; ``handled``: the same, or of the busiest node if another thread hands over the frames.
+    ``vectors`` and ``calls``: of its busiest graph node.
+    """
+
+    thread: str
+    received: int
+    handled: int
+    graph: float
+    input: float
+    vectors: int = 0
+    calls: int = 0
+
+    @property
+    def packets(self) -> int:
+        """The packets that the cycles are shared by; a packet that is handed over counts once, where it is received."""
+        return self.received or self.handled
+
+    @property
+    def total(self) -> float:
+        """Cycles per packet, the input nodes' polling included: about clock / packet rate of a polling thread."""
+        return (self.graph + self.input) / self.packets
+
+    @property
+    def without_input(self) -> float:
+        """Cycles per packet without the input nodes."""
+        return self.graph / self.packets
+
+    @property
+    def vectors_per_call(self) -> float | None:
+        """Packets per call of the busiest graph node; None if no graph node saw one.
+
+        Not of the input node, whose calls are mostly looks at empty queues.
+        """
+        return self.vectors / self.calls if self.calls else None
+
+    def figures(self) -> dict[str, float]:
+        """The figures by name: cycles per packet, with and without the input nodes, and packets per call."""
+        found = {"cycles_per_packet": self.total, "cycles_per_packet_without_input": self.without_input}
+        return found if self.vectors_per_call is None else {**found, "vectors_per_call": self.vectors_per_call}
+
+
+def is_input(node: NodeRuntime) -> bool:
+    """Whether *node* receives frames: it polls or waits for interrupts (graph nodes are ``active``)."""
+    return node.state.startswith(("polling", "interrupt"))
+
+
+def packet_costs(telemetry: Telemetry) -> tuple[PacketCost, ...]:
+    """The cost on each thread that saw packets.
+
+    Cycles are ``sum(clocks_i * vectors_i)`` over the nodes *i* with vectors. If every packet visits every node, cycles
+    per packet are the sum of the Clocks column (as in the published Netgate 6100 figures); the weights keep it right
+    when two directions share a thread and have an output node each.
+    """
+    found = []
+    for thread in dict.fromkeys(node.thread for node in telemetry.runtime):
+        nodes = [node for node in telemetry.runtime if node.thread == thread and node.vectors > 0]
+        if not nodes:
+            continue
+        inputs, graph = [node for node in nodes if is_input(node)], [node for node in nodes if not is_input(node)]
+        received = sum(node.vectors for node in inputs)
+        busiest = max(graph, key=lambda node: node.vectors, default=None)
+        found.append(
+            PacketCost(
+                thread,
+                received,
+                received or max(node.vectors for node in nodes),
+                sum(node.clocks * node.vectors for node in graph),
+                sum(node.clocks * node.vectors for node in inputs),
+                busiest.vectors if busiest else 0,
+                busiest.calls if busiest else 0,
+            )
+        )
+    return tuple(found)
+
+
+def together(costs: Iterable[PacketCost], thread: str = "all") -> PacketCost | None:
+    """The sum of *costs*: of several threads, or of one in several readings. None if there is none."""
+    rows = tuple(costs)
+    if not rows:
+        return None
+    return PacketCost(
+        thread,
+        sum(row.received for row in rows),
+        sum(row.handled for row in rows),
+        sum(row.graph for row in rows),
+        sum(row.input for row in rows),
+        sum(row.vectors for row in rows),
+        sum(row.calls for row in rows),
+    )
+
+
+def cost_figures(readings: Sequence[Sequence[PacketCost]]) -> dict[str, float]:
+    """Figures of all *readings* together, each the costs by thread: over all threads, and of each (``…_vpp_wk_0``)."""
+    rows = [cost for reading in readings for cost in reading]
+    if (whole := together(rows)) is None:
+        return {}
+    found = {**whole.figures(), "runtime_packets": float(whole.packets)}
+    for thread in dict.fromkeys(row.thread for row in rows):
+        if own := together(row for row in rows if row.thread == thread):
+            found |= {f"{name}_{thread}": value for name, value in own.figures().items()}
+    return found

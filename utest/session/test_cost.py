@@ -1,0 +1,121 @@
+"""Cycles per packet through the whole chain: generator, SSH, VPP's shell, the model's worker that spends them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from linerate.counts.telemetry import Telemetry
+from linerate.errors import TestbedError
+from linerate.project import Project
+from linerate.routers.base import Result, Shell
+from linerate.session.judging import Judge
+from linerate.session.plan import Plan
+from linerate.session.session import Session
+from linerate.sla.verdict import Ruling, Verdict
+from linerate_bench.studies import faults, published
+from support import robot_run
+
+pytestmark = pytest.mark.slow
+PROJECT = Project.find(robot_run.ROOT)
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
+        plan = Plan.read(PROJECT, "netgate6100", "vpp", "simulated", "quick")
+        with faults.opened(plan) as found:
+            yield found
+
+
+def judged(session: Session, sentence: str, on_telemetry: Callable[[str, Telemetry], None] | None = None) -> Verdict:
+    requirement = session.plan.requirement(sentence)
+    session.traffic.put_for(requirement)
+    judge = Judge(session) if on_telemetry is None else Judge(session, on_telemetry=on_telemetry)
+    return judge.judge(requirement)
+
+
+@pytest.fixture(scope="module")
+def modelled() -> dict[str, float]:
+    """What the model itself spends, by the name of the published row."""
+    (table,) = (item for item in published.tables(PROJECT) if item.title == "Netgate 6100, VPP's telemetry")
+    assert all(row.inside for row in table.rows)
+    return {row.name: row.modelled for row in table.rows}
+
+
+@pytest.mark.parametrize(("load", "limit"), [("1 kpps", 1_600_000), ("1 Mpps", 1800), ("10 Mpps", 450)])
+def test_the_sentence_finds_what_the_model_spends(
+    session: Session, modelled: dict[str, float], load: str, limit: float
+) -> None:
+    kept: list[str] = []
+    sentence = f"64b 1-flow unidirectional costs ≤ {limit} cycles/packet at {load}"
+    verdict = judged(session, sentence, lambda name, reading: kept.append(name))
+    assert verdict.ruling is Ruling.PASS, verdict.message
+    at = f"at {load.replace('10 Mpps', '10000 kpps').replace('1 Mpps', '1000 kpps')}"
+    for figure, row in (
+        ("cycles_per_packet", "cycles"),
+        ("cycles_per_packet_without_input", "without input"),
+        ("vectors_per_call", "vectors per call"),
+    ):
+        assert verdict.figures[figure] == pytest.approx(modelled[f"{row} {at}"], rel=0.02)
+        # one flow keeps one worker busy: the others are no part of the mean
+        assert verdict.figures[f"{figure}_vpp_wk_0"] == verdict.figures[figure]
+        assert f"{figure}_vpp_wk_1" not in verdict.figures
+    for trial in verdict.trials:
+        if trial.valid:
+            assert trial.outcome.readings["cycles_per_packet"] == pytest.approx(modelled[f"cycles {at}"], rel=0.02)
+            assert 0.9 < trial.outcome.readings["runtime_seconds"] < trial.outcome.duration
+    assert kept.count("under load") == len(verdict.trials)
+
+
+def test_each_worker_is_named(session: Session) -> None:
+    verdict = judged(session, "64b bidirectional costs ≤ 100000 cycles/packet at 1 Mpps each way")
+    assert verdict.ruling is Ruling.PASS, verdict.message
+    workers = {name.removeprefix("vectors_per_call_") for name in verdict.figures if "per_call_" in name}
+    assert workers == {"vpp_wk_0", "vpp_wk_1", "vpp_wk_2"}
+    assert all(f"{name} {verdict.figures[f'cycles_per_packet_{name}']:.0f}" in verdict.reason for name in workers)
+
+
+class FailingShell:
+    """*shell*, in which the *number*-th command with *word* in it fails, and the first 'clear runtime' takes long."""
+
+    def __init__(self, shell: Shell, word: str, number: int) -> None:
+        self._shell, self._word, self._left = shell, word, number
+        self._slow = True
+
+    def __call__(self, command: str, limit: float) -> Result:
+        if self._slow and "clear runtime" in command:
+            # so the trials leave two seconds of real time and more for the commands
+            self._slow = False
+            time.sleep(1.0)
+        self._left -= self._word in command
+        if self._left == 0 and self._word in command:
+            raise TestbedError("the SSH link to the router broke")
+        return self._shell(command, limit)
+
+
+# the first 'clear' is a rehearsal; readings: before the trials, the rehearsal, the first trial
+@pytest.mark.parametrize(("word", "number"), [("clear runtime", 2), ("show runtime", 3)])
+def test_traffic_stops_when_a_command_of_the_router_fails(session: Session, word: str, number: int) -> None:
+    router = session.router
+    shell = router.shell
+    router.connect(FailingShell(shell, word, number))
+    try:
+        verdict = judged(session, "64b 1-flow unidirectional costs ≤ 1 cycles/packet at 1 kpps")
+        assert verdict.ruling is Ruling.INCONCLUSIVE and "the SSH link to the router broke" in verdict.reason
+        assert verdict.trials == ()
+
+        def received() -> int:
+            return sum(item.rx_packets for item in router.watch.read().interfaces.values())
+
+        first = received()
+        time.sleep(0.1)  # 5 s of the testbed's clock
+        assert received() == first
+        # the generator did not fail, so it is not connected again
+        assert judged(session, "64b 1-flow unidirectional ≥ 1 Mpps").ruling is Ruling.PASS
+        assert session.traffic.reconnection.note == ""
+    finally:
+        router.connect(shell)
