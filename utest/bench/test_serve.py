@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +10,8 @@ from linerate.counts.trial import Load
 from linerate.generators.base import Direction
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.traffic.catalogue import Catalogue
-from support.robot_run import ROOT, environment
+from support.robot_run import ROOT
+from support.served_bench import served
 
 pytestmark = pytest.mark.slow
 
@@ -34,32 +31,12 @@ def test_every_frame_comes_back_over_a_cable(tmp_path: Path):
 
 def forwarded(folder: Path, *options: str) -> int:
     """Of 1000 frames sent through a testbed that is served."""
-    ports = ["--rpc-port", "0", "--pub-port", "0", "--clock-speed", "20"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "linerate", "serve", "--platform", "netgate6100", *ports, *options],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**environment(folder), "PYTHONPATH": str(ROOT / "libraries")},
-        cwd=ROOT,
-    )
-    assert process.stdout is not None
-    said = ""
-    try:
-        for line in process.stdout:
-            said += line
-            if line.startswith("Ctrl-C"):
-                break
-        found = re.search(r"sync port (\d+), async port (\d+)", said)
-        assert found, said
+    with served(folder, "--clock-speed", "20", *options) as bench:
         says = {"--bare": "is bare", "--cable": "a cable in the router's place"}
-        assert says.get(options[0], "is configured") in said
-        settings = TrexSettings("127.0.0.1", int(found[1]), int(found[2]), clock_speed=20.0)
-        with TrexGenerator(settings) as generator:
+        assert says.get(options[0], "is configured") in bench.said
+        with TrexGenerator(TrexSettings("127.0.0.1", bench.sync, bench.events, clock_speed=20.0)) as generator:
             profile = Catalogue.read(ROOT / "variables" / "profiles").profile(["64b"])
             generator.prepare(profile, (Direction(0, 1),))
             (direction,) = generator.measure(Load(1000.0), 1.0).directions
-        assert direction.offered == 1000
-        return direction.forwarded
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(20)
+    assert direction.offered == 1000
+    return direction.forwarded

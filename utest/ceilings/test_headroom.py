@@ -211,9 +211,21 @@ def test_calibration_is_stale_by_age_or_version_and_unfit_for_another_testbed():
     assert "91 days old" in known.why_stale("v3.08", NOW + timedelta(days=91))
     assert "was v3.08, and is v3.09 now" in known.why_stale("v3.09", NOW)
     assert known.why_stale(None, NOW) == ""
-    assert known.why_unfit("hardware", LINK) == ""
-    assert "at 10 Gbit/s, and the ports run at 25" in known.why_unfit("hardware", 25e9)
-    assert "is 'netns' now" in known.why_unfit("netns", LINK)
+    assert known.why_unfit("hardware", LINK, False) == ""
+    assert "at 10 Gbit/s, and the ports run at 25" in known.why_unfit("hardware", 25e9, False)
+    assert "is 'netns' now" in known.why_unfit("netns", LINK, False)
+
+
+def test_a_calibration_of_a_simulated_generator_is_not_used_for_a_real_one():
+    real = calibration()
+    modelled = replace(real, content=real.content.model_copy(update={"simulated": True}))
+    assert modelled.why_unfit("hardware", LINK, True) == real.why_unfit("hardware", LINK, False) == ""
+    assert "a simulated generator, and the generator is real now" in modelled.why_unfit("hardware", LINK, False)
+    assert "a real generator, and the generator is simulated now" in real.why_unfit("hardware", LINK, True)
+    assert not modelled.content.same_generator(real.content)
+    # a file of 0.1 does not say it: its kind of testbed does
+    old = replace(real, content=real.content.model_copy(update={"kind": "simulated"}))
+    assert old.why_unfit("simulated", LINK, True) == ""
 
 
 # -- what it makes of a verdict
@@ -297,7 +309,13 @@ def test_ceiling_only_changes_fail_to_inconclusive(
 ):
     verdict = failed(sentence, offered * LINE, ruling, lost)
     known = MeasuredLimits.of(
-        calibration(ceiling(lossless=lossless * LINE)), CATALOGUE, "hardware", LINK, None, NOW + timedelta(days=days)
+        calibration(ceiling(lossless=lossless * LINE)),
+        CATALOGUE,
+        "hardware",
+        LINK,
+        None,
+        False,
+        NOW + timedelta(days=days),
     )
     found = apply_ceilings(verdict, known)
     if found is not verdict:
@@ -312,7 +330,7 @@ def test_ceiling_only_changes_fail_to_inconclusive(
 
 def test_text_of_a_calibration_says_whether_it_is_stale_or_unfit():
     assert str(measured_limits()) == "calibration lab-box.yaml of 2026-11-21 (1 ceilings)"
-    old = MeasuredLimits.of(calibration(), CATALOGUE, "hardware", LINK, "v3.09", NOW + timedelta(days=100))
+    old = MeasuredLimits.of(calibration(), CATALOGUE, "hardware", LINK, "v3.09", False, NOW + timedelta(days=100))
     assert "STALE: it is 100 days old and the generator was v3.08" in str(old)
     assert "is not used: it was measured at 10 Gbit/s" in str(measured_limits(link_bps=25e9))
     assert "STALE" in apply_ceilings(failed(FAILING, LINE / 2), old).message

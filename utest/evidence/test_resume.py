@@ -95,6 +95,14 @@ def test_changes_are_named_and_nothing_is_carried_over(tmp_path: Path, changes: 
     assert says in str(caught.value)
 
 
+def test_whether_it_is_simulated_is_compared_once_generator_and_router_have_said_it(tmp_path: Path):
+    written(tmp_path, ("a", "PASS"))
+    resumption = Resumption.find(tmp_path, RUN, SUITE)
+    resumption.check(environment(simulated=False, versions={}))
+    with pytest.raises(TestbedError, match="simulated was 'True' and is 'False'"):
+        resumption.check(environment(simulated=False))
+
+
 def test_calibration_and_card_files_are_compared(tmp_path: Path):
     plan = Plan.read(Project.find(robot_run.ROOT), "netgate6100", None, "simulated", "quick")
     content: Any = SimpleNamespace()

@@ -123,11 +123,15 @@ class MeasuredLimits:
         kind: str,
         link_bps: float,
         server: str | None,
+        simulated: bool,
         now: datetime | None = None,
     ) -> MeasuredLimits:
-        """*kind* of the testbed, *link_bps* of its ports, version of its *server* (None: not known yet)."""
+        """*kind* of the testbed, *link_bps* of its ports, version of its *server* (None: not known yet).
+
+        *simulated*: whether its generator is.
+        """
         stale = calibration.why_stale(server, now or datetime.now(UTC))
-        return cls(calibration, catalogue, calibration.why_unfit(kind, link_bps), stale)
+        return cls(calibration, catalogue, calibration.why_unfit(kind, link_bps, simulated), stale)
 
     def ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> CeilingEntry | None:
         """The ceiling measured for this profile, direction and *pairs*; None if there is none that applies."""

@@ -98,11 +98,9 @@ def calibrate(
     found: list[CeilingEntry] = []
     session = Session.start(plan, bypass=True)
     try:
-        if session.simulated:
-            print(
-                f"SIMULATED: {session.testbed.facts.label}; nothing here is a measurement of a generator.", flush=True
-            )
         session.generator.connect()
+        if session.simulated:
+            print(f"SIMULATED: {session.simulation_text}; nothing here is a measurement of a generator.", flush=True)
         _check_bypassed(session, max(pairs for _, pairs in directions))
         try:
             for profile in profiles:
@@ -122,6 +120,7 @@ def _file(session: Session, found: Sequence[CeilingEntry]) -> CalibrationFile:
         platform=session.plan.platform.platform,
         kind=session.plan.testbed.kind,
         link_bps=session.link_bps,
+        simulated=session.simulated,
         linerate=__version__,
         versions=dict(session.generator.versions),
         ceilings=tuple(found),

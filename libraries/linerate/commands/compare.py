@@ -273,7 +273,7 @@ def document(
         "candidate": str(after.path),
         "confidence": confidence,
         "method": method,
-        "simulated": any(run.environment is not None and run.environment.simulated for run in (before, after)),
+        "simulated": before.simulated or after.simulated,
         "differences": _differences(before, after),
         "sentences": [_row_document(row) for row in table],
         "only_reference": only_in(before, after),

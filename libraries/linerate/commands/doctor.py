@@ -117,8 +117,11 @@ def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
         return
     try:
         yield from _testbed(session)
+        known = session.simulated
         yield from _generator(session)
         yield from _router(session, arguments.traffic)
+        if session.simulated and not known:
+            yield _simulated(session)
         if session.generator.connected:
             yield _calibration(session)
     finally:
@@ -131,7 +134,11 @@ def _testbed(session: Session) -> Iterator[Check]:
     if not session.testbed.cleared:
         yield ok("leftovers", "none of an earlier run that was killed")
     if session.simulated:
-        yield warning("testbed", f"SIMULATED: {session.testbed.facts.label}; nothing measured on it is a measurement")
+        yield _simulated(session)
+
+
+def _simulated(session: Session) -> Check:
+    return warning("testbed", f"SIMULATED: {session.simulation_text}; nothing measured on it is a measurement")
 
 
 # -- generator ---------------------------------------------------------------------------------------------------------

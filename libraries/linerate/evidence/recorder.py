@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,9 @@ from .rate_intervals import rate_intervals
 from .records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord
 from .resume import CarriedVerdict
 from .run import RunFolder
+
+SIMULATED_BECAUSE = "simulated_because"
+"""Key of the signs of a simulation, in words, in the environment record's extra data."""
 
 
 class Recorder:
@@ -46,6 +49,14 @@ class Recorder:
         if card is not None:
             extra["generator_card"] = dict(card)
         self.environment = replace(self.environment, versions=dict(versions), extra=extra)
+        self.folder.write_environment(self.environment)
+
+    def mark_simulated(self, signs: Sequence[str]) -> None:
+        """From now on every record says that it is simulated, and the environment why: *signs*. Nothing without any."""
+        if not signs or self.environment.extra.get(SIMULATED_BECAUSE) == list(signs):
+            return
+        extra = {**self.environment.extra, SIMULATED_BECAUSE: list(signs)}
+        self.environment = replace(self.environment, simulated=True, extra=extra)
         self.folder.write_environment(self.environment)
 
     def begin(self, test: str) -> None:

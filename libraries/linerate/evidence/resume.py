@@ -107,7 +107,10 @@ class Resumption:
     def check(self, now: EnvironmentRecord) -> None:
         """Raise TestbedError naming what has changed: the carried verdicts would not be about this testbed."""
         before, differences = self._environment, []
-        for name in ("platform", "software", "testbed", "simulated", "clock_speed"):
+        names = ["platform", "software", "testbed", "clock_speed"]
+        if before.versions and now.versions:  # generator and router have said whether they are simulated
+            names.append("simulated")
+        for name in names:
             differences += _difference(name.replace("_", " "), getattr(before, name), getattr(now, name))
         differences += _differences("", before.extra.get(FINGERPRINTS, {}), now.extra.get(FINGERPRINTS, {}), "changed")
         # a run that ended before it had read them has no versions

@@ -179,6 +179,12 @@ class RecordedRun:
     environment: EnvironmentRecord | None
     notes: tuple[str, ...] = ()
 
+    @property
+    def simulated(self) -> bool:
+        """Whether any of its records says so."""
+        records = (self.environment, *self.requirements, *self.trials)
+        return any(record is not None and record.simulated for record in records)
+
 
 def read_run(folder: Path) -> RecordedRun:
     """Read a run's folder, closed or not.

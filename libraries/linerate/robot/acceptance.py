@@ -18,14 +18,13 @@ from ..evidence import allure
 from ..evidence.environment import host_facts, package_versions
 from ..evidence.ledger_table import ledgers_fragment, ledgers_table
 from ..evidence.plots import ThresholdLine, svg_image, trials_plot
-from ..evidence.recorder import Recorder
+from ..evidence.recorder import SIMULATED_BECAUSE, Recorder
 from ..evidence.records import EnvironmentRecord
 from ..evidence.resume import FINGERPRINTS, CarriedVerdict, Resumption, fingerprints
 from ..evidence.run import add_to_summary, read_summary
 from ..evidence.tables import trials_fragment, trials_table
 from ..session.judging import Judge
 from ..session.progress import Progress
-from ..session.session import Session
 from ..sla.requirement import RATE_UNITS, Quantity, Requirement
 from ..sla.verdict import Ruling, Tally, Verdict
 from ..system.cpu_steal import cpu_times, steal_percent
@@ -33,6 +32,7 @@ from ..testbed.opening import OpenTestbed
 from ..units import si
 from . import suite_sentences
 from .execution import execution_id, summary_words
+from .run_labels import RunLabels
 from .shared import Component, Shared
 
 HAVE_CAPACITY = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.LOSS)
@@ -87,7 +87,7 @@ class AcceptanceKeywords(Component):
         plan, facts = session.plan, session.testbed.facts
         record = EnvironmentRecord(
             run=self.execution_folder.name,
-            simulated=facts.simulated,
+            simulated=session.simulated,
             testbed=plan.testbed.testbed,
             platform=plan.platform.platform,
             software=plan.software_name,
@@ -99,6 +99,7 @@ class AcceptanceKeywords(Component):
                 "goal": plan.goal.model_dump(),
                 "suite": suite,
                 FINGERPRINTS: fingerprints(plan),
+                **({SIMULATED_BECAUSE: list(session.simulation_signs)} if session.simulated else {}),
                 **({"resumed_from": self._resumption.run_id} if self._resumption else {}),
             },
         )
@@ -109,19 +110,14 @@ class AcceptanceKeywords(Component):
         self.shared.recorder = Recorder(self.execution_folder.parent, record.run, record)
         self._testbed = session.testbed
         words = {
-            "Testbed": _testbed_words(session),
             "Platform": f"{plan.platform.platform} ({plan.platform.description})",
             "Software": f"{plan.software_name} {plan.software.version}",
             "Goal": str(plan.goal),
             # a name of its own: 'rebot --merge' keeps those of both runs
             f"Evidence {self.shared.recorder.folder.run_id}": str(self.shared.recorder.folder.path),
         }
-        for name, value in words.items():
-            BuiltIn().set_suite_metadata(name, value, append=False, top=False)
-        if facts.simulated:
-            BuiltIn().set_suite_metadata("Testbed", words["Testbed"], append=False, top=True)
-        allure.write_environment(self.allure_folder, words)
-        allure.write_categories(self.allure_folder, words["Platform"], facts.simulated)
+        self.shared.labels = RunLabels(session, self.shared.recorder, self.allure_folder, words)
+        self.shared.labels.show()
 
     @keyword(tags=["evidence"])
     def note_parts(self) -> None:
@@ -302,7 +298,7 @@ class AcceptanceKeywords(Component):
         | Close Evidence
         """
         self.shared.progress.end()
-        recorder, self.shared.recorder = self.shared.recorder, None
+        recorder, self.shared.recorder, self.shared.labels = self.shared.recorder, None, None
         testbed, self._testbed = self._testbed, None
         if recorder is not None:
             if testbed is not None and testbed.generator_log:
@@ -315,14 +311,6 @@ class AcceptanceKeywords(Component):
                 add_to_summary(self.execution_folder, f"{recorder.folder.path}  {suite}: {counts}")
             except OSError as error:
                 logger.warn(f"no line in the summary of {self.execution_folder}: {error.strerror}")
-
-
-def _testbed_words(session: Session) -> str:
-    facts = session.testbed.facts
-    if not facts.simulated:
-        return facts.label
-    speed = f"; its clock runs {facts.clock_speed:g} times as fast as real time" if facts.clock_speed != 1 else ""
-    return f"SIMULATED (not a measurement of a router): {facts.label}{speed}"
 
 
 def _trial_words(trial: Trial, so_far: Tally) -> str:

@@ -28,7 +28,9 @@ class RouterKeywords(Component):
         refused. Example:
         | Connect Router
         """
-        for name, value in self.shared.session.router.connect().items():
+        versions = self.shared.session.router.connect()
+        self.shared.note_simulation()
+        for name, value in versions.items():
             logger.info(f"{name}: {value}")
 
     @keyword(tags=["testbed"])

@@ -14,6 +14,7 @@ from ..project import Project
 from ..session.progress import Progress
 from ..session.session import Session
 from .execution import output_folder
+from .run_labels import RunLabels
 
 NO_TESTBED = (
     "no testbed is open; the suite's settings need 'Suite Setup    Open Testbed For    <platform>' and 'Suite Teardown"
@@ -35,6 +36,7 @@ class Shared:
     """The running suite, of the tests that were selected."""
 
     recorder: Recorder | None = None
+    labels: RunLabels | None = None
     progress: Progress = field(default_factory=lambda: Progress(None))
 
     @property
@@ -72,7 +74,13 @@ class Shared:
         """The records of the open run. Raises Inconclusive if none is open."""
         if self.recorder is None:
             raise Inconclusive("INCONCLUSIVE: no testbed is open; the suite needs 'Suite Setup    Open Testbed For …'")
+        self.note_simulation()
         return self.recorder
+
+    def note_simulation(self) -> None:
+        """Mark the open run if the generator or the router has said by now that it is simulated."""
+        if self.labels is not None:
+            self.labels.follow()
 
 
 def _suite_folder() -> Path:

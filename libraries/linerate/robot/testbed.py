@@ -15,6 +15,7 @@ from ..session.plan import Plan
 from ..session.session import Session
 from ..sla.requirement import Requirement
 from . import suite_sentences
+from .run_labels import show_simulated
 from .sentence_check import check_sentences
 from .shared import Component
 
@@ -92,7 +93,7 @@ class TestbedKeywords(Component):
         session = Session.start(plan)
         self.shared.opened.append((str(BuiltIn().get_variable_value("${SUITE NAME}")), session))
         if session.simulated:
-            logger.console(f"\nSIMULATED: {session.testbed.facts.label}; nothing here is a measurement of a router.")
+            show_simulated(session)
 
     @keyword(tags=["testbed"])
     def end_testbed(self) -> None:

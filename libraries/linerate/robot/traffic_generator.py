@@ -29,7 +29,10 @@ class GeneratorKeywords(Component):
         | Connect Generator
         """
         generator = self.shared.session.generator
-        generator.connect()
+        try:
+            generator.connect()
+        finally:
+            self.shared.note_simulation()
         for port in generator.ports:
             logger.info(f"port {port.index}: {port.mac}, {port.speed_bps / 1e9:g} Gbit/s, {port.driver}")
 
@@ -43,7 +46,10 @@ class GeneratorKeywords(Component):
         | Put Traffic On Ports    ${requirement}
         """
         traffic = self.shared.session.traffic
-        traffic.put_for(requirement)
+        try:
+            traffic.put_for(requirement)
+        finally:
+            self.shared.note_simulation()  # the generator may be another one since it was connected again
         if traffic.reconnection.note:
             logger.warn(traffic.reconnection.note)
         profile = requirement.profile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..ceilings.cards import choose_card
@@ -14,6 +14,7 @@ from ..errors import TestbedError
 from ..generators.base import Generator, GeneratorPort
 from ..generators.trex.client_fetch import fetcher
 from ..generators.trex.driver import TrexGenerator, TrexSettings
+from ..simulation.signs import simulation_signs
 from ..testbed.opening import OpenTestbed
 from .plan import Plan
 
@@ -51,6 +52,7 @@ class GeneratorConnection:
     """The published limits of the generator's card; None before :meth:`connect`."""
 
     _driver: Generator | None = field(default=None, repr=False)
+    _said: tuple[str, ...] = field(default=(), repr=False)
 
     def connect(self, connect: Callable[[OpenTestbed], Generator] = connect_trex) -> None:
         """Claim the generator's ports, and compare them with the platform. Raises TestbedError."""
@@ -99,13 +101,32 @@ class GeneratorConnection:
         self._check_ports()
 
     @property
+    def simulation_signs(self) -> tuple[str, ...]:
+        """What shows that it is a simulation, in words: of the testbed, of its clock, of the generator once connected.
+
+        A sign stays, also if a generator without one is connected later.
+        """
+        facts = self.testbed.facts
+        kind = ("the testbed is simulated",) if facts.simulated else ()
+        speed = f"the testbed's clock runs {facts.clock_speed:g} times as fast as real time"
+        return (*kind, *((speed,) if facts.clock_speed != 1 else ()), *self._said)
+
+    def _note_signs(self, ports: Sequence[GeneratorPort]) -> None:
+        said = {"the generator's server": self.versions.get("server", "")}
+        for port in ports:
+            said[f"driver of the generator's port {port.index}"] = port.driver
+            said[f"the generator's port {port.index}"] = port.description
+        self._said = tuple(dict.fromkeys((*self._said, *simulation_signs(said))))
+
+    @property
     def headroom(self) -> MeasuredLimits | None:
         """What the generator carries by itself; None if it was not calibrated."""
         plan = self.plan
         if plan.calibration is None:
             return None
         link_bps, server = self.testbed.facts.link_bps, self.versions.get("server")
-        return MeasuredLimits.of(plan.calibration, plan.catalogue, plan.testbed.kind, link_bps, server)
+        simulated = bool(self.simulation_signs)
+        return MeasuredLimits.of(plan.calibration, plan.catalogue, plan.testbed.kind, link_bps, server, simulated)
 
     @property
     def ceilings(self) -> tuple[CeilingSource, ...]:
@@ -114,6 +135,7 @@ class GeneratorConnection:
 
     def _check_ports(self, linked: bool = True) -> None:
         ports, link_bps = self.driver.ports, self.testbed.facts.link_bps
+        self._note_signs(ports)
         choice = choose_card(self.plan.cards, ports, self.plan.card)
         self.known_limits = PublishedLimits.of(choice, ports, link_bps, self.versions.get("server"))
         for port in ports:

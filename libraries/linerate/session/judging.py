@@ -145,7 +145,7 @@ class Judge:
         if (headroom := self.session.generator.headroom) is not None:
             bypassed = headroom.clock_text(requirement.profile, requirement.bidirectional, requirement.pairs)
             own += f": {bypassed}" if bypassed else ""
-        if self.session.simulated:
+        if self.session.generator.simulation_signs:
             return "a modelled latency" + (own if ": " in own else "")
         return f"stamped by the generator in software and reported in buckets of one digit{own}"
 

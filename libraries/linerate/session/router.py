@@ -11,6 +11,7 @@ from ..routers import make_router
 from ..routers.base import Router, Shell
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
+from ..simulation.signs import simulation_signs
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import NetnsSettings
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
@@ -80,6 +81,11 @@ class RouterConnection:
     def versions(self) -> Mapping[str, str]:
         """The versions that it reports; none before :meth:`connect`."""
         return self._versions
+
+    @property
+    def simulation_signs(self) -> tuple[str, ...]:
+        """What it reports that shows that it is a simulation, in words; none before :meth:`connect`."""
+        return simulation_signs({f"the router's {name}": value for name, value in self._versions.items()})
 
     @property
     def not_forwarded(self) -> NotForwarded:

@@ -41,8 +41,19 @@ class Session:
 
     @property
     def simulated(self) -> bool:
-        """Whether the testbed is a simulated one."""
-        return self.testbed.facts.simulated
+        """Whether nothing here is a measurement, as far as known: not all is before both are connected."""
+        return bool(self.simulation_signs)
+
+    @property
+    def simulation_signs(self) -> tuple[str, ...]:
+        """What shows that generator or router is simulated, in words; whatever the testbed file says."""
+        return (*self.generator.simulation_signs, *self.router.simulation_signs)
+
+    @property
+    def simulation_text(self) -> str:
+        """The simulated testbed in words."""
+        facts = self.testbed.facts
+        return facts.label if facts.simulated else f"{facts.label}, but {self.simulation_signs[0]}"
 
     def versions(self) -> dict[str, str]:
         """What generator and router report, as ``{"generator.server": "v3.08", "router.system": …}``."""

@@ -15,6 +15,7 @@ from typing import Any, Self
 from linerate.errors import TestbedError
 from linerate.platforms import Platform
 from linerate.simulation.noise import Noise
+from linerate.simulation.signs import MODEL_DRIVER
 from linerate.units import OVERHEAD, l1_bits
 
 from ..backend import CapturedFrame, FlowCounters, LatencyCounters, PortCounters, PortDescription, StreamTraffic
@@ -33,8 +34,6 @@ from .receive_rings import ReceiveRings, ReleasedFrames
 from .routing import Fib, RouterFeature, check_names, owns_address
 from .schema import RouterModel, load_platform, router_model
 from .telemetry import ModelTelemetry
-
-DRIVER = "linerate_model"
 
 _ROUNDING = 1 + 1e-9
 """Rates within this factor of the ceiling are at the ceiling."""
@@ -109,7 +108,7 @@ class ModelBackend:
         """The ports, index 0 first."""
         speed = self._noiseless.link_bps
         return tuple(
-            PortDescription(index, port.mac, port.router_mac, speed, DRIVER, interface=f"model{index}")
+            PortDescription(index, port.mac, port.router_mac, speed, MODEL_DRIVER, interface=f"model{index}")
             for index, port in enumerate(self._ports)
         )
 

@@ -7,6 +7,8 @@ import secrets
 import string
 from typing import Any
 
+from linerate.simulation.signs import BY_A_MODEL, MODEL_DRIVER
+
 from ..backend import PortDescription
 from .attributes import PortAttributes, VlanTags
 from .params import bad_parameter, refused
@@ -182,13 +184,18 @@ class ServerPort:
             "state": self.state,
         }
 
+    @property
+    def _description(self) -> str:
+        name = self.description.interface or f"port {self.index}"
+        return f"{name}, {BY_A_MODEL}" if self.description.driver == MODEL_DRIVER else name
+
     def information(self, counts: bool) -> dict[str, Any]:
         """Its entry in ``get_system_info``. *counts*: whether packet groups are counted."""
         return {
             "index": self.index,
             "hw_mac": self.description.mac,
             "driver": self.description.driver,
-            "description": self.description.interface or "simulated",
+            "description": self._description,
             "pci_addr": "N/A",
             "numa": -1,
             "cores": [0],

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from linerate import __version__
+from linerate.simulation.signs import BY_A_MODEL, MODEL_DRIVER
 
 from ..backend import Backend, StreamTraffic
 from . import unsupported
@@ -49,6 +50,7 @@ class ServerMethods:
         self.transmission = Transmission(backend, self.ports, publisher, self.statistics, now, self._uptime)
         self.steering = Steering(self.transmission)
         self._backend, self._publisher = backend, publisher
+        self._simulated = any(port.driver == MODEL_DRIVER for port in backend.ports)
         self._uptime_text = datetime.now().astimezone().strftime("%b %d %Y @ %H:%M:%S")
 
     def _uptime(self) -> float:
@@ -142,7 +144,7 @@ class ServerMethods:
         return {
             "version": f"linerate {__version__}",
             "mode": "STL",
-            "build_date": "embedded",
+            "build_date": BY_A_MODEL if self._simulated else "embedded",
             "build_time": "",
             "built_by": "linerate",
         }
@@ -150,7 +152,7 @@ class ServerMethods:
     def _system(self, _: Params) -> dict[str, Any]:
         return {
             "advanced_per_stream_stats": True,
-            "core_type": "linerate embedded server",
+            "core_type": BY_A_MODEL if self._simulated else "linerate embedded server",
             "dp_core_count": 1,
             "dp_core_count_per_port": 1,
             "hostname": platform.node(),

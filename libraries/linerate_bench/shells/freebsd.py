@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from linerate.simulation.signs import BY_A_MODEL
+
 from ..state import InterfaceState, RouterState
 from . import posix
 from .iproute import interface_towards
@@ -63,7 +65,7 @@ def _uname(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
         return CommandOutput("FreeBSD\n")
     if arguments[0] == "-r":
         return CommandOutput(release + "\n")
-    return CommandOutput(f"FreeBSD {line.state.hostname} {release} FreeBSD {release} by a forwarding model  amd64\n")
+    return CommandOutput(f"FreeBSD {line.state.hostname} {release} FreeBSD {release} {BY_A_MODEL}  amd64\n")
 
 
 def _boottime(line: CommandLine) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from linerate.simulation.signs import BY_A_MODEL
+
 from ..state import InterfaceState, RouterState
 from . import posix
 from .iproute import ip
@@ -116,9 +118,7 @@ def _uname(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
         return CommandOutput("Linux\n")
     if arguments[0] == "-r":
         return CommandOutput(release + "\n")
-    return CommandOutput(
-        f"Linux {line.state.hostname} {release} #1 SMP SIMULATED by a forwarding model x86_64 GNU/Linux\n"
-    )
+    return CommandOutput(f"Linux {line.state.hostname} {release} #1 SMP {BY_A_MODEL} x86_64 GNU/Linux\n")
 
 
 def _sysctl(arguments: Sequence[str], line: CommandLine) -> CommandOutput:

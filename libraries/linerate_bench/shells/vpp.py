@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from linerate.simulation.signs import BY_A_MODEL
+
 from ..state import InterfaceState
 from . import vpp_render as render
 from .iproute import interface_towards
@@ -219,8 +221,7 @@ COMMANDS: dict[str, Handler] = {
     "show errors": lambda arguments, line: render.errors(line.state),
     "show clock": lambda arguments, line: f"Time now {line.state.uptime:.6f}, SIMULATED\n",
     "show cpu": lambda arguments, line: (
-        f"Model name:               SIMULATED by a forwarding model\n"
-        f"Base frequency:           {line.state.clock_hz / 1e9:.4f} GHz\n"
+        f"Model name:               {BY_A_MODEL}\nBase frequency:           {line.state.clock_hz / 1e9:.4f} GHz\n"
     ),
     "show ip neighbors": _neighbours,
     "show ip fib": _fib,

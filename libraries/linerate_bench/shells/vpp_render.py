@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from linerate.simulation.signs import BY_A_MODEL
+
 from ..state import InterfaceState, NodeState, RouterState, ThreadState
 
 PROCESS_STATES = frozenset({"any wait", "event wait", "time wait", "suspended", "running", "done"})
@@ -175,5 +177,5 @@ def hardware(state: RouterState) -> str:
                 for name, queue in thread.queues
                 if name == interface.name
             )
-        text += f"  Ethernet address {interface.mac}\n  SIMULATED by a forwarding model\n"
+        text += f"  Ethernet address {interface.mac}\n  {BY_A_MODEL}\n"
     return f"{text}{'local0':32}{centred('0', 5)}{centred('down', 8)}  local0\n  Link speed: unknown\n  local\n"

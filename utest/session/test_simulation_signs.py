@@ -1,0 +1,95 @@
+"""Whether a session is simulated: what generator and router say of themselves, whatever the testbed file says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from linerate.generators.base import GeneratorPort
+from linerate.project import Project
+from linerate.session.plan import Plan
+from linerate.session.session import Session
+from linerate.simulation.signs import BY_A_MODEL, MODEL_DRIVER
+from linerate_bench.backend import PortDescription
+from linerate_bench.server.ports import ServerPort
+from support import robot_run
+
+PLAN = Plan.read(Project.find(robot_run.ROOT), "netgate6100", "vpp", "lab-example", "quick")
+REAL_SERVER = "v3.08 (Jul 15 2026, STL)"
+REAL_PORT = GeneratorPort(0, "02:00:00:00:00:01", 10e9, True, "net_ixgbe", "0000:03:00.0", "82599ES 10-Gigabit")
+REAL_ROUTER = {"software": "VPP", "version": "v24.10", "kernel": "Linux simulated-lab 6.8.0-45 #45-Ubuntu SMP x86_64"}
+
+
+class FakeRouter:
+    """Identifies itself as told."""
+
+    def __init__(self, said: dict[str, str]) -> None:
+        self.said = said
+
+    def identify(self) -> dict[str, str]:
+        return self.said
+
+
+def connected(
+    monkeypatch: pytest.MonkeyPatch,
+    server: str = REAL_SERVER,
+    port: GeneratorPort = REAL_PORT,
+    router: dict[str, str] = REAL_ROUTER,
+    **facts: Any,
+) -> Session:
+    """A session on a testbed of kind hardware whose generator and router say this of themselves."""
+    sides = tuple(SimpleNamespace(interface=name) for name in ("one", "two"))
+    known = {"label": "lab", "link_bps": 10e9, "clock_speed": 1.0, "simulated": False, "sides": sides, **facts}
+    testbed: Any = SimpleNamespace(facts=SimpleNamespace(**known, router=SimpleNamespace(sudo=False)), problems=list)
+    session = Session(PLAN, testbed)
+    driver: Any = SimpleNamespace(ports=(port, replace(port, index=1)), versions={"server": server})
+    session.generator.connect(lambda _: driver)
+    monkeypatch.setattr("linerate.session.router.make_router", lambda *_, **__: FakeRouter(router))
+    nothing: Any = object()
+    session.router.connect(nothing)
+    return session
+
+
+def test_real_ones_are_no_simulation(monkeypatch: pytest.MonkeyPatch):
+    assert connected(monkeypatch).simulation_signs == ()
+    assert not connected(monkeypatch).simulated
+
+
+def test_real_frames_of_the_embedded_server_are_no_simulation(monkeypatch: pytest.MonkeyPatch):
+    port = replace(REAL_PORT, driver="linerate_wire", description="veth0")
+    assert not connected(monkeypatch, "linerate 0.1.0 (embedded, STL)", port).simulated
+
+
+@pytest.mark.parametrize(
+    ("changes", "sign"),
+    [
+        ({"server": f"v3.08 ({BY_A_MODEL}, STL)"}, "the generator's server: "),
+        ({"port": replace(REAL_PORT, driver=MODEL_DRIVER)}, "driver of the generator's port 0: "),
+        ({"port": replace(REAL_PORT, description=f"model0, {BY_A_MODEL}")}, "the generator's port 0: "),
+        ({"router": {**REAL_ROUTER, "kernel": f"Linux r 5.15 {BY_A_MODEL} x86_64"}}, "the router's kernel: "),
+        ({"router": {**REAL_ROUTER, "cpu": BY_A_MODEL}}, "the router's cpu: "),
+        ({"router": {"software": "pfSense", "version": "2.7.2-SIMULATED"}}, "the router's version: "),
+        ({"clock_speed": 20.0}, "the testbed's clock runs 20 times as fast"),
+        ({"simulated": True}, "the testbed is simulated"),
+    ],
+)
+def test_any_single_sign_is_enough(monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], sign: str):
+    session = connected(monkeypatch, **changes)
+    assert session.simulated
+    assert session.simulation_signs[0].startswith(sign)
+
+
+def test_a_sign_stays_after_the_generator_is_released(monkeypatch: pytest.MonkeyPatch):
+    session = connected(monkeypatch, port=replace(REAL_PORT, driver=MODEL_DRIVER))
+    session.generator._driver = None
+    assert session.simulated
+
+
+def test_the_model_s_server_marks_its_ports():
+    port = PortDescription(0, "02:00:00:00:00:01", "", 10e9, MODEL_DRIVER, interface="model0")
+    assert BY_A_MODEL in ServerPort(port).information(True)["description"]
+    wire = replace(port, driver="linerate_wire", interface="veth0")
+    assert ServerPort(wire).information(True)["description"] == "veth0"

@@ -1,0 +1,71 @@
+"""``linerate serve`` in a process of its own, and a project whose testbed ``lab`` of ``kind: hardware`` names it."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from support import robot_run
+from support.command_line import PROGRAM, environment
+
+TESTBED = """\
+testbed: lab
+description: a testbed that says it is hardware
+kind: hardware
+generator: {{address: 127.0.0.1, sync_port: {sync}, async_port: {events}, client: pypi}}
+router: {{address: 127.0.0.1, port: {ssh}, user: {user}, key: {key}, known_hosts: {hosts}}}
+prepare: configure
+sides:
+  - {{address: 100.65.1.1/24, peer: 100.65.1.2, peer_mac: "02:00:00:00:00:01", network: 16.0.0.0/8}}
+  - {{address: 100.65.2.1/24, peer: 100.65.2.2, peer_mac: "02:00:00:00:00:02", network: 48.0.0.0/8}}
+"""
+
+
+@dataclass(frozen=True)
+class ServedBench:
+    """What ``linerate serve`` printed, and the TCP ports in it."""
+
+    said: str
+    sync: int
+    events: int
+
+    def project(self, folder: Path) -> Path:
+        """A project whose testbed ``lab`` is this bench; over a cable its router is never asked."""
+        home = robot_run.project(folder)
+        found = re.search(r"-i (\S+) .*KnownHostsFile=(\S+) .*-p (\d+) (\w+)@", self.said)
+        key, hosts, ssh, user = found.groups() if found else ("/nowhere", "/nowhere", "22", "nobody")
+        names = {"sync": self.sync, "events": self.events, "ssh": ssh, "user": user, "key": key, "hosts": hosts}
+        (home / "variables" / "testbeds" / "lab.yaml").write_text(TESTBED.format(**names), encoding="utf-8")
+        return home
+
+
+@contextmanager
+def served(folder: Path, *options: str) -> Iterator[ServedBench]:
+    """The served Netgate 6100, until the context ends."""
+    ports = ["--rpc-port", "0", "--pub-port", "0"]
+    process = subprocess.Popen(
+        [*PROGRAM, "serve", "--platform", "netgate6100", *ports, *options],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(folder),
+        cwd=robot_run.ROOT,
+    )
+    assert process.stdout is not None
+    said = ""
+    try:
+        for line in process.stdout:
+            said += line
+            if line.startswith("Ctrl-C"):
+                break
+        found = re.search(r"sync port (\d+), async port (\d+)", said)
+        assert found, said
+        yield ServedBench(said, int(found[1]), int(found[2]))
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+        process.stdout.close()
