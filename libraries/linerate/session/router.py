@@ -78,6 +78,16 @@ class RouterConnection:
         return _required(self._watch)
 
     @property
+    def restarted(self) -> bool:
+        """Whether it has restarted since it was configured."""
+        return self._watch is not None and self._watch.restarted
+
+    @property
+    def restarts(self) -> int:
+        """How many restarts of it were noticed."""
+        return self._watch.restarts if self._watch else 0
+
+    @property
     def versions(self) -> Mapping[str, str]:
         """The versions that it reports; none before :meth:`connect`."""
         return self._versions

@@ -24,6 +24,8 @@ class RouterWatch:
         self._router, self._speed, self._problems = router, clock_speed, problems
         self._booted: float | None = None
         self._restarted: RouterRestarted | None = None
+        self.restarts = 0
+        """How many restarts were noticed."""
 
     def configured(self) -> None:
         """The router was configured again: an earlier restart no longer matters."""
@@ -45,6 +47,7 @@ class RouterWatch:
         booted = time.monotonic() * self._speed - telemetry.uptime
         before, self._booted = self._booted, booted
         if before is not None and booted - before > BOOT_TOLERANCE * self._speed:
+            self.restarts += 1
             self._restarted = RouterRestarted(
                 f"the router restarted: it says that it is up for {telemetry.uptime:.0f} s; look at its console and run"
                 " again"

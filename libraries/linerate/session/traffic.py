@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ..counts.live_traffic import LiveTraffic
-from ..counts.reachability import DIRECTION_STEP, check_own_addresses, check_reachability
+from ..counts.reachability import DIRECTION_STEP, check_arrival, check_own_addresses, check_reachability
 from ..counts.step_down import StepDown
 from ..counts.trial import During, Fault, Load, Outcome, Trial, assess_trial
 from ..errors import TestbedError
@@ -19,9 +20,13 @@ from .generator import GeneratorConnection
 from .plan import Plan
 from .reconnection import Reconnection
 from .router import RouterConnection
+from .seen_frames import SeenFrames, longest_frames
 
 PROBE_PPS = 1000.0
 """Frames/s in each direction that must come back before anything is judged."""
+
+CHECK_SECONDS = 0.5
+"""Seconds of the testbed's clock that frames of a new kind are sent slowly."""
 
 
 @dataclass
@@ -35,7 +40,11 @@ class Traffic:
     reconnection: Reconnection = field(default_factory=Reconnection, repr=False)
     _prepared: tuple[Profile, bool, Probe | None, int] | None = field(default=None, repr=False)
     _link_was_down: bool = False
-    _tried_profiles: set[tuple[Profile, bool]] = field(default_factory=set, repr=False)
+    _restarts: int = field(default=0, repr=False)
+
+    @cached_property
+    def _seen(self) -> SeenFrames:
+        return SeenFrames(side.network for side in self.testbed.facts.sides)
 
     @property
     def pairs(self) -> int:
@@ -47,22 +56,32 @@ class Traffic:
         return directions_of(self.testbed.facts.generator.ports, bidirectional, pairs)
 
     def put(self, profile: Profile, bidirectional: bool, probe: Probe | None = None, *, pairs: int = 1) -> None:
-        """As a sentence begins: put the profile's streams on the first *pairs* port pairs, unless they are there."""
+        """As a sentence begins: put the profile's streams on the first *pairs* port pairs, unless they are there.
+
+        Raises TestbedError if the router does not forward such frames at all, as far as slow traffic shows.
+        """
         self.reconnection.reconnect_if_lost(self.testbed, self._reconnect_generator)
+        if self.router.restarts != self._restarts:
+            self._restarts = self.router.restarts
+            self._seen.forget()
+        # a router that has restarted is not judged until it is configured again
+        known = self.generator.bypassed or self.router.restarted
+        known = known or self._seen.knows(profile, self.directions(bidirectional, pairs))
+        if known and self._prepared == (profile, bidirectional, probe, pairs):
+            return
+        self._refuse_unsendable(profile, bidirectional, probe, pairs)
+        if not known:
+            self._check_arrival(profile, bidirectional, pairs)
+        self._prepare(profile, bidirectional, probe, pairs)
+
+    def _prepare(self, profile: Profile, bidirectional: bool, probe: Probe | None, pairs: int) -> None:
+        """Put streams on the ports, unless they are there."""
         wanted = (profile, bidirectional, probe, pairs)
         if self._prepared == wanted:
             return
-        refuse_not_forwarded(profile, self.router.not_forwarded)
-        limits = self.generator.known_limits
-        if limits is not None:
-            limits.check_sendable(profile, probe is not None)
-        if probe is not None:
-            self._refuse_latency(profile, self.directions(bidirectional, pairs))
         self._prepared = None
         with self.reconnection.noting_failures():
             self.generator.driver.prepare(profile, self.directions(bidirectional, pairs), probe)
-        if profile.has_own_addresses:
-            self._check_own_addresses(profile, bidirectional, pairs)
         self._prepared = wanted
 
     def put_for(self, requirement: Requirement) -> None:
@@ -73,6 +92,7 @@ class Traffic:
     def forget(self) -> None:
         """No streams are on the ports any more: they were released, or claimed again."""
         self._prepared = None
+        self._seen.forget()
 
     def probe_for(self, requirement: Requirement) -> Probe | None:
         """Twice the probe frames that the statistic needs in a trial, but no more than a tenth of the load."""
@@ -144,8 +164,11 @@ class Traffic:
         the testbed's fault and must not count as loss.
         """
         profile = self.plan.catalogue.profile(["64b"])
-        self.put(profile, bidirectional=True, pairs=self.pairs)
+        self.reconnection.reconnect_if_lost(self.testbed, self._reconnect_generator)
+        self._refuse_unsendable(profile, True, None, self.pairs)
+        self._prepare(profile, True, None, self.pairs)
         check_reachability(self._send_slowly(2 * self.pairs, PROBE_PPS, 1.0))
+        self._seen.note(profile, self.directions(True, self.pairs))
 
     def _send_slowly(self, directions: int, pps: float, seconds: float) -> Outcome:
         """Slow traffic. Each direction has its own rate, so that frames at a wrong port do not hide missing ones."""
@@ -153,17 +176,24 @@ class Traffic:
         with self.reconnection.noting_failures():
             return self._running_generator().measure_rates(rates, seconds)
 
-    def _check_own_addresses(self, profile: Profile, bidirectional: bool, pairs: int) -> None:
-        """Send slow traffic once if the profile has its own addresses. Raises TestbedError if some does not arrive.
+    def _check_arrival(self, profile: Profile, bidirectional: bool, pairs: int) -> None:
+        """Send frames of a kind that has not come through yet slowly. Raises TestbedError if they do not arrive.
 
-        Frames that the router has no route for would count as its loss.
+        Frames that the router is not set up for would count as its loss. Of frames of several sizes only the longest
+        are sent: what an MTU lets through, it lets through shorter, too. Those with their own addresses are all sent,
+        and all must arrive, because each may need a route of its own.
         """
-        seen = (profile, bidirectional)
-        if self.generator.bypassed or seen in self._tried_profiles:
-            return
-        pps = PROBE_PPS + 2 * _fixed_pps(profile)
-        check_own_addresses(profile.name, self._send_slowly(len(self.directions(bidirectional, pairs)), pps, 0.5))
-        self._tried_profiles.add(seen)
+        directions = self.directions(bidirectional, pairs)
+        if profile.has_own_addresses:
+            self._prepare(profile, bidirectional, None, pairs)
+            pps = PROBE_PPS + 2 * _fixed_pps(profile)
+            check_own_addresses(profile.name, self._send_slowly(len(directions), pps, CHECK_SECONDS))
+        longest = longest_frames(profile)
+        if profile.program is None and not (profile.has_own_addresses and longest is profile):
+            self._prepare(longest, bidirectional, None, pairs)
+            outcome = self._send_slowly(len(directions), PROBE_PPS, CHECK_SECONDS)
+            check_arrival(longest.name, outcome, self._seen.likely_cause(profile, directions))
+        self._seen.note(profile, directions)
 
     def _restore_after_link(self) -> None:
         """Configure the router again, because an interface that was down may have lost its routes and neighbours.
@@ -171,6 +201,7 @@ class Traffic:
         Raises TestbedError if slow traffic of the sentence does not arrive then.
         """
         self._link_was_down = False
+        self._seen.forget()
         if self.generator.bypassed:
             return
         if self.router.connected:
@@ -179,11 +210,20 @@ class Traffic:
             return
         profile, bidirectional, probe, pairs = self._prepared
         fixed = _fixed_pps(profile) + (probe.pps if probe else 0.0)
-        outcome = self._send_slowly(len(self.directions(bidirectional, pairs)), PROBE_PPS + 2 * fixed, 0.5)
+        outcome = self._send_slowly(len(self.directions(bidirectional, pairs)), PROBE_PPS + 2 * fixed, CHECK_SECONDS)
         try:
             check_reachability(outcome)
         except TestbedError as error:
             raise TestbedError(f"a link was down in the trial before, and since then: {error}") from error
+
+    def _refuse_unsendable(self, profile: Profile, bidirectional: bool, probe: Probe | None, pairs: int) -> None:
+        """Raise TestbedError for frames that the generator cannot send, or the router is known not to forward."""
+        refuse_not_forwarded(profile, self.router.not_forwarded)
+        limits = self.generator.known_limits
+        if limits is not None:
+            limits.check_sendable(profile, probe is not None)
+        if probe is not None:
+            self._refuse_latency(profile, self.directions(bidirectional, pairs))
 
     def _refuse_latency(self, profile: Profile, directions: tuple[Direction, ...]) -> None:
         """Raise TestbedError if a receiving port measures no latency: its probe frames would count as lost."""

@@ -64,7 +64,7 @@ class InjectedFault(Config):
     until a 32-bit counter wraps. ``shows``: what flow statistics report: nothing, some (every second group), or zeros.
     ``of``: whose counters are reset; or who loses frames: the router, which counts them, or the cable before it, where
     nothing does. Every start counts: the first of a run is its check of reachability, the second the first sentence's
-    warm-up.
+    warm-up, unless its frames are of a new kind: then the second is their slow traffic.
     """
 
     model_config = ConfigDict(populate_by_name=True)

@@ -389,7 +389,7 @@ class ModelBackend:
         return self._numbers[found.interface] if (found := self._fib.exit_for(flow)) else None
 
     def _parts_of(self, stream: StreamTraffic) -> tuple[StreamPart, ...]:
-        key = (stream.frame[:HEADERS], stream.variables)
+        key = (stream.frame[:HEADERS], len(stream.frame), stream.variables)
         if key not in self._parts:
             if len(self._parts) > 256:
                 self._parts.clear()

@@ -120,8 +120,13 @@ def parts_of(model: RouterModel, stream: StreamTraffic, route: Route) -> tuple[S
     found: defaultdict[tuple[int, int | None, float], float] = defaultdict(float)
     for flow, share in spread(stream).items():
         value = hasher.hash(_hashed(model.software.rss, flow)) if flow else 0
-        found[queue_of(value, model.nic.reta, model.rx_queues), route(flow), header_cycles(model, flow)] += share
+        leaves = route(flow) if _fits(model, stream, flow) else None
+        found[queue_of(value, model.nic.reta, model.rx_queues), leaves, header_cycles(model, flow)] += share
     return tuple(StreamPart(queue, direction, share, cycles) for (queue, direction, cycles), share in found.items())
+
+
+def _fits(model: RouterModel, stream: StreamTraffic, flow: Flow | None) -> bool:
+    return flow is None or model.nic.mtu is None or len(stream.frame) - flow.ip <= model.nic.mtu
 
 
 def _hashed(rss: Rss, flow: Flow) -> bytes:

@@ -117,6 +117,7 @@ class Nic(Config):
     """``reta``: entries of the redirection table. ``ring``: frames that wait in a receive queue before one is lost;
     None: the default of the software's drivers (RINGS).
 
+    ``mtu``: bytes of the longest IP packet that the ports forward, longer ones have no route; None: any length.
     ``queue_ns``: ns of the card's own for each frame of a receive queue. ``descriptors``: bytes per frame of
     descriptors, completions and requests on ``pcie``. Limits (None: none below line rate): ``port_mpps`` that a port
     receives and ``tx_mpps`` that it sends, Mpps (more finds no free slot in the sending ring); ``bus_gbps`` that all
@@ -125,6 +126,7 @@ class Nic(Config):
 
     reta: Annotated[int, Field(ge=1, le=4096)] = 128
     ring: Annotated[int, Field(ge=1, le=65536)] | None = None
+    mtu: Annotated[int, Field(ge=68)] | None = None
     queue_ns: NotNegative = 0.0
     descriptors: NotNegative = 0.0
     port_mpps: Positive | None = None

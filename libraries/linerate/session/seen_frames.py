@@ -1,0 +1,100 @@
+"""Which kinds of frames the router is known to forward: those that came through since it was set up.
+
+A kind is a direction with its headers, networks and ports. Of a kind, a size is known if a frame at least as long came
+through: what stops frames by their length is an MTU. Profiles with their own addresses are each a kind.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+
+from ..generators.base import Direction
+from ..traffic.profiles import AddressRange, Profile
+from ..units import FCS
+
+USUAL_SIZE = 1518
+"""Bytes with FCS of the longest untagged frame of IEEE 802.3: every router's default MTU takes it."""
+
+
+class SeenFrames:
+    """What came through; *networks*: those behind the router, to which it has a route if it forwards any of theirs."""
+
+    def __init__(self, networks: Iterable[str]) -> None:
+        self._networks = tuple(ipaddress.ip_network(network) for network in networks)
+        self._longest: dict[Hashable, int] = {}
+
+    def knows(self, profile: Profile, directions: Iterable[Direction]) -> bool:
+        """Whether all frames of *profile* are known to come through in *directions*."""
+        size = longest_size(profile)
+        return all(self._longest.get(self._kind(profile, direction), 0) >= size for direction in directions)
+
+    def note(self, profile: Profile, directions: Iterable[Direction]) -> None:
+        """Frames of *profile* came through in *directions*."""
+        for direction in directions:
+            kind = self._kind(profile, direction)
+            self._longest[kind] = max(longest_size(profile), self._longest.get(kind, 0))
+
+    def forget(self) -> None:
+        """The router may be set up otherwise now."""
+        self._longest.clear()
+
+    def likely_cause(self, profile: Profile, directions: Sequence[Direction]) -> str:
+        """What a router most likely lacks that forwards no frame of *profile* in one of *directions*."""
+        headers, size, found = profile.headers, longest_size(profile), []
+        if any(self._kind(profile, direction) in self._longest for direction in directions):
+            return _mtu_words(profile)  # shorter ones came through
+        if headers.prefix:
+            found.append("the router does not forward IPv6, or has no IPv6 route to their destinations")
+        if headers.tags:
+            vlans = " in ".join(str(vlan) for _, vlan in reversed(headers.tags))
+            found.append(f"it has no sub-interface for VLAN {vlans}")
+        if headers.labels:
+            labels = sorted({headers.of_pair(item.pair).labels[0] for item in directions if not item.swapped})
+            labels += sorted({headers.of_pair(item.pair).labels_back[0] for item in directions if item.swapped})
+            found.append(f"it has no label route for label {' or '.join(map(str, labels))}")
+        if any(isinstance(self._network(item), tuple) for item in (profile.flows.source, profile.flows.destination)):
+            found.append(
+                f"it has no route to {profile.flows.destination.first} or {profile.flows.source.first}, which are in"
+                " none of the testbed's networks"
+            )
+        if headers.transport == "tcp":
+            found.append("a filter stops TCP")
+        if size > USUAL_SIZE + headers.ip - 14:
+            found.append(_mtu_words(profile))
+        return ", or ".join(found) or "check its routes, neighbours and filters"
+
+    def _kind(self, profile: Profile, direction: Direction) -> Hashable:
+        if profile.has_own_addresses:
+            return profile, direction
+        flows = profile.flows
+        networks = (self._network(flows.source), self._network(flows.destination))
+        return profile.headers, networks, flows.source_port, flows.destination_port, direction
+
+    def _network(self, addresses: AddressRange) -> Hashable:
+        """The testbed's network that *addresses* are in; else the first and the last of them."""
+        ends = ipaddress.IPv4Address(addresses.first), ipaddress.IPv4Address(addresses.last)
+        return next((network for network in self._networks if all(end in network for end in ends)), ends)
+
+
+def longest_size(profile: Profile) -> int:
+    """Bytes with FCS of the longest frames of *profile*."""
+    return max(frame.size for frame in profile.frames)
+
+
+def longest_frames(profile: Profile) -> Profile:
+    """*profile* with its longest frames only; itself if it has only one kind of them."""
+    if len(profile.frames) == 1:
+        return profile
+    frame = max(profile.frames, key=lambda item: item.size)
+    return replace(profile, name=f"{profile.name} ({frame.size} bytes)", frames=(frame,))
+
+
+def _mtu_words(profile: Profile) -> str:
+    size = longest_size(profile)
+    packet = size - FCS - profile.headers.ip
+    return (
+        f"an MTU is too small for frames of {size} bytes with FCS (packets of {packet} bytes): of the router's"
+        " interfaces, or of the generator's ports"
+    )

@@ -1,0 +1,251 @@
+"""Frames of a new kind are sent slowly before the first trial: what the router is not set up for is not lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.counts.reachability import NONE_RATIO, check_arrival
+from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
+from linerate.errors import TestbedError
+from linerate.generators.base import Direction, Probe
+from linerate.generators.streams import Stream, profile_streams
+from linerate.session.traffic import Traffic
+from linerate.testbed.settings import default_side
+from linerate.traffic.catalogue import Catalogue
+from linerate.traffic.ip_header import ip_header
+from linerate.traffic.profiles import Profile
+from support import robot_run
+
+CATALOGUE = Catalogue.read(robot_run.ROOT / "variables" / "profiles")
+Forwards = Callable[[bytes, Direction], float]
+"""The share of such frames that the router forwards."""
+
+
+def everything(frame: bytes, direction: Direction) -> float:
+    return 1.0
+
+
+def no_ipv6(frame: bytes, direction: Direction) -> float:
+    header = ip_header(frame)
+    return float(header is not None and header.version == 4)
+
+
+def mtu(most: int) -> Forwards:
+    def forwards(frame: bytes, direction: Direction) -> float:
+        header = ip_header(frame)
+        return float(header is not None and len(frame) - header.offset <= most)
+
+    return forwards
+
+
+def ethertype(value: int) -> Forwards:
+    return lambda frame, direction: float(int.from_bytes(frame[12:14], "big") != value)
+
+
+@dataclass
+class FakeGenerator:
+    """Sends the prepared streams through a router that ``forwards`` so much of each of them."""
+
+    forwards: Forwards = everything
+    streams: dict[Direction, tuple[Stream, ...]] = field(default_factory=dict)
+    prepared: list[tuple[str, bool]] = field(default_factory=list)
+    slow: list[str] = field(default_factory=list)
+    problems: tuple[Problem, ...] = ()
+
+    def prepare(self, profile: Profile, directions: tuple[Direction, ...], probe: Probe | None = None) -> None:
+        self.streams = {direction: profile_streams(profile, direction) for direction in directions}
+        self.prepared.append((profile.name, probe is not None))
+
+    def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
+        self.slow.append(self.prepared[-1][0])
+        return self._outcome(rates, duration)
+
+    def measure(self, load: Load, duration: float) -> Outcome:
+        return self._outcome([load.pps] * len(self.streams), duration)
+
+    def _outcome(self, rates: Sequence[float], duration: float) -> Outcome:
+        counts = []
+        for (direction, streams), pps in zip(self.streams.items(), rates, strict=True):
+            sent = round(pps * duration)
+            share = sum(item.share * self.forwards(bytes.fromhex(item.frame), direction) for item in streams)
+            counts.append(DirectionCount(direction.tx_port, direction.rx_port, sent, sent, round(sent * share)))
+        return Outcome(Load(max(rates)), duration, duration, 0.0, tuple(counts), self.problems)
+
+
+def opened(forwards: Forwards = everything, bypassed: bool = False) -> tuple[Traffic, FakeGenerator]:
+    """The traffic of an open session whose reachability was checked."""
+    driver = FakeGenerator()
+    sides = tuple(default_side(number) for number in range(2))
+    facts = SimpleNamespace(generator=SimpleNamespace(ports=(0, 1)), sides=sides, simulated=False)
+    testbed: Any = SimpleNamespace(facts=facts, problems=tuple)
+    generator: Any = SimpleNamespace(
+        driver=driver, bypassed=bypassed, known_limits=None, ports=(), reconnect=lambda: None
+    )
+    router: Any = SimpleNamespace(not_forwarded={}, restarts=0, restarted=False, connected=False)
+    plan: Any = SimpleNamespace(catalogue=CATALOGUE)
+    traffic = Traffic(plan, testbed, generator, router)
+    traffic.check_reachability()
+    driver.forwards = forwards
+    driver.slow.clear()
+    return traffic, driver
+
+
+def put(traffic: Traffic, words: str, bidirectional: bool = False, probe: Probe | None = None) -> None:
+    traffic.put(CATALOGUE.profile(words.split()), bidirectional, probe)
+
+
+@pytest.mark.parametrize(
+    ("words", "forwards", "likely"),
+    [
+        ("128b ipv6", no_ipv6, "the router does not forward IPv6, or has no IPv6 route"),
+        ("128b vlan", ethertype(0x8100), "it has no sub-interface for VLAN "),
+        ("128b qinq", ethertype(0x88A8), "it has no sub-interface for VLAN "),
+        ("128b mpls", ethertype(0x8847), "it has no label route for label "),
+        ("128b tcp", lambda frame, direction: float(frame[23] != 6), "a filter stops TCP"),
+        ("9000b", mtu(1500), "an MTU is too small for frames of 9000 bytes with FCS (packets of 8982 bytes)"),
+        ("1514b", mtu(1400), "an MTU is too small for frames of 1518 bytes with FCS (packets of 1500 bytes)"),
+    ],
+)
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_what_is_not_set_up_is_named_and_not_lost(words: str, forwards: Forwards, likely: str, bidirectional: bool):
+    traffic, driver = opened(forwards)
+    with pytest.raises(TestbedError) as caught:
+        put(traffic, words, bidirectional)
+    assert f"of 500 frames of '{words}' sent slowly from the generator's port 0, 0 came back at port 1" in str(
+        caught.value
+    )
+    assert f"what is not set up is not lost: {likely}" in str(caught.value)
+    # once it is set up, the same sentence is judged
+    driver.forwards = everything
+    put(traffic, words, bidirectional)
+
+
+def test_one_direction_without_a_route_is_enough():
+    traffic, _ = opened(lambda frame, direction: float(not direction.swapped or no_ipv6(frame, direction)))
+    put(traffic, "128b ipv6")
+    with pytest.raises(TestbedError, match="from the generator's port 1, 0 came back at port 0"):
+        put(traffic, "128b ipv6", bidirectional=True)
+
+
+def test_one_size_of_a_mix_that_does_not_arrive_is_noticed():
+    traffic, driver = opened(mtu(1400))
+    with pytest.raises(TestbedError, match=r"frames of 'imix \(1518 bytes\)' .* 0 came back"):
+        put(traffic, "imix")
+    driver.forwards = mtu(1500)
+    put(traffic, "imix")
+    assert driver.prepared[-1] == ("imix", False)
+
+
+def test_networks_beyond_those_of_the_testbed_are_named():
+    traffic, driver = opened(lambda frame, direction: float(frame[30] != 10))
+    profile = CATALOGUE.profile(["64b"])
+    elsewhere = profile.flows.destination.__class__("10.0.0.1", "10.0.0.254")
+    there = Profile("there", profile.frames, profile.flows.__class__(profile.flows.source, elsewhere))
+    with pytest.raises(TestbedError, match=r"it has no route to 10\.0\.0\.1"):
+        traffic.put(there, False)
+    assert driver.slow == ["there"]
+
+
+def test_each_kind_is_sent_slowly_once():
+    traffic, driver = opened()
+    for words in ("64b", "64b 1-flow", "64b 10k-flows"):
+        put(traffic, words, bidirectional=True)
+    assert driver.slow == []
+    for words in (
+        "1514b",
+        "imix",
+        "512b",
+        "128b ipv6 1-flow",
+        "128b ipv6",
+        "66b ipv6",
+        "64b tcp",
+    ):
+        put(traffic, words)
+        put(traffic, words)
+    assert driver.slow == ["1514b", "128b ipv6 1-flow", "64b tcp"]
+    put(traffic, "1514b", bidirectional=True)  # the other direction has not been seen
+    assert driver.slow[3:] == ["1514b"]
+
+
+def test_streams_for_latency_are_put_after_the_check():
+    traffic, driver = opened()
+    put(traffic, "128b ipv6", probe=Probe(1000.0))
+    assert driver.slow == ["128b ipv6"]
+    assert driver.prepared[-2:] == [("128b ipv6", False), ("128b ipv6", True)]
+
+
+def test_what_was_seen_is_forgotten_when_the_router_may_have_changed():
+    traffic, driver = opened()
+
+    def sent_again() -> bool:
+        driver.slow.clear()
+        put(traffic, "128b ipv6")
+        return driver.slow == ["128b ipv6"]
+
+    assert sent_again() and not sent_again()
+    traffic.router.restarts += 1  # type: ignore[misc]
+    assert sent_again() and not sent_again()
+    traffic.forget()  # released, or claimed again
+    assert sent_again() and not sent_again()
+    driver.problems = (Problem(Fault.LINK_DOWN, "generator port 0"),)
+    traffic.measure(Load(1000.0), 1.0)
+    driver.problems = ()
+    traffic.measure(Load(1000.0), 1.0)
+    assert sent_again() and not sent_again()
+
+
+def test_a_router_that_restarted_is_not_tried_until_it_is_configured_again():
+    traffic, driver = opened(no_ipv6)
+    router: Any = traffic.router
+    router.restarts, router.restarted = 1, True
+    put(traffic, "64b")
+    put(traffic, "128b ipv6")
+    assert driver.slow == []
+    router.restarted = False
+    put(traffic, "64b")
+    assert driver.slow == ["64b"]
+
+
+def test_a_link_that_was_down_meanwhile_is_named():
+    traffic, driver = opened(no_ipv6)
+    driver.problems = (Problem(Fault.LINK_DOWN, "generator port 0"),)
+    with pytest.raises(TestbedError, match="0 came back at port 1; meanwhile: a link was down: generator port 0"):
+        put(traffic, "128b ipv6")
+
+
+def test_a_bypassed_router_needs_no_check():
+    traffic, driver = opened(no_ipv6, bypassed=True)
+    put(traffic, "128b ipv6")
+    assert driver.slow == []
+
+
+def test_a_router_that_forwards_slow_traffic_and_none_at_the_load_is_judged_by_trials():
+    traffic, driver = opened()
+    put(traffic, "128b ipv6")
+    driver.forwards = no_ipv6
+    (direction,) = traffic.measure(Load(1e6), 1.0).directions
+    assert (direction.offered, direction.forwarded) == (1_000_000, 0)
+
+
+@given(st.integers(1, 10_000), st.integers(0, 10_000))
+def test_only_a_kind_of_which_almost_nothing_arrives_is_not_set_up(sent: int, arrived: int):
+    arrived = min(arrived, sent)
+    outcome = Outcome(Load(1000.0), 0.5, 0.5, 0.0, (DirectionCount(0, 1, sent, sent, arrived),))
+    if arrived <= NONE_RATIO * sent:
+        with pytest.raises(TestbedError, match="what is not set up is not lost: why"):
+            check_arrival("mine", outcome, "why")
+    else:
+        check_arrival("mine", outcome, "why")
+
+
+def test_a_generator_that_cannot_send_them_is_named():
+    outcome = Outcome(Load(1000.0), 0.5, 0.5, 0.0, (DirectionCount(0, 1, 500, 0, 0),))
+    with pytest.raises(TestbedError, match=r"port 0 sends no frames of '9000b'.* the MTU of that port"):
+        check_arrival("9000b", outcome, "why")
