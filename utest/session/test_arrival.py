@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linerate.counts.reachability import NONE_RATIO, check_arrival
-from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem
+from linerate.counts.trial import DirectionCount, During, Fault, Load, Outcome, Problem
 from linerate.errors import TestbedError
 from linerate.generators.base import Direction, Probe
 from linerate.generators.streams import Stream, profile_streams
@@ -67,7 +67,7 @@ class FakeGenerator:
         self.slow.append(self.prepared[-1][0])
         return self._outcome(rates, duration)
 
-    def measure(self, load: Load, duration: float) -> Outcome:
+    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
         return self._outcome([load.pps] * len(self.streams), duration)
 
     def _outcome(self, rates: Sequence[float], duration: float) -> Outcome:
