@@ -247,7 +247,94 @@ def test_trials_are_long_enough_to_overflow_a_buffer():
     passed = run("64b unidirectional ≥ 100 kpps", buffered(101e3), "standard")
     assert passed.ruling is Ruling.PASS
     assert "a buffer" not in passed.message
-    assert len(passed.trials) == len(run("64b unidirectional ≥ 5 Mpps", buffered(6e6), "standard").trials)
+    first, *longer = passed.trials
+    assert first.outcome.duration == 1.0
+    assert len(longer) == len(run("64b unidirectional ≥ 5 Mpps", buffered(6e6), "standard").trials)
+
+
+def queueing(capacity: float, frames: float):
+    """A router whose queue of *frames* takes what is beyond its capacity; the generator sees what is under way."""
+
+    def measure(load: Load, duration: float) -> Outcome:
+        asked = round(load.pps * duration)
+        beyond = max(0, asked - round(capacity * duration))
+        queued = round(min(beyond, frames))
+        count = DirectionCount(0, 1, asked, asked, asked - (beyond - queued), backlog=queued)
+        return Outcome(load, duration, duration, 0.0, (count,))
+
+    return measure
+
+
+def test_trials_grow_only_where_frames_are_under_way_at_their_end():
+    passed = run("64b unidirectional ≥ 50 kpps", queueing(51e3, 4096), "standard")
+    assert passed.ruling is Ruling.PASS and {trial.outcome.duration for trial in passed.trials} == {1.0}
+    assert "a buffer" not in passed.message
+    slow = run("64b unidirectional ≥ 50 kpps", queueing(49e3, 4096), "standard")
+    assert slow.ruling is Ruling.FAIL and slow.trials[0].outcome.duration == 1.0
+    assert slow.trials[-1].outcome.duration > 4
+
+
+def test_a_queue_that_never_overflows_is_no_pass():
+    found = run("64b unidirectional ≥ 1 Mpps", queueing(0.97e6, 1e9), "standard")
+    assert found.ruling is Ruling.INCONCLUSIVE
+    assert "a queue may hide a shortage of 3 % of the load, at most 0.8 % is allowed" in found.message
+    gate = run("64b unidirectional ≥ 1 Mpps", queueing(0.97e6, 1e9), "quick")
+    assert gate.ruling is Ruling.INCONCLUSIVE and len(gate.trials) == 4
+
+
+def test_frames_that_come_out_of_a_queue_later_are_not_forwarded_at_the_load():
+    assert run("64b unidirectional forwards ≥ 1 Mpps", queueing(1.001e6, 100_000), "quick").ruling is Ruling.PASS
+    late = run("64b unidirectional forwards ≥ 1 Mpps", queueing(0.98e6, 100_000), "standard")
+    assert late.ruling is Ruling.FAIL and late.trials[0].outcome.duration == 1.0
+    gate = run("64b unidirectional forwards ≥ 1 Mpps", queueing(0.98e6, 100_000), "quick")
+    assert gate.ruling is Ruling.INCONCLUSIVE
+
+
+def timed(elapsed: float, uncertainty: float = 0.0):
+    """A generator that sends what is asked in *elapsed* times the trial's duration; its clock reads as uncertain."""
+
+    def measure(load: Load, duration: float) -> Outcome:
+        frames = round(load.pps * duration)
+        readings = {"elapsed_uncertainty": uncertainty}
+        return Outcome(
+            load, duration, duration * elapsed, 0.0, (DirectionCount(0, 1, *[frames] * 3),), readings=readings
+        )
+
+    return measure
+
+
+def test_a_trial_that_took_longer_offered_less():
+    late = run("64b unidirectional ≥ 20 kpps", timed(1.0099))
+    assert late.ruling is Ruling.INCONCLUSIVE
+    assert "20040 frames in up to 1.010 s, expected 20198" in late.message
+    assert run("64b unidirectional ≥ 20 kpps", timed(1.0, 0.004)).ruling is Ruling.PASS
+    assert run("64b unidirectional ≥ 20 kpps", timed(1.0, 0.015)).ruling is Ruling.INCONCLUSIVE
+    assert run("64b unidirectional forwards ≥ 14.6 Mpps", timed(1.0, 0.02)).ruling is Ruling.INCONCLUSIVE
+
+
+def test_a_little_more_is_asked_for_where_the_clock_needs_it():
+    found = run("64b unidirectional ≥ 1 Mpps", timed(1.0, 0.003))
+    assert found.ruling is Ruling.PASS
+    assert [trial.outcome.load.pps for trial in found.trials][:2] == [1e6, pytest.approx(1.002e6)]
+    assert "up to 0.2 % more was asked for, as much as the generator's clock is uncertain" in found.message
+    assert "asked for" not in run("64b unidirectional ≥ 1 Mpps", timed(1.0, 0.001)).message
+
+
+def test_the_label_of_rfc_2544_needs_the_whole_load():
+    sure = run("64b unidirectional ≥ 5 Mpps", timed(1.0, 0.003), "rfc2544")
+    assert sure.is_rfc2544_throughput
+    assert [trial.outcome.load.pps for trial in sure.trials] == [5e6, pytest.approx(5e6 * (1 + 0.003 / 60), rel=1e-6)]
+    assert not run("64b unidirectional ≥ 5 Mpps", timed(1.0, 0.2), "rfc2544").is_rfc2544_throughput
+    assert not run("64b unidirectional ≥ 100% line rate", timed(1.0), "rfc2544").is_rfc2544_throughput
+
+
+def test_beyond_99_98_percent_of_line_rate_the_clocks_are_allowed_for():
+    found = run("64b unidirectional ≥ 100% line rate", router(14.879e6))
+    assert found.ruling is Ruling.PASS
+    assert "judged at 99.98 % of line rate: the clocks of two ports may differ by 200 ppm" in found.message
+    assert "judged at" not in run("64b unidirectional ≥ 99.97% line rate", router(14.879e6)).message
+    assert run("64b unidirectional ≥ 100% line rate", router(14.87e6)).ruling is Ruling.FAIL
+    assert run("64b unidirectional forwards ≥ 100% line rate", router(14.879e6)).ruling is Ruling.PASS
 
 
 def test_duration_sum_of_a_soak_does_not_grow_with_its_trials():

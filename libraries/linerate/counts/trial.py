@@ -29,7 +29,8 @@ class DirectionCount:
     """Counts of one direction in one trial.
 
     ``intended``: load x duration; ``offered``: really sent; ``forwarded``: received on the expected port. Bytes are L2
-    with FCS.
+    with FCS. ``backlog``: frames that were under way when the counters were last read during sending, and came back
+    later (None: not known): a queue that grows hides a shortage.
     """
 
     tx_port: int
@@ -39,6 +40,12 @@ class DirectionCount:
     forwarded: int
     offered_bytes: int = 0
     forwarded_bytes: int = 0
+    backlog: int | None = None
+
+    @property
+    def sustained(self) -> int:
+        """Frames forwarded while frames were sent: without those that came out of a queue afterwards, if known."""
+        return self.forwarded - (self.backlog or 0)
 
     @property
     def unsent(self) -> int:
@@ -70,6 +77,7 @@ class Fault(Enum):
     OVER_OFFERED = "the generator sent more than was asked"
     SURPLUS = "more frames came back than were sent"
     LINK_DOWN = "a link was down"
+    BACKLOG = "too many frames were still under way when sending ended"
     COUNTERS = "counters went backwards or could not be read"
     GENERATOR = "the generator reported an error"
     ROUTER = "the router restarted or could not be reached"
@@ -77,8 +85,8 @@ class Fault(Enum):
 
     @property
     def excuses_router(self) -> bool:
-        """True: loss under this fault proves nothing. False: only the load was lower, loss still counts."""
-        return self not in (Fault.UNDER_OFFERED, Fault.STRETCHED)
+        """True: loss under this fault proves nothing. False: loss still counts, as where the load was lower."""
+        return self not in (Fault.UNDER_OFFERED, Fault.STRETCHED, Fault.BACKLOG)
 
     @property
     def generator_too_slow(self) -> bool:
@@ -146,43 +154,65 @@ DURING_READING = "during_ended"
 is below the trial's duration was done before the last frame was sent."""
 
 
+LEAST_OFFERED = 0.998
+"""The share of a sentence's load that a trial must certainly have offered to count for the router."""
+
+LARGEST_RATE_SHORTFALL = 0.02
+"""The most by which the rate of a generator that sends late frames may be below what was asked, as a ratio."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tolerance:
     """How far a trial may differ from what was intended before it is invalid.
 
-    ``under``, ``over``: ratios of the intended count; ``late``: ratio of the trial duration; ``rate``: ratio by which
-    frames/s may be lower, None: the larger of ``under`` and ``late``. ``cpu``: per cent of a second that one of the
-    generator's cores may be busy (TRex's manual: less than 80 on average; a core that is too slow shows 98 to 100).
+    ``under``, ``over``: ratios of the intended count; ``late``: ratio of the trial duration. ``cpu``: per cent of a
+    second that one of the generator's cores may be busy (TRex's manual: less than 80 on average; a core that is too
+    slow shows 98 to 100). ``ends_in_time``: the generator itself ends a trial with its duration, so a late message of
+    the end says nothing about the rate; else (TRex) it sends all frames, and takes longer.
     """
 
     under: float = 0.005
     over: float = 0.005
     late: float = 0.01
     cpu: float = 95.0
-    rate: float | None = None
+    ends_in_time: bool = False
 
     @property
     def rate_shortfall(self) -> float:
-        """Ratio by which frames/s may be lower than intended."""
-        return max(self.under, self.late) if self.rate is None else self.rate
+        """Ratio by which frames/s may be lower than asked."""
+        found = max(self.under, self.late)
+        return found if self.ends_in_time else min(found, max(self.under, LARGEST_RATE_SHORTFALL))
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
     """An outcome and its problems. ``number`` counts from 1 within a requirement; warm-up trials are 0.
 
-    ``sent_for``: s that frames were really sent, by the testbed's clock; None: the intended duration.
+    ``sent_for``: s that frames were sent at least, by the testbed's clock; None: the intended duration.
+    ``sent_for_at_most``: the latest that the sending can have ended; None: as ``sent_for``.
     """
 
     number: int
     outcome: Outcome
     problems: tuple[Problem, ...]
     sent_for: float | None = None
+    sent_for_at_most: float | None = None
+
+    @property
+    def least_seconds(self) -> float:
+        """The fewest seconds that frames can have been sent, at least the intended duration."""
+        return max(self.outcome.duration, self.sent_for or 0.0)
 
     @property
     def seconds(self) -> float:
-        """Seconds that frames were sent, at least the intended duration; rates are counts divided by it."""
-        return max(self.outcome.duration, self.sent_for or 0.0)
+        """The most seconds that frames can have been sent; rates are counts divided by it."""
+        return max(self.least_seconds, self.sent_for_at_most or 0.0)
+
+    def shortfall(self, pps: float) -> float:
+        """Ratio by which the worst direction may have been offered less than *pps* frames/s; 0: certainly not."""
+        # rounding may cost one frame
+        rates = [(direction.offered + 1) / max(self.seconds, 1e-9) for direction in self.outcome.directions]
+        return max(0.0, 1 - min(rates, default=0.0) / pps)
 
     @property
     def offered(self) -> int:
@@ -249,36 +279,41 @@ class Trial:
         return max(0.0, direction.lost - self.explained(direction))
 
 
-def assess_trial(number: int, outcome: Outcome, tolerance: Tolerance, clock_speed: float = 1.0) -> Trial:
+def assess_trial(
+    number: int, outcome: Outcome, tolerance: Tolerance, clock_speed: float = 1.0, needed: Load | None = None
+) -> Trial:
     """The outcome as a trial, with the problems that its figures show.
 
-    *clock_speed*: seconds of the testbed's clock per real second (1 except on a simulated testbed).
+    *clock_speed*: seconds of the testbed's clock per real second (1 except on a simulated testbed). *needed*: the load
+    that it must certainly have offered (LEAST_OFFERED of it), even if the sending ended as late as it can have.
     """
     found = list(outcome.problems)
+    earliest = latest = ended = outcome.duration
+    if clock_speed == 1.0:  # a simulated clock sends for exactly the duration; real time has no meaning there
+        uncertain = outcome.readings.get("elapsed_uncertainty", 0.0)
+        ended = max(outcome.duration, outcome.elapsed - uncertain)
+        if not tolerance.ends_in_time:
+            earliest, latest = ended, max(outcome.duration, outcome.elapsed + uncertain)
+    late = ended > outcome.duration * (1 + tolerance.late)
     for direction in outcome.directions:
         name = f"port {direction.tx_port} to {direction.rx_port}"
         intended, offered = direction.intended, direction.offered
+        asked = intended * (1 - tolerance.rate_shortfall) * earliest / outcome.duration - 1
         if offered < intended * (1 - tolerance.under) - 1:
             share = 100 * offered / intended
             found.append(Problem(Fault.UNDER_OFFERED, f"{name}: {offered} of {intended} frames ({share:.2f} %)"))
+        elif offered < asked:
+            found.append(Problem(Fault.UNDER_OFFERED, f"{name}: {offered} of {intended} frames, in {earliest:.3f} s"))
+        elif needed is not None and offered + 1 < LEAST_OFFERED * needed.pps * latest:
+            words = f"{name}: {offered} frames in up to {latest:.3f} s, expected {needed.pps * latest:.0f}"
+            found.append(Problem(Fault.UNDER_OFFERED, words))
         if offered > intended * (1 + tolerance.over) + 1:
             found.append(Problem(Fault.OVER_OFFERED, f"{name}: {offered} frames instead of {intended}"))
         if direction.surplus:
             words = f"{name}: {direction.forwarded} received, {offered} sent"
             found.append(Problem(Fault.SURPLUS, words, frames=direction.surplus))
-    # a simulated clock sends for exactly the duration; real time has no meaning there
-    sent_for = outcome.duration
-    if clock_speed == 1.0:
-        sent_for = max(outcome.duration, outcome.elapsed - outcome.readings.get("elapsed_uncertainty", 0.0))
-    for direction in outcome.directions:
-        intended, offered = direction.intended, direction.offered
-        needed = intended * (1 - tolerance.rate_shortfall) * sent_for / outcome.duration - 1
-        if intended * (1 - tolerance.under) - 1 <= offered < needed:
-            name = f"port {direction.tx_port} to {direction.rx_port}"
-            found.append(Problem(Fault.UNDER_OFFERED, f"{name}: {offered} of {intended} frames, in {sent_for:.3f} s"))
-    reported = any(problem.fault is Fault.STRETCHED for problem in outcome.problems)
-    if sent_for > outcome.duration * (1 + tolerance.late) and not reported:
-        found.append(Problem(Fault.STRETCHED, f"{sent_for:.2f} s instead of {outcome.duration:g} s"))
+    if late and not any(problem.fault is Fault.STRETCHED for problem in outcome.problems):
+        found.append(Problem(Fault.STRETCHED, f"{ended:.2f} s instead of {outcome.duration:g} s"))
     if (busy := outcome.readings.get("cpu_util", 0.0)) > tolerance.cpu:
         found.append(Problem(Fault.CPU_BOUND, f"{busy:.0f} % of a second, at most {tolerance.cpu:g} % is allowed"))
-    return Trial(number, outcome, tuple(found), sent_for)
+    return Trial(number, outcome, tuple(found), earliest, latest)

@@ -83,7 +83,8 @@ def cost(
         return whole is None or whole.total <= threshold
 
     rule = undivided(evidence_of)
-    ruling, trials = run_until_decided(around(readings.measure), load, goal, rule, conditions, keeps=keeps)
+    found = run_until_decided(around(readings.measure), load, goal, rule, conditions, keeps=keeps)
+    ruling, trials = found.ruling, found.trials
     counted = conclusive(trials)
     figures = rate_figures(requirement, trials, link_bps) | cost_figures(counted or readings.costs)
     whole = together(row for costs in counted for row in costs)

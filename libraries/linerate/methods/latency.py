@@ -30,6 +30,7 @@ def latency(
     that loses more than the goal allows is bad: a lost frame is later than any limit. *clock*: resolution and bias of
     the generator's clock, in words.
     """
+    load = requirement.within_clocks(load, link_bps)
     statistic = requirement.statistic or Statistic("max")
     threshold = requirement.threshold.number
 
@@ -59,7 +60,8 @@ def latency(
         return whole is None or whole.low <= threshold
 
     rule = undivided(evidence_of)
-    ruling, trials = run_until_decided(measure, load, goal, rule, conditions, keeps=keeps)
+    found = run_until_decided(measure, load, goal, rule, conditions, keeps=keeps, needed=load)
+    ruling, trials = found.ruling, found.trials
     conclusive = conclusive_of(trials)
     figures = rate_figures(requirement, trials, link_bps) | _figures(conclusive or trials, statistic)
     whole = _bounds_of_all(conclusive, statistic)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from ..counts.trial import DirectionCount, Trial
+from ..sla.goals import Goal
 from ..sla.requirement import Requirement
 from ..sla.verdict import Evidence, EvidenceRule, forwarded_pps, offered_pps, on_the_whole
 from ..units import Rate, si
@@ -115,6 +116,13 @@ def set_aside_text(trials: Sequence[Trial], evidence_of: EvidenceRule) -> str:
         for trial in found
     ]
     return f"; set aside: {', '.join(named)}" if named else ""
+
+
+def unknown_backlog_text(goal: Goal, trials: Sequence[Trial], pps: float) -> str:
+    """The shortage that queues may hide in *trials* at *pps* frames/s, where the generator cannot tell; "": none."""
+    unknown = any(row.backlog is None for trial in trials for row in trial.outcome.directions)
+    found = goal.hidden_shortage_text(pps) if unknown else ""
+    return f"; {found}" if found else ""
 
 
 def spoilt_trials_reason(trials: Sequence[Trial]) -> str:

@@ -102,7 +102,8 @@ def recovery(
             return Evidence.BAD
         return Evidence.GOOD if bounds.high <= limit else Evidence.TOO_COARSE
 
-    ruling, trials = run_until_decided(around(measure), load, goal, undivided(evidence_of), conditions)
+    found = run_until_decided(around(measure), load, goal, undivided(evidence_of), conditions)
+    ruling, trials = found.ruling, found.trials
     inconclusive = (Evidence.NONE, Evidence.TOO_COARSE)
     conclusive = [step_downs[trial.number - 1] for trial in trials if evidence_of(trial) not in inconclusive]
     recoveries = [bounds for found in conclusive if (bounds := worst_recovery(found, tolerance))]

@@ -8,7 +8,16 @@ from statistics import fmean
 from ..counts.trial import Load, Measure, Trial
 from ..sla.goals import Goal
 from ..sla.requirement import Requirement
-from ..sla.verdict import Ruling, Verdict, forwarded_pps, forwarding_rule, offered_pps, on_the_whole
+from ..sla.verdict import (
+    EvidenceRule,
+    Ruling,
+    Verdict,
+    forwarded_pps,
+    forwarding_rule,
+    offered_pps,
+    on_the_whole,
+    sustained_pps,
+)
 from ..stats import Interval, IntervalMethod, interval
 from ..stats.summary import confidence_text
 from ..units import si
@@ -19,8 +28,9 @@ from .phrases import (
     rate_in_all_units,
     set_aside_text,
     spoilt_trials_reason,
+    unknown_backlog_text,
 )
-from .sequential import TrialConditions, run_until_decided
+from .sequential import Lengthening, TrialConditions, run_until_decided
 
 FULL_LOAD_TOLERANCE = 0.001
 """If the generator offers less than was asked by more than this ratio, the reason names its ceiling."""
@@ -31,34 +41,38 @@ def saturate(
 ) -> Verdict:
     """Judge a ``forwards`` sentence at *load* (frames/s into each port), the most that the generator is asked for.
 
-    Frames that a buffer holds when a trial ends count too, so trials are longer at low thresholds
-    (:meth:`~linerate.sla.goals.Goal.for_load`).
+    Frames that a queue holds when a trial ends do not count. Where the generator cannot tell how many, trials are
+    longer at low thresholds (:class:`.sequential.Lengthening`).
 
     The figures include the mean and, in ``forwarded_pps_low`` and ``…_high``, its interval at the goal's confidence, as
     for a number of trials fixed beforehand (one trial has no interval). The verdict does not use it.
     """
     least = requirement.threshold_load(link_bps).pps
-    goal = goal.for_load(least)
-    evidence_of = forwarding_rule(requirement, link_bps)
-    threshold = requirement.threshold_pps(link_bps)
+    threshold = requirement.judged_pps(link_bps)
 
     def usable_of(trials: Sequence[Trial]) -> list[Trial]:
         return [trial for trial in trials if trial.blames_router] or list(trials)
 
     def keeps(trials: Sequence[Trial]) -> bool:
-        return fmean(forwarded_pps(trial, requirement) for trial in usable_of(trials)) >= threshold * (1 - 1e-9)
+        return fmean(sustained_pps(trial, requirement) for trial in usable_of(trials)) >= threshold * (1 - 1e-9)
 
-    ruling, trials = run_until_decided(measure, load, goal, evidence_of, conditions, keeps=keeps)
+    def rule_of(goal: Goal) -> EvidenceRule:
+        return forwarding_rule(requirement, link_bps, goal.final_trial_duration)
+
+    lengthening = Lengthening(rule_of, least, subtracts=True)
+    found = run_until_decided(measure, load, goal, rule_of(goal), conditions, keeps=keeps, lengthening=lengthening)
+    ruling, trials, goal = found.ruling, found.trials, found.goal
+    evidence_of = rule_of(goal)
     usable = usable_of(trials)
     rates = [forwarded_pps(trial, requirement) for trial in usable]
     offered = [offered_pps(trial, requirement) for trial in usable]
-    found = interval(rates, goal.confidence)
+    spread_of_mean = interval(rates, goal.confidence)
     figures = rate_figures(requirement, trials, link_bps) | {
         "forwarded_pps_min": min(rates),
         "forwarded_pps_max": max(rates),
     }
-    if found.low is not None and found.high is not None:
-        figures |= {"forwarded_pps_low": found.low, "forwarded_pps_high": found.high}
+    if spread_of_mean.low is not None and spread_of_mean.high is not None:
+        figures |= {"forwarded_pps_low": spread_of_mean.low, "forwarded_pps_high": spread_of_mean.high}
     if ruling is Ruling.INCONCLUSIVE:
         reason = spoilt_trials_reason(trials)
         if max(offered) < threshold:
@@ -69,8 +83,8 @@ def saturate(
     else:
         mean = figures["forwarded_pps"]
         margin = 100 * (mean / threshold - 1)
-        spread = _interval_text(found)
-        if found.method is not IntervalMethod.CONSTANT:
+        spread = _interval_text(spread_of_mean)
+        if spread_of_mean.method is not IntervalMethod.CONSTANT:
             spread += f"; trials from {si(min(rates), 'pps')} to {si(max(rates), 'pps')}"
         if below := sum(on_the_whole(evidence_of(trial)).against_router for trial in usable):
             spread += f"; {below} of {len(usable)} trials below the threshold"
@@ -82,8 +96,8 @@ def saturate(
         reason += forwarded_by_pair(requirement, usable)
         if ruling is Ruling.PASS:
             reason += set_aside_text(trials, evidence_of)
-        if ruling is Ruling.PASS and goal.hidden_shortage_text(least):
-            reason += f"; {goal.hidden_shortage_text(least)}"
+        if ruling is Ruling.PASS:
+            reason += unknown_backlog_text(goal, usable, least)
         if ruling is Ruling.FAIL:
             worst = min(usable, key=lambda trial: forwarded_pps(trial, requirement))
             reason += f"; its worst trial {forwarded_by_direction(worst)}" if forwarded_by_direction(worst) else ""

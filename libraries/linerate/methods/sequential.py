@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ..counts.trial import Load, Measure, Tolerance, Trial, assess_trial
+from ..counts.trial import LEAST_OFFERED, Fault, Load, Measure, Problem, Tolerance, Trial, assess_trial
 from ..sla.goals import Goal
-from ..sla.verdict import EvidenceRule, Ruling, Tally, Weighing, weigh
+from ..sla.verdict import Evidence, EvidenceRule, Ruling, Tally, Weighing, weigh
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,44 @@ class TrialConditions:
     on_trial: Callable[[Trial, Tally], None] = lambda trial, so_far: None
 
 
+MOST_EXTRA = 0.002
+"""The most by which a trial is asked for more than the sentence's load, as a ratio."""
+
+CLOCK_SHORTFALL = 0.01
+"""A larger shortfall of the offered load, as a ratio, is not that of a clock or of rounding: no more is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lengthening:
+    """How trials grow until queues hide no more than the goal's resolution.
+
+    ``rule_of``: the rule for a goal with longer trials. ``pps``: the load of which frames under way are a share, in
+    frames/s of each port. ``subtracts``: the rule takes known backlogs off, so a trial that is good without is enough.
+    """
+
+    rule_of: Callable[[Goal], EvidenceRule]
+    pps: float
+    subtracts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The ruling, its trials, the goal with the length of the last trials, and how much more than the load was asked
+    for at most (``extra``, a ratio)."""
+
+    ruling: Ruling
+    trials: tuple[Trial, ...]
+    goal: Goal
+    extra: float = 0.0
+
+    @property
+    def extra_text(self) -> str:
+        """That more than the sentence's load was asked for, in words; "" if it was not."""
+        if not self.extra:
+            return ""
+        return f"; up to {100 * self.extra:.2g} % more was asked for, as much as the generator's clock is uncertain"
+
+
 def run_until_decided(
     measure: Measure,
     load: Load,
@@ -27,28 +65,77 @@ def run_until_decided(
     conditions: TrialConditions,
     scout: float = 0.0,
     keeps: Callable[[Sequence[Trial]], bool] = lambda trials: True,
-) -> tuple[Ruling, tuple[Trial, ...]]:
+    needed: Load | None = None,
+    lengthening: Lengthening | None = None,
+) -> Decision:
     """Repeat trials of the goal's duration at *load* until they prove a ruling.
 
     *scout*: s of a shorter first trial, which *evidence_of* recognises by its duration (0: none). *keeps*: whether all
     trials together keep what the sentence bounds. Where they do not, good trials are no PASS: more trials follow, and
     with the last one that the goal's plan has room for it is a FAIL (:func:`contradicts`). So losing more cannot help
-    by asking for more trials. The number of trials is bounded (:func:`most_trials`). Exceptions of *measure* pass
-    through, after ``on_trial`` of the finished trials.
+    by asking for more trials. *needed*: the load that each trial must certainly have offered; if its clock leaves that
+    open, the next ones ask for a little more. Trials grow by *lengthening* (None: they do not); then shorter ones count
+    only against the router. The number of trials is bounded (:func:`most_trials`, of each length). Exceptions of
+    *measure* pass through, after ``on_trial`` of the finished trials.
     """
     trials: list[Trial] = []
-    weighing = Weighing(goal, evidence_of)
+    weighing, extra = Weighing(goal, evidence_of), 0.0
     while True:
-        outcome = measure(load, goal.final_trial_duration if trials or not scout else scout)
-        trial = assess_trial(len(trials) + 1, outcome, conditions.tolerance, conditions.clock_speed)
+        duration = goal.final_trial_duration if trials or not scout else scout
+        outcome = measure(Load(load.pps * (1 + extra)) if extra else load, duration)
+        tolerance, speed = conditions.tolerance, conditions.clock_speed
+        trial = assess_trial(len(trials) + 1, outcome, tolerance, speed, needed)
+        longer = goal
+        if lengthening is not None and (trials or not scout):
+            longer, trial = _with_backlog(trial, goal, evidence_of, lengthening)
         trials.append(trial)
-        weighing.add(trial)
+        if lengthening is not None and longer is not goal:
+            goal, evidence_of = longer, lengthening.rule_of(longer)
+            weighing = weigh(goal, trials, evidence_of)
+        else:
+            weighing.add(trial)
+        if needed is not None:
+            extra = max(extra, _extra(trial, needed, goal))
         conditions.on_trial(trial, weighing.tally)
         ruling = weighing.ruling
         if ruling is Ruling.PASS and not keeps(trials):
             ruling = Ruling.FAIL if weighing.is_longest else None
         if ruling is not None:
-            return ruling, tuple(trials)
+            return Decision(ruling, tuple(trials), goal, extra)
+
+
+def _with_backlog(trial: Trial, goal: Goal, evidence_of: EvidenceRule, lengthening: Lengthening) -> tuple[Goal, Trial]:
+    """The goal with trials that are long enough for what *trial* shows, and the trial, invalid if none would be."""
+    if any(evidence.against_router for evidence in evidence_of(trial)):
+        return goal, trial
+    rows = trial.outcome.directions
+    worst = max(rows, key=lambda row: row.backlog or 0, default=None)
+    if worst is None or any(row.backlog is None for row in rows):
+        return goal.for_load(lengthening.pps), trial
+    share = (worst.backlog or 0) / (lengthening.pps * trial.outcome.duration)
+    good = all(evidence is Evidence.GOOD for evidence in evidence_of(trial))
+    if share <= goal.resolution or (lengthening.subtracts and good):
+        return goal, trial
+    longer = goal.for_backlog(worst.backlog or 0, lengthening.pps)
+    if longer is not goal:
+        return longer, trial
+    words = (
+        f"{worst.backlog} frames from port {worst.tx_port} to port {worst.rx_port}; a queue may hide a shortage of"
+        f" {100 * share:.2g} % of the load, at most {100 * goal.resolution:.2g} % is allowed"
+    )
+    return goal, replace(trial, problems=(*trial.problems, Problem(Fault.BACKLOG, words)))
+
+
+def _extra(trial: Trial, needed: Load, goal: Goal) -> float:
+    """Ratio by which the next trials must ask for more, because the clock leaves open whether *trial* offered enough.
+
+    A goal whose PASS may be called RFC 2544 throughput needs the whole load, others LEAST_OFFERED of it.
+    """
+    short = trial.shortfall(needed.pps)
+    if short > CLOCK_SHORTFALL or (short <= 1 - LEAST_OFFERED and not goal.is_strict):
+        return 0.0
+    # the uncertainty is one of seconds, whatever the trial's length
+    return min(MOST_EXTRA, short / (1 - short) * trial.outcome.duration / goal.final_trial_duration + 1e-9)
 
 
 def contradicts(ruling: Ruling, goal: Goal, trials: Sequence[Trial], evidence_of: EvidenceRule) -> bool:

@@ -9,6 +9,7 @@ from ..sla.goals import Goal
 from ..sla.requirement import Quantity, Requirement
 from ..sla.verdict import (
     Evidence,
+    EvidenceRule,
     Ruling,
     Verdict,
     forwarded_pps,
@@ -27,8 +28,9 @@ from .phrases import (
     rate_in_all_units,
     set_aside_text,
     spoilt_trials_reason,
+    unknown_backlog_text,
 )
-from .sequential import TrialConditions, contradicts, run_until_decided
+from .sequential import Lengthening, TrialConditions, contradicts, run_until_decided
 
 BUSY_CPU_PERCENT = 80.0
 """Above this CPU load of the generator, in per cent, a failure mentions it."""
@@ -39,10 +41,13 @@ def verify(
 ) -> Verdict:
     """Judge a throughput or a loss sentence at *load* (frames/s into each sending port) under *goal*.
 
-    At low rates trials are longer, for the goal's ``buffer_frames`` (:meth:`~linerate.sla.goals.Goal.for_load`).
+    Trials grow until queues hide no more than the goal's resolution (:class:`.sequential.Lengthening`).
     """
-    goal = goal.for_load(load.pps)
-    rule = loss_rule(goal, requirement.in_total)
+    load = requirement.within_clocks(load, link_bps)
+    shortest = goal.final_trial_duration
+
+    def rule_of(goal: Goal) -> EvidenceRule:
+        return loss_rule(goal, requirement.in_total, shortest)
 
     def evidence_of(trial: Trial) -> Evidence:
         return on_the_whole(rule(trial))
@@ -59,7 +64,12 @@ def verify(
     def keeps(trials: Sequence[Trial]) -> bool:
         return whole_loss_ratio(usable_of(trials), requirement.in_total) <= goal.forgiven_loss_ratio
 
-    ruling, trials = run_until_decided(measure, load, goal, rule, conditions, goal.scout, keeps)
+    rule = rule_of(goal)
+    found = run_until_decided(
+        measure, load, goal, rule, conditions, goal.scout, keeps, load, Lengthening(rule_of, load.pps)
+    )
+    ruling, trials, goal = found.ruling, found.trials, found.goal
+    rule = rule_of(goal)
     counted = [trial for trial in trials if evidence_of(trial) is not Evidence.SCOUT]
     usable = usable_of(trials)
     offered, lost = sum(trial.offered for trial in usable), sum(trial.lost for trial in usable)
@@ -87,9 +97,8 @@ def verify(
         if goal.whole:
             reason += f"; {sum(trial.outcome.duration for trial in usable):g} s of trials"
         reason += set_aside_text(counted, rule)
-        unseen = goal.hidden_shortage_text(load.pps)
-        reason += f"; {unseen}" if unseen else ""
-        lost = sum(trial.lost for trial in trials[: len(trials) - len(counted)])
+        reason += found.extra_text + unknown_backlog_text(goal, usable, load.pps)
+        lost = sum(trial.lost for trial in trials if evidence_of(trial) is Evidence.SCOUT)
         if lost:
             reason += f"; a scout of {goal.scout:g} s before them lost {lost} frames, which does not count"
     else:

@@ -189,7 +189,7 @@ class AcceptanceKeywords(Component):
         """
         session = self.shared.session
         load = session.traffic.load_for(requirement)
-        self.shared.progress.begin(requirement.sentence, load.pps, session.plan.goal_at(requirement, session.link_bps))
+        self.shared.progress.begin(requirement.sentence, load.pps, session.plan.goal_for(requirement))
         self.shared.records.begin(str(BuiltIn().get_variable_value("${TEST NAME}")))
         self._judging = True
 

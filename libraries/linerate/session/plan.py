@@ -94,17 +94,6 @@ class Plan:
             return self.goal.for_directions(requirement.directions)
         return self.goal.as_soak(requirement.duration_sum)
 
-    def goal_at(self, requirement: Requirement, link_bps: float) -> Goal:
-        """The goal at the sentence's load: with the longer trials that a buffer needs at a low rate."""
-        goal = self.goal_for(requirement)
-        match requirement.quantity:
-            case Quantity.THROUGHPUT | Quantity.LOSS:
-                return goal.for_load(self.load_for(requirement, link_bps).pps)
-            case Quantity.FORWARDING_RATE:
-                return goal.for_load(requirement.threshold_load(link_bps).pps)
-            case _:
-                return goal
-
     def load_for(self, requirement: Requirement, link_bps: float) -> Load:
         """The load that a sentence is judged at, per sending port: its threshold, the one it names, or the maximum."""
         if requirement.quantity is Quantity.THROUGHPUT:
@@ -133,8 +122,7 @@ class Plan:
     def budget(self, requirements: Iterable[Requirement]) -> Budget:
         """The budget of all *requirements* together."""
         return sum_of_budgets(
-            Budget.of(self.goal_at(requirement, self.platform.link_bps), self.warm_up, requirement.directions)
-            for requirement in requirements
+            Budget.of(self.goal_for(requirement), self.warm_up, requirement.directions) for requirement in requirements
         )
 
     def requirement(self, sentence: str) -> Requirement:
@@ -149,7 +137,7 @@ class Plan:
                 f" ({trial:g} s)"
             )
         load = self.load_for(found, self.platform.link_bps).pps
-        frames = load * self.goal_at(found, self.platform.link_bps).final_trial_duration
+        frames = load * self.goal_for(found).final_trial_duration
         if frames < MIN_FRAMES:
             raise SentenceError(
                 f"'{sentence}': a trial of goal '{self.goal.goal}' would be {frames:.3g} frames, which prove nothing;"

@@ -57,9 +57,10 @@ class Goal(Config):
     ``clear_loss_ratio``: one trial that loses more is a FAIL at once, whatever the exceed ratio allows (None: no such
     bound). ``scout`` in s: a shorter first trial, which can only show such a FAIL (0: none).
 
-    ``buffer_frames``: the router's assumed buffer. A trial does not see a shortage that fits into it, so at low rates
-    trials are lengthened, to ``longest_trial`` s at most, until a shortage of ``resolution`` (ratio of the load)
-    overflows it. ``confidence`` (0..1) of the intervals of measured figures.
+    ``resolution``: the largest share of a trial's frames that may be under way, in queues, when sending ends: they hide
+    as large a shortage. Trials with more are lengthened, to ``longest_trial`` s at most, or prove nothing.
+    ``buffer_frames``: what is assumed where the generator cannot tell. ``confidence`` (0..1) of the intervals of
+    measured figures.
 
     ``whole``: a PASS needs trials of the whole duration sum (a soak), even when the goal can no longer be missed.
     ``window``: s of consecutive trials in which no more than the exceed ratio may be bad, wherever they begin (None:
@@ -116,6 +117,11 @@ class Goal(Config):
             return SequentialPlan.fixed(math.ceil(trials - _ROUNDING) - most_bad, most_bad, whole=True)
         return SequentialPlan.fixed(math.ceil((1 - self.exceed_ratio) * trials - _ROUNDING), most_bad)
 
+    @property
+    def is_strict(self) -> bool:
+        """Whether its trials are those of RFC 2544 26.1: 60 s at least, and not one frame lost."""
+        return self.final_trial_duration >= 60 and not self.loss_ratio and not self.plan_for(1).most_bad
+
     def for_directions(self, directions: int) -> Goal:
         """This goal with the plan for so many *directions* alone."""
         return self.model_copy(update={"plan": {directions: self.plan_for(directions)}}) if self.plan else self
@@ -136,14 +142,18 @@ class Goal(Config):
         return self.model_copy(update={"loss_ratio": loss_ratio, "clear_loss_ratio": clear})
 
     def for_load(self, pps: float) -> Goal:
-        """This goal for a load of *pps* frames/s into each port: its trials are long enough to overflow the buffer.
+        """This goal for a load of *pps* frames/s into each port: its trials are long enough to overflow the buffer."""
+        return self.for_backlog(self.buffer_frames, pps)
+
+    def for_backlog(self, frames: float, pps: float) -> Goal:
+        """This goal with trials so long that *frames* are no more than ``resolution`` of a load of *pps* frames/s.
 
         The duration sum grows too, so that the number of trials stays; it need not hold more than
         MOST_LENGTHENED_TRIALS of the longer ones.
         """
         longest = max(self.longest_trial or 0.0, self.final_trial_duration)
         # rounded up to a tenth of a second, which reads better
-        needed = math.ceil(10 * self.buffer_frames / (self.resolution * pps)) / 10
+        needed = math.ceil(10 * frames / (self.resolution * pps)) / 10
         duration = min(max(self.final_trial_duration, needed), longest)
         if duration == self.final_trial_duration:
             return self

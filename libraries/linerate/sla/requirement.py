@@ -31,6 +31,10 @@ class Quantity(Enum):
     """RFC 2544 26.5: how long frames are still lost after an overload."""
 
 
+CLOCKS_SHARE = 0.9998
+"""The share of line rate that any two ports carry: each clock may be off by 100 ppm (IEEE 802.3), in opposite ways."""
+
+
 class Scope(Enum):
     """How several directions count: each for itself, or all together."""
 
@@ -143,6 +147,11 @@ class Requirement:
         """A rate threshold in frames/s: of one direction, or of all directions together for ``in total``."""
         return self.threshold.pps(self.profile, link_bps)
 
+    def judged_pps(self, link_bps: float) -> float:
+        """:meth:`threshold_pps` :meth:`within_clocks`."""
+        per_port = self.within_clocks(self.threshold_load(link_bps), link_bps).pps
+        return per_port * self.directions if self.in_total else per_port
+
     def threshold_load(self, link_bps: float) -> Load:
         """The threshold as a load of each sending port."""
         total = self.threshold_pps(link_bps)
@@ -154,6 +163,24 @@ class Requirement:
             return None
         pps = self.load.pps(self.profile, link_bps)
         return Load(pps / self.directions if self.load_scope is Scope.IN_TOTAL else pps)
+
+    def within_clocks(self, load: Load, link_bps: float) -> Load:
+        """*load* of each port, at most CLOCKS_SHARE of line rate: beyond that the clocks decide, not the router."""
+        most = CLOCKS_SHARE * self.profile.line_rate_pps(link_bps)
+        return load if load.pps <= most else Load(most)
+
+    def clocks_text(self, link_bps: float) -> str:
+        """That the sentence is judged at a little less than it says, because of the ports' clocks; "": it is not."""
+        loads = [self.threshold_load(link_bps)] if self.threshold.unit in RATE_UNITS else []
+        named = self.named_load(link_bps)
+        if named is not None and self.quantity in (Quantity.LOSS, Quantity.LATENCY, Quantity.JITTER):
+            loads.append(named)
+        if all(self.within_clocks(load, link_bps) is load for load in loads):
+            return ""
+        return (
+            f"judged at {100 * CLOCKS_SHARE:.2f} % of line rate: the clocks of two ports may differ by 200 ppm"
+            " (IEEE 802.3: ± 100 ppm each), and beyond that they decide, not the router"
+        )
 
     def check(self, link_bps: float) -> None:
         """Raise SentenceError if no router can meet the sentence on ports of *link_bps* (L1 bit/s).

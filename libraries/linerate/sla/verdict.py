@@ -193,11 +193,12 @@ def whole_loss_ratio(trials: Sequence[Trial], in_total: bool) -> float:
     return max((count / max(1, whole) for count, whole in zip(lost, offered, strict=True)), default=0.0)
 
 
-def loss_rule(goal: Goal, in_total: bool) -> EvidenceRule:
+def loss_rule(goal: Goal, in_total: bool, shortest: float | None = None) -> EvidenceRule:
     """Loss within the goal is GOOD at the load asked for; more loss is BAD at that load or any lower load.
 
     Each direction is judged by itself, unless a stated loss ratio is that of all directions together. Frames whose loss
-    a problem of the testbed explains are not counted. A trial shorter than the goal's is a scout: it can only be CLEAR.
+    a problem of the testbed explains are not counted. A trial shorter than the goal's is not GOOD; one shorter than
+    *shortest* s (None: than the goal's) is a scout, which can only be CLEAR.
     """
     together = in_total and goal.loss_ratio > 0
 
@@ -205,10 +206,11 @@ def loss_rule(goal: Goal, in_total: bool) -> EvidenceRule:
         ratios = [trial.certain_loss_ratio(in_total)] if together else trial.certain_loss_ratios
         if clear_loss(goal, trial, in_total):
             return (Evidence.CLEAR,) * len(ratios)
-        if trial.outcome.duration < goal.final_trial_duration - _ROUNDING:
+        short = trial.outcome.duration < goal.final_trial_duration - _ROUNDING
+        if short and (shortest is None or trial.outcome.duration < shortest - _ROUNDING):
             return (Evidence.SCOUT,) * len(ratios)
         bad = Evidence.BAD if trial.valid else Evidence.BAD_BELOW
-        good = Evidence.GOOD if trial.valid else Evidence.NONE
+        good = Evidence.SCOUT if short else Evidence.GOOD if trial.valid else Evidence.NONE
         return tuple(bad if ratio > goal.loss_ratio else good for ratio in ratios)
 
     return evidence_of
@@ -224,6 +226,11 @@ def forwarded_pps(trial: Trial, requirement: Requirement) -> float:
     return _rate([direction.forwarded for direction in trial.outcome.directions], trial, requirement)
 
 
+def sustained_pps(trial: Trial, requirement: Requirement) -> float:
+    """:func:`forwarded_pps` without the frames that came out of a queue after the sending."""
+    return _rate([direction.sustained for direction in trial.outcome.directions], trial, requirement)
+
+
 def offered_pps(trial: Trial, requirement: Requirement) -> float:
     """Offered load in frames/s, of the same directions as :func:`forwarded_pps`."""
     return _rate([direction.offered for direction in trial.outcome.directions], trial, requirement)
@@ -234,27 +241,30 @@ def _rate(frames: Sequence[float], trial: Trial, requirement: Requirement) -> fl
     return math.fsum(rates) if requirement.in_total else min(rates, default=0.0)
 
 
-def forwarding_rule(requirement: Requirement, link_bps: float) -> EvidenceRule:
+def forwarding_rule(requirement: Requirement, link_bps: float, duration: float = 0.0) -> EvidenceRule:
     """A forwarding rate at or above the threshold is GOOD, whatever was offered; a lower one is BAD.
+
+    A trial shorter than *duration* s is not GOOD. Frames that came out of a queue after the sending are not counted.
 
     Each direction is judged by itself, unless the sentence says ``in total``. If less than the threshold was offered,
     the trial proves nothing (NONE) instead of BAD: unlike loss, a forwarding rate says nothing about a higher load.
     Frames whose loss a problem of the testbed explains may have been forwarded: with them a trial can be BAD, and never
     GOOD.
     """
-    threshold = requirement.threshold_pps(link_bps)
+    threshold = requirement.judged_pps(link_bps)
 
     def evidence_of(trial: Trial) -> tuple[Evidence, ...]:
         rows = trial.outcome.directions
-        parts = [[row.offered, row.forwarded, min(row.offered, row.forwarded + trial.explained(row))] for row in rows]
+        parts = [[row.offered, row.sustained, min(row.offered, row.forwarded + trial.explained(row))] for row in rows]
         if requirement.in_total:
             parts = [[math.fsum(column) for column in zip(*parts, strict=True)]]
-        seconds = max(trial.seconds, _ROUNDING)
+        least, longest = max(trial.least_seconds, _ROUNDING), max(trial.seconds, _ROUNDING)
+        short = trial.outcome.duration < duration - _ROUNDING
 
-        def evidence(offered: float, forwarded: float, most: float) -> Evidence:
-            if trial.blames_router and forwarded / seconds >= threshold:
-                return Evidence.GOOD
-            return Evidence.BAD if most / seconds < threshold <= offered / seconds else Evidence.NONE
+        def evidence(offered: float, sustained: float, most: float) -> Evidence:
+            if trial.blames_router and sustained / longest >= threshold:
+                return Evidence.SCOUT if short else Evidence.GOOD
+            return Evidence.BAD if most / least < threshold <= offered / longest else Evidence.NONE
 
         return tuple(evidence(*part) for part in parts)
 
@@ -292,16 +302,21 @@ class Verdict:
             worst = max(self.ledgers, key=lambda ledger: loss.get(ledger.last_trial, 0.0))
             where = "" if worst.first_trial == worst.last_trial and len(self.trials) == 1 else f"{trials_text(worst)}, "
             where += f"{where_lost(worst)}; "
+        clocks = self.requirement.clocks_text(self.link_bps)
+        where += f"{clocks}; " if clocks else ""
         return f"{self.ruling.value}: {self.requirement.sentence}: {self.reason}; {where}{self.goal}"
 
     @property
     def is_rfc2544_throughput(self) -> bool:
         """Whether this is RFC 2544 throughput (26.1): a PASS of one frame size in trials of 60 s without loss.
 
-        The caller must know whether the testbed is real.
+        The whole load of the sentence must have been offered, even if the sending ended as late as it can have. The
+        caller must know whether the testbed is real.
         """
-        goal = self.goal
-        strict = goal.final_trial_duration >= 60 and not goal.loss_ratio and not goal.exceed_ratio
-        one_size = len(self.requirement.profile.frames) == 1
-        asked = self.requirement.quantity is Quantity.THROUGHPUT
-        return self.ruling is Ruling.PASS and asked and strict and one_size
+        if self.ruling is not Ruling.PASS or not self.goal.is_strict:
+            return False
+        if self.requirement.quantity is not Quantity.THROUGHPUT or len(self.requirement.profile.frames) > 1:
+            return False
+        load = self.requirement.threshold_load(self.link_bps)
+        whole = [trial for trial in self.trials if trial.valid and trial.outcome.duration >= 60]
+        return bool(whole) and all(trial.shortfall(load.pps) <= _ROUNDING for trial in whole)

@@ -24,9 +24,6 @@ _HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Ratio = Annotated[float, Field(ge=0, lt=1)]
-LARGEST_RATE_SHORTFALL = 0.02
-"""The most by which the rate of a late TRex server may be below the load, as a ratio, whatever ``late`` says: frames
-that came back at a lower rate prove nothing about the load."""
 
 
 def _checked_host(value: str) -> str:
@@ -139,10 +136,7 @@ class CommonSettings(Config):
     def tolerances(self) -> Tolerance:
         """The tolerance of trials on this testbed."""
         given = {key: value for key, value in self.tolerance.model_dump().items() if value is not None}
-        found = dataclasses.replace(Tolerance(), **given)
-        if not self.sends_late_frames or found.rate_shortfall <= max(found.under, LARGEST_RATE_SHORTFALL):
-            return found
-        return dataclasses.replace(found, rate=max(found.under, LARGEST_RATE_SHORTFALL))
+        return dataclasses.replace(Tolerance(), **given, ends_in_time=not self.sends_late_frames)
 
     @property
     def sends_late_frames(self) -> bool:
