@@ -206,7 +206,7 @@ def test_peak_load_is_the_highest_second_of_one_core_in_the_trial() -> None:
     cores = [[30.0, 40.0, 90.0, 100.0], [0.0, 50.0]]
     assert peak_load(cores, 0.4) == peak_load(cores, 1.9) == 30
     assert peak_load(cores, 2) == 50 and peak_load(cores, 3.9) == 90 and peak_load(cores, 60) == 100
-    assert peak_load([], 5) == 0
+    assert peak_load([], 5) is None and peak_load([[]], 5) is None
 
 
 def test_peak_load_during_a_short_time_excludes_other_times() -> None:
@@ -218,7 +218,7 @@ def test_peak_load_during_a_short_time_excludes_other_times() -> None:
     assert peak_load_during([[0.0, 0.0, 100.0, 100.0], [5.0, 5.0, 0.0]], 0.1, 1.2, 1.0) == pytest.approx(
         100 * 0.1 / 1.2, abs=0.05
     )
-    assert peak_load_during([], 0.1, 1.0, 1.0) == 0
+    assert peak_load_during([], 0.1, 1.0, 1.0) is None
 
 
 @pytest.mark.slow

@@ -142,3 +142,71 @@ def test_generator_errors_explain_only_as_much_loss_as_they_count(
         f"port 0 received {words} with errors, or missed them" for words in said
     ]
     assert Trial(1, found, found.problems).certain_loss_ratio(False) == pytest.approx(certain)
+
+
+def reading(moment: float, sent: tuple[int, int], received: tuple[int, int], took: float = 0.001) -> dict[str, Any]:
+    """A reading during the sending, *took* s long, as the client's process reports it."""
+    ports = {str(port): [sent[port] + 5, received[port] + 7] for port in (0, 1)}
+    return {"asked": moment, "answered": moment + took, "ports": ports}
+
+
+def sent_in(seconds: float, *shares: float, under_way: int = 0, took: float = 0.001) -> list[dict[str, Any]]:
+    """Readings at *shares* of a trial of 1000 frames each way that takes *seconds*."""
+    return [
+        reading(seconds * share, (counted := round(1000 * share),) * 2, (counted - under_way, counted), took)
+        for share in shares
+    ]
+
+
+ALL = {"0": {"opackets": 1005, "ipackets": 1007}, "1": {"opackets": 1005, "ipackets": 1007}}
+
+
+def test_readings_during_the_sending_show_how_long_it_took() -> None:
+    rough = make_outcome(answer(ALL, elapsed=[0.97, 1.05]), Load(1000), 1.0, BOTH)
+    assert rough.elapsed == 1.0 and rough.readings["elapsed_uncertainty"] == pytest.approx(0.05)
+    found = make_outcome(answer(ALL, elapsed=[0.97, 1.05], snapshots=sent_in(1.0, 0.1, 0.9)), Load(1000), 1.0, BOTH)
+    assert found.elapsed == 1.0 and found.readings["elapsed_uncertainty"] < 0.002
+    slow = make_outcome(answer(ALL, elapsed=[0.97, 1.05], snapshots=sent_in(1.02, 0.1, 0.9)), Load(1000), 1.0, BOTH)
+    assert slow.elapsed == pytest.approx(1.02, abs=0.002)
+
+
+def test_a_generator_that_paused_after_the_readings_is_not_as_fast_as_they_show() -> None:
+    found = make_outcome(answer(ALL, elapsed=[1.2, 1.25], snapshots=sent_in(1.0, 0.1, 0.9)), Load(1000), 1.0, BOTH)
+    assert found.elapsed == pytest.approx(1.225) and found.readings["elapsed_uncertainty"] == pytest.approx(0.025)
+
+
+def test_readings_of_bursts_say_nothing_about_the_rate() -> None:
+    found = make_outcome(
+        answer(ALL, elapsed=[0.97, 1.05], snapshots=sent_in(0.98, 0.1, 0.9)), Load(1000), 1.0, BOTH, steady=False
+    )
+    assert found.readings["elapsed_uncertainty"] == pytest.approx(0.05)
+
+
+def test_frames_under_way_near_the_end_are_a_count_of_the_direction() -> None:
+    found = make_outcome(answer(ALL, snapshots=sent_in(1.0, 0.1, 0.9, 0.97, under_way=30)), Load(1000), 1.0, BOTH)
+    # port 0 received fewer: those from port 1
+    assert [item.backlog for item in found.directions] == [0, 30]
+
+
+def test_lost_frames_were_not_under_way() -> None:
+    found = make_outcome(answer(FULL, snapshots=sent_in(1.0, 0.9, 0.97, under_way=30)), Load(1000), 1.0, BOTH)
+    assert [(item.lost, item.backlog) for item in found.directions] == [(0, 0), (20, 10)]
+
+
+@pytest.mark.parametrize("shares", [(), (0.1, 0.2), (1.0,)])
+def test_without_a_reading_near_the_end_nothing_is_known_to_be_under_way(shares: tuple[float, ...]) -> None:
+    found = make_outcome(answer(ALL, snapshots=sent_in(1.0, *shares)), Load(1000), 1.0, BOTH)
+    assert [item.backlog for item in found.directions] == [None, None]
+
+
+@pytest.mark.parametrize(("cpu", "queue_full"), [(None, 0.0), (0.0, 744_048.0)])
+def test_a_load_that_is_not_known_is_no_load_of_zero(cpu: float | None, queue_full: float) -> None:
+    glob = {"m_total_queue_full": 3.0 + queue_full}
+    lossy = make_outcome(answer(FULL, cpu_util=cpu, glob=glob), Load(1000), 1.0, BOTH)
+    assert "cpu_util" not in lossy.readings
+    (problem,) = lossy.problems
+    assert problem.fault is Fault.CPU_BOUND and "its load is not known" in problem.detail
+    whole = make_outcome(answer(ALL, cpu_util=cpu, glob=glob), Load(1000), 1.0, BOTH)
+    assert whole.problems == () and "cpu_util" not in whole.readings
+    idle = make_outcome(answer(FULL, cpu_util=0.0), Load(1000), 1.0, BOTH)
+    assert idle.problems == () and idle.readings["cpu_util"] == 0

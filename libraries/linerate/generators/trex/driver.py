@@ -228,7 +228,15 @@ class TrexGenerator:
         before, trial, limit = cpu_times(), self._trial(load, duration), self._trial_limit(duration)
         ask = self._ask
         answer = ask("trial", limit, **trial) if during is None else trial_during(ask, trial, during, limit)
-        found = make_outcome(answer, load, duration, self._directions, self.settings.clock_speed, trial["intended"])
+        found = make_outcome(
+            answer,
+            load,
+            duration,
+            self._directions,
+            self.settings.clock_speed,
+            trial["intended"],
+            is_continuous(self._profile),
+        )
         readings = {**found.readings, **answer.get("readings", {})}
         if (steal := steal_percent(before, cpu_times())) is not None:
             readings["cpu_steal"] = steal

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ...counts.latency import LatencyCount
 from ...counts.trial import DirectionCount, Fault, Load, Outcome, Problem
 from ..base import Direction
+from .snapshots import Snapshot, frames_under_way, sending_bounds, snapshots_of
 
 CLOCK_JUMP = 0.5
 """Tolerated change in s of the time of day against the monotonic clock in a trial (set clock, suspended machine)."""
@@ -24,24 +26,29 @@ def make_outcome(
     directions: tuple[Direction, ...],
     clock_speed: float = 1.0,
     intended: Mapping[str, int] | None = None,
+    steady: bool = True,
 ) -> Outcome:
     """The outcome of a trial from the *answer* of the client's process, with the problems that its counts show.
 
-    *intended*: frames by sending port, if they are not *load* x *duration*.
+    *intended*: frames by sending port, if they are not *load* x *duration*. *steady*: they are sent at one rate, which
+    readings during the sending show.
 
     ``elapsed`` is in s of the testbed's clock, measured with the wall clock. Its range is known: sending began between
     the start's request and its answer, and ended before the message of its end came, at most by that message's delay
     (the server's polling interval and the message's time, as measured in this trial). If *duration* is in this range it
-    is taken, else the middle. The true value is ``elapsed`` ± the reading ``elapsed_uncertainty``, on an idle machine
-    about 20 ms x *clock_speed*.
+    is taken, else the middle. The true value is ``elapsed`` ± the reading ``elapsed_uncertainty``: about 20 ms x
+    *clock_speed* on an idle machine, or a few ms where the counters could be read during the sending.
 
-    Readings: ``cpu_util`` and ``rx_cpu_util``, per cent: the highest load of a core in a second of sending, and the
-    receiving load after sending; ``queue_full``: times that a transmit queue was full, no fault if all frames were
-    sent; ``ierrors``: frames that receiving ports got with errors or missed; ``oerrors``: frames that sending ports
-    failed to send; ``drain``: s of the testbed's clock.
+    Readings, each only if it was reported: ``cpu_util`` and ``rx_cpu_util``, per cent: the highest load of a core in a
+    second of sending, and the receiving load after sending; ``queue_full``: times that a transmit queue was full, no
+    fault if all frames were sent; ``ierrors``: frames that receiving ports got with errors or missed; ``oerrors``:
+    frames that sending ports failed to send; ``drain``: s of the testbed's clock.
     """
     before, after = answer["before"], answer["after"]
-    least, most = (float(value) * clock_speed for value in answer["elapsed"])
+    snapshots = snapshots_of(answer)
+    sent = {item.tx_port: int(after[str(item.tx_port)]["opackets"]) for item in directions}
+    sent = {port: count - int(before[str(port)]["opackets"]) for port, count in sent.items()}
+    least, most = _sending_time(answer, snapshots if steady else (), sent, clock_speed)
     elapsed = duration if least <= duration <= most else (least + most) / 2
     problems = [Problem(Fault.GENERATOR, text) for text in answer["complaints"]]
     ports = tuple((direction.tx_port, direction.rx_port) for direction in directions)
@@ -71,6 +78,10 @@ def make_outcome(
         )
         for direction in directions
     )
+    counted = tuple(
+        replace(item, backlog=frames_under_way(snapshots, sent, item.tx_port, item.rx_port, item.lost))
+        for item in counted
+    )
     unsent = {direction.tx_port: difference(direction.tx_port, "oerrors") for direction in directions}
     for direction in directions:
         if failed := unsent[direction.tx_port]:
@@ -82,7 +93,15 @@ def make_outcome(
             # the generator itself may have missed so many of them; any loss beyond that is the router's
             words = f"port {item.rx_port} received {count} frames with errors, or missed them"
             problems.append(Problem(Fault.GENERATOR, words, count, ((item.tx_port, item.rx_port),)))
-    queue_full = _global_counter(after, "m_total_queue_full") - _global_counter(before, "m_total_queue_full")
+    first, last = (_global_counter(counters, "m_total_queue_full") for counters in (before, after))
+    queue_full = None if first is None or last is None else max(0.0, last - first)
+    cpu = answer["cpu_util"]
+    if cpu is None or (not cpu and queue_full):
+        # a core that filled its queue was not idle: the reading was not there yet
+        cpu = None
+        if any(item.lost for item in counted):
+            words = f"its load is not known, and a transmit queue was full {queue_full or 0:.0f} times"
+            problems.append(Problem(Fault.CPU_BOUND, words))
     if abs(float(answer.get("clock_jump", 0))) > CLOCK_JUMP:
         problems.append(Problem(Fault.CLOCK, f"it moved by {answer['clock_jump']:+.1f} s during the trial"))
     if not answer["finished"]:
@@ -95,13 +114,17 @@ def make_outcome(
         directions=counted,
         problems=tuple(problems),
         readings={
-            "cpu_util": float(answer["cpu_util"]),
-            "rx_cpu_util": float(answer["rx_cpu_util"]),
-            "elapsed_uncertainty": max(elapsed - least, most - elapsed),
-            "ierrors": float(sum(missed)),
-            "oerrors": float(sum(unsent.values())),
-            "queue_full": max(0.0, queue_full),
-            "drain": float(answer["drained"]) * clock_speed,
+            name: float(value)
+            for name, value in {
+                "cpu_util": cpu,
+                "rx_cpu_util": answer["rx_cpu_util"],
+                "elapsed_uncertainty": max(elapsed - least, most - elapsed),
+                "ierrors": sum(missed),
+                "oerrors": sum(unsent.values()),
+                "queue_full": queue_full,
+                "drain": float(answer["drained"]) * clock_speed,
+            }.items()
+            if value is not None
         },
         latency=tuple(
             LatencyCount(**{**item, "histogram": {int(key): count for key, count in item["histogram"].items()}})
@@ -117,7 +140,17 @@ def _raw_counters(counters: Mapping[str, Any]) -> dict[str, int]:
     return {f"{port}.{name}": int(count) for port in ports for name, count in counters[port].items()}
 
 
-def _global_counter(counters: Mapping[str, Any], name: str) -> float:
+def _global_counter(counters: Mapping[str, Any], name: str) -> float | None:
     with contextlib.suppress(KeyError, TypeError, ValueError):
         return float(counters["global"][name])
-    return 0.0
+    return None
+
+
+def _sending_time(
+    answer: Mapping[str, Any], snapshots: Sequence[Snapshot], sent: Mapping[int, int], clock_speed: float
+) -> tuple[float, float]:
+    """Least and most s of sending on the testbed's clock, by the messages of its begin and end, and by *snapshots*."""
+    least, most = (float(value) * clock_speed for value in answer["elapsed"])
+    fewest, longest = (seconds * clock_speed for seconds in sending_bounds(snapshots, sent))
+    # a generator that paused before or after the readings is slower than they show: then only the messages count
+    return (max(least, fewest), min(most, longest)) if fewest <= most and longest >= least else (least, most)

@@ -9,6 +9,10 @@ from typing import Any
 MIN_WAIT = 0.1
 """Minimum in s of the wall clock of a drain with missing frames, for every clock speed."""
 
+QUIET_TIME = 1.2
+"""Seconds of the testbed's clock without a further frame after which none is expected: longer than the second in which
+cards and servers update their counters."""
+
 STEADY_TIME = 0.1
 """Seconds of the testbed's clock without a change of counters, if fewer frames than intended were sent and none is
 missing: the sender's counters may lag."""
@@ -30,12 +34,13 @@ def wait_for_drain(
     *first*: counters after sending, *before*: counters before it, *count* reads them again (totals by port number, as
     text). *directions*: pairs of a sending and a receiving port; *intended*: frames by sending port.
 
-    If a frame of any direction is missing, the wait is the whole *drain* (s of the testbed's clock; RFC 2544 23: 2 s
-    for residual frames), at least MIN_WAIT: constant counters do not prove that no frame will come, and extra frames
-    of one direction do not replace missing ones of another. If none is missing there is no wait.
+    If a frame of any direction is missing, the wait lasts as long as frames come, until QUIET_TIME without any; at most
+    *drain* (s of the testbed's clock; RFC 2544 23: 2 s for residual frames), at least MIN_WAIT. Extra frames of one
+    direction do not replace missing ones of another. If none is missing there is no wait.
     """
     began = changed = clock()
     limit, steady = max(drain / clock_speed, MIN_WAIT), max(STEADY_TIME / clock_speed, 0.005)
+    quiet = max(QUIET_TIME / clock_speed, MIN_WAIT)
     now = first
     last: tuple[tuple[int, int], ...] = ()
     while True:
@@ -50,7 +55,7 @@ def wait_for_drain(
             all(sent >= intended[tx] - 1 for (tx, _), (sent, _) in zip(directions, found, strict=True))
             or moment - changed >= steady
         )
-        if complete or moment - began >= limit:
+        if complete or moment - began >= limit or moment - changed >= quiet:
             return now, clock() - began
         sleep(min(steady / 5, limit - (moment - began)))
         now = count()

@@ -26,30 +26,30 @@ def plain_message(error: object) -> str:
     return "; ".join(line for line in lines if line)
 
 
-def peak_load(cores: Iterable[Sequence[float]], seconds: float) -> float:
-    """The highest load of a core in the last *seconds* (at least the last whole one), in per cent.
+def peak_load(cores: Iterable[Sequence[float]], seconds: float) -> float | None:
+    """The highest load of a core in the last *seconds* (at least the last whole one), in per cent; None: not reported.
 
     *cores*: the load of each second, the latest first. A mean would hide a core that falls behind.
     """
     count = max(1, int(seconds))
-    return max((load for core in cores for load in core[:count]), default=0.0)
+    return max((load for core in cores for load in core[:count]), default=None)
 
 
-def peak_load_during(cores: Iterable[Sequence[float]], ago: float, took: float, second: float) -> float:
-    """The highest possible load of a core, in per cent, in a time of *took* s that ended *ago* s ago.
+def peak_load_during(cores: Iterable[Sequence[float]], ago: float, took: float, second: float) -> float | None:
+    """The highest possible load of a core, in per cent, in a time of *took* s that ended *ago* s ago; None: unknown.
 
     *cores*: the loads of periods of *second* s, the latest first, which ends now. Of a period that is partly outside
     of the time, as much work as possible counts.
     """
-    found = 0.0
+    found: float | None = None
     for core in cores:
         busy = 0.0
         for number, load in enumerate(core):
             latest, earliest = number * second, (number + 1) * second
             within = min(earliest, ago + took) - max(latest, ago)
             busy += min(load / 100 * second, max(0.0, within))
-        found = max(found, 100 * busy / took)
-    return round(found, 1)
+        found = max(found or 0.0, 100 * busy / took) if core else found
+    return None if found is None else round(found, 1)
 
 
 class ServerEvents:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .drain import wait_for_drain
@@ -36,6 +36,11 @@ SHORT_TRIAL s, where 1 % is too little to measure."""
 LOAD_PERIOD = 1.05
 """Upper limit in s of TRex's period of a core's load: 100 runs of its main loop of 10 ms and some work."""
 
+SNAPSHOT_SHARES = (0.02, 0.06, 0.1, 0.14, 0.18, 0.82, 0.86, 0.9, 0.94, 0.97, 0.99)
+"""Shares of a trial's duration at which the counters are read: they show the rate, and what is under way at the end."""
+
+SNAPSHOT_COUNTERS = ("opackets", "ipackets")
+
 POLL_INTERVAL, END_POLL_INTERVAL = 0.05, 0.005
 """Seconds between two polls for events during a trial, and near its end."""
 
@@ -54,7 +59,9 @@ class _Traffic:
     started: float
     asked: float
     began: float = 0.0
-    peak_load: float = 0.0
+    peak_load: float | None = None
+    """The highest load of a core so far, in per cent; None: no period was reported."""
+    snapshots: list[dict[str, Any]] = field(default_factory=list)
     load_since: float = 0.0
     """Time from which the cores' loads count: the start, or the last change of the load."""
     next_link_check: float = 0.0
@@ -119,7 +126,7 @@ class RunningTraffic(ABC):
         # a fast clock is a simulated one, whose server changes at once
         time.sleep(CHANGE_DELAY / clock_speed)
         running.load_since = answered = time.monotonic()
-        running.peak_load = 0.0
+        running.peak_load = None
         return {"before": before, "after": self._counters(), "asked": asked, "answered": answered}
 
     def sample(self, seconds: float, interval: float) -> list[dict[str, Any]]:
@@ -143,8 +150,9 @@ class RunningTraffic(ABC):
 
         The answer has counters by port ``before``, ``at_end`` of sending and ``after`` the drain, global readings,
         ``elapsed`` (wall s of sending, minimum and maximum), ``finished``, ``links`` (by port: up at every check) and
-        ``complaints`` of the server. ``cpu_util``: the highest load of a core in a second of sending, in per cent;
-        after a change of load, since that change.
+        ``complaints`` of the server. ``cpu_util``: the highest load of a core in a second of sending, in per cent
+        (None: none was reported); after a change of load, since that change. ``snapshots``: readings during the
+        sending, with ``asked``, ``answered`` (moments on this machine's clock) and ``ports`` (frames sent, received).
         """
         running, events = self._require_running(), self._library.events
         self._running = None
@@ -169,6 +177,9 @@ class RunningTraffic(ABC):
         duration, longest = running.duration or 0.0, 2 * LOAD_PERIOD / LATE_RATIO
         if clock_speed == 1 and SHORT_TRIAL <= duration < took / LATE_RATIO < longest:
             self._record_late_core_load(running, ended, took)
+        if waited >= LOAD_PERIOD:
+            # frames are missing; the period in which the sending ended has been reported since
+            self._record_core_load(running, took + waited + LOAD_PERIOD)
         down = {item["index"] for item in self.ports(running.involved) if not item["link_up"]} | events.links_down
         return {
             "started": running.started,
@@ -183,7 +194,8 @@ class RunningTraffic(ABC):
             "links": {str(port): port not in down for port in running.involved},
             "complaints": list(events.complaints),
             "cpu_util": running.peak_load,
-            "rx_cpu_util": float(first["global"].get("m_rx_cpu_util", 0)),
+            "rx_cpu_util": first["global"].get("m_rx_cpu_util"),
+            "snapshots": running.snapshots,
         }
 
     def burst(
@@ -241,7 +253,12 @@ class RunningTraffic(ABC):
 
     def _record_core_load(self, running: _Traffic, seconds: float) -> None:
         """Record the load of the cores in the periods that are completely within the last *seconds*."""
-        running.peak_load = max(running.peak_load, peak_load(self._library.core_loads(), seconds / LOAD_PERIOD - 1))
+        self._keep_load(running, peak_load(self._library.core_loads(), seconds / LOAD_PERIOD - 1))
+
+    @staticmethod
+    def _keep_load(running: _Traffic, load: float | None) -> None:
+        if load is not None:
+            running.peak_load = max(running.peak_load or 0.0, load)
 
     def _record_late_core_load(self, running: _Traffic, ended: float, took: float) -> None:
         """Record the core load of a short trial that took too long, where the periods also cover other times.
@@ -253,20 +270,34 @@ class RunningTraffic(ABC):
         while (loads := self._library.core_loads()) == first and time.monotonic() < ended + LOAD_PERIOD:
             self._check_cancelled()
             time.sleep(POLL_INTERVAL)
-        running.peak_load = max(running.peak_load, peak_load_during(loads, time.monotonic() - ended, took, LOAD_PERIOD))
+        self._keep_load(running, peak_load_during(loads, time.monotonic() - ended, took, LOAD_PERIOD))
 
     def _await_end(self, running: _Traffic, seconds: float) -> None:
-        """Wait until all ports have ended, due *seconds* after the start; at most 1.5 x *seconds* + 5 s."""
+        """Wait until all ports have ended, due *seconds* after the start; at most 1.5 x *seconds* + 5 s.
+
+        Meanwhile the counters are read at SNAPSHOT_SHARES of the time.
+        """
         due, events = running.began + seconds, self._library.events
+        moments = [running.began + share * seconds for share in SNAPSHOT_SHARES]
         while True:
             self._check_progress(running)
+            if moments and time.monotonic() >= moments[0] and not self._has_ended(running):
+                self._take_snapshot(running)
+                moments = [moment for moment in moments if moment > time.monotonic()]
             late = time.monotonic() - due
             if self._has_ended(running) or late >= 0.5 * seconds + 5:
                 return
             with events.changed:
                 if not self._has_ended(running):
                     # poll an overdue trial less often: the machine is busy
-                    events.changed.wait(min(POLL_INTERVAL, max(END_POLL_INTERVAL, -late, late / 100)))
+                    wait = min(POLL_INTERVAL, max(END_POLL_INTERVAL, -late, late / 100))
+                    events.changed.wait(min([wait, *(max(0.0, moment - time.monotonic()) for moment in moments[:1])]))
+
+    def _take_snapshot(self, running: _Traffic) -> None:
+        asked = time.monotonic()
+        counters = self._counters()
+        ports = {str(port): [counters[str(port)][name] for name in SNAPSHOT_COUNTERS] for port in running.involved}
+        running.snapshots.append({"asked": asked, "answered": time.monotonic(), "ports": ports})
 
     # -- implemented by the subclass -----------------------------------------------------------------------------------
 
