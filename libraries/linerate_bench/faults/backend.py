@@ -173,7 +173,7 @@ class FaultyBackend:
             case "one-way loss":
                 self._losing.append(fault)
                 self._update_losses()
-            case "reordered frames" | "flow stats dropped":
+            case "reordered frames" | "late frames" | "flow stats dropped":
                 self._groups.begin(fault)
             case "unsent frames":
                 share = fault.share or 0.0
@@ -215,7 +215,7 @@ class FaultyBackend:
                 self._update_losses()
             case "ports stolen":
                 self._actions += [ServerAction("free", index) for index in every]
-            case "duplicated frames" | "reordered frames" | "flow stats dropped":
+            case "duplicated frames" | "reordered frames" | "late frames" | "flow stats dropped":
                 self._groups.end(fault)
 
     def _ports_of(self, fault: InjectedFault) -> list[int]:

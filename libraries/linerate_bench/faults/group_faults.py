@@ -1,4 +1,4 @@
-"""Faults of packet groups: frames that come late or twice, and statistics that are not reported."""
+"""Faults of packet groups: frames out of order, late or twice, and statistics that are not reported."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from dataclasses import replace
 from linerate.simulation.faults import InjectedFault
 
 from ..backend import FlowCounters, LatencyCounters, StreamCounters, StreamTraffic
+from ..packet_groups import bucket_of
 from .added_frames import AddedFrames
 
-LATE, DUPLICATED = "late", "twice"
-_COUNTED_AS = {"reordered frames": LATE, "duplicated frames": DUPLICATED}
+OVERTAKEN, LATE, DUPLICATED = "overtaken", "late", "twice"
+_COUNTED_AS = {"reordered frames": OVERTAKEN, "late frames": LATE, "duplicated frames": DUPLICATED}
+
+HOW_LATE = 1_500_000.0
+"""µs: a late frame's latency, beyond TRex's histogram and within the wait for frames in transit."""
 
 
 class GroupFaults:
@@ -51,7 +55,7 @@ class GroupFaults:
     def forget(self, group: int) -> None:
         """Set the counts of *group* to zero."""
         self._model.forget(group)
-        for name in (LATE, DUPLICATED):
+        for name in _COUNTED_AS.values():
             self._added.forget((name, group))
 
     # -- what is reported
@@ -81,8 +85,30 @@ class GroupFaults:
         return replace(found, received={**found.received, port: more})
 
     def latency_counters(self, group: int) -> LatencyCounters:
-        """With the late and the duplicated frames."""
+        """With the late, the overtaken and the duplicated frames. A late frame is overtaken by others."""
         if self._reporting() == "zeros":
             return LatencyCounters()
-        late, duplicated = (self._added.of((name, group)) for name in (LATE, DUPLICATED))
-        return replace(self._model.latency_counters(group), out_of_order=late, duplicates=duplicated)
+        found = self._model.latency_counters(group)
+        overtaken, late, duplicated = (self._added.of((name, group)) for name in (OVERTAKEN, LATE, DUPLICATED))
+        if late:
+            found = _with_late_frames(found, late)
+        return replace(found, out_of_order=overtaken + late, duplicates=duplicated)
+
+
+def _with_late_frames(found: LatencyCounters, late: int) -> LatencyCounters:
+    """*late* of the fastest frames of *found* took :data:`HOW_LATE`."""
+    histogram, left = dict(found.histogram), late
+    for key in sorted(histogram):
+        taken = min(left, histogram[key])
+        histogram[key] -= taken
+        left -= taken
+    frames = sum(found.histogram.values())
+    average = found.average + (HOW_LATE - found.average) * late / frames if frames else 0.0
+    key = bucket_of(HOW_LATE)
+    return replace(
+        found,
+        average=average,
+        total_max=max(found.total_max, HOW_LATE),
+        last_max=max(found.last_max, HOW_LATE),
+        histogram={**histogram, key: histogram.get(key, 0) + late},
+    )

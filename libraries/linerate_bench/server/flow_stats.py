@@ -2,6 +2,9 @@
 
 A group exists from the first stream that is added with it to the removal of the last. Then its counts begin at zero
 with a new ``ver_id``, which makes clients forget their former baseline.
+
+As in TRex v3.08 (``src/time_histogram.cpp``), a latency histogram leaves out frames later than 1 s. Its bucket 0 has
+the highest count that a group in the same place had there since the server began, if the group has any such frame.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from .streams import ServerStream
 
 MOST_ASKED = 1024 + 128
 """Groups that one question may name (MAX_ALLOWED_PGID_LIST_LEN)."""
+LATER = 1_000_000
+"""µs: from here on TRex's latency histogram has no bucket."""
 INTERVAL = 0.2
 """Seconds of the bench's clock over which rates are taken."""
 
@@ -38,6 +43,8 @@ class _Group:
     users: set[tuple[int, int]] = field(default_factory=set)
     before: tuple[float, FlowCounters] | None = None
     rates: Rates = field(default_factory=dict)
+    place: int = 0
+    """The first free one when it began, among the latency groups (TRex's ``hw_id``)."""
 
 
 class FlowStats:
@@ -49,6 +56,8 @@ class FlowStats:
         self._now = now
         self._groups: dict[int, _Group] = {}
         self._versions = 0
+        self._most_short: dict[int, int] = {}
+        """The highest count of the bucket 0 so far, by a group's place."""
 
     @property
     def counts(self) -> bool:
@@ -67,7 +76,9 @@ class FlowStats:
             )
         if group is None:
             self._counters.forget(number)
-            group = self._groups[number] = _Group(rule, self._versions)
+            taken = {other.place for other in self._groups.values() if other.rule == "latency"}
+            place = next(place for place in range(len(taken) + 1) if place not in taken)
+            group = self._groups[number] = _Group(rule, self._versions, place=place)
             self._versions += 1
         group.users.add((port, stream.stream_id))
 
@@ -77,6 +88,8 @@ class FlowStats:
         if group is not None and stream.group is not None:
             group.users.discard((port, stream.stream_id))
             if not group.users:
+                if group.rule == "latency" and self._counters is not None:
+                    self._histogram(group, self._counters.latency_counters(stream.group.number))
                 del self._groups[stream.group.number]
 
     def active(self) -> dict[str, Any]:
@@ -102,9 +115,14 @@ class FlowStats:
             versions[str(number)] = group.version
             flows[str(number)] = self._flow(group, self._counters.flow_counters(number))
             if group.rule == "latency":
-                latency[str(number)] = _latency(self._counters.latency_counters(number))
+                delays = self._counters.latency_counters(number)
+                latency[str(number)] = _latency(delays, self._histogram(group, delays))
         shared = {"old_flow": 0, "bad_hdr": 0} if latency else None
         return {"ver_id": versions or None, "flow_stats": flows or None, "latency": {"g": shared, **latency}}
+
+    def _histogram(self, group: _Group, found: LatencyCounters) -> dict[str, int]:
+        short = self._most_short[group.place] = max(found.histogram.get(0, 0), self._most_short.get(group.place, 0))
+        return {str(key): count if key else short for key, count in found.histogram.items() if count and key < LATER}
 
     def _flow(self, group: _Group, found: FlowCounters) -> dict[str, dict[str, float]]:
         self._measure(group, found)
@@ -134,7 +152,7 @@ class FlowStats:
         group.before = now, found
 
 
-def _latency(found: LatencyCounters) -> dict[str, Any]:
+def _latency(found: LatencyCounters, histogram: dict[str, int]) -> dict[str, Any]:
     # a lost or late frame makes the next one's number too high; a late or repeated one has itself a number too low
     late, twice = found.out_of_order, found.duplicates
     counts = {"drp": found.lost, "ooo": late, "dup": twice, "sth": found.lost + late, "stl": late + twice}
@@ -146,7 +164,6 @@ def _latency(found: LatencyCounters) -> dict[str, Any]:
         "total_max": round(found.total_max),
         "total_min": round(found.total_min),
     }
-    histogram = {str(key): count for key, count in found.histogram.items()}
     return {
         "er": {key: count for key, count in errors.items() if count},
         "lat": measured | ({"histogram": histogram} if histogram else {}),

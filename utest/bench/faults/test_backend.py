@@ -202,6 +202,26 @@ def test_late_frames_show_in_the_groups_only_and_duplicates_in_both() -> None:
     assert backend.latency_counters(7).duplicates == 0 and backend.flow_counters(7).received == {}
 
 
+def test_late_frames_are_in_no_bucket_and_bucket_0_remembers_earlier_trials() -> None:
+    backend, clock = faulty(parse_fault("late frames", start=2, share=0.05))
+    stream: Any = SimpleNamespace(group=StreamGroup(7, "latency"), stream_id=1)
+    flows = FlowStats(backend, clock.now)
+    found = []
+    for _ in range(2):
+        flows.add(0, stream)
+        backend.start({0: (replace(grouped(), pps=1000),)}, 10.0)
+        clock.time += 11
+        found.append(flows.values([7])["latency"]["7"])
+        assert backend.flow_counters(7).received[1][0] == 10_000, "late, and not lost"
+        flows.remove(0, stream)
+    first, second = (row["lat"]["histogram"] for row in found)
+    assert sum(first.values()) == sum(second.values()) == 10_000, "the sum fits, by the first trial's frames"
+    assert backend.latency_counters(7).histogram[1_000_000] == 500
+    assert first["0"] == second["0"] > backend.latency_counters(7).histogram[0]
+    assert (found[0]["lat"]["total_max"] < 1000, found[1]["lat"]["total_max"]) == (True, 1_500_000)
+    assert found[1]["er"]["ooo"] == 500
+
+
 def test_sequence_errors_have_trexs_names() -> None:
     backend, clock = faulty(parse_fault("reordered frames", share=0.01))
     stream: Any = SimpleNamespace(group=StreamGroup(7, "latency"), stream_id=1)
