@@ -130,7 +130,7 @@ def test_ceiling_far_below_line_rate_is_refused():
 
 
 def test_own_latency_is_of_the_worse_direction():
-    slow = LatencyCount(1, 0, 100, 100, 7.0, 30.0, 1.0, 2.0, {0: 98, 20: 2})
+    slow = LatencyCount(1, 0, 100, 100, 7.0, 30.0, 2.0, {0: 98, 20: 2})
     quick = replace(slow, tx_port=0, rx_port=1, mean=4.0)
     found = own_latency(Outcome(Load(1e6), 1.0, 1.0, 0.0, (), latency=(quick, slow)))
     assert found is not None

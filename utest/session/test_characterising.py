@@ -63,7 +63,7 @@ class Testbed:
         if not self.prepared[-1][2]:
             return outcome
         counts = tuple(
-            LatencyCount(direction.tx_port, direction.rx_port, 500, 500, 10.0 + direction.tx_port, 30.0, 1.0)
+            LatencyCount(direction.tx_port, direction.rx_port, 500, 500, 10.0 + direction.tx_port, 30.0)
             for direction in outcome.directions
         )
         return Outcome(load, duration, duration, outcome.started, outcome.directions, latency=counts)

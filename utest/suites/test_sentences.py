@@ -29,8 +29,8 @@ Never So Soon
 Both Ways
     imix bidirectional latency mean <= 1 ms at 20% line rate each way
 
-Hardly Any Jitter
-    64b unidirectional jitter ≤ 500 µs at 1 Mpps
+Hardly Any Variation
+    64b unidirectional pdv p99 ≤ 500 µs at 1 Mpps
 
 A Soak
     1514b unidirectional ≥ 10% line rate for 1 min
@@ -58,7 +58,7 @@ def test_latency_is_judged_by_bounds(done: robot_run.RobotRun):
     status, message = done.tests["Never So Soon"]
     assert status == "FAIL"
     assert message.startswith("FAIL: 64b 1-flow unidirectional latency max ≤ 1 us at 1 Mpps: max ")
-    assert done.tests["Both Ways"][0] == done.tests["Hardly Any Jitter"][0] == "PASS"
+    assert done.tests["Both Ways"][0] == done.tests["Hardly Any Variation"][0] == "PASS"
 
 
 def test_latency_is_in_the_records(done: robot_run.RobotRun):
@@ -70,7 +70,9 @@ def test_latency_is_in_the_records(done: robot_run.RobotRun):
     assert both
     for row in both:
         assert [(item["tx_port"], item["rx_port"]) for item in row["latency"]] == [(0, 1), (1, 0)]
-        assert all(item["received"] == sum(item["histogram_us"].values()) for item in row["latency"])
+        for item in row["latency"]:
+            short = item["histogram_us"].get("0", 0)  # may be of an earlier trial, as TRex's
+            assert 0 <= sum(item["histogram_us"].values()) - item["received"] <= short
 
 
 def test_a_soak_takes_the_time_it_says(done: robot_run.RobotRun):

@@ -88,7 +88,7 @@ def apply_ceilings(verdict: Verdict, *sources: CeilingSource) -> Verdict:
     return replace(verdict, ruling=Ruling.INCONCLUSIVE, reason=reason, ceiling=evidence)
 
 
-_JUDGED_BY_LOSS = (Quantity.THROUGHPUT, Quantity.LOSS, Quantity.LATENCY, Quantity.JITTER)
+_JUDGED_BY_LOSS = (Quantity.THROUGHPUT, Quantity.LOSS, Quantity.LATENCY, Quantity.DELAY_VARIATION)
 
 
 def _fails_below(verdict: Verdict, highest_pps: float) -> bool:

@@ -1,9 +1,9 @@
 """``linerate compare RUN RUN``: what two runs of the same suite measured, sentence by sentence.
 
 Each trial of full duration that says something about the router is one observation, in the worse direction: frames/s
-forwarded (``forwards``), the mean latency or the jitter in µs, the bound of the recovery in s, cycles per packet, else
-the loss ratio. Means are compared by Welch's t-test, or by ministat's pooled one; samples without any spread by their
-means alone, with RELEVANT as the least difference that counts.
+forwarded (``forwards``), the generator's mean latency or the upper bound of the packet delay variation in µs, the bound
+of the recovery in s, cycles per packet, else the loss ratio. Means are compared by Welch's t-test, or by ministat's
+pooled one; samples without any spread by their means alone, with RELEVANT as the least difference that counts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..counts.latency import Statistic
 from ..counts.trial import Fault, Trial
 from ..errors import TestbedError
 from ..evidence.records import EnvironmentRecord, RequirementRecord, TrialRecord
@@ -138,8 +139,13 @@ def _latency(trial: Trial, sentence: str) -> float | None:
     return max((count.mean for count in trial.outcome.latency), default=None)
 
 
-def _jitter(trial: Trial, sentence: str) -> float | None:
-    return max((count.jitter for count in trial.outcome.latency), default=None)
+def _delay_variation(trial: Trial, sentence: str) -> float | None:
+    """The upper bound of the sentence's statistic."""
+    words = sentence.split()
+    statistic = Statistic.read(words[words.index("pdv") + 1], variation=True)
+    spreads = [count.spread(trial.seconds) for count in trial.outcome.latency]
+    found = [bounds.high for spread in spreads if spread and (bounds := spread.bounds(statistic))]
+    return max(found, default=None) if len(found) == len(spreads) else None
 
 
 def _recovery(trial: Trial, sentence: str) -> float | None:
@@ -159,7 +165,7 @@ _QUANTITIES: dict[str, tuple[str, Figure]] = {
     "forwards": ("pps", _worse_rate),
     "costs": ("cycles/packet", _cycles),
     "latency": ("µs", _latency),
-    "jitter": ("µs", _jitter),
+    "pdv": ("µs", _delay_variation),
     "recovers": ("s", _recovery),
 }
 """The sentence's word for a quantity -> the unit of an observation, and how to get it from a trial."""

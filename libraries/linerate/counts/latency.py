@@ -1,7 +1,11 @@
 """Latency of one trial as a generator counts it: a histogram of probe frames, and the bounds that it proves.
 
-Terms: RFC 1242 3.8 (latency), RFC 2544 26.2. The histogram has few buckets, so a percentile is known only to lie within
-a bucket: bounds are kept, and a verdict uses the bound that is worse for it.
+Terms: RFC 1242 3.8 (latency), RFC 2544 26.2, RFC 5481 4.2 (packet delay variation). The histogram has few buckets, so a
+percentile is known only to lie within a bucket: bounds are kept, and a verdict uses the bound that is worse for it.
+
+What TRex's histogram holds (v3.08, ``src/time_histogram.cpp``): frames of 10 µs to less than 1 s in buckets of one
+digit. A later frame is in none. The bucket 0 (less than 10 µs) is the highest count that this bucket ever had in the
+server's life: no reset takes it back, so it may be of an earlier trial. It is absent if the trial had no such frame.
 """
 
 from __future__ import annotations
@@ -9,8 +13,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Self
 
 from ..errors import SentenceError
 
@@ -21,20 +26,36 @@ NAMED_STATISTICS = ("min", "mean", "max")
 FRAMES_BEYOND_PERCENTILE = 10
 """Probe frames that must be above a percentile before it is trusted."""
 
+FIRST_BUCKET, LATER = 10, 1_000_000
+"""µs: TRex's histogram holds frames from the one to the other exactly."""
+
+LOST = math.inf
+"""A lost frame is later than any limit."""
+
+_FAR_BELOW = 100_000
+"""µs: if no frame is known to be later, nothing overtook a frame that is later than ``LATER`` for 0.9 s."""
+
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """``p50``, ``p99.9``, ``min``, ``mean``, ``max`` or ``jitter`` of the latencies of one direction."""
+    """``p50``, ``p99.9``, ``min``, ``mean`` or ``max`` of the latencies of one direction.
+
+    ``variation``: of the packet delay variation, a frame's latency less that of the fastest frame (RFC 5481 4.2).
+    """
 
     name: str
+    variation: bool = False
 
     @classmethod
-    def read(cls, word: str) -> Statistic:
+    def read(cls, word: str, variation: bool = False) -> Self:
         """The statistic that *word* names. Raises SentenceError."""
-        if word in NAMED_STATISTICS or (_PERCENTILE.match(word) and float(word[1:]) > 0):
-            return cls(word)
+        named = NAMED_STATISTICS[1:] if variation else NAMED_STATISTICS
+        if word in named or (_PERCENTILE.match(word) and float(word[1:]) > 0):
+            return cls(word, variation)
+        of = "packet delay variation" if variation else "latency"
+        others = ", ".join(named[:-1])
         raise SentenceError(
-            f"'{word}' is no statistic of latency; expected p50, p99, p99.9 (any percentile), min, mean or max"
+            f"'{word}' is no statistic of {of}; expected p50, p99, p99.9 (any percentile), {others} or max"
         )
 
     @property
@@ -45,25 +66,63 @@ class Statistic:
 
     @property
     def frames_needed(self) -> int:
-        """Probe frames that must arrive before the statistic is trusted."""
+        """Probe frames that a trial must send before the statistic is trusted."""
         share = self.share
         return 100 if share is None else max(100, math.ceil(FRAMES_BEYOND_PERCENTILE / (1 - share) - 1e-6))
 
     def __str__(self) -> str:
-        return self.name
+        return f"packet delay variation {self.name}" if self.variation else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyBounds:
-    """A latency that lies within ``low`` … ``high``, in µs."""
+    """A latency that lies within ``low`` … ``high``, in µs; infinite: later than any limit."""
 
     low: float
     high: float
 
     def __str__(self) -> str:
+        if math.isinf(self.low):
+            return "beyond any limit, because of lost probe frames"
+        if math.isinf(self.high):
+            return f"at least {self.low:.4g} µs, with no upper bound"
         if self.high - self.low <= 1e-6 * max(1.0, self.high):
             return f"{self.high:.4g} µs"
         return f"{self.low:.4g} to {self.high:.4g} µs"
+
+
+@dataclass(frozen=True, slots=True)
+class LatencySpread:
+    """The latencies of all probe frames that were sent, as far as they are known.
+
+    ``best`` and ``worst`` for the router: {lower end of a bucket in µs, LATER, or LOST: frames}, of the same number of
+    frames each.
+    """
+
+    best: Mapping[float, int]
+    worst: Mapping[float, int]
+
+    def bounds(self, statistic: Statistic) -> LatencyBounds | None:
+        """Bounds of the statistic; None without a frame."""
+        if not sum(self.best.values()):
+            return None
+        low, high = _low(self.best, statistic), _high(self.worst, statistic)
+        if not statistic.variation:
+            return LatencyBounds(low, high)
+        least = Statistic("min")
+        fastest = LatencyBounds(_low(self.best, least), _high(self.worst, least))
+        # a lost frame varies beyond any limit
+        return LatencyBounds(low if math.isinf(low) else max(0.0, low - fastest.high), high - min(fastest.low, LATER))
+
+
+def pooled(spreads: Iterable[LatencySpread]) -> LatencySpread:
+    """The probe frames of one direction in all trials together."""
+    best: Counter[float] = Counter()
+    worst: Counter[float] = Counter()
+    for item in spreads:
+        best.update(item.best)
+        worst.update(item.worst)
+    return LatencySpread(best, worst)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +130,9 @@ class LatencyCount:
     """The probe frames of one direction in one trial. Times in µs.
 
     ``histogram``: {lower end of a bucket: frames}, in TRex's buckets: one digit and zeros, 0 for less than 10 µs.
-    ``minimum`` None: not reported. ``jitter``: the generator's running mean of the difference between the latencies of
-    consecutive frames (RFC 3550 6.4.1 in TRex).
+    ``mean``, ``maximum`` and ``minimum`` (None: not reported) are the generator's own readings: TRex smooths the mean
+    over the last second or two, and its maximum leaves out the first half second. ``elsewhere``: received at another
+    port than ``rx_port``; the histogram has them too.
     """
 
     tx_port: int
@@ -81,74 +141,105 @@ class LatencyCount:
     received: int
     mean: float
     maximum: float
-    jitter: float
     minimum: float | None = None
     histogram: Mapping[int, int] = field(default_factory=dict)
     out_of_order: int = 0
     duplicates: int = 0
+    elsewhere: int = 0
 
     @property
     def lost(self) -> int:
-        """Probe frames that did not come back."""
-        return max(0, self.sent - self.received)
+        """Probe frames that did not come back. A frame that came twice does not replace a lost one."""
+        return self.sent - (self.received - self._copies)
 
-    def bounds(self, statistic: Statistic) -> LatencyBounds | None:
-        """Bounds of the statistic. None where no frame was measured, or the generator does not report it.
+    @property
+    def unplaced(self) -> int:
+        """Received frames in no bucket from 10 µs on: faster, or later than 1 s. Negative: a reading is wrong."""
+        return self.received + self.elsewhere - sum(self._placed.values())
 
-        Only the histogram holds every frame. TRex smooths its ``mean``, ``minimum`` and ``maximum``, or updates them
-        every half second without the first frames: they can only widen the bounds.
+    @property
+    def unexplained(self) -> int:
+        """Received frames that are in no bucket at all."""
+        return max(0, self.unplaced - self.histogram.get(0, 0))
+
+    def most_late(self, seconds: float) -> int:
+        """The most of the :attr:`unplaced` frames that may be later than 1 s, in a trial of *seconds*.
+
+        The bucket 0 does not show that they were fast: it may be of an earlier trial. Their order does. A frame that
+        is 1 s late and not overtaken holds up all that follow: those sent within the next 0.9 s are later than 100 ms,
+        or lost, and if it is among the last ones, it is the maximum. Otherwise it came out of order.
         """
-        if statistic.name == "jitter":
-            return LatencyBounds(self.jitter, self.jitter) if self.received else None
-        counted = sum(self.histogram.values())
-        if not self.received or not counted:
+        if self.unplaced <= 0:
+            return 0
+        disorder = self.out_of_order + self.duplicates
+        followed = (self.lost + disorder + 1) * seconds <= 0.9 * self.sent
+        latest = max(self._placed, default=0.0)
+        if followed and not self.unexplained and latest < _FAR_BELOW and 0 < self.maximum < _FAR_BELOW:
+            return min(self.unplaced, disorder)
+        return self.unplaced
+
+    def spread(self, seconds: float, lost: float = math.inf) -> LatencySpread | None:
+        """What the counts of a trial of *seconds* prove. None where nothing came back, or the counts contradict.
+
+        *lost*: the most probe frames whose loss is the router's; any others are unknown.
+        """
+        if self.received <= 0 or self.unplaced < 0:
             return None
-        if statistic.name == "mean":
-            sums = (math.fsum(end(key) * count for key, count in self.histogram.items()) for end in (float, bucket_end))
-            low, high = (total / counted for total in sums)
-            return LatencyBounds(low, high)
-        if statistic.name == "max":
-            return self._bucket_bounds(max(self.histogram))
-        if statistic.name == "min":
-            return self._bucket_bounds(min(self.histogram))
-        rank = max(1, math.ceil((statistic.share or 0.0) * counted - 1e-9))
-        below = 0
-        for key in sorted(self.histogram):
-            below += self.histogram[key]
-            if below >= rank:
-                return self._bucket_bounds(key)
-        return None
+        # two readings agree, and both begin anew with each trial
+        late = self.unexplained if self.maximum >= LATER else 0
+        most_late, strangers = self.most_late(seconds), self.elsewhere + self._copies
+        best: Counter[float] = Counter({**self._placed, 0: self.unplaced - late, LATER: late})
+        worst: Counter[float] = Counter({**self._placed, 0: self.unplaced - most_late, LATER: most_late})
+        _remove(best, strangers, latest=True)
+        _remove(worst, strangers, latest=False)
+        certain = min(self.lost, math.floor(min(lost, self.lost)))
+        best[LOST] += certain
+        best[0] += self.lost - certain
+        worst[LOST] += self.lost
+        return LatencySpread(+best, +worst)
 
-    def _bucket_bounds(self, key: int) -> LatencyBounds:
-        """The bucket *key*; the last one reaches at least to the reported maximum."""
-        last = key == max(self.histogram)
-        return LatencyBounds(float(key), max(float(bucket_end(key)), self.maximum if last else 0.0))
+    @property
+    def _placed(self) -> dict[float, int]:
+        return {float(key): frames for key, frames in self.histogram.items() if key >= FIRST_BUCKET and frames}
 
-
-def pooled(counts: Sequence[LatencyCount]) -> LatencyCount:
-    """The probe frames of one direction in all trials together. *counts* must not be empty."""
-    received = sum(count.received for count in counts)
-
-    def mean(of: Callable[[LatencyCount], float]) -> float:
-        return math.fsum(of(count) * count.received for count in counts) / max(1, received)
-
-    histogram: Counter[int] = Counter()
-    for count in counts:
-        histogram.update(count.histogram)
-    return replace(
-        counts[0],
-        sent=sum(count.sent for count in counts),
-        received=received,
-        mean=mean(lambda count: count.mean),
-        maximum=max(count.maximum for count in counts),
-        jitter=mean(lambda count: count.jitter),
-        minimum=min((count.minimum for count in counts if count.minimum is not None), default=None),
-        histogram=dict(histogram),
-        out_of_order=sum(count.out_of_order for count in counts),
-        duplicates=sum(count.duplicates for count in counts),
-    )
+    @property
+    def _copies(self) -> int:
+        return min(self.received, max(self.duplicates, self.received - self.sent))
 
 
-def bucket_end(key: int) -> int:
+def bucket_end(key: float) -> float:
     """End of the bucket of TRex's histogram that begins at *key* µs: 0 → 10, 10 → 20, 90 → 100, 100 → 200."""
-    return key + 10 ** (len(str(key)) - 1) if key >= 10 else 10
+    if key >= LATER:
+        return math.inf
+    return key + 10 ** (len(str(int(key))) - 1) if key >= FIRST_BUCKET else FIRST_BUCKET
+
+
+def _remove(frames: Counter[float], number: int, latest: bool) -> None:
+    for key in sorted(frames, reverse=latest):
+        taken = min(number, frames[key])
+        frames[key] -= taken
+        number -= taken
+
+
+def _low(frames: Mapping[float, int], statistic: Statistic) -> float:
+    if statistic.name == "mean":
+        return math.fsum(key * count for key, count in frames.items()) / sum(frames.values())
+    return _bucket_of(frames, statistic)
+
+
+def _high(frames: Mapping[float, int], statistic: Statistic) -> float:
+    if statistic.name == "mean":
+        return math.fsum(bucket_end(key) * count for key, count in frames.items()) / sum(frames.values())
+    return float(bucket_end(_bucket_of(frames, statistic)))
+
+
+def _bucket_of(frames: Mapping[float, int], statistic: Statistic) -> float:
+    if statistic.name in ("min", "max"):
+        return float((min if statistic.name == "min" else max)(frames))
+    rank = max(1, math.ceil((statistic.share or 0.0) * sum(frames.values()) - 1e-9))
+    below = 0
+    for key in sorted(frames):
+        below += frames[key]
+        if below >= rank:
+            break
+    return float(key)

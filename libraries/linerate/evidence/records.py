@@ -225,8 +225,8 @@ def _read_direction(data: Any) -> DirectionCount:
 _LATENCY_KEYS = {
     key.removesuffix("_us"): key
     for key in (
-        *("tx_port", "rx_port", "sent", "received", "mean_us", "minimum_us", "maximum_us", "jitter_us"),
-        *("histogram_us", "out_of_order", "duplicates"),
+        *("tx_port", "rx_port", "sent", "received", "mean_us", "minimum_us", "maximum_us"),
+        *("histogram_us", "out_of_order", "duplicates", "elsewhere"),
     )
 }
 """The fields of a latency count -> their keys, in the order of the file."""
@@ -238,7 +238,8 @@ def _latency(count: LatencyCount) -> dict[str, Any]:
 
 
 def _read_latency(data: Any) -> LatencyCount:
-    found = _Fields(data).fields(LatencyCount, keys=_LATENCY_KEYS)
+    # records of 0.1 lack a key
+    found = _Fields({"elsewhere": 0, **data}).fields(LatencyCount, keys=_LATENCY_KEYS)
     histogram = {int(key): int(_read_figure(key, frames)) for key, frames in found["histogram"].items()}
     return LatencyCount(**{**found, "histogram": histogram})
 

@@ -123,8 +123,9 @@ def own_latency(outcome: Outcome) -> OwnLatency | None:
     """The latency of the probe frames of *outcome*; None if none came back or the generator reports none."""
     found = []
     for count in outcome.latency:
-        bounds = count.bounds(Statistic("p99"))
-        if bounds is None or not math.isfinite(count.mean):
+        spread = count.spread(outcome.duration)
+        bounds = spread.bounds(Statistic("p99")) if spread else None
+        if bounds is None or not math.isfinite(bounds.high) or not math.isfinite(count.mean):
             return None
         found.append(OwnLatency(outcome.load.pps, count.received, count.mean, bounds.low, bounds.high, count.minimum))
     return max(found, key=lambda item: item.mean, default=None)

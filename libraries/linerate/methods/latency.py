@@ -1,11 +1,12 @@
-"""Latency and jitter at a load, from probe frames among the traffic; a bound decides only if it is sure."""
+"""Latency and packet delay variation at a load, from probe frames in the traffic. Only a sure bound decides."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from ..counts.latency import LatencyBounds, LatencyCount, Statistic, pooled
-from ..counts.trial import Load, Measure, Trial
+from ..counts.latency import LatencyBounds, LatencyCount, LatencySpread, Statistic, pooled
+from ..counts.trial import DirectionCount, Load, Measure, Trial
 from ..sla.goals import Goal
 from ..sla.requirement import Requirement
 from ..sla.verdict import Evidence, Ruling, Verdict, clear_loss, undivided
@@ -23,12 +24,12 @@ def latency(
     conditions: TrialConditions,
     clock: str = "",
 ) -> Verdict:
-    """Judge a ``latency …`` or ``jitter`` sentence at *load* (frames/s into each port, probe frames included).
+    """Judge a ``latency …`` or ``pdv …`` sentence at *load* (frames/s into each port, probe frames included).
 
     *measure* sends probe frames among the traffic (``Outcome.latency``). Each trial is judged on its worse direction:
-    good if the statistic is certainly within the threshold, bad if it certainly is not; else it proves nothing. A trial
-    that loses more than the goal allows is bad: a lost frame is later than any limit. *clock*: resolution and bias of
-    the generator's clock, in words.
+    good if the statistic of all probe frames that were sent is certainly within the threshold, bad if it certainly is
+    not; else it proves nothing. A lost frame is later than any limit: a lost probe frame counts so in the statistic,
+    and a trial that loses more than the goal allows is bad. *clock*: what the generator's clock measures, in words.
     """
     load = requirement.within_clocks(load, link_bps)
     statistic = requirement.statistic or Statistic("max")
@@ -41,13 +42,19 @@ def latency(
         bad = Evidence.BAD if trial.valid else Evidence.BAD_BELOW
         if trial.certain_loss_ratio(in_total=False) > goal.loss_ratio:
             return bad
+        found = _bounds(trial, statistic)
+        # a problem of the testbed spares only the directions that it concerns
+        if any(
+            bounds.low > threshold and count.sent >= statistic.frames_needed
+            for direction, count, bounds in found
+            if not trial.explained(direction)
+        ):
+            return bad
         if not trial.blames_router:
             return Evidence.NONE
         worst = _worst_bounds(trial, statistic)
         if worst is None or _count_with_too_few_probes(trial, statistic):
             return Evidence.TOO_COARSE if trial.valid else Evidence.NONE
-        if worst.low > threshold:
-            return bad
         if not trial.valid:
             return Evidence.NONE
         return Evidence.GOOD if worst.high <= threshold else Evidence.TOO_COARSE
@@ -83,30 +90,48 @@ def latency(
     return Verdict(requirement, goal, ruling, reason + (f"; {clock}" if clock else ""), trials, link_bps, figures)
 
 
+def _spreads(trial: Trial) -> list[tuple[DirectionCount, LatencyCount, LatencySpread]]:
+    """The probe frames of each direction, where something is known of them."""
+    found = []
+    counts = {(count.tx_port, count.rx_port): count for count in trial.outcome.latency}
+    for direction in trial.outcome.directions:
+        count = counts.get((direction.tx_port, direction.rx_port))
+        # probe frames that are missing while the direction is not may have come, and not been recognised
+        lost = max(0.0, direction.lost - trial.explained(direction))
+        if count is not None and (spread := count.spread(trial.seconds, lost)) is not None:
+            found.append((direction, count, spread))
+    return found
+
+
+def _bounds(trial: Trial, statistic: Statistic) -> list[tuple[DirectionCount, LatencyCount, LatencyBounds]]:
+    rows = [(direction, count, spread.bounds(statistic)) for direction, count, spread in _spreads(trial)]
+    return [(direction, count, bounds) for direction, count, bounds in rows if bounds is not None]
+
+
 def _worst_bounds(trial: Trial, statistic: Statistic) -> LatencyBounds | None:
     """The statistic in the direction where it is highest; None if a direction has none."""
-    found = [count.bounds(statistic) for count in trial.outcome.latency]
-    known = [bounds for bounds in found if bounds is not None]
-    if not known or len(known) < len(trial.outcome.directions):
-        return None
+    known = [bounds for _, _, bounds in _bounds(trial, statistic)]
+    return _worst(known) if known and len(known) == len(trial.outcome.directions) else None
+
+
+def _worst(known: Sequence[LatencyBounds]) -> LatencyBounds:
     return LatencyBounds(max(bounds.low for bounds in known), max(bounds.high for bounds in known))
 
 
 def _bounds_of_all(trials: Sequence[Trial], statistic: Statistic) -> LatencyBounds | None:
     """The statistic of all trials' probe frames together, in the direction where it is highest; None: not known."""
-    rows = [trial.outcome.latency for trial in trials if trial.outcome.latency]
-    if not rows or any(len(row) != len(rows[0]) for row in rows):
-        return None
-    found = [pooled(counts).bounds(statistic) for counts in zip(*rows, strict=True)]
+    rows: dict[tuple[int, int], list[LatencySpread]] = {}
+    for trial in trials:
+        for _, count, spread in _spreads(trial):
+            rows.setdefault((count.tx_port, count.rx_port), []).append(spread)
+    found = [pooled(spreads).bounds(statistic) for spreads in rows.values()]
     known = [bounds for bounds in found if bounds is not None]
-    if not known:
-        return None
-    return LatencyBounds(max(bounds.low for bounds in known), max(bounds.high for bounds in known))
+    return _worst(known) if known else None
 
 
 def _count_with_too_few_probes(trial: Trial, statistic: Statistic) -> LatencyCount | None:
     """A direction with fewer probe frames than the statistic needs."""
-    return next((count for count in trial.outcome.latency if count.received < statistic.frames_needed), None)
+    return next((count for count in trial.outcome.latency if count.sent < statistic.frames_needed), None)
 
 
 def _figures(trials: Sequence[Trial], statistic: Statistic) -> dict[str, float]:
@@ -114,23 +139,22 @@ def _figures(trials: Sequence[Trial], statistic: Statistic) -> dict[str, float]:
     worst = [bounds for trial in trials if (bounds := _worst_bounds(trial, statistic)) is not None]
     if not counts or not worst:
         return {}
-    received = sum(count.received for count in counts)
-    return {
-        "latency_low_us": max(bounds.low for bounds in worst),
-        "latency_high_us": max(bounds.high for bounds in worst),
-        "latency_mean_us": sum(count.mean * count.received for count in counts) / received,
-        "latency_max_us": max(count.maximum for count in counts),
-        "jitter_us": max(count.jitter for count in counts),
-        "probe_frames": float(received),
+    quantity = "pdv" if statistic.variation else "latency"
+    bounds = _worst(worst)
+    figures = {
+        f"{quantity}_low_us": bounds.low,
+        f"{quantity}_high_us": bounds.high,
+        "probe_frames": float(sum(count.received for count in counts)),
         "probe_frames_lost": float(sum(count.lost for count in counts)),
     }
+    return {name: value for name, value in figures.items() if math.isfinite(value)}
 
 
 def _bounds_text(trials: Sequence[Trial], statistic: Statistic) -> str:
     worst = [bounds for trial in trials if (bounds := _worst_bounds(trial, statistic)) is not None]
     if not worst:
         return "not reported"
-    widest = LatencyBounds(max(bounds.low for bounds in worst), max(bounds.high for bounds in worst))
+    widest = _worst(worst)
     if len(worst) == 1:
         return str(widest)
     return f"{widest} in the worst of {len(worst)} trials"
@@ -152,21 +176,55 @@ def _inconclusive_reason(trials: Sequence[Trial], statistic: Statistic, threshol
     if any(trial.problems for trial in trials):
         return spoilt_trials_reason(trials)
     few = _count_with_too_few_probes(last, statistic)
-    if few is not None and 0 < few.sent < statistic.frames_needed:
+    if few is not None and few.sent:
         return (
             f"a trial of {last.outcome.duration:g} s at this load has room for {few.sent} probe frames (a tenth of it),"
             f" and {statistic} needs {statistic.frames_needed}; expected a higher load, or a goal with longer"
             " trials"
         )
-    if few is not None:
+    gone = next((count for count in last.outcome.latency if count.received < statistic.frames_needed), None)
+    if gone is not None:
         return (
-            f"only {few.received} of {few.sent} probe frames came back from port {few.tx_port} at port {few.rx_port};"
-            f" {statistic} needs {statistic.frames_needed}; check that the generator's card supports latency streams"
+            f"only {gone.received} of {gone.sent} probe frames came back from port {gone.tx_port} at port"
+            f" {gone.rx_port}; {statistic} needs {statistic.frames_needed}; check that the generator's card supports"
+            " latency streams"
         )
     worst = _worst_bounds(last, statistic)
+    for trial in reversed(trials):
+        found = _worst_bounds(trial, statistic)
+        if (found is None or math.isinf(found.high)) and (doubt := _doubt(trial)):
+            return doubt
     if worst is None:
         return "the generator reported no latency; check that its card supports latency streams"
     return (
         f"{statistic} is {worst}, and the limit of {threshold:g} µs lies between: the generator's histogram is too"
         f" coarse; expected a limit of at most {worst.low:g} or at least {worst.high:g} µs"
     )
+
+
+def _doubt(trial: Trial) -> str:
+    """Why the histogram of a direction does not say how late its frames were; "" if it does."""
+    for count in trial.outcome.latency:
+        total, name = count.received + count.elsewhere, f"from port {count.tx_port} to port {count.rx_port}"
+        if count.unplaced < 0:
+            return (
+                f"{name} the generator's histogram has {total - count.unplaced} probe frames, and it received {total}:"
+                " its figures contradict each other"
+            )
+        if count.unexplained:
+            return (
+                f"{name} {count.unexplained} of {total} received probe frames are missing in the generator's"
+                " histogram, which leaves out those later than 1 s (the latest known:"
+                f" {count.maximum:g} µs)"
+            )
+        if (late := count.most_late(trial.seconds)) > 0:
+            return (
+                f"{name} {late} of {total} received probe frames came in less than 10 µs, or later than 1 s: the"
+                " generator's histogram leaves out the late ones, and its bucket 0 may be of an earlier trial"
+                f" ({count.out_of_order} out of order, {count.lost} lost, the latest known: {count.maximum:g} µs)"
+            )
+        if count.lost:
+            return (
+                f"{name} {count.lost} of {count.sent} probe frames did not come back, which may be later than any limit"
+            )
+    return ""

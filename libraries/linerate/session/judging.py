@@ -125,7 +125,7 @@ class Judge:
                 return verify(requirement, load, goal, measure, link_bps, conditions)
             case Quantity.FORWARDING_RATE:
                 return saturate(requirement, load, goal, measure, link_bps, conditions)
-            case Quantity.LATENCY | Quantity.JITTER:
+            case Quantity.LATENCY | Quantity.DELAY_VARIATION:
                 return latency(requirement, load, goal, measure, link_bps, conditions, self._clock_words(requirement))
             case Quantity.RECOVERY:
                 return recovery(requirement, load, session.plan.goal, traffic.step_down, link_bps, conditions, around)
@@ -140,14 +140,18 @@ class Judge:
         return Verdict(requirement, goal, Ruling.INCONCLUSIVE, reason, trials, link_bps, {})
 
     def _clock_words(self, requirement: Requirement) -> str:
-        """Resolution and bias of the generator's clock, in words."""
+        """Which latency is measured, and resolution and bias of the generator's clock, in words."""
         own = "; its own part of the latency is not subtracted"
         if (headroom := self.session.generator.headroom) is not None:
             bypassed = headroom.clock_text(requirement.profile, requirement.bidirectional, requirement.pairs)
             own += f": {bypassed}" if bypassed else ""
         if self.session.generator.simulation_signs:
             return "a modelled latency" + (own if ": " in own else "")
-        return f"stamped by the generator in software and reported in buckets of one digit{own}"
+        return (
+            "stamped by the generator in software, before a frame's first bit is sent and after its last bit is"
+            " received: RFC 1242's latency of a store-and-forward device (3.8), and the frame's time on both links;"
+            f" reported in buckets of one digit{own}"
+        )
 
     def _duplicates(self, verdict: Verdict, before: Telemetry, after: Telemetry) -> str | None:
         """Where more frames came back than the router sent, in words. Counters that may lag are read a second time."""

@@ -25,8 +25,8 @@ class Quantity(Enum):
     """Processor cycles per forwarded packet, at a load."""
     LATENCY = "latency"
     """RFC 1242 3.8: a statistic of the probe frames' latency, at a load."""
-    JITTER = "jitter"
-    """The difference in latency between one probe frame and the next, at a load."""
+    DELAY_VARIATION = "pdv"
+    """RFC 5481 4.2: a statistic of the probe frames' packet delay variation, at a load."""
     RECOVERY = "recovers"
     """RFC 2544 26.5: how long frames are still lost after an overload."""
 
@@ -110,8 +110,8 @@ class TrafficWords:
 class Requirement:
     """A parsed sentence. ``load``: the load that it names (None: the threshold, or the maximum offered load).
 
-    ``statistic``: of a latency or jitter. ``duration_sum``: s that ``for`` asks for, in place of the goal's (None: the
-    goal's). ``pairs``: how many port pairs of the testbed send at once, from the first on.
+    ``statistic``: of a latency or packet delay variation. ``duration_sum``: s that ``for`` asks for, in place of the
+    goal's (None: the goal's). ``pairs``: how many port pairs of the testbed send at once, from the first on.
     """
 
     sentence: str
@@ -173,7 +173,7 @@ class Requirement:
         """That the sentence is judged at a little less than it says, because of the ports' clocks; "": it is not."""
         loads = [self.threshold_load(link_bps)] if self.threshold.unit in RATE_UNITS else []
         named = self.named_load(link_bps)
-        if named is not None and self.quantity in (Quantity.LOSS, Quantity.LATENCY, Quantity.JITTER):
+        if named is not None and self.quantity in (Quantity.LOSS, Quantity.LATENCY, Quantity.DELAY_VARIATION):
             loads.append(named)
         if all(self.within_clocks(load, link_bps) is load for load in loads):
             return ""

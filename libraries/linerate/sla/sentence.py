@@ -23,11 +23,11 @@ _UNITS_OF = {
     Quantity.LOSS: (Unit.PERCENT,),
     Quantity.COST: (Unit.CYCLES,),
     Quantity.LATENCY: (Unit.MICROSECONDS,),
-    Quantity.JITTER: (Unit.MICROSECONDS,),
+    Quantity.DELAY_VARIATION: (Unit.MICROSECONDS,),
     Quantity.RECOVERY: (Unit.SECONDS,),
 }
 
-_NEEDS_LOAD = (Quantity.LOSS, Quantity.LATENCY, Quantity.JITTER)
+_NEEDS_LOAD = (Quantity.LOSS, Quantity.LATENCY, Quantity.DELAY_VARIATION)
 
 _COMPARISON = re.compile(r"\s*(≥|≤|>=|<=)\s*")
 _WRONG_COMPARISON = re.compile(r"[<>=]=?")
@@ -168,16 +168,19 @@ def _parse_left_side(
                     f"asks for both '{quantity.value}' and '{word}'; keep one, write a sentence for each"
                 )
             quantity = quantities[word]
-            if quantity is Quantity.LATENCY:
+            if quantity in (Quantity.LATENCY, Quantity.DELAY_VARIATION):
                 if not rest:
-                    raise SentenceError("'latency' says no statistic; expected for example 'latency p99 ≤ …'")
-                statistic = Statistic.read(rest.pop(0))
-            elif quantity is Quantity.JITTER:
-                statistic = Statistic("jitter")
+                    raise SentenceError(f"'{word}' says no statistic; expected for example '{word} p99 ≤ …'")
+                statistic = Statistic.read(rest.pop(0), variation=quantity is Quantity.DELAY_VARIATION)
             elif quantity is Quantity.RECOVERY and (not rest or rest.pop(0) != "in"):
                 raise SentenceError("'recovers' needs an 'in'; expected for example 'recovers in ≤ 2 s'")
         elif catalogue.is_word(word):
             traffic.append(word)
+        elif word == "jitter":
+            raise SentenceError(
+                "'jitter' has several meanings, and TRex's is a running figure of the last frames; expected the packet"
+                " delay variation of RFC 5481, for example 'pdv p99.9 ≤ 50 µs at 1 Mpps' (RFC 8219 7.3.1)"
+            )
         else:
             known = [*catalogue.words(), "unidirectional", "bidirectional", "on <N> pairs", *quantities]
             near = difflib.get_close_matches(word, known, 1)

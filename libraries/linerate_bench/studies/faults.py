@@ -191,12 +191,16 @@ CASES = (
         sentences=BIDIRECTIONAL,
     ),
     FaultCase(
-        "frames come out of order",
-        "reordered frames",
-        "1 % of them, from then on",
+        "frames come out of order", "reordered frames", "1 % of them, from then on", "PASS", "", {"start": TRIAL}
+    ),
+    FaultCase(
+        "probe frames come late",
+        "late frames",
+        "5 % of them take 1.5 s, from then on",
         "PASS",
         "",
-        {"start": TRIAL},
+        {"start": TRIAL, "share": 0.05},
+        others={"latency": ("INCONCLUSIVE", "later than 1 s")},
     ),
     FaultCase(
         "flow statistics are dropped",

@@ -20,7 +20,7 @@ from typing import Any
 from .library import ClientLibrary
 from .messages import plain_message
 from .official import OfficialLibrary
-from .packet_groups import group_counts
+from .packet_groups import UPDATE_PERIOD, all_placed, group_counts
 from .pypi import PypiLibrary
 from .running_traffic import RunningTraffic
 from .service import ClientService, Refusal
@@ -157,11 +157,15 @@ class ClientCommands(RunningTraffic):
             self.prepare(self._streams)  # removing the streams resets the counts of their groups
         self.begin(rates, directions, duration, intended=intended)
         answer = self.finish(drain, clock_speed)
-        return {**answer, "latency": self._latency(groups or {}, directions)}
+        if not groups:
+            return {**answer, "latency": []}
+        latency = self._latency(groups, directions)
+        if not all(map(all_placed, latency)):
+            time.sleep(UPDATE_PERIOD / clock_speed)
+            latency = self._latency(groups, directions)
+        return {**answer, "latency": latency}
 
     def _latency(self, groups: Mapping[str, int], directions: list[tuple[int, int]]) -> list[dict[str, Any]]:
-        if not groups:
-            return []
         stats = self._library.group_stats(list(groups.values()))
         return [
             found
