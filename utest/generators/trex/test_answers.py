@@ -7,7 +7,7 @@ import pytest
 
 from linerate.generators.trex.client import answers
 from linerate.generators.trex.client.messages import ServerEvents
-from linerate.generators.trex.client.packet_groups import group_counts
+from linerate.generators.trex.client.packet_groups import all_placed, group_counts
 from support.paths import DATA
 
 RECORDED = DATA / "trex-rpc" / "official-v3.08.jsonl"
@@ -95,3 +95,17 @@ def test_an_answer_without_data_has_no_events() -> None:
 def test_a_group_without_latency_has_no_counts() -> None:
     stats = [call["result"] for call in recorded("get_pgid_stats")]
     assert stats and all(group_counts(item, 77, 0, 1) is None for item in stats)
+
+
+@pytest.mark.parametrize(
+    ("histogram", "placed"), [({"10": 12}, True), ({"0": 7, "10": 12}, True), ({"0": 2, "10": 10}, False), ({}, False)]
+)
+def test_received_frames_of_all_ports_are_those_of_the_histogram(histogram: dict[str, int], placed: bool) -> None:
+    answer = {
+        "flow_stats": {"7": {"tp": {"0": 15, "1": 0}, "rp": {"0": 2, "1": 10}}},
+        "latency": {"7": {"lat": {"total_max": 30, "jit": 5, "histogram": histogram}, "er": {"dup": 1}}},
+    }
+    found = group_counts(answer, 7, 0, 1)
+    assert found is not None
+    assert (found["sent"], found["received"], found["elsewhere"], found["duplicates"]) == (15, 10, 2, 1)
+    assert "jitter" not in found and all_placed(found) is placed
