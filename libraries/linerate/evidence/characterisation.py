@@ -55,6 +55,7 @@ def search_table(
     unseen = "" if least is None else result.goal.hidden_shortage_text(least)
     if unseen:
         notes += (f"{unseen[0].upper()}{unseen[1:]}.",)
+    notes += tuple(f"Deviation: {item}." for item in result.deviations)
     return ResultTable(title, columns, tuple(rows), notes, tuple(filter(None, (result.ended,))), simulated)
 
 

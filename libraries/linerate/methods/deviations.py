@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..sla.requirement import Quantity
+from ..sla.verdict import RFC2544_GOAL, Verdict
+
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
@@ -16,6 +19,28 @@ class Deviation:
 
     def __str__(self) -> str:
         return f"{self.source} asks for {self.asks}; here: {self.done}"
+
+
+NO_LEARNING_FRAMES = Deviation(
+    "RFC 2544 23",
+    "routing updates and learning frames before each trial",
+    "routes and neighbours are static, and no frames are sent before a trial to learn them",
+)
+
+NO_PAUSES = Deviation(
+    "RFC 2544 23",
+    "pauses of 2 s before a trial, 2 s after it for residual frames, and 5 s until the next one",
+    "no pause before a trial; after it 2 s at most, ended once no frame is missing; the next one begins at once",
+)
+
+TRIALS_OF_SECTION_23: tuple[Deviation, ...] = (NO_LEARNING_FRAMES, NO_PAUSES)
+"""Of every method that follows RFC 2544."""
+
+LOSS_OF_OFFERED_FRAMES = Deviation(
+    "RFC 9971 (trial loss ratio)",
+    "the ratio of the frames that the router was intended to get, all directions together",
+    "the ratio of the offered frames, of the worst direction unless a sentence says 'in total'",
+)
 
 
 class DeviatingResult:
@@ -41,3 +66,13 @@ def findings_text(results: Sequence[object]) -> str:
 def deviations_of(results: Sequence[object]) -> list[Deviation]:
     """Every deviation of *results*, each once."""
     return list(dict.fromkeys(item for result in results for item in getattr(result, "deviations", ())))
+
+
+def deviations_of_verdict(verdict: Verdict) -> tuple[str, ...]:
+    """What *verdict* declares: RFC 9971's loss ratio where loss is judged, RFC 2544's trials with its goal."""
+    found: list[Deviation] = []
+    if verdict.requirement.quantity in (Quantity.THROUGHPUT, Quantity.LOSS):
+        found.append(LOSS_OF_OFFERED_FRAMES)
+    if verdict.goal.goal == RFC2544_GOAL or verdict.is_rfc2544_throughput:
+        found += TRIALS_OF_SECTION_23
+    return tuple(map(str, found))

@@ -16,6 +16,7 @@ from typing import Any
 from ..counts.trial import Load, Measure, Trial
 from ..sla.goals import Goal
 from ..units import si
+from .deviations import LOSS_OF_OFFERED_FRAMES, Deviation
 from .phrases import percent
 from .trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
 
@@ -95,6 +96,7 @@ class SearchResult:
     relative_width: float
     traffic: float
     """Seconds of traffic of the search."""
+    deviations: tuple[Deviation, ...] = (LOSS_OF_OFFERED_FRAMES,)
 
     @property
     def unfinished(self) -> tuple[str, ...]:

@@ -34,6 +34,9 @@ from .requirement import Quantity, Requirement
 
 _ROUNDING = 1e-9
 
+RFC2544_GOAL = "rfc2544"
+"""The goal whose messages point to the declared deviations from RFC 2544."""
+
 
 class Ruling(Enum):
     """The three outcomes of a requirement."""
@@ -81,7 +84,7 @@ class Tally:
     """Numbers of trials: ``good`` for the router in all directions, ``bad`` against it, ``spoilt`` proving nothing.
 
     ``clear``: those that are a FAIL alone; ``below``: those that were bad at less than the load asked for.
-    ``too_coarse``: those whose figure cannot be compared with the threshold.
+    ``too_coarse``: those whose figure cannot be compared with the threshold. ``last``: what the last trial proves.
     """
 
     good: int = 0
@@ -90,6 +93,7 @@ class Tally:
     clear: int = 0
     below: int = 0
     too_coarse: int = 0
+    last: Evidence | None = None
 
 
 class Weighing:
@@ -104,6 +108,7 @@ class Weighing:
         """Duration, and s of it that are bad, of the last trials that last for a window together."""
 
         self._seconds = self._bad = 0.0
+        self._last: Evidence | None = None
         self.bad_window: float | None = None
         """Seconds of BAD trials in the first window that has more of them than the goal allows; None: there is none."""
 
@@ -115,7 +120,8 @@ class Weighing:
             self._plan = self._goal.plan_for(len(found))
         for direction, evidence in zip(self._directions, found, strict=True):
             direction[evidence] += 1
-        self._trials[whole := on_the_whole(found)] += 1
+        self._last = whole = on_the_whole(found)
+        self._trials[whole] += 1
         self._add_to_window(whole, trial.outcome.duration)
 
     def _add_to_window(self, evidence: Evidence, duration: float) -> None:
@@ -141,6 +147,7 @@ class Weighing:
             clear=count[Evidence.CLEAR],
             below=count[Evidence.BAD_BELOW],
             too_coarse=count[Evidence.TOO_COARSE],
+            last=self._last,
         )
 
     @property
@@ -291,6 +298,12 @@ class Verdict:
     ledgers: tuple[Ledger, ...] = ()
     """Where the frames were lost, for each bad trial."""
 
+    breakdown: str | None = None
+    """What went wrong with the testbed before or between the trials, and ended them; None: nothing."""
+
+    deviations: tuple[str, ...] = ()
+    """From the methods that it is named after, in words."""
+
     @property
     def message(self) -> str:
         """``FAIL: <sentence>: <what was measured>; <where the router lost them>; <goal>``."""
@@ -304,7 +317,9 @@ class Verdict:
             where += f"{where_lost(worst)}; "
         clocks = self.requirement.clocks_text(self.link_bps)
         where += f"{clocks}; " if clocks else ""
-        return f"{self.ruling.value}: {self.requirement.sentence}: {self.reason}; {where}{self.goal}"
+        declared = self.deviations and self.goal.goal == RFC2544_GOAL
+        record = "; deviations from RFC 2544 section 23 and RFC 9971 are declared in its record" if declared else ""
+        return f"{self.ruling.value}: {self.requirement.sentence}: {self.reason}; {where}{self.goal}{record}"
 
     @property
     def is_rfc2544_throughput(self) -> bool:

@@ -19,12 +19,6 @@ TRIAL_SECONDS = 60.0
 ETHERNET_OVERHEAD = 18
 """Bytes of a frame besides its payload: header and FCS."""
 
-NO_LEARNING_FRAMES = Deviation(
-    "RFC 2544 23",
-    "routing updates and learning frames before each trial",
-    "routes and neighbours are static, and no frames are sent before a trial to learn them",
-)
-
 
 def frame_sizes(mtu: int = 1500) -> tuple[int, ...]:
     """The standard sizes that fit an *mtu* (bytes of a frame's payload), and the jumbo frame if it fits."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from ...counts.trial import Outcome, Trial
-from ..deviations import DeviatingResult, Deviation
+from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
 from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
 from . import deviation_of_few_repetitions
 
@@ -111,7 +111,9 @@ def back_to_back(
     except CharacterisationEnded as reason:
         ended = str(reason)
     # if the longest burst passes, one repetition is enough
-    deviations = () if unlimited else deviation_of_few_repetitions(len(bursts), REPETITIONS, "RFC 2544 26.4")
+    deviations = TRIALS_OF_SECTION_23
+    if not unlimited:
+        deviations += deviation_of_few_repetitions(len(bursts), REPETITIONS, "RFC 2544 26.4")
     if throughput_pps >= line_pps * (1 - 1e-3):
         done = "throughput is line rate within 0.1 %: the figure says nothing about a buffer"
         deviations += (Deviation("RFC 9004", "frame sizes whose throughput is less than the maximum rate", done),)

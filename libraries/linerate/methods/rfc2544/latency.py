@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from ...counts.trial import Load
-from ..deviations import DeviatingResult, Deviation
+from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
 from ..trials import BREAKDOWN_ERRORS, Deadline, breakdown_text
 from . import deviation_of_few_repetitions, deviation_of_short_trials
 
@@ -105,6 +105,7 @@ def latency(
             ended = f"inconclusive: {spoilt} streams in a row had no latency"
     deviations = (
         RUNNING_MEAN,
+        *TRIALS_OF_SECTION_23,
         *deviation_of_short_trials(duration, "RFC 2544 26.2", STREAM_SECONDS),
         *deviation_of_few_repetitions(len(samples), STREAMS, "RFC 2544 26.2"),
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...counts.trial import Load, Measure, Trial
-from ..deviations import DeviatingResult, Deviation
+from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
 from ..phrases import percent as in_percent
 from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
-from . import NO_LEARNING_FRAMES, TRIAL_SECONDS, deviation_of_short_trials
+from . import TRIAL_SECONDS, deviation_of_short_trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def loss_curve(
             f"a loss curve goes down from at most 100 % in steps of at most 10 % (RFC 2544 26.3), not from {highest:g}"
             f" in steps of {step:g}"
         )
-    deviations = (NO_LEARNING_FRAMES, *deviation_of_short_trials(duration))
+    deviations = (*TRIALS_OF_SECTION_23, *deviation_of_short_trials(duration))
     if highest < 100:
         done = f"it is at {highest:g} %, the most that is asked of the generator"
         deviations += (Deviation("RFC 2544 26.3", "a first trial at 100 % of the medium's maximum rate", done),)

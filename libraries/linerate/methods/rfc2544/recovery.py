@@ -9,7 +9,7 @@ from statistics import fmean
 from ...counts.step_down import MIN_SAMPLES, StepDown, TimeBounds
 from ...counts.trial import Load, Outcome, Trial
 from ...units import si
-from ..deviations import DeviatingResult, Deviation
+from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
 from ..recovery import REDUCED_LOAD_SHARE, MeasureStepDown, why_unproven, worst_recovery
 from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries
 from . import deviation_of_short_trials
@@ -102,6 +102,7 @@ def recovery(
     done = f"bounds of it, from counts of every {interval:g} s or so; loss of less than {blur:.0f} frames is not seen"
     deviations = (
         Deviation("RFC 2544 26.5", "the time of the last frame lost", done),
+        *TRIALS_OF_SECTION_23,
         *deviation_of_short_trials(overload_for, "RFC 2544 26.5", 60.0),
     )
     return RecoveryResult(size, overload, reduced, tuple(times), after, tuple(trials.done), ended, deviations)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...counts.live_traffic import LiveTraffic, Sample
 from ...counts.trial import Load
-from ..deviations import DeviatingResult, Deviation
+from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
 from ..trials import BREAKDOWN_ERRORS, breakdown_text
 
 SILENT_SHARE = 0.01
@@ -125,7 +125,8 @@ def reset(
         "the times of the last frame before and the first frame after the reset",
         f"the ends of intervals of {known:.2g} s, beside the loss divided by the rate (RFC 6201)",
     )
-    return ResetResult(kind, size, throughput, outage.recovered, by_loss, by_time, lost, known, ended, (times,))
+    deviations = (times, *TRIALS_OF_SECTION_23)
+    return ResetResult(kind, size, throughput, outage.recovered, by_loss, by_time, lost, known, ended, deviations)
 
 
 class _OutageWatch:

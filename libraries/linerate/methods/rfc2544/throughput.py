@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from ...counts.trial import Load, Measure, Trial
 from ...units import si
-from ..deviations import DeviatingResult, Deviation
+from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
 from ..trials import CharacterisationEnded, CharacterisationTerms, TrialSeries, per_direction
-from . import NO_LEARNING_FRAMES, TRIAL_SECONDS, deviation_of_short_trials
+from . import TRIAL_SECONDS, deviation_of_short_trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def throughput(
     if not 0 < resolution < 1 or not duration > 0:
         raise ValueError(f"the resolution is a ratio of line rate, and trials take time: not {resolution}, {duration}")
     load = highest or Load(line_pps)
-    deviations = (NO_LEARNING_FRAMES, *deviation_of_short_trials(duration))
+    deviations = (*TRIALS_OF_SECTION_23, *deviation_of_short_trials(duration))
     if load.pps < line_pps * (1 - 1e-9):
         done = f"at most {100 * load.pps / line_pps:.4g} % of it is asked of the generator"
         deviations += (Deviation("RFC 2544 20", "a generator that sends the maximum rate of the medium", done),)
