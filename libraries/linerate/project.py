@@ -39,9 +39,13 @@ Folder = Path | Layers
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project's folder: its ``variables/`` lies over the packaged one, ``results/`` is what runs leave."""
+    """A project's folder: its ``variables/`` lies over the packaged one, ``results/`` is what runs leave.
+
+    ``packaged``: in place of the ``variables/`` that come with Linerate (None: those).
+    """
 
     root: Path
+    packaged: Path | None = None
 
     @classmethod
     def find(cls, start: Path | None = None) -> Project:
@@ -89,7 +93,7 @@ class Project:
         return self.root / "results"
 
     def _layers(self, kind: str) -> Layers:
-        return Layers(self.root / "variables" / kind, packaged_variables() / kind)
+        return Layers(self.root / "variables" / kind, (self.packaged or packaged_variables()) / kind)
 
 
 def packaged_variables() -> Path:

@@ -150,6 +150,7 @@ def test_the_manifest_fits_its_schema_and_leaves_out_derived_files(folder):
     jsonschema.validate(data, records.schema(records.MANIFEST))
     assert set(data["files"]) == {
         "environment.json",
+        "readings.jsonl",
         "requirements.jsonl",
         "trials.jsonl",
         "telemetry/001-vppctl-show-runtime.txt",

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import sys
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
 import psutil
+
+from .. import __version__
+
+UNKNOWN = "unknown"
 
 PACKAGES = (
     "linerate",
@@ -31,6 +36,37 @@ PACKAGES = (
     "mlrsearch",
 )
 """The distributions whose versions may influence a result."""
+
+
+GIT_LIMIT = 5.0
+"""Seconds for each question to git."""
+
+
+def code_identity(folder: Path = Path(__file__).parents[1]) -> dict[str, Any]:
+    """Which Linerate this is: ``version``, and of a git checkout the ``commit`` and whether it is ``dirty``.
+
+    ``dirty``: tracked files differ from the commit. Both are ``unknown`` where the code is in no checkout, or git does
+    not answer. *folder*: that of the package.
+    """
+    found = {"version": __version__, "commit": UNKNOWN, "dirty": UNKNOWN}
+    # installed into an environment inside another project's checkout, the code is not that project's
+    if _git(folder, "ls-files", "--error-unmatch", "__init__.py") is None:
+        return found
+    described = _git(folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    if described is None:
+        return found
+    return {**found, "commit": described.removesuffix("-dirty"), "dirty": described.endswith("-dirty")}
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    """The output of git in *folder*; None if it failed."""
+    try:
+        result = subprocess.run(
+            ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=GIT_LIMIT, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return result.stdout.strip() if result.returncode == 0 else None
 
 
 def host_facts() -> dict[str, Any]:

@@ -5,15 +5,27 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
+from ..counts.frame_sizes import frame_sizes
+from ..counts.step_down import StepDown
 from ..counts.telemetry import Telemetry
-from ..counts.trial import Trial
+from ..counts.trial import Tolerance, Trial
+from ..generators.base import GeneratorPort
+from ..generators.streams import sizes_sent
+from ..session.plan import Plan
+from ..session.router_watch import Reading
 from ..sla.requirement import RATE_UNITS, Requirement, TrafficWords
-from ..sla.verdict import Verdict
+from ..sla.trial_weight import why_weighed
+from ..sla.verdict import Evidence, Verdict
+from ..traffic.catalogue import Catalogue
+from ..traffic.profiles import Profile
 from ..units import Rate
+from .inputs import input_files, traffic_files, without_secrets
+from .json_fields import field_data
 from .rate_intervals import rate_intervals
+from .readings import ReadingRecord
 from .records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord
 from .resume import CarriedVerdict
 from .run import RunFolder
@@ -34,6 +46,17 @@ class Recorder:
         self._started = 0.0
         self._test = ""
         self._trials: list[int] = []
+        self._catalogue: Catalogue | None = None
+        self._kept_traffic: set[str] = set()
+        self._streams: Mapping[str, object] = {}
+        self._streams_file = ""
+        self._step_down: StepDown | None = None
+
+    def keep_inputs(self, plan: Plan) -> None:
+        """Keep the files of *plan*, without what looks like a secret; those of its traffic as soon as it is used."""
+        for name, path in input_files(plan).items():
+            self.folder.add_input(name, without_secrets(path.read_text(encoding="utf-8")).encode())
+        self._catalogue = plan.catalogue
 
     def keep_parts(
         self,
@@ -41,14 +64,25 @@ class Recorder:
         configuration: Mapping[str, object],
         calibration: Mapping[str, object] | None = None,
         card: Mapping[str, object] | None = None,
+        ports: Sequence[GeneratorPort] = (),
+        interfaces: Mapping[int, str] | None = None,
     ) -> None:
-        """Add versions, the router's configuration, and the generator's *calibration* and *card* to the environment."""
+        """Add to the environment: versions, the router's configuration, the generator's *calibration* and *card*.
+
+        *ports*: the generator's; *interfaces*: the router's, by the generator's port.
+        """
         extra = {**self.environment.extra, "router_configuration": dict(configuration)}
         if calibration is not None:
             extra["calibration"] = dict(calibration)
         if card is not None:
             extra["generator_card"] = dict(card)
-        self.environment = replace(self.environment, versions=dict(versions), extra=extra)
+        self.environment = replace(
+            self.environment,
+            versions=dict(versions),
+            extra=extra,
+            ports=tuple(_port_data(port) for port in ports),
+            interfaces={str(port): name for port, name in (interfaces or {}).items()},
+        )
         self.folder.write_environment(self.environment)
 
     def mark_simulated(self, signs: Sequence[str]) -> None:
@@ -65,25 +99,65 @@ class Recorder:
         self._started = time.time()
         self._test = test
         self._trials = []
+        self._step_down = None
 
-    def keep_trial(self, requirement: Requirement | TrafficWords, trial: Trial, link_bps: float) -> None:
-        """Append one trial of the current sentence or traffic (number 0: warm-up)."""
-        self.folder.add_trial(
-            TrialRecord(
-                run=self.folder.run_id,
-                simulated=self.environment.simulated,
-                requirement=self._number,
-                test=self._test,
-                sentence=requirement.sentence,
-                profile=requirement.profile.name,
-                mean_size=requirement.profile.mean_size,
-                link_bps=link_bps,
-                trial=trial,
-                clock_speed=self.environment.clock_speed,
-            )
+    def keep_trial(
+        self,
+        requirement: Requirement | TrafficWords,
+        trial: Trial,
+        link_bps: float,
+        streams: Mapping[str, object],
+        evidence: Evidence | None = None,
+    ) -> TrialRecord:
+        """Append one trial of the current sentence or traffic (number 0: warm-up); returns its record.
+
+        *streams*: what the generator was told to send; *evidence*: what the trial proves (None: it is not judged).
+        """
+        profile = requirement.profile
+        self._keep_traffic(profile)
+        record = TrialRecord(
+            run=self.folder.run_id,
+            simulated=self.environment.simulated,
+            requirement=self._number,
+            test=self._test,
+            sentence=requirement.sentence,
+            profile=profile.name,
+            mean_size=profile.mean_size,
+            link_bps=link_bps,
+            trial=trial,
+            clock_speed=self.environment.clock_speed,
+            streams=self._kept_streams(streams),
+            evidence="" if evidence is None else evidence.value,
+            why="" if evidence is None else why_weighed(trial, evidence),
+            frame_sizes=frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency))),
+            step_down=self._step_down,
         )
+        self._step_down = None
+        self.folder.add_trial(record)
         if trial.number:
             self._trials.append(trial.number)
+        return record
+
+    def _kept_streams(self, streams: Mapping[str, object]) -> str:
+        # a generator has the same object until it is told to send something else
+        if streams and streams is not self._streams:
+            self._streams, self._streams_file = streams, self.folder.add_streams(streams)
+        return self._streams_file if streams else ""
+
+    def _keep_traffic(self, profile: Profile) -> None:
+        if self._catalogue is not None and profile.name not in self._kept_traffic:
+            self._kept_traffic.add(profile.name)
+            for name, content in traffic_files(profile, self._catalogue).items():
+                self.folder.add_input(name, content)
+
+    def keep_step_down(self, found: StepDown) -> None:
+        """Keep the counts of a repetition of an overload with the next trial, which is its own."""
+        self._step_down = found
+
+    def keep_reading(self, reading: Reading) -> None:
+        """Append what a reading of the router came to."""
+        run, simulated = self.folder.run_id, self.environment.simulated
+        self.folder.add_reading(ReadingRecord(run, simulated, self._number, len(self._trials), reading))
 
     def keep_telemetry(self, name: str, telemetry: Telemetry) -> None:
         """Keep the router's own output at this moment (*name*: ``before``, ``after`` or ``trial 3``)."""
@@ -99,9 +173,12 @@ class Recorder:
         """Keep a picture, a table or figures as ``characterisation/003-NAME``; *number* None: the current one."""
         return self.folder.add_result(self._number if number is None else number, name, text)
 
-    def keep_verdict(self, verdict: Verdict, reconnection: str = "") -> None:
-        """Append the requirement's record. *reconnection*: what was done to the testbed before, in words."""
+    def keep_verdict(self, verdict: Verdict, tolerance: Tolerance, reconnection: str = "") -> None:
+        """Append the requirement's record. *tolerance*: of its trials; *reconnection*: what was done to the testbed
+        before, in words.
+        """
         requirement = verdict.requirement
+        self._keep_traffic(requirement.profile)
         self.verdicts[verdict.ruling.value] += 1
         size, link = requirement.profile.mean_size, verdict.link_bps
         pps = verdict.figures.get("forwarded_pps")
@@ -136,6 +213,9 @@ class Recorder:
                     **({"traffic_file": program.to_json()} if (program := requirement.profile.program) else {}),
                     "rfc2544_throughput": verdict.is_rfc2544_throughput and not self.environment.simulated,
                 },
+                tolerance=asdict(tolerance),
+                deviations=verdict.deviations,
+                breakdown=verdict.breakdown,
             )
         )
 
@@ -143,8 +223,11 @@ class Recorder:
         """Copy a verdict of an earlier run, with its trials, into this one's records; returns the copy."""
         self.verdicts[carried.record.verdict] += 1
         copy = carried.copy_to(self.folder.run_id, self.folder.next_requirement())
+        self.folder.copy_missing(carried.folder)
         for trial in copy.trials:
             self.folder.add_trial(trial)
+        for reading in copy.readings:
+            self.folder.add_reading(reading)
         self.folder.add_requirement(copy.record)
         return copy
 
@@ -154,3 +237,7 @@ class Recorder:
             self.environment = replace(self.environment, ended=time.time(), cpu_steal_percent=cpu_steal_percent)
             self.folder.write_environment(self.environment)
         self.folder.close()
+
+
+def _port_data(port: GeneratorPort) -> dict[str, object]:
+    return {**field_data(port), "measures": None if port.measures is None else sorted(port.measures)}

@@ -1,29 +1,34 @@
 """The records of a run: one per trial, one per requirement, one of the environment. Plain data, to JSON and back.
 
-Every record has its schema (``linerate.trial/1`` …), its run and whether it was simulated. The JSON Schema files are in
-``schemas/`` beside this module. Times are Unix time in s; rates are frames/s of one direction; sizes are bytes with
-FCS. A number that is not finite is written as ``null`` and read back as NaN.
+Every record has its schema (``linerate.trial/2`` …), its run and whether it was simulated. Those of the version
+before (0.1) are read too: what they lack is empty. The JSON Schema files are in ``schemas/`` beside this module. Times
+are Unix time in s; rates are frames/s of one direction; sizes are bytes with FCS. A number that is not finite is
+written as ``null`` and read back as NaN.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from functools import cache
+from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args
 
-from ..counts.latency import LatencyCount
-from ..counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from ..counts.frame_sizes import FrameSizes
+from ..counts.step_down import StepDown
+from ..counts.trial import Trial
 from ..units import Rate
+from .json_fields import Fields, field_data
+from .outcome_json import outcome_data, problems_data, read_outcome, read_problems, read_step_down, step_down_data
 
-TRIAL = "linerate.trial/1"
-REQUIREMENT = "linerate.requirement/1"
-ENVIRONMENT = "linerate.environment/1"
+TRIAL = "linerate.trial/2"
+REQUIREMENT = "linerate.requirement/2"
+ENVIRONMENT = "linerate.environment/2"
+READING = "linerate.reading/1"
 MANIFEST = "linerate.manifest/1"
 CHARACTERISATION = "linerate.characterisation/1"
+
+_EARLIER = {TRIAL: "linerate.trial/1", REQUIREMENT: "linerate.requirement/1", ENVIRONMENT: "linerate.environment/1"}
 
 VerdictWord = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 VERDICTS: tuple[str, ...] = get_args(VerdictWord)
@@ -57,7 +62,10 @@ class TrialRecord:
     """One line of ``trials.jsonl``: a trial and all that is needed to judge it again without the testbed.
 
     ``requirement``: the number of the requirement within the run. ``mean_size`` in bytes with FCS; ``link_bps``: link
-    speed of one direction; ``clock_speed``: seconds of the testbed's clock per second of real time.
+    speed of one direction; ``clock_speed``: seconds of the testbed's clock per second of real time. ``streams``: the
+    file of what the generator was told to send, in the run's folder. ``evidence``: what the trial proves in the
+    verdict, ``why``: the reason; both "" where nothing is judged. ``frame_sizes``: bytes compared with frames.
+    ``step_down``: the counts while the load changed, for ``recovers``.
     """
 
     run: str
@@ -70,47 +78,39 @@ class TrialRecord:
     link_bps: float
     trial: Trial
     clock_speed: float = 1.0
+    streams: str = ""
+    evidence: str = ""
+    why: str = ""
+    frame_sizes: tuple[FrameSizes, ...] = ()
+    step_down: StepDown | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON data (schema ``linerate.trial/1``)."""
-        outcome = self.trial.outcome
+        """The record as JSON data (schema ``linerate.trial/2``)."""
+        trial, found = self.trial, self.step_down
         return {
             "schema": TRIAL,
-            **_field_data(self, without="trial"),
-            "number": self.trial.number,
-            "valid": self.trial.valid,
-            "sent_for": self.trial.sent_for,
-            "load_pps": outcome.load.pps,
-            "duration": outcome.duration,
-            "elapsed": _finite(outcome.elapsed),
-            "started": outcome.started,
-            "directions": [_field_data(direction) for direction in outcome.directions],
-            "seen_by_generator": [_problem(problem) for problem in outcome.problems],
-            "problems": [_problem(problem) for problem in self.trial.problems],
-            "readings": {name: _finite(value) for name, value in outcome.readings.items()},
-            "latency": [_latency(item) for item in outcome.latency],
+            **field_data(self, without=("trial", "step_down")),
+            "number": trial.number,
+            "valid": trial.valid,
+            "sent_for": trial.sent_for,
+            **outcome_data(trial.outcome),
+            "problems": problems_data(trial.problems),
+            **({} if found is None else {"step_down": step_down_data(found)}),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TrialRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        take = _Fields(data, TRIAL)
-        readings = take("readings", dict)
-        outcome = Outcome(
-            Load(take.number("load_pps")),
-            take.number("duration"),
-            take.number("elapsed"),
-            take.number("started"),
-            tuple(_read_direction(item) for item in take("directions", list)),
-            tuple(_read_problem(item) for item in take("seen_by_generator", list)),
-            {name: _read_figure(name, value) for name, value in readings.items()},
-            # written since 0.2; older records have none
-            tuple(_read_latency(item) for item in data.get("latency", ())),
-        )
-        problems = tuple(_read_problem(item) for item in take("problems", list))
+        take = _versioned(data, TRIAL, streams="", evidence="", why="", frame_sizes=[])
+        outcome, problems = read_outcome(take), read_problems(take("problems", list))
+        found = take.fields(cls, without=("trial", "step_down"))
+        sizes = tuple(FrameSizes(**Fields(item).fields(FrameSizes)) for item in found.pop("frame_sizes"))
+        phases = take.data.get("step_down")
         return cls(
-            **take.fields(cls, without="trial"),
+            **found,
             trial=Trial(take("number", int), outcome, problems, take("sent_for", float, int, type(None))),
+            frame_sizes=sizes,
+            step_down=None if phases is None else read_step_down(phases, outcome),
         )
 
 
@@ -120,7 +120,9 @@ class RequirementRecord:
 
     ``goal_terms``: the goal's figures, as in its file. ``threshold``: in words, in every unit. ``measured``: the rate
     found, or None. ``trials``: the numbers of its trials in ``trials.jsonl``. ``extra``: JSON data of special
-    quantities (cycles per packet, latency, findings from telemetry).
+    quantities (cycles per packet, latency, findings from telemetry). ``tolerance``: of its trials, as in force.
+    ``deviations``: from RFC 2544 section 23 and RFC 9971, in words. ``breakdown``: what went wrong with the testbed
+    before or between the trials, and ended them; None: nothing.
     """
 
     run: str
@@ -141,22 +143,25 @@ class RequirementRecord:
     started: float
     ended: float
     extra: Mapping[str, Any] = field(default_factory=dict)
+    tolerance: Mapping[str, Any] = field(default_factory=dict)
+    deviations: tuple[str, ...] = ()
+    breakdown: str | None = None
 
     def __post_init__(self) -> None:
         if self.verdict not in VERDICTS:
             raise ValueError(f"a verdict is one of {', '.join(VERDICTS)}, not '{self.verdict}'")
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON data (schema ``linerate.requirement/1``)."""
-        return {"schema": REQUIREMENT, **_field_data(self)}
+        """The record as JSON data (schema ``linerate.requirement/2``)."""
+        return {"schema": REQUIREMENT, **field_data(self)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RequirementRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        found = _Fields(data, REQUIREMENT).fields(cls)
+        found = _versioned(data, REQUIREMENT, tolerance={}, deviations=[], breakdown=None).fields(cls)
         if found["measured"] is not None:
-            found["measured"] = RateFigures(**_Fields(found["measured"]).fields(RateFigures))
-        return cls(**{**found, "trials": tuple(found["trials"])})
+            found["measured"] = RateFigures(**Fields(found["measured"]).fields(RateFigures))
+        return cls(**{**found, "trials": tuple(found["trials"]), "deviations": tuple(found["deviations"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +171,8 @@ class EnvironmentRecord:
     ``versions``: generator, client, server, router, as each reports it: ``{"generator.server": "v3.08"}``.
     ``packages``: Python distributions. ``cpu_steal_percent``: CPU time that the hypervisor withheld from this machine
     during the run, in per cent of all CPU time; None before the end and if the system does not report it. ``ended``
-    None: the run did not finish.
+    None: the run did not finish. ``code``: which Linerate it was (:func:`~.environment.code_identity`). ``ports``: the
+    generator's, as it describes them; ``interfaces``: of the router, by the generator's port.
     """
 
     run: str
@@ -182,15 +188,19 @@ class EnvironmentRecord:
     versions: Mapping[str, str] = field(default_factory=dict)
     cpu_steal_percent: float | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    code: Mapping[str, Any] = field(default_factory=dict)
+    ports: tuple[Mapping[str, Any], ...] = ()
+    interfaces: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON data (schema ``linerate.environment/1``)."""
-        return {"schema": ENVIRONMENT, **_field_data(self)}
+        """The record as JSON data (schema ``linerate.environment/2``)."""
+        return {"schema": ENVIRONMENT, **field_data(self)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EnvironmentRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        return cls(**_Fields(data, ENVIRONMENT).fields(cls))
+        found = _versioned(data, ENVIRONMENT, code={}, ports=[], interfaces={}).fields(cls)
+        return cls(**{**found, "ports": tuple(found["ports"])})
 
 
 def dumps(data: Mapping[str, Any]) -> str:
@@ -201,123 +211,7 @@ def dumps(data: Mapping[str, Any]) -> str:
         raise ValueError(f"a {data.get('schema', 'record')} record cannot be written as JSON: {error}") from None
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def _field_data(record: Any, without: str = "") -> dict[str, Any]:
-    """The fields of a dataclass as JSON data, in their order."""
-    return {item.name: _json_data(getattr(record, item.name)) for item in fields(record) if item.name != without}
-
-
-def _json_data(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    if is_dataclass(value):
-        return _field_data(value)
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _read_direction(data: Any) -> DirectionCount:
-    return DirectionCount(**_Fields(data).fields(DirectionCount))
-
-
-_LATENCY_KEYS = {
-    key.removesuffix("_us"): key
-    for key in (
-        *("tx_port", "rx_port", "sent", "received", "mean_us", "minimum_us", "maximum_us"),
-        *("histogram_us", "out_of_order", "duplicates", "elsewhere"),
-    )
-}
-"""The fields of a latency count -> their keys, in the order of the file."""
-
-
-def _latency(count: LatencyCount) -> dict[str, Any]:
-    found = {key: getattr(count, name) for name, key in _LATENCY_KEYS.items()}
-    return {**found, "histogram_us": {str(key): frames for key, frames in count.histogram.items()}}
-
-
-def _read_latency(data: Any) -> LatencyCount:
-    # records of 0.1 lack a key
-    found = _Fields({"elsewhere": 0, **data}).fields(LatencyCount, keys=_LATENCY_KEYS)
-    histogram = {int(key): int(_read_figure(key, frames)) for key, frames in found["histogram"].items()}
-    return LatencyCount(**{**found, "histogram": histogram})
-
-
-def _problem(problem: Problem) -> dict[str, Any]:
-    found: dict[str, Any] = {"fault": problem.fault.name, "detail": problem.detail}
-    if problem.frames is not None:
-        found["frames"] = problem.frames
-    if problem.directions:
-        found["directions"] = [list(pair) for pair in problem.directions]
-    return found
-
-
-def _read_problem(data: Any) -> Problem:
-    take = _Fields(data)
-    fault = take("fault", str)
-    if fault not in Fault.__members__:
-        raise ValueError(f"'fault' is '{fault}'; known: {', '.join(Fault.__members__)}")
-    frames = take("frames", int) if "frames" in data else None
-    directions = tuple((int(tx), int(rx)) for tx, rx in data.get("directions", ()))
-    return Problem(Fault[fault], take("detail", str), frames, directions)
-
-
-def _read_figure(name: str, value: Any) -> float:
-    if value is None:
-        return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"'{name}' is {value!r}; expected a number or null")
-    return float(value)
-
-
-_JSON_TYPES: dict[Any, tuple[type, ...]] = {
-    str: (str,),
-    bool: (bool,),
-    int: (int,),
-    float | None: (float, int, type(None)),
-    VerdictWord: (str,),
-    Mapping[str, Any]: (dict,),
-    Mapping[str, str]: (dict,),
-    Mapping[int, int]: (dict,),
-    tuple[int, ...]: (list,),
-    RateFigures | None: (dict, type(None)),
-}
-"""The type of a field -> the types of its value in JSON. A float may be null, see :meth:`_Fields.number`."""
-
-_types_of_fields = cache(get_type_hints)
-
-
-class _Fields:
-    """Takes keys from JSON data, checking their types."""
-
-    def __init__(self, data: Any, schema_name: str | None = None) -> None:
-        if not isinstance(data, Mapping):
-            raise ValueError(f"is {type(data).__name__}; expected a mapping")
-        self._data = data
-        if schema_name is not None and data.get("schema") != schema_name:
-            raise ValueError(f"'schema' is {data.get('schema')!r}; expected '{schema_name}'")
-
-    def __call__(self, key: str, *types: type) -> Any:
-        if key not in self._data:
-            raise ValueError(f"the key '{key}' is missing")
-        value = self._data[key]
-        # JSON's true is an int to Python, but never a count
-        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-            expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in types)
-            raise ValueError(f"'{key}' is {value!r}; expected {expected}")
-        return value
-
-    def number(self, key: str) -> float:
-        if key not in self._data:
-            raise ValueError(f"the key '{key}' is missing")
-        return _read_figure(key, self._data[key])
-
-    def fields(self, record: type, without: str = "", keys: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """The fields of the dataclass *record*; *keys*: their keys in the data where they have other names."""
-        found = {}
-        for name, kind in _types_of_fields(record).items():
-            if name != without:
-                key = keys[name] if keys else name
-                found[name] = self.number(key) if kind is float else self(key, *_JSON_TYPES[kind])
-        return found
+def _versioned(data: Any, name: str, **added: Any) -> Fields:
+    """The fields of a record of schema *name*, or of the version before, which lacks the keys *added*."""
+    take = Fields(data, name, _EARLIER[name])
+    return take if data["schema"] == name else Fields({**added, **data})

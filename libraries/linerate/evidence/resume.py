@@ -15,6 +15,7 @@ from typing import Any
 from ..ceilings.cards import CardFile
 from ..errors import ConfigError, TestbedError
 from ..session.plan import Plan
+from .readings import ReadingRecord
 from .records import EnvironmentRecord, RequirementRecord, TrialRecord
 from .run import RecordedRun, read_run
 
@@ -56,19 +57,23 @@ def _digest(paths: Iterable[Path]) -> str:
 
 @dataclass(frozen=True)
 class CarriedVerdict:
-    """A verdict of run ``run`` with its trials, warm-up included."""
+    """A verdict of run ``run`` in ``folder`` with its trials, warm-up included, and readings."""
 
     run: str
+    folder: Path
     record: RequirementRecord
     trials: tuple[TrialRecord, ...]
+    readings: tuple[ReadingRecord, ...] = ()
 
     def copy_to(self, run: str, number: int) -> CarriedVerdict:
         """The same as requirement *number* of *run*, with the run it comes from."""
         origin = self.record.extra.get("carried_from", self.run)
         return CarriedVerdict(
             self.run,
+            self.folder,
             replace(self.record, run=run, number=number, extra={**self.record.extra, "carried_from": origin}),
             tuple(replace(trial, run=run, requirement=number) for trial in self.trials),
+            tuple(replace(reading, run=run, requirement=number) for reading in self.readings),
         )
 
 
@@ -82,7 +87,11 @@ class Resumption:
         self._environment = run.environment
         self._left = [
             CarriedVerdict(
-                self.run_id, record, tuple(trial for trial in run.trials if trial.requirement == record.number)
+                self.run_id,
+                run.path,
+                record,
+                tuple(trial for trial in run.trials if trial.requirement == record.number),
+                tuple(reading for reading in run.readings if reading.requirement == record.number),
             )
             for record in run.requirements
             if record.verdict in DECIDED

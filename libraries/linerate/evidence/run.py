@@ -6,6 +6,7 @@ A folder that was never closed only lacks its manifest.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -18,10 +19,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import ConfigError, TestbedError
+from .readings import ReadingRecord
 from .records import MANIFEST, EnvironmentRecord, RequirementRecord, TrialRecord, dumps
 
 TRIALS = "trials.jsonl"
 REQUIREMENTS = "requirements.jsonl"
+READINGS = "readings.jsonl"
+INPUTS = "inputs"
+STREAMS = "streams"
 ENVIRONMENT_FILE = "environment.json"
 TELEMETRY = "telemetry"
 CHARACTERISATION = "characterisation"
@@ -68,7 +73,7 @@ class RunFolder:
                         raise
                     number += 1
                     path = results / f"{run_id}-{number}"
-            for file in (TRIALS, REQUIREMENTS):
+            for file in (TRIALS, READINGS, REQUIREMENTS):
                 (path / file).touch(exist_ok=False)
             for folder in (path, results):
                 _sync_folder(folder)
@@ -94,6 +99,36 @@ class RunFolder:
     def add_requirement(self, record: RequirementRecord) -> None:
         """Append one requirement with its verdict. Raises TestbedError if it cannot be written."""
         self._append(REQUIREMENTS, record.to_json())
+
+    def add_reading(self, record: ReadingRecord) -> None:
+        """Append one reading of the router. Raises TestbedError if it cannot be written."""
+        self._append(READINGS, record.to_json())
+
+    def add_input(self, name: str, content: bytes) -> None:
+        """Keep a file that defines the run, as ``inputs/NAME``; *name* may have folders. Raises TestbedError."""
+        self._add_file(f"{INPUTS}/{name}", content)
+
+    def add_streams(self, streams: Mapping[str, object]) -> str:
+        """Keep what a generator was told to send, once; returns the file's name. Raises TestbedError."""
+        content = json.dumps(streams, sort_keys=True).encode()
+        name = f"{STREAMS}/{hashlib.sha256(content).hexdigest()[:16]}.json.gz"
+        if not (self.path / name).exists():
+            self._add_file(name, gzip.compress(content, mtime=0))
+        return name
+
+    def copy_missing(self, other: Path) -> None:
+        """Copy inputs and streams that the run in *other* has and this one lacks. Raises TestbedError."""
+        for path in sorted(item for folder in (INPUTS, STREAMS) for item in (other / folder).rglob("*")):
+            name = path.relative_to(other).as_posix()
+            if path.is_file() and not (self.path / name).exists():
+                self._add_file(name, path.read_bytes())
+
+    def _add_file(self, name: str, content: bytes) -> None:
+        try:
+            (self.path / name).parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise TestbedError(f"a folder for {self.path / name} cannot be made: {error.strerror}") from None
+        self._replace(name, content)
 
     def write_environment(self, record: EnvironmentRecord) -> None:
         """Write or replace ``environment.json``."""
@@ -154,12 +189,12 @@ class RunFolder:
         except OSError as error:
             raise TestbedError(f"a record cannot be kept in {path}: {error.strerror}") from None
 
-    def _replace(self, name: str, text: str) -> None:
+    def _replace(self, name: str, text: str | bytes) -> None:
         path = self.path / name
         temporary = path.with_name(f".{path.name}.part")
         try:
             with temporary.open("wb") as file:
-                file.write(text.encode())
+                file.write(text.encode() if isinstance(text, str) else text)
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
@@ -178,6 +213,7 @@ class RecordedRun:
     requirements: tuple[RequirementRecord, ...]
     environment: EnvironmentRecord | None
     notes: tuple[str, ...] = ()
+    readings: tuple[ReadingRecord, ...] = ()
 
     @property
     def simulated(self) -> bool:
@@ -195,6 +231,7 @@ def read_run(folder: Path) -> RecordedRun:
         raise ConfigError("is no folder; expected the folder of one run, as results/<run id>", folder)
     notes: list[str] = []
     trials = _read_lines(folder / TRIALS, TrialRecord.from_json, notes)
+    readings = _read_lines(folder / READINGS, ReadingRecord.from_json, notes)
     requirements = _read_lines(folder / REQUIREMENTS, RequirementRecord.from_json, notes)
     environment = None
     path = folder / ENVIRONMENT_FILE
@@ -207,7 +244,7 @@ def read_run(folder: Path) -> RecordedRun:
         notes.append(f"{ENVIRONMENT_FILE} is missing: versions and host are not known")
     if not (folder / MANIFEST_FILE).exists():
         notes.append(f"{MANIFEST_FILE} is missing: the run was not closed")
-    return RecordedRun(folder, trials, requirements, environment, tuple(notes))
+    return RecordedRun(folder, trials, requirements, environment, tuple(notes), readings)
 
 
 def check_manifest(folder: Path) -> tuple[str, ...]:

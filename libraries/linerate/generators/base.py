@@ -83,6 +83,11 @@ class Generator(Protocol):
         """
         ...
 
+    @property
+    def streams(self) -> Mapping[str, object]:
+        """What the generator was told to send by :meth:`prepare`, as JSON data by sending port: evidence."""
+        ...
+
     def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
         """One trial of the prepared profile: send for *duration* s, wait for the drain, read the counts.
 

@@ -167,6 +167,16 @@ def probe_size(profile: Profile, frame: FrameClass) -> int:
     return max(frame.size, profile.headers.size + PROBE_PAYLOAD + FCS)
 
 
+def sizes_sent(profile: Profile, probes: bool) -> tuple[int, int]:
+    """The smallest and the largest frames in bytes with FCS, *probes* among them or not."""
+    sizes = {frame.size for frame in profile.frames}
+    if profile.program is not None:
+        sizes |= {size for streams in profile.program.directions for row in streams for size, _ in row.sizes}
+    elif probes:
+        sizes |= {probe_size(profile, frame) for frame in profile.frames}
+    return min(sizes), max(sizes)
+
+
 def _variables(flows: Flows, headers: Headers) -> tuple[Variable, ...]:
     source, destination = (headers.ip + offset for offset in VARYING_BYTES[headers.version])
     return tuple(

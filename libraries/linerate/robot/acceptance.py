@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from robot.libraries.BuiltIn import BuiltIn
 from ..counts.trial import Trial
 from ..errors import Inconclusive, SlaFailure
 from ..evidence import allure
-from ..evidence.environment import host_facts, package_versions
+from ..evidence.environment import code_identity, host_facts, package_versions
 from ..evidence.ledger_table import ledgers_fragment, ledgers_table
 from ..evidence.plots import ThresholdLine, svg_image, trials_plot
 from ..evidence.recorder import SIMULATED_BECAUSE, Recorder
@@ -95,6 +96,7 @@ class AcceptanceKeywords(Component):
             started=time.time(),
             host=host_facts(),
             packages=package_versions(),
+            code=code_identity(),
             extra={
                 "goal": plan.goal.model_dump(),
                 "suite": suite,
@@ -108,6 +110,7 @@ class AcceptanceKeywords(Component):
         self.shared.progress = Progress(sys.__stderr__, facts.clock_speed)
         self._cpu = cpu_times()
         self.shared.recorder = Recorder(self.execution_folder.parent, record.run, record)
+        self.shared.recorder.keep_inputs(plan)
         self._testbed = session.testbed
         words = {
             "Platform": f"{plan.platform.platform} ({plan.platform.description})",
@@ -130,7 +133,12 @@ class AcceptanceKeywords(Component):
         versions, configuration = session.versions(), session.router.configuration()
         recorder, headroom, known = self.shared.records, session.generator.headroom, session.generator.known_limits
         recorder.keep_parts(
-            versions, configuration, headroom.record() if headroom else None, known.record() if known else None
+            versions,
+            configuration,
+            headroom.record() if headroom else None,
+            known.record() if known else None,
+            session.generator.ports,
+            session.interfaces,
         )
         logger.info(str(known or "the generator is not connected: its card is not known"))
         if headroom is None:
@@ -203,7 +211,7 @@ class AcceptanceKeywords(Component):
         session = self.shared.session
         trial = session.traffic.warm_up(requirement)
         if trial is not None:
-            self.shared.records.keep_trial(requirement, trial, session.link_bps)
+            self.shared.records.keep_trial(requirement, trial, session.link_bps, session.generator.streams)
             logger.info(f"warm-up: offered {trial.offered} frames, lost {trial.lost}")
 
     @keyword(tags=["trials"])
@@ -218,18 +226,23 @@ class AcceptanceKeywords(Component):
         recorder = self.shared.records
 
         def on_trial(trial: Trial, so_far: Tally) -> None:
-            recorder.keep_trial(requirement, trial, session.link_bps)
+            streams = session.generator.streams
+            record = recorder.keep_trial(requirement, trial, session.link_bps, streams, so_far.last)
             self.shared.progress.trial(trial, so_far)
             logger.info(_trial_words(trial, so_far))
+            for sizes in record.frame_sizes:
+                if not sizes.explained:
+                    logger.info(str(sizes))
 
-        return Judge(session, on_trial, recorder.keep_telemetry).judge(requirement)
+        listeners = (on_trial, recorder.keep_telemetry, recorder.keep_reading, recorder.keep_step_down)
+        return Judge(session, *listeners).judge(requirement)
 
     @keyword(tags=["sentences"])
     def inconclusive_verdict(self, requirement: Requirement, reason: str) -> Verdict:
         """The verdict INCONCLUSIVE, because of *reason*. Example:
         | ${verdict} =    Inconclusive Verdict    ${requirement}    the power failed
         """
-        return Judge(self.shared.session).inconclusive(requirement, reason)
+        return replace(Judge(self.shared.session).inconclusive(requirement, reason), breakdown=reason)
 
     @keyword(tags=["evidence"])
     def keep_evidence(self, verdict: Verdict) -> None:
@@ -239,7 +252,7 @@ class AcceptanceKeywords(Component):
         session = self.shared.session
         self.shared.progress.end()
         recorder = self.shared.records
-        recorder.keep_verdict(verdict, session.traffic.reconnection.note)
+        recorder.keep_verdict(verdict, session.tolerance, session.traffic.reconnection.note)
         self._judging = False
         requirement = verdict.requirement
         title = f"{verdict.ruling.value}: {requirement.sentence}"

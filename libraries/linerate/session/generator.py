@@ -93,6 +93,11 @@ class GeneratorConnection:
         """The versions that server and client report; none before :meth:`connect`."""
         return self._driver.versions if self._driver else {}
 
+    @property
+    def streams(self) -> Mapping[str, object]:
+        """What it was told to send, by sending port; nothing before :meth:`connect`."""
+        return self._driver.streams if self._driver else {}
+
     def await_links(self) -> None:
         """Wait until every port has a link, LINK_LIMIT s at most. Raises TestbedError."""
         limit = time.monotonic() + LINK_LIMIT

@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from ..ceilings.headroom import apply_ceilings
 from ..counts.duplicates import SETTLE_SECONDS, duplicates_reason
 from ..counts.ledger import lost_at_router
+from ..counts.step_down import StepDown
 from ..counts.telemetry import Telemetry
-from ..counts.trial import Measure, Trial
+from ..counts.trial import Load, Measure, Trial
 from ..errors import LinerateError, TestbedError
 from ..methods.cost import RuntimeCounters, cost
+from ..methods.deviations import deviations_of_verdict
 from ..methods.latency import latency
 from ..methods.recovery import recovery
 from ..methods.saturate import saturate
@@ -22,17 +24,24 @@ from ..methods.verify import verify
 from ..sla.requirement import Quantity, Requirement
 from ..sla.verdict import Ruling, Tally, Verdict
 from .bookkeeping import Bookkeeper
-from .router_watch import RouterRestarted
+from .router_watch import Reading, RouterRestarted, RouterWatch
 from .session import Session
 
 
 @dataclass(frozen=True)
 class Judge:
-    """Judges sentences on *session*. ``on_trial`` gets each trial at once, ``on_telemetry`` each reading."""
+    """Judges sentences on *session*. ``on_trial`` gets each trial at once, ``on_telemetry`` each reading with a name.
+
+    ``on_reading`` gets what every reading of the router comes to, ``on_step_down`` each repetition of an overload
+    before its trial: with the trials, all that the verdict rests on. ``wait``: for counters that lag, s.
+    """
 
     session: Session
     on_trial: Callable[[Trial, Tally], None] = lambda trial, so_far: None
     on_telemetry: Callable[[str, Telemetry], None] = lambda name, telemetry: None
+    on_reading: Callable[[Reading], None] = lambda reading: None
+    on_step_down: Callable[[StepDown], None] = lambda found: None
+    wait: Callable[[float], None] = time.sleep
 
     def judge(self, requirement: Requirement) -> Verdict:
         """:meth:`decide` between two readings of the router's counters.
@@ -42,24 +51,27 @@ class Judge:
         after each bad trial, for the ledgers, which change no verdict.
         """
         watch = self.session.router.watch
+        with watch.reporting(self.on_reading):
+            verdict = self._judge(requirement, watch)
+        return replace(verdict, deviations=deviations_of_verdict(verdict))
+
+    def _judge(self, requirement: Requirement, watch: RouterWatch) -> Verdict:
         try:
             before = watch.read_again()
         except TestbedError as error:
             return self.inconclusive(requirement, f"the router could not be read before the trials: {error}")
         self.on_telemetry("before", before)
         book = self._book(before)
-        verdict = apply_ceilings(self.decide(requirement, book), *self.session.generator.ceilings)
+        decided = self.decide(requirement, book)
+        verdict = apply_ceilings(decided, *self.session.generator.ceilings)
         verdict = self._with_final_reading(requirement, verdict, before, book)
-        return replace(verdict, ledgers=tuple(book.ledgers))
+        return replace(verdict, ledgers=tuple(book.ledgers), breakdown=decided.breakdown)
 
     def _book(self, before: Telemetry) -> Bookkeeper:
-        lags = None if self.session.simulated else lambda: time.sleep(SETTLE_SECONDS)
-        return Bookkeeper(self.session.router.watch.read_again, before, self._interfaces(), lags, self.on_telemetry)
-
-    def _interfaces(self) -> dict[int, str]:
-        """The router's interfaces under test, by the generator's port."""
-        facts = self.session.testbed.facts
-        return {port: side.interface for port, side in zip(facts.generator.ports, facts.sides, strict=True)}
+        lags = None if self.session.simulated else lambda: self.wait(SETTLE_SECONDS)
+        return Bookkeeper(
+            self.session.router.watch.read_again, before, self.session.interfaces, lags, self.on_telemetry
+        )
 
     def _with_final_reading(
         self, requirement: Requirement, verdict: Verdict, before: Telemetry, book: Bookkeeper
@@ -90,7 +102,7 @@ class Judge:
                 surplus = str(error)
             if surplus:
                 return self.inconclusive(requirement, f"{verdict.reason}; {surplus}", verdict.trials)
-        return replace(verdict, router_drops=lost_at_router(before, after, self._interfaces().values()))
+        return replace(verdict, router_drops=lost_at_router(before, after, self.session.interfaces.values()))
 
     def decide(self, requirement: Requirement, book: Bookkeeper) -> Verdict:
         """Run trials until the goal's rule decides. A testbed that breaks down makes the verdict INCONCLUSIVE."""
@@ -107,7 +119,7 @@ class Judge:
             words = str(error) if isinstance(error, LinerateError) else f"{type(error).__name__}: {error}"
             words = "; ".join([*(ended for ended in self.session.testbed.problems() if ended not in words), words])
             reason = f"the testbed broke down after {len(seen)} trials: {words}"
-            return self.inconclusive(requirement, reason, tuple(seen))
+            return replace(self.inconclusive(requirement, reason, tuple(seen)), breakdown=words)
 
     def _run_method(
         self, requirement: Requirement, on_trial: Callable[[Trial, Tally], None], around: Callable[[Measure], Measure]
@@ -116,7 +128,7 @@ class Judge:
         measure = around(traffic.measure)
         goal, load = session.plan.goal_for(requirement), traffic.load_for(requirement)
         link_bps = session.link_bps
-        conditions = TrialConditions(session.plan.testbed.tolerances(), session.testbed.facts.clock_speed, on_trial)
+        conditions = TrialConditions(session.tolerance, session.testbed.facts.clock_speed, on_trial)
         match requirement.quantity:
             case Quantity.THROUGHPUT:
                 return verify(requirement, load, goal, measure, link_bps, conditions)
@@ -128,11 +140,16 @@ class Judge:
             case Quantity.LATENCY | Quantity.DELAY_VARIATION:
                 return latency(requirement, load, goal, measure, link_bps, conditions, self._clock_words(requirement))
             case Quantity.RECOVERY:
-                return recovery(requirement, load, session.plan.goal, traffic.step_down, link_bps, conditions, around)
+                return recovery(requirement, load, session.plan.goal, self._step_down, link_bps, conditions, around)
             case Quantity.COST:
                 router = session.router
                 runtime = RuntimeCounters(router.driver.clear, router.watch.read, self._keep_runtime)
                 return cost(requirement, load, goal, traffic.measure, runtime, link_bps, conditions, around)
+
+    def _step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
+        found = self.session.traffic.step_down(first, seconds, second, after, every)
+        self.on_step_down(found)
+        return found
 
     def inconclusive(self, requirement: Requirement, reason: str, trials: tuple[Trial, ...] = ()) -> Verdict:
         """The verdict INCONCLUSIVE, because of *reason*."""
@@ -155,10 +172,10 @@ class Judge:
 
     def _duplicates(self, verdict: Verdict, before: Telemetry, after: Telemetry) -> str | None:
         """Where more frames came back than the router sent, in words. Counters that may lag are read a second time."""
-        interfaces = self._interfaces()
+        interfaces = self.session.interfaces
         if not duplicates_reason(verdict.trials, before, after, interfaces):
             return None
-        time.sleep(SETTLE_SECONDS)
+        self.wait(SETTLE_SECONDS)
         again = self.session.router.watch.read_again()
         return duplicates_reason(verdict.trials, before, again, interfaces)
 

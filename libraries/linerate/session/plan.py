@@ -22,7 +22,7 @@ from ..sla.requirement import Quantity, Requirement, TrafficWords
 from ..sla.sentence import parse
 from ..testbed.files import read_testbed
 from ..testbed.settings import HardwareSettings, SimulatedSettings, Testbed
-from ..traffic.catalogue import Catalogue
+from ..traffic.catalogue import Catalogue, ProgramLoader
 from ..traffic.profiles import Profile
 from ..units import si
 
@@ -59,8 +59,11 @@ class Plan:
         testbed: str,
         goal: str,
         calibrations: Path | None = None,
+        load_program: ProgramLoader | None = None,
     ) -> Plan:
         """Read all files. *calibrations*: the folder that may hold one of this testbed; None: none is read.
+
+        *load_program* loads profiles in TRex's format; None: with the testbed's client.
 
         Raises ConfigError naming file, line and remedy.
         """
@@ -81,7 +84,7 @@ class Plan:
         if isinstance(settings, HardwareSettings) and settings.generator.card is not None:
             named_file(project.generators, settings.generator.card, "card")
         terms = read_goal(project.goals, goal)
-        loader = TrexProfileLoader(_client_of(settings), environment=_without_passwords(settings))
+        loader = load_program or TrexProfileLoader(_client_of(settings), environment=_without_passwords(settings))
         catalogue = Catalogue.read(project.profiles, loader)
         calibration = read_calibration(calibrations, testbed, platform) if calibrations else None
         return cls(project, box, name, box.software[name], settings, terms, catalogue, calibration, cards)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from ..counts.telemetry import Telemetry
 from ..errors import TestbedError
@@ -17,6 +19,15 @@ class RouterRestarted(TestbedError):
     """The router restarted between two readings."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reading came to: the ``telemetry``, or None and the ``error``; ``restarted``: that the router did."""
+
+    telemetry: Telemetry | None
+    error: str = ""
+    restarted: bool = False
+
+
 class RouterWatch:
     """Readings of *router*. *clock_speed*: seconds of its clock per real second; *problems*: of the testbed."""
 
@@ -26,6 +37,16 @@ class RouterWatch:
         self._restarted: RouterRestarted | None = None
         self.restarts = 0
         """How many restarts were noticed."""
+        self._on_reading: Callable[[Reading], None] = lambda reading: None
+
+    @contextmanager
+    def reporting(self, on_reading: Callable[[Reading], None]) -> Iterator[None]:
+        """Meanwhile *on_reading* gets what each :meth:`read` and :meth:`read_again` comes to."""
+        former, self._on_reading = self._on_reading, on_reading
+        try:
+            yield
+        finally:
+            self._on_reading = former
 
     def configured(self) -> None:
         """The router was configured again: an earlier restart no longer matters."""
@@ -41,6 +62,22 @@ class RouterWatch:
 
         RouterRestarted is raised again until the router is configured again: its configuration may be lost.
         """
+        return self._reported(self._read)
+
+    def read_again(self) -> Telemetry:
+        """:meth:`read`, a second time if the first failed: a broken SSH link may work again."""
+        return self._reported(self._read_again)
+
+    def _reported(self, read: Callable[[], Telemetry]) -> Telemetry:
+        try:
+            found = read()
+        except TestbedError as error:
+            self._on_reading(Reading(None, str(error), isinstance(error, RouterRestarted)))
+            raise
+        self._on_reading(Reading(found))
+        return found
+
+    def _read(self) -> Telemetry:
         if self._restarted is not None:
             raise self._restarted
         telemetry = self._router.read()
@@ -55,11 +92,10 @@ class RouterWatch:
             raise self._restarted
         return telemetry
 
-    def read_again(self) -> Telemetry:
-        """:meth:`read`, a second time if the first failed: a broken SSH link may work again."""
+    def _read_again(self) -> Telemetry:
         try:
-            return self.read()
+            return self._read()
         except TestbedError:
             if self._restarted or self._problems():
                 raise
-        return self.read()
+        return self._read()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
+from ..counts.trial import Tolerance
 from ..errors import TestbedError
 from ..simulation.control import ControlClient
 from ..simulation.faults import InjectedFault
@@ -38,6 +39,17 @@ class Session:
     def link_bps(self) -> float:
         """Link speed of the ports under test in bit/s."""
         return self.testbed.facts.link_bps
+
+    @property
+    def tolerance(self) -> Tolerance:
+        """How far a trial may differ from what was intended."""
+        return self.plan.testbed.tolerances()
+
+    @property
+    def interfaces(self) -> dict[int, str]:
+        """The router's interfaces under test, by the generator's port."""
+        facts = self.testbed.facts
+        return {port: side.interface for port, side in zip(facts.generator.ports, facts.sides, strict=True)}
 
     @property
     def simulated(self) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from ..units import l1_bits
 from .patterns import Pattern
@@ -60,6 +61,9 @@ class TrexProfile:
     addresses: tuple[tuple[int, int], tuple[int, int]]
     patterns: tuple[Pattern | None, Pattern | None] = (None, None)
     """How each direction is sent in time; None: all streams all the time."""
+
+    answer: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What it was read from, as JSON data."""
 
     def to_json(self) -> dict[str, str]:
         """Data of a record: the file, and how a pattern of its streams is sent."""

@@ -67,7 +67,7 @@ def read_trex_profile(answer: Mapping[str, Any], source: ProfileSource) -> TrexP
         back, pattern_back = (), None
     programs = [(stream.frame, json.loads(stream.text)["vm"].get("instructions", ())) for stream in streams]
     flows, addresses = flow_count(programs), address_ranges(programs)
-    return TrexProfile(source, (streams, back), reason, flows, addresses, (pattern, pattern_back))
+    return TrexProfile(source, (streams, back), reason, flows, addresses, (pattern, pattern_back), answer)
 
 
 def _with_port_mac(direction: Mapping[str, Any], path: Path) -> dict[str, Any]:

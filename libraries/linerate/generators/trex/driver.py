@@ -218,6 +218,11 @@ class TrexGenerator:
         self._directions, self._profile = directions, profile
         self._groups = {str(direction.tx_port): probe_group_id(direction) for direction in directions} if probe else {}
 
+    @property
+    def streams(self) -> Mapping[str, object]:
+        """The streams put on the ports by :meth:`prepare`: the client's own arguments."""
+        return self._streams
+
     def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
         """One trial of *duration* s of the testbed's clock. Raises TestbedError if there is no outcome.
 

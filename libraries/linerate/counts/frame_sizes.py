@@ -1,0 +1,46 @@
+"""Bytes compared with frames: were the frames that came back those that were sent?
+
+A generator counts every frame that a port receives. If the bytes that are missing cannot be those of the frames that
+are missing, other frames were counted too, or the router changed the size of its frames (a tag, a label), or a card
+counts the FCS in one direction only. The counts do not show which: it is named, and spoils no trial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .trial import DirectionCount
+
+
+@dataclass(frozen=True, slots=True)
+class FrameSizes:
+    """Mean bytes with FCS of one direction's frames. ``explained``: lost frames can account for the difference."""
+
+    tx_port: int
+    rx_port: int
+    sent_bytes: float
+    received_bytes: float
+    explained: bool
+
+    def __str__(self) -> str:
+        return (
+            f"port {self.tx_port} to {self.rx_port}: {self.received_bytes:.8g} bytes per frame received,"
+            f" {self.sent_bytes:.8g} sent, which lost frames do not explain: other frames were counted too, or the"
+            " router changes their size"
+        )
+
+
+def frame_sizes(directions: Iterable[DirectionCount], smallest: int, largest: int) -> tuple[FrameSizes, ...]:
+    """The mean sizes of each direction whose bytes were counted; frames of *smallest* to *largest* bytes were sent.
+
+    A surplus of frames explains nothing either: a problem of its own names it.
+    """
+    found = []
+    for row in directions:
+        if row.offered and row.forwarded and row.offered_bytes and row.forwarded_bytes:
+            frames, missing = row.offered - row.forwarded, row.offered_bytes - row.forwarded_bytes
+            explained = smallest * frames <= missing <= largest * frames
+            sent, received = row.offered_bytes / row.offered, row.forwarded_bytes / row.forwarded
+            found.append(FrameSizes(row.tx_port, row.rx_port, sent, received, explained))
+    return tuple(found)
