@@ -19,6 +19,7 @@ from robot.api import ExecutionResult
 
 from support.fork_server import ForkServer
 from support.paths import ROOT as ROOT
+from support.rejudged import check_runs
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,10 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRun:
-    """Run *suite* to its end, in *folder*. Raises subprocess.TimeoutExpired after *limit* seconds."""
+    """Run *suite* to its end, in *folder*, and judge it again from what it left (:mod:`.rejudged`).
+
+    Raises subprocess.TimeoutExpired after *limit* seconds.
+    """
     server = _server()
     with tempfile.TemporaryFile() as console, Path(os.devnull).open() as empty:
         streams = [empty.fileno(), console.fileno(), console.fileno()]
@@ -70,6 +74,7 @@ def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRu
         text = console.read().decode()
     if status is None:
         raise subprocess.TimeoutExpired(["robot", str(suite)], limit, text)
+    check_runs(folder / "results")
     tests = {}
     if (folder / "out" / "output.xml").exists():
         result = ExecutionResult(folder / "out" / "output.xml")

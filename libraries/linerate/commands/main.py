@@ -53,6 +53,7 @@ COMMANDS = (
     Command("doctor", "is this testbed fit for a run? Step by step, without traffic", "doctor"),
     Command("calibrate", "what the generator itself carries, the router bypassed", "calibrate"),
     Command("compare", "what two runs of a suite measured, and what is proven worse", "compare"),
+    Command("rejudge", "judge a recorded run again, from its folder alone", "rejudge"),
 )
 BENCH_COMMANDS = {
     "serve": "start the bench without hardware for other clients and print its ports (extra 'bench')",

@@ -1,0 +1,111 @@
+"""Judges a recorded run again: from its folder alone, by the judge and the methods of today."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..counts.trial import Trial
+from ..errors import ConfigError, LinerateError
+from ..session.judging import Judge
+from ..session.plan import Plan
+from ..sla.verdict import Verdict
+from .inputs import read_kept_plan
+from .recorded_session import RecordedSentence, RecordedSession, RecordMismatch
+from .records import EnvironmentRecord, RequirementRecord
+from .run import MANIFEST_FILE, READINGS, REQUIREMENTS, TRIALS, RecordedRun, check_manifest, read_run
+
+
+@dataclass(frozen=True, slots=True)
+class RejudgedSentence:
+    """A recorded sentence and the ``verdict`` of today (None: the records are not enough, ``problems`` says why).
+
+    ``problems``: what contradicts in the records; ``notes``: what is otherwise now and changes no verdict.
+    """
+
+    record: RequirementRecord
+    verdict: Verdict | None
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        """Whether the records agree with each other, and today's verdict with theirs."""
+        return not self.problems and self.verdict is not None and self.verdict.ruling.value == self.record.verdict
+
+
+@dataclass(frozen=True, slots=True)
+class RejudgedRun:
+    """All sentences of a run. ``notes``: what is wrong with its files, in words."""
+
+    run: RecordedRun
+    environment: EnvironmentRecord
+    sentences: tuple[RejudgedSentence, ...]
+    notes: tuple[str, ...]
+
+
+def rejudge(folder: Path) -> RejudgedRun:
+    """Every sentence of the run in *folder*, judged again. Reads nothing else. Raises ConfigError."""
+    run = read_run(folder)
+    for name in (TRIALS, READINGS, REQUIREMENTS):
+        if not (folder / name).is_file():
+            raise ConfigError(f"has no {name}, without which nothing can be judged again", folder)
+    if run.environment is None:
+        raise ConfigError("has no environment.json, which says what was tested", folder)
+    plan = read_kept_plan(folder, run.environment)
+    changed = check_manifest(folder) if (folder / MANIFEST_FILE).exists() else ()
+    sentences = tuple(_rejudged(plan, run, run.environment, record) for record in run.requirements)
+    return RejudgedRun(
+        run, run.environment, sentences, (*run.notes, *(f"since it was closed, {item}" for item in changed))
+    )
+
+
+def _rejudged(
+    plan: Plan, run: RecordedRun, environment: EnvironmentRecord, record: RequirementRecord
+) -> RejudgedSentence:
+    trials = [item for item in run.trials if item.requirement == record.number and item.trial.number]
+    readings = [item for item in run.readings if item.requirement == record.number]
+    problems = tuple(contradictions([item.trial for item in trials], record))
+    sentence = RecordedSentence(record, trials, readings)
+    try:
+        requirement = plan.requirement(record.sentence)
+        judge = Judge(RecordedSession(plan, environment, sentence), sentence.on_trial, wait=lambda seconds: None)
+        if record.breakdown is not None and not readings:  # before the judge was asked
+            verdict = judge.inconclusive(requirement, record.breakdown)
+        else:
+            verdict = judge.judge(requirement)
+    except (LinerateError, RecordMismatch) as error:
+        return RejudgedSentence(record, None, (*problems, str(error)), tuple(sentence.differences))
+    notes = list(sentence.differences)
+    if sentence.judged < len(trials):
+        notes.append(f"the verdict is reached after {sentence.judged} of the {len(trials)} recorded trials now")
+    if verdict.message != record.message:
+        notes.append("its message has other words now")
+    return RejudgedSentence(record, verdict, problems, tuple(notes))
+
+
+def contradictions(trials: Sequence[Trial], record: RequirementRecord) -> Iterator[str]:
+    """Where the trials of *record* contradict it, or their counts their own raw counters, in words."""
+    numbers = tuple(trial.number for trial in trials)
+    if numbers != record.trials:
+        yield f"the verdict names trials {_numbers(record.trials)}, and {TRIALS} has {_numbers(numbers)}"
+    for trial in trials:
+        counters = trial.outcome.counters
+        if "before" not in counters or "after" not in counters:
+            continue
+        for row in trial.outcome.directions:
+            for name, key, count in (
+                ("offered", f"{row.tx_port}.opackets", row.offered),
+                ("forwarded", f"{row.rx_port}.ipackets", row.forwarded),
+            ):
+                raw = max(0, counters["after"].get(key, 0) - counters["before"].get(key, 0))
+                if raw != count:
+                    yield f"trial {trial.number} says that {count} frames were {name}, and its counters say {raw}"
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    if not numbers:
+        return "none"
+    whole = tuple(range(numbers[0], numbers[-1] + 1)) == tuple(numbers) and len(numbers) > 1
+    return f"{numbers[0]} to {numbers[-1]}" if whole else ", ".join(map(str, numbers))

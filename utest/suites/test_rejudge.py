@@ -1,0 +1,226 @@
+"""``linerate rejudge``: the same verdicts from the run's folder alone, and what is said where the records do not agree.
+
+That every other suite of the tests comes to the same verdicts again is checked where they are run
+(:mod:`support.rejudged`).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linerate.commands.main import main
+from linerate.errors import ConfigError
+from linerate.evidence.rejudging import rejudge
+from support import robot_run
+from support.command_line import environment
+
+pytestmark = pytest.mark.slow
+
+SUITE = f"""\
+*** Settings ***
+Resource    {robot_run.ROOT}/resources/acceptance.resource
+Suite Setup    Open Testbed For    netgate6100    software=vpp    goal=quick
+Suite Teardown    Close Testbed
+
+*** Test Cases ***
+Kept
+    64b 1-flow unidirectional ≥ 2 Mpps
+Missed
+    64b 1-flow unidirectional ≥ 6 Mpps
+Soon Enough
+    64b 1-flow unidirectional latency p99 ≤ 200 µs at 1 Mpps
+Costs
+    64b 1-flow unidirectional costs ≤ 400 cycles/packet
+Recovers
+    64b 1-flow unidirectional recovers in ≤ 2 s at 10 Mpps
+Broken
+    Cause Fault    lost reply    start=3    at=0.3
+    64b 1-flow unidirectional ≥ 1 Mpps
+"""
+
+VERDICTS = ["PASS", "FAIL", "PASS", "PASS", "PASS", "INCONCLUSIVE"]
+KEPT, MISSED, SOON, COSTS, RECOVERS, BROKEN = range(6)
+
+WATCHED = """\
+import sys
+from pathlib import Path
+
+run, opened = Path(sys.argv[1]), set()
+
+def audit(event, arguments):
+    if event == "open" and isinstance(arguments[0], str):
+        path = Path(arguments[0]).absolute()
+        if path.suffix in (".yaml", ".json", ".jsonl", ".gz", ".pcap", ".resource", ".robot"):
+            opened.add(path)
+
+sys.addaudithook(audit)
+from linerate.commands.main import main
+status = main(["rejudge", str(run)])
+outside = [path for path in opened if run not in path.parents]
+print("OUTSIDE", [str(path) for path in outside if "schemas" not in path.parts and "site-packages" not in path.parts])
+sys.exit(status)
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of one run, away from its project, which is gone."""
+    folder = tmp_path_factory.mktemp("judged")
+    suite = folder / "suite.robot"
+    suite.write_text(SUITE, encoding="utf-8")
+    found = robot_run.run(folder, suite, *robot_run.short_goal(folder))
+    assert [message.partition(":")[0] for _, message in found.tests.values()] == VERDICTS, found.console
+    (left,) = (folder / "results").iterdir()
+    kept = tmp_path_factory.mktemp("kept") / left.name
+    shutil.move(left, kept)
+    shutil.rmtree(folder)
+    return kept
+
+
+@pytest.fixture
+def copy(run: Path, tmp_path: Path) -> Path:
+    """A copy that a test may change."""
+    return Path(shutil.copytree(run, tmp_path / run.name))
+
+
+def change(file: Path, edit: Callable[[list[dict[str, Any]]], object]) -> None:
+    """*edit* the lines of a file of records."""
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    edit(rows)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def first_trial(rows: list[dict[str, Any]], sentence: int) -> dict[str, Any]:
+    """The first judged trial of a sentence, by its place."""
+    return next(row for row in rows if row["requirement"] == sentence + 1 and row["number"] == 1)
+
+
+def test_it_reads_nothing_but_the_folder(run: Path, tmp_path: Path):
+    home = tmp_path / "home"
+    home.mkdir()
+    found = subprocess.run(
+        [sys.executable, "-c", WATCHED, str(run)],
+        cwd=home,
+        env={**environment(tmp_path), "HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+    *_, count, outside = found.stdout.splitlines()
+    assert count == "6 of 6 sentences come to the same verdict" and outside == "OUTSIDE []"
+
+
+def test_as_json(run: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["rejudge", str(run), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [item["now"]["verdict"] for item in found["sentences"]] == VERDICTS
+    assert all(item["same"] and item["now"] == item["then"] for item in found["sentences"])
+    assert found["different"] == 0 and found["simulated"] is True
+    assert found["code"]["then"]["version"]
+
+
+def test_frames_that_were_not_lost(copy: Path, capsys: pytest.CaptureFixture[str]):
+    """Somebody makes a FAIL better: the verdict differs, and the counts contradict their raw counters."""
+
+    def edit(rows: list[dict[str, Any]]) -> None:
+        (row,) = first_trial(rows, MISSED)["directions"]
+        row["forwarded"] = row["offered"]
+
+    change(copy / "trials.jsonl", edit)
+    assert main(["rejudge", str(copy)]) == 1
+    said = capsys.readouterr().out
+    assert "UNKNOWN   64b 1-flow unidirectional ≥ 6 Mpps  [FAIL → the records are not enough]" in said
+    assert "frames were forwarded, and its counters say" in said
+    assert "since it was closed, trials.jsonl was changed" in said
+    assert "5 of 6 sentences come to the same verdict" in said
+
+
+def test_frames_that_were_lost_and_their_counters_too(copy: Path):
+    def edit(rows: list[dict[str, Any]]) -> None:
+        for trial in (row for row in rows if row["requirement"] == KEPT + 1 and row["number"]):
+            trial["directions"][0]["forwarded"] -= 300_000
+            trial["counters"]["after"]["1.ipackets"] -= 300_000
+
+    change(copy / "trials.jsonl", edit)
+    found = rejudge(copy).sentences[KEPT]
+    assert found.verdict is not None and found.verdict.ruling.value == "FAIL" and not found.same
+    assert "trial 1 was 'good', and is 'bad beyond what is forgiven' now" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("file", "place", "edit", "says"),
+    [
+        ("trials.jsonl", KEPT, lambda row: row.update(duration=3.0), "and the recorded one took 3 s at 2 Mpps"),
+        ("trials.jsonl", RECOVERS, lambda row: row.pop("step_down"), "trial 1 has no counts of a change of load"),
+        ("trials.jsonl", COSTS, lambda row: row.update(number=9), "and trials.jsonl has 9"),
+        ("trials.jsonl", KEPT, lambda row: row.update(requirement=77), "the verdict names trials 1"),
+        ("trials.jsonl", KEPT, lambda row: row.update(requirement=77), "a verdict needs more than the 1 recorded"),
+        ("readings.jsonl", SOON, lambda row: row.update(requirement=77), "no reading of the router was recorded"),
+    ],
+)
+def test_records_that_are_not_enough_are_named(
+    copy: Path, file: str, place: int, edit: Callable[[dict[str, Any]], object], says: str
+):
+    def edit_row(rows: list[dict[str, Any]]) -> None:
+        if file == "trials.jsonl":
+            edit(first_trial(rows, place))
+        else:
+            for row in (row for row in rows if row["requirement"] == place + 1):
+                edit(row)
+
+    change(copy / file, edit_row)
+    found = rejudge(copy).sentences[place]
+    assert not found.same
+    assert says in "; ".join(found.problems), found
+
+
+def test_another_goal_than_that_of_the_run(copy: Path):
+    (goal,) = (copy / "inputs" / "variables" / "goals").iterdir()
+    goal.write_text(goal.read_text(encoding="utf-8").replace("final_trial_duration: 1", "final_trial_duration: 2"))
+    found = rejudge(copy).sentences[KEPT]
+    assert found.verdict is None
+    assert found.problems == ("trial 1 is one of 2 s at 2 Mpps now, and the recorded one took 1 s at 2 Mpps",)
+
+
+def test_a_breakdown_is_inconclusive_again_for_its_reason(run: Path):
+    found = rejudge(run).sentences[BROKEN]
+    assert found.same and found.verdict is not None and found.record.breakdown
+    assert found.record.breakdown in found.verdict.reason
+    assert "the testbed broke down after 1 trials" in found.verdict.reason
+
+
+@pytest.mark.parametrize(
+    "name", ["trials.jsonl", "readings.jsonl", "requirements.jsonl", "environment.json", "inputs", "inputs/variables"]
+)
+def test_a_missing_file_is_one_sentence(copy: Path, name: str):
+    path = copy / name
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with pytest.raises(ConfigError, match=str(copy)) as caught:
+        rejudge(copy)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_was_sent_is_kept_once(run: Path):
+    rows = [json.loads(line) for line in (run / "trials.jsonl").read_text(encoding="utf-8").splitlines()]
+    named = {row["streams"] for row in rows}
+    assert named == {path.relative_to(run).as_posix() for path in (run / "streams").iterdir()}
+    assert len(named) == 2  # with probe frames and without
+
+
+def test_each_trial_says_its_weight_and_why(run: Path):
+    rows = [json.loads(line) for line in (run / "trials.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert all(bool(row["evidence"]) == bool(row["why"]) == bool(row["number"]) for row in rows)
+    assert first_trial(rows, KEPT)["why"] == "it keeps what the sentence asks; lost 0 of 2000000 frames"
+    missed = first_trial(rows, MISSED)
+    assert missed["evidence"] == "bad beyond what is forgiven"
+    assert set(missed["counters"]) == {"before", "ended", "after"}

@@ -1,0 +1,16 @@
+"""Every run of a suite in a test is judged again from its folder: the records must suffice, whatever happened in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from linerate.evidence.rejudging import rejudge
+
+
+def check_runs(results: Path) -> None:
+    """Each run below *results* comes to the same verdicts again, for the same reasons in the same words."""
+    for folder in sorted(path.parent for path in results.glob("*/inputs")):
+        found = rejudge(folder)
+        for item in found.sentences:
+            told = (*item.problems, *item.notes)
+            assert item.same and not told, f"{folder}: {item.record.message}\nagain: {item.verdict}\n{told}"
