@@ -1,0 +1,42 @@
+"""What a sentence's verdict declares of RFC 2544 section 23 and RFC 9971."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from linerate.methods.deviations import deviations_of_verdict
+from linerate.sla.goals import read_goal
+from linerate.sla.sentence import parse
+from linerate.sla.verdict import Ruling, Verdict
+from linerate.traffic.catalogue import Catalogue
+from support.paths import VARIABLES
+
+CATALOGUE = Catalogue.read(VARIABLES / "profiles")
+
+
+def verdict(sentence: str, goal: str) -> Verdict:
+    found = Verdict(parse(sentence, CATALOGUE), read_goal(VARIABLES / "goals", goal), Ruling.PASS, "", (), 10e9, {})
+    return replace(found, deviations=deviations_of_verdict(found))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "goal", "sources"),
+    [
+        ("64b unidirectional ≥ 5 Mpps", "quick", ["RFC 9971"]),
+        ("64b unidirectional loses ≤ 1% at 5 Mpps", "quick", ["RFC 9971"]),
+        ("64b unidirectional ≥ 5 Mpps", "rfc2544", ["RFC 9971", "RFC 2544 23", "RFC 2544 23"]),
+        ("64b unidirectional forwards ≥ 5 Mpps", "rfc2544", ["RFC 2544 23", "RFC 2544 23"]),
+        ("64b unidirectional forwards ≥ 5 Mpps", "quick", []),
+    ],
+)
+def test_deviations_follow_quantity_and_goal(sentence: str, goal: str, sources: list[str]) -> None:
+    found = verdict(sentence, goal)
+    assert [words.split(" asks")[0].split(" (")[0] for words in found.deviations] == sources
+    assert ("are declared in its record" in found.message) is (goal == "rfc2544")
+
+
+def test_learning_frames_and_pauses_are_named() -> None:
+    words = " ".join(verdict("64b unidirectional ≥ 5 Mpps", "rfc2544").deviations)
+    assert "learning frames" in words and "2 s" in words and "5 s" in words and "offered frames" in words
