@@ -38,7 +38,7 @@ Missed
 Soon Enough
     64b 1-flow unidirectional latency p99 ≤ 200 µs at 1 Mpps
 Costs
-    64b 1-flow unidirectional costs ≤ 400 cycles/packet
+    64b 1-flow unidirectional costs ≤ 450 cycles/packet
 Recovers
     64b 1-flow unidirectional recovers in ≤ 2 s at 10 Mpps
 Broken

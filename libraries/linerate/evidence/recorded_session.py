@@ -17,7 +17,7 @@ from ..ceilings.headroom import MeasuredLimits
 from ..ceilings.published_limits import PublishedLimits
 from ..counts.step_down import StepDown
 from ..counts.telemetry import Telemetry
-from ..counts.trial import Load, Outcome, Tolerance, Trial
+from ..counts.trial import DURING_READING, During, Load, Outcome, Tolerance, Trial
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..routers.base import Router, Side
@@ -54,8 +54,11 @@ class RecordedSentence:
     judged: int = 0
     _read: int = 0
 
-    def measure(self, load: Load, duration: float) -> Outcome:
-        """The next trial's outcome. Raises RecordMismatch, and TestbedError where the testbed broke down."""
+    def measure(self, load: Load, duration: float | None) -> Outcome:
+        """The next trial's outcome, of *duration* s (None: of any). Raises RecordMismatch.
+
+        Raises TestbedError where the testbed broke down.
+        """
         return self._next(load, duration).trial.outcome
 
     def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
@@ -71,7 +74,7 @@ class RecordedSentence:
             )
         return found
 
-    def _next(self, load: Load, duration: float) -> TrialRecord:
+    def _next(self, load: Load, duration: float | None) -> TrialRecord:
         if self.asked >= len(self.trials):
             if self.record.breakdown is not None:
                 raise TestbedError(self.record.breakdown)
@@ -79,9 +82,10 @@ class RecordedSentence:
         record = self.trials[self.asked]
         self.asked += 1
         was = record.trial.outcome
-        if not (math.isclose(was.load.pps, load.pps, rel_tol=1e-9) and math.isclose(was.duration, duration)):
+        seconds = was.duration if duration is None else duration
+        if not (math.isclose(was.load.pps, load.pps, rel_tol=1e-9) and math.isclose(was.duration, seconds)):
             raise RecordMismatch(
-                f"trial {record.trial.number} is one of {duration:g} s at {si(load.pps, 'pps')} now, and the recorded"
+                f"trial {record.trial.number} is one of {seconds:g} s at {si(load.pps, 'pps')} now, and the recorded"
                 f" one took {was.duration:g} s at {si(was.load.pps, 'pps')}"
             )
         return record
@@ -176,7 +180,8 @@ class RecordedGenerator(GeneratorConnection):
             return None
         then = datetime.fromtimestamp(self.environment.started, UTC)
         link_bps, server = self.testbed.facts.link_bps, self.versions.get("server")
-        return MeasuredLimits.of(plan.calibration, plan.catalogue, plan.testbed.kind, link_bps, server, then)
+        simulated = self.environment.simulated
+        return MeasuredLimits.of(plan.calibration, plan.catalogue, plan.testbed.kind, link_bps, server, simulated, then)
 
     def know_card(self) -> None:
         """Find the card of the recorded ports."""
@@ -191,9 +196,15 @@ class RecordedTraffic(Traffic):
 
     sentence: RecordedSentence
 
-    def measure(self, load: Load, duration: float) -> Outcome:
-        """See :meth:`RecordedSentence.measure`."""
-        return self.sentence.measure(load, duration)
+    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
+        """See :meth:`RecordedSentence.measure`. *during* gets its readings, if it was called then."""
+        if during is None:
+            return self.sentence.measure(load, duration)
+        # how long the trial lasted hung upon how fast the router answered
+        outcome = self.sentence.measure(load, None)
+        if DURING_READING in outcome.readings:
+            during(lambda seconds: None)
+        return outcome
 
     def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
         """See :meth:`RecordedSentence.step_down`."""

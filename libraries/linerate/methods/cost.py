@@ -135,7 +135,7 @@ class _RuntimeTrials:
         self._spare = max(spare / 2, SPARE_LEAST + SPARE_FACTOR * (took - duration))
         costs = packet_costs(found[0]) if found else ()
         covered = found[0].since_clear if found else 0.0
-        unusable = _why_unusable(costs, covered, duration, took, sent)
+        unusable = _why_unusable(costs, covered, duration, took, outcome.duration)
         self.costs.append(() if unusable else costs)
         readings = {**outcome.readings, **cost_figures([costs]), "runtime_seconds": covered}
         problems = (*outcome.problems, *([Problem(Fault.COUNTERS, unusable)] if unusable else []))

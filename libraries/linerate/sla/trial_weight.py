@@ -11,7 +11,7 @@ _WHY = {
     Evidence.BAD_BELOW: "it does not keep what the sentence asks, at less than the load, which is proof enough",
     Evidence.CLEAR: "it loses more than the goal's clear loss ratio, which decides alone",
     Evidence.NONE: "it proves nothing about the router",
-    Evidence.SCOUT: "it is shorter than the goal's trials, and can only show a clear FAIL",
+    Evidence.SCOUT: "it is too short to count for the router",
     Evidence.TOO_COARSE: "its figure is too coarse to compare with the threshold",
 }
 
