@@ -39,7 +39,7 @@ PORTS = st.lists(st.tuples(PORT, PORT), max_size=2).map(tuple)
 PROBLEMS = st.lists(st.builds(Problem, st.sampled_from(Fault), TEXT, st.none() | COUNT, PORTS), max_size=3).map(tuple)
 HISTOGRAMS = st.dictionaries(st.sampled_from((0, 10, 20, 300, 4000)), COUNT, max_size=3)
 LATENCIES = st.builds(
-    LatencyCount, PORT, PORT, COUNT, COUNT, FLOAT, FLOAT, FLOAT, st.none() | FLOAT, HISTOGRAMS, COUNT, COUNT
+    LatencyCount, PORT, PORT, COUNT, COUNT, FLOAT, FLOAT, st.none() | FLOAT, HISTOGRAMS, COUNT, COUNT, COUNT
 )
 COUNTERS = st.dictionaries(
     st.sampled_from(("before", "ended", "after")),
@@ -51,7 +51,7 @@ OUTCOMES = st.builds(
     POSITIVE,
     POSITIVE,
     POSITIVE,
-    st.lists(st.builds(DirectionCount, PORT, PORT, COUNT, COUNT, COUNT, COUNT, COUNT), max_size=2).map(tuple),
+    st.lists(st.builds(DirectionCount, PORT, PORT, *[COUNT] * 5, st.none() | COUNT, COUNT), max_size=2).map(tuple),
     PROBLEMS,
     st.dictionaries(TEXT, FLOAT, max_size=3),
     st.lists(LATENCIES, max_size=2).map(tuple),

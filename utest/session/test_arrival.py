@@ -63,6 +63,9 @@ class FakeGenerator:
         self.streams = {direction: profile_streams(profile, direction) for direction in directions}
         self.prepared.append((profile.name, probe is not None))
 
+    def idle(self, seconds: float) -> dict[int, int]:
+        return {}
+
     def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
         self.slow.append(self.prepared[-1][0])
         return self._outcome(rates, duration)

@@ -30,7 +30,8 @@ class DirectionCount:
 
     ``intended``: load x duration; ``offered``: really sent; ``forwarded``: received on the expected port. Bytes are L2
     with FCS. ``backlog``: frames that were under way when the counters were last read during sending, and came back
-    later (None: not known): a queue that grows hides a shortage.
+    later (None: not known): a queue that grows hides a shortage. ``foreign``: the most frames of other origin among
+    those forwarded (:mod:`.foreign`); as many lost frames may be hidden by them.
     """
 
     tx_port: int
@@ -41,11 +42,12 @@ class DirectionCount:
     offered_bytes: int = 0
     forwarded_bytes: int = 0
     backlog: int | None = None
+    foreign: int = 0
 
     @property
     def sustained(self) -> int:
-        """Frames forwarded while frames were sent: without those that came out of a queue afterwards, if known."""
-        return self.forwarded - (self.backlog or 0)
+        """Frames surely forwarded while frames were sent: none that came out of a queue afterwards, none of others."""
+        return max(0, self.forwarded - (self.backlog or 0) - self.foreign)
 
     @property
     def unsent(self) -> int:
@@ -59,8 +61,8 @@ class DirectionCount:
 
     @property
     def surplus(self) -> int:
-        """Frames received beyond those offered (duplicates or foreign frames)."""
-        return max(0, self.forwarded - self.offered)
+        """Frames received beyond those offered and the foreign ones that are expected."""
+        return max(0, self.forwarded - self.offered - self.foreign)
 
     @property
     def loss_ratio(self) -> float:
@@ -76,6 +78,7 @@ class Fault(Enum):
     CPU_BOUND = "the generator's CPU was too busy"
     OVER_OFFERED = "the generator sent more than was asked"
     SURPLUS = "more frames came back than were sent"
+    FOREIGN = "frames of other origin may hide lost ones"
     LINK_DOWN = "a link was down"
     BACKLOG = "too many frames were still under way when sending ended"
     COUNTERS = "counters went backwards or could not be read"
@@ -86,7 +89,7 @@ class Fault(Enum):
     @property
     def excuses_router(self) -> bool:
         """True: loss under this fault proves nothing. False: loss still counts, as where the load was lower."""
-        return self not in (Fault.UNDER_OFFERED, Fault.STRETCHED, Fault.BACKLOG)
+        return self not in (Fault.UNDER_OFFERED, Fault.STRETCHED, Fault.BACKLOG, Fault.FOREIGN)
 
     @property
     def generator_too_slow(self) -> bool:
@@ -156,6 +159,9 @@ is below the trial's duration was done before the last frame was sent."""
 
 LEAST_OFFERED = 0.998
 """The share of a sentence's load that a trial must certainly have offered to count for the router."""
+
+FOREIGN_SHARE = 0.001
+"""The most frames of other origin in a trial, as a share of the frames offered: as many lost ones may be hidden."""
 
 LARGEST_RATE_SHORTFALL = 0.02
 """The most by which the rate of a generator that sends late frames may be below what was asked, as a ratio."""
@@ -312,6 +318,8 @@ def assess_trial(
         if direction.surplus:
             words = f"{name}: {direction.forwarded} received, {offered} sent"
             found.append(Problem(Fault.SURPLUS, words, frames=direction.surplus))
+        if direction.foreign > FOREIGN_SHARE * offered:
+            found.append(Problem(Fault.FOREIGN, f"{name}: up to {direction.foreign} of {direction.forwarded} frames"))
     if late and not any(problem.fault is Fault.STRETCHED for problem in outcome.problems):
         found.append(Problem(Fault.STRETCHED, f"{ended:.2f} s instead of {outcome.duration:g} s"))
     if (busy := outcome.readings.get("cpu_util", 0.0)) > tolerance.cpu:

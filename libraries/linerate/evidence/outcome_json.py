@@ -53,8 +53,8 @@ def read_outcome(take: Fields) -> Outcome:
 
 
 def _read_direction(data: Any) -> DirectionCount:
-    # trial/1 lacks a key
-    return DirectionCount(**Fields({"backlog": None, **data}).fields(DirectionCount))
+    # trial/1 lacks two keys
+    return DirectionCount(**Fields({"backlog": None, "foreign": 0, **data}).fields(DirectionCount))
 
 
 def problems_data(problems: Sequence[Problem]) -> list[dict[str, Any]]:
@@ -94,7 +94,8 @@ def _latency_data(count: LatencyCount) -> dict[str, Any]:
 def _read_latency(data: Any) -> LatencyCount:
     # trial/1 lacks a key
     found = Fields({"elsewhere": 0, **data}).fields(LatencyCount, keys=_LATENCY_KEYS)
-    histogram = {int(key): int(read_figure(key, frames)) for key, frames in found["histogram"].items()}
+    counts = Fields(found["histogram"])
+    histogram = {int(key): counts(key, int) for key in counts.data}
     return LatencyCount(**{**found, "histogram": histogram})
 
 

@@ -96,6 +96,10 @@ class Generator(Protocol):
         """
         ...
 
+    def idle(self, seconds: float) -> Mapping[int, int]:
+        """Frames that each port receives in *seconds* of the testbed's clock in which none sends, by port."""
+        ...
+
     def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
         """One trial with a separate rate (frames/s) for each direction of the prepared profile.
 

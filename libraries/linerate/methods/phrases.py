@@ -118,6 +118,14 @@ def set_aside_text(trials: Sequence[Trial], evidence_of: EvidenceRule) -> str:
     return f"; set aside: {', '.join(named)}" if named else ""
 
 
+def foreign_frames_text(trials: Sequence[Trial]) -> str:
+    """How many lost frames those of other origin may hide in *trials*, in words; "": none."""
+    found = sum(row.foreign for trial in trials for row in trial.outcome.directions)
+    if not found:
+        return ""
+    return f"; up to {found} frames of other origin may have come in, and hide as many lost ones"
+
+
 def unknown_backlog_text(goal: Goal, trials: Sequence[Trial], pps: float) -> str:
     """The shortage that queues may hide in *trials* at *pps* frames/s, where the generator cannot tell; "": none."""
     unknown = any(row.backlog is None for trial in trials for row in trial.outcome.directions)

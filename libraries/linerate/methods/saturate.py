@@ -22,6 +22,7 @@ from ..stats import Interval, IntervalMethod, interval
 from ..stats.summary import confidence_text
 from ..units import si
 from .phrases import (
+    foreign_frames_text,
     forwarded_by_direction,
     forwarded_by_pair,
     rate_figures,
@@ -97,7 +98,7 @@ def saturate(
         if ruling is Ruling.PASS:
             reason += set_aside_text(trials, evidence_of)
         if ruling is Ruling.PASS:
-            reason += unknown_backlog_text(goal, usable, least)
+            reason += unknown_backlog_text(goal, usable, least) + foreign_frames_text(usable)
         if ruling is Ruling.FAIL:
             worst = min(usable, key=lambda trial: forwarded_pps(trial, requirement))
             reason += f"; its worst trial {forwarded_by_direction(worst)}" if forwarded_by_direction(worst) else ""

@@ -21,6 +21,7 @@ from ..sla.verdict import (
 )
 from ..units import si
 from .phrases import (
+    foreign_frames_text,
     forwarded_by_pair,
     lost_by_direction,
     percent,
@@ -97,7 +98,7 @@ def verify(
         if goal.whole:
             reason += f"; {sum(trial.outcome.duration for trial in usable):g} s of trials"
         reason += set_aside_text(counted, rule)
-        reason += found.extra_text + unknown_backlog_text(goal, usable, load.pps)
+        reason += found.extra_text + unknown_backlog_text(goal, usable, load.pps) + foreign_frames_text(usable)
         lost = sum(trial.lost for trial in trials if evidence_of(trial) is Evidence.SCOUT)
         if lost:
             reason += f"; a scout of {goal.scout:g} s before them lost {lost} frames, which does not count"

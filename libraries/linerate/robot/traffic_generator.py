@@ -60,11 +60,16 @@ class GeneratorKeywords(Component):
     def check_reachability(self) -> None:
         """Send slow traffic in each direction for a second; some of it must come back, whatever the router's speed.
 
+        Then nothing is sent for four seconds: frames that come all the same (spanning tree, ARP, LLDP) are expected in
+        trials too, and no surplus.
+
         Fails with one sentence if a direction carries nothing (cables, addresses, routes, neighbours): that is the
         testbed's fault and must not count as loss. Example:
         | Check Reachability
         """
-        self.shared.session.traffic.check_reachability()
+        traffic = self.shared.session.traffic
+        traffic.check_reachability()
+        logger.info(str(traffic.foreign))
 
     @keyword(tags=["frames"])
     def capture_forwarded_frames(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ..counts.foreign import IDLE_SECONDS, ForeignFrames
 from ..counts.live_traffic import LiveTraffic
 from ..counts.reachability import DIRECTION_STEP, check_arrival, check_own_addresses, check_reachability
 from ..counts.step_down import StepDown
@@ -38,6 +39,8 @@ class Traffic:
     generator: GeneratorConnection
     router: RouterConnection
     reconnection: Reconnection = field(default_factory=Reconnection, repr=False)
+    foreign: ForeignFrames = field(default_factory=ForeignFrames)
+    """Frames of other origin, measured when reachability was checked."""
     _prepared: tuple[Profile, bool, Probe | None, int] | None = field(default=None, repr=False)
     _link_was_down: bool = False
     _restarts: int = field(default=0, repr=False)
@@ -121,7 +124,7 @@ class Traffic:
         if self._link_was_down:
             self._restore_after_link()
         with self.reconnection.noting_failures():
-            outcome = generator.measure(load, duration, during)
+            outcome = self.foreign.with_budgets(generator.measure(load, duration, during))
         self._link_was_down = any(problem.fault is Fault.LINK_DOWN for problem in outcome.problems)
         return outcome
 
@@ -168,6 +171,8 @@ class Traffic:
         self._refuse_unsendable(profile, True, None, self.pairs)
         self._prepare(profile, True, None, self.pairs)
         check_reachability(self._send_slowly(2 * self.pairs, PROBE_PPS, 1.0))
+        with self.reconnection.noting_failures():
+            self.foreign = ForeignFrames(self._running_generator().idle(IDLE_SECONDS))
         self._seen.note(profile, self.directions(True, self.pairs))
 
     def _send_slowly(self, directions: int, pps: float, seconds: float) -> Outcome:

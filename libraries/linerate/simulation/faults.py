@@ -21,6 +21,7 @@ FaultKind = Literal[
     "duplicated frames",
     "reordered frames",
     "late frames",
+    "foreign frames",
     "one-way loss",
     "flow stats dropped",
     "counter reset",
@@ -42,6 +43,7 @@ FAULT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "duplicated frames": {"lasts": 3600.0, "share": 0.01},
     "reordered frames": {"lasts": 3600.0, "share": 0.01},
     "late frames": {"lasts": 3600.0, "share": 0.01},
+    "foreign frames": {"lasts": 3600.0, "frames": 1, "port": None},
     "one-way loss": {"lasts": 3600.0, "port": 1, "share": 0.01, "of": "router"},
     "flow stats dropped": {"lasts": 3600.0, "shows": "nothing"},
     "counter reset": {"of": "generator", "port": None},
@@ -63,10 +65,11 @@ class InjectedFault(Config):
     ``every``: again after each later start. ``for``: how many s it lasts; ``at`` and ``for`` are by the testbed's
     clock. ``hold``: real seconds, like the limits that it exceeds. ``port``: the generator's, None for both; of a
     one-way loss the sending one. ``share`` of the frames that is not sent, or arrives twice, out of order, 1.5 s late
-    or never. ``frames`` until a 32-bit counter wraps. ``shows``: what flow statistics report: nothing, some (every
-    second group), or zeros. ``of``: whose counters are reset; or who loses frames: the router, which counts them, or
-    the cable before it, where nothing does. Every start counts: the first of a run is its check of reachability, the
-    second the first sentence's warm-up, unless its frames are of a new kind: then the second is their slow traffic.
+    or never. ``frames`` until a 32-bit counter wraps, or that come every 2 s though nobody sent them. ``shows``: what
+    flow statistics report: nothing, some (every second group), or zeros. ``of``: whose counters are reset; or who loses
+    frames: the router, which counts them, or the cable before it, where nothing does. Every start counts: the first of
+    a run is its check of reachability, the second the first sentence's warm-up, unless its frames are of a new kind:
+    then the second is their slow traffic.
     """
 
     model_config = ConfigDict(populate_by_name=True)

@@ -334,4 +334,6 @@ class Verdict:
             return False
         load = self.requirement.threshold_load(self.link_bps)
         whole = [trial for trial in self.trials if trial.valid and trial.outcome.duration >= 60]
+        if any(row.foreign for trial in whole for row in trial.outcome.directions):
+            return False  # they may hide lost frames
         return bool(whole) and all(trial.shortfall(load.pps) <= _ROUNDING for trial in whole)

@@ -53,3 +53,34 @@ class AddedFrames:
         for row in self._active:
             if row.key == key:
                 row.first = 0
+
+
+HELLO_SECONDS = 2.0
+"""Seconds between foreign frames, as between spanning tree's hellos (IEEE 802.1D)."""
+
+
+class HelloFrames:
+    """Frames that come by themselves to the ports of a fault, every HELLO_SECONDS while it lasts. *now*: s."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._active: list[tuple[InjectedFault, float]] = []
+        self._ended: list[tuple[InjectedFault, int]] = []
+
+    def begin(self, fault: InjectedFault) -> None:
+        """The first come after HELLO_SECONDS."""
+        self._active.append((fault, self._now()))
+
+    def end(self, fault: InjectedFault) -> None:
+        """No more of them because of *fault*."""
+        for row in [row for row in self._active if row[0] is fault]:
+            self._active.remove(row)
+            self._ended.append((fault, self._since(row[1], fault)))
+
+    def at(self, port: int) -> int:
+        """Frames that came to *port* up to now."""
+        found = [*self._ended, *((fault, self._since(began, fault)) for fault, began in self._active)]
+        return sum(count for fault, count in found if fault.port in (None, port))
+
+    def _since(self, began: float, fault: InjectedFault) -> int:
+        return int((self._now() - began) / HELLO_SECONDS) * (fault.frames or 1)

@@ -18,7 +18,7 @@ from linerate.simulation.faults import InjectedFault
 from ..backend import FlowCounters, LatencyCounters, PortCounters, PortDescription, StreamTraffic
 from ..model.injected_loss import LossyModel
 from ..state import InterfaceState, RouterConfiguration, RouterState
-from .added_frames import AddedFrames, CountKey
+from .added_frames import AddedFrames, CountKey, HelloFrames
 from .counter_readings import FRAMES, CounterReadings
 from .fault_schedule import FaultSchedule, FreezableClock
 from .group_faults import GroupFaults
@@ -70,6 +70,7 @@ class FaultyBackend:
         self._stalled: list[int] = []
         self._losing: list[InjectedFault] = []
         self._added = AddedFrames(self._count_of)
+        self._hellos = HelloFrames(self._clock.now)
         self._groups = GroupFaults(self._model, self._added)
         self._readings = CounterReadings()
         self._base: dict[str, InterfaceState] = {}
@@ -175,6 +176,8 @@ class FaultyBackend:
                 self._update_losses()
             case "reordered frames" | "late frames" | "flow stats dropped":
                 self._groups.begin(fault)
+            case "foreign frames":
+                self._hellos.begin(fault)
             case "unsent frames":
                 share = fault.share or 0.0
                 self._unsent.append(fault)
@@ -194,6 +197,7 @@ class FaultyBackend:
 
     def _end(self, fault: InjectedFault) -> None:
         self._added.end(fault)
+        self._hellos.end(fault)
         every = [port.index for port in self.ports]
         match fault.kind:
             case "link flap":
@@ -264,10 +268,11 @@ class FaultyBackend:
         found = self._model.counters(port)
         duplicated = self._added.of(("ipackets", port))
         size = found.ibytes // found.ipackets if found.ipackets else 0
+        hellos = self._hellos.at(port)
         return replace(
             found,
-            ipackets=found.ipackets + duplicated,
-            ibytes=found.ibytes + duplicated * size,
+            ipackets=found.ipackets + duplicated + hellos,
+            ibytes=found.ibytes + duplicated * size + 64 * hellos,
             queue_full=found.queue_full + self._added.of(("opackets", port)),
         )
 

@@ -249,6 +249,11 @@ class TrexGenerator:
             readings["tx_line_use"] = used
         return replace(found, readings=readings)
 
+    def idle(self, seconds: float) -> Mapping[int, int]:
+        """See :meth:`..base.Generator.idle`. Raises TestbedError."""
+        wall = seconds / self.settings.clock_speed
+        return {int(port): int(count) for port, count in self._ask("idle", CALL_LIMIT + wall, seconds=wall).items()}
+
     def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
         """See :meth:`..base.Generator.measure_rates`. All streams are sent as continuous ones. Raises TestbedError."""
         trial = self._trial(Load(max(rates)), duration)

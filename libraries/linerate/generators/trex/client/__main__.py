@@ -44,7 +44,7 @@ class ClientCommands(RunningTraffic):
         """The command called *name*. Raises Refusal."""
         known = (
             *("connect", "acquire", "ports", "prepare", "rates", "stop", "release"),
-            *("trial", "capture", "burst", "begin", "change", "sample", "finish"),
+            *("trial", "idle", "capture", "burst", "begin", "change", "sample", "finish"),
         )
         if name not in known:
             raise Refusal("request", f"no command '{name}'; there are {', '.join(known)} and quit")

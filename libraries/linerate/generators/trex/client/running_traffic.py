@@ -198,6 +198,15 @@ class RunningTraffic(ABC):
             "snapshots": running.snapshots,
         }
 
+    def idle(self, seconds: float) -> dict[str, int]:
+        """Frames that each held port receives in *seconds* without traffic."""
+        before, end = self._counters(), time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self._check_cancelled()
+            time.sleep(min(left, POLL_INTERVAL))
+        after = self._counters()
+        return {port: after[port]["ipackets"] - before[port]["ipackets"] for port in before if port != "global"}
+
     def burst(
         self,
         streams: Mapping[str, list[dict[str, Any]]],

@@ -1,0 +1,95 @@
+"""Frames that no trial sent: a router that says hello is judged all the same, and hides no loss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.counts.foreign import ForeignFrames
+from linerate.counts.trial import DirectionCount, Fault, Load, Outcome
+from linerate.methods.sequential import TrialConditions
+from linerate.methods.verify import verify
+from linerate.project import Project
+from linerate.session.judging import Judge
+from linerate.session.plan import Plan
+from linerate.simulation.faults import parse_fault
+from linerate.sla.goals import read_goal
+from linerate.sla.sentence import parse
+from linerate.sla.verdict import Ruling, Verdict
+from linerate.traffic.catalogue import Catalogue
+from linerate_bench.studies import faults
+from support import robot_run
+from support.model_bench import PROJECT
+
+LINK = 10e9
+CATALOGUE = Catalogue.read(PROJECT.profiles)
+HELLO = ForeignFrames({0: 2, 1: 2}, 4.0)
+
+
+def judged(foreign: ForeignFrames, stray: int, lost: int = 0, pps: float = 1e6, goal: str = "quick") -> Verdict:
+    """The verdict where each trial loses *lost* frames and gets *stray* ones."""
+    requirement = parse(f"64b unidirectional ≥ {pps:.0f} pps", CATALOGUE)
+
+    def measure(load: Load, duration: float) -> Outcome:
+        frames = round(load.pps * duration)
+        count = DirectionCount(0, 1, frames, frames, frames - lost + stray)
+        return foreign.with_budgets(Outcome(load, duration, duration, 0.0, (count,)))
+
+    return verify(requirement, Load(pps), read_goal(PROJECT.goals, goal), measure, LINK, TrialConditions())
+
+
+def test_a_router_that_says_hello_is_judged() -> None:
+    assert judged(ForeignFrames(), stray=1).ruling is Ruling.INCONCLUSIVE
+    found = judged(HELLO, stray=1)
+    assert found.ruling is Ruling.PASS
+    assert "up to 4 frames of other origin may have come in, and hide as many lost ones" in found.message
+
+
+def test_more_frames_than_expected_are_a_surplus() -> None:
+    found = judged(HELLO, stray=40)
+    assert found.ruling is Ruling.INCONCLUSIVE and Fault.SURPLUS.value in found.message
+
+
+def test_loss_counts_whatever_else_came() -> None:
+    assert judged(HELLO, stray=0, lost=1).ruling is Ruling.FAIL
+    assert judged(HELLO, stray=2, lost=300).ruling is Ruling.FAIL
+
+
+def test_many_frames_of_other_origin_prove_nothing() -> None:
+    noisy = ForeignFrames({1: 400}, 4.0)
+    found = judged(noisy, stray=100, pps=20e3)
+    assert found.ruling is Ruling.INCONCLUSIVE and Fault.FOREIGN.value in found.message
+    assert judged(noisy, stray=100, lost=120, pps=20e3).ruling is Ruling.FAIL
+
+
+def test_no_label_where_loss_may_hide() -> None:
+    assert judged(ForeignFrames(), stray=0, goal="rfc2544").is_rfc2544_throughput
+    found = judged(HELLO, stray=0, goal="rfc2544")
+    assert found.ruling is Ruling.PASS and not found.is_rfc2544_throughput
+
+
+@given(st.floats(0.3, 3.9), st.floats(0, 20), st.floats(0, 20), st.floats(0.5, 60))
+def test_the_budget_covers_any_period_that_was_seen(period: float, idle: float, begin: float, seconds: float) -> None:
+    def came(since: float, until: float) -> int:
+        return int(until / period) - int(since / period)
+
+    seen = ForeignFrames({1: came(idle, idle + 4.0)}, 4.0)
+    assert came(begin, begin + seconds) <= seen.budget(1, seconds)
+
+
+@pytest.mark.slow
+def test_hellos_on_the_simulated_testbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    plan = Plan.read(Project.find(robot_run.ROOT), faults.PLATFORM, faults.SOFTWARE, faults.TESTBED, faults.GOAL)
+    with faults.opened(plan) as session:
+        session.cause_fault(parse_fault("foreign frames", start=0))
+        session.traffic.check_reachability()
+        assert all(1 <= count <= 3 for count in session.traffic.foreign.received.values())
+        requirement = plan.requirement("64b bidirectional ≥ 100 kpps each way")
+        session.traffic.put_for(requirement)
+        found = Judge(session).judge(requirement)
+        assert found.ruling is Ruling.PASS, found.message
+        assert "frames of other origin may have come in" in found.message
