@@ -54,7 +54,7 @@ def read_outcome(take: Fields) -> Outcome:
 
 def _read_direction(data: Any) -> DirectionCount:
     # trial/1 lacks two keys
-    return DirectionCount(**Fields({"backlog": None, "foreign": 0, **data}).fields(DirectionCount))
+    return DirectionCount(**Fields({"backlog": None, "foreign": 0, **Fields(data).data}).fields(DirectionCount))
 
 
 def problems_data(problems: Sequence[Problem]) -> list[dict[str, Any]]:
@@ -93,7 +93,7 @@ def _latency_data(count: LatencyCount) -> dict[str, Any]:
 
 def _read_latency(data: Any) -> LatencyCount:
     # trial/1 lacks a key
-    found = Fields({"elsewhere": 0, **data}).fields(LatencyCount, keys=_LATENCY_KEYS)
+    found = Fields({"elsewhere": 0, **Fields(data).data}).fields(LatencyCount, keys=_LATENCY_KEYS)
     counts = Fields(found["histogram"])
     histogram = {int(key): counts(key, int) for key in counts.data}
     return LatencyCount(**{**found, "histogram": histogram})

@@ -57,6 +57,9 @@ class RateFigures:
         return cls(rate.pps, rate.l1_bps, rate.l2_bps, rate.percent)
 
 
+_SENT_FOR, _SECONDS = ("sent_for", "sent_for_at_most"), (float, int, type(None))
+
+
 @dataclass(frozen=True, slots=True)
 class TrialRecord:
     """One line of ``trials.jsonl``: a trial and all that is needed to judge it again without the testbed.
@@ -93,6 +96,7 @@ class TrialRecord:
             "number": trial.number,
             "valid": trial.valid,
             "sent_for": trial.sent_for,
+            "sent_for_at_most": trial.sent_for_at_most,
             **outcome_data(trial.outcome),
             "problems": problems_data(trial.problems),
             **({} if found is None else {"step_down": step_down_data(found)}),
@@ -101,14 +105,16 @@ class TrialRecord:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TrialRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        take = _versioned(data, TRIAL, streams="", evidence="", why="", frame_sizes=[])
+        take = _versioned(
+            data, TRIAL, sent_for_at_most=data.get("sent_for"), streams="", evidence="", why="", frame_sizes=[]
+        )
         outcome, problems = read_outcome(take), read_problems(take("problems", list))
         found = take.fields(cls, without=("trial", "step_down"))
         sizes = tuple(FrameSizes(**Fields(item).fields(FrameSizes)) for item in found.pop("frame_sizes"))
         phases = take.data.get("step_down")
         return cls(
             **found,
-            trial=Trial(take("number", int), outcome, problems, take("sent_for", float, int, type(None))),
+            trial=Trial(take("number", int), outcome, problems, *(take(key, *_SECONDS) for key in _SENT_FOR)),
             frame_sizes=sizes,
             step_down=None if phases is None else read_step_down(phases, outcome),
         )
