@@ -1,6 +1,7 @@
 """Tables and plots show the counts, escape all text, and say when nothing was measured."""
 
 import re
+import sys
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linerate.counts.trial import Fault, Problem
-from linerate.evidence.plots import ThresholdLine, trials_plot
+from linerate.evidence.plots import ThresholdLine, ticks, trials_plot
 from linerate.evidence.rates import direction_rows, percent
 from linerate.evidence.tables import trials_fragment, trials_table
 from linerate.traffic.profiles import AddressRange, Flows, FrameClass, Profile
@@ -124,7 +125,21 @@ def test_a_plot_without_trials_says_so():
     assert "no trial was run" in words(trials_plot([], SMALL, LINK, "64b", False, ThresholdLine(1e6)))
 
 
-@settings(max_examples=8, deadline=None)
+@given(st.floats(1e-3, 1e9))
+def test_an_axis_has_a_few_round_numbers_and_says_them_exactly(end):
+    values, texts = zip(*ticks(end), strict=True)
+    assert values[0] == 0 and 3 <= len(values) <= 8
+    assert end - values[1] < values[-1] * (1 + 1e-9) and values[-1] <= end * (1 + 1e-9)
+    assert [float(text) for text in texts] == pytest.approx(values)
+    assert f"{values[1]:e}"[0] in "125" and set(f"{values[1]:e}"[1:].split("e")[0]) <= {".", "0"}
+
+
+def test_drawing_trials_needs_no_import_that_takes_a_second(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "forwarded 0 → 1" in words(trials_plot([trial()], SMALL, LINK, "64b"))
+
+
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.tuples(st.floats(0.5, 2e7), st.integers(0, 10**6), st.floats(1e-3, 60)), min_size=1, max_size=30),
     st.booleans(),

@@ -1,4 +1,4 @@
-"""What all pictures share: colours, size, title, the mark of a simulation, and SVG text that repeats exactly."""
+"""What pictures share: colours; and for those of characterisations, matplotlib's: size, title, mark of a simulation."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ TEXT_COLOUR = "#2b3540"
 FAINT_COLOUR = "#8a95a0"
 THRESHOLD_COLOUR = "#0d7a4f"
 GRID_COLOUR = "#dde3e8"
+SIMULATED_COLOUR = "#9a3a06"
 _STYLE = {
     "svg.hashsalt": "linerate",
     # text stays text: it can be read, searched and copied
@@ -76,7 +77,7 @@ def drawing(title: str, simulated: bool) -> Iterator[Drawing]:
         yield picture
         if simulated:
             _draw_simulated_mark(picture.axes)
-            figure.suptitle(SIMULATED, x=0.995, ha="right", fontsize=9.5, color="#9a3a06", weight="bold")
+            figure.suptitle(SIMULATED, x=0.995, ha="right", fontsize=9.5, color=SIMULATED_COLOUR, weight="bold")
         picture.axes.set_title(
             textwrap.fill(title, 84), loc="left", fontsize=12, weight="bold", pad=10, parse_math=False
         )

@@ -7,15 +7,39 @@ directions in total, they are stacked; else they are side by side.
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from html import escape
-from typing import Any
 
 from ..counts.trial import Trial
 from ..units import line_rate_pps
-from .drawing import DIRECTION_COLOURS, FAINT_COLOUR, GRID_COLOUR, LOST_COLOUR, THRESHOLD_COLOUR, drawing, rate_unit
+from .drawing import (
+    DIRECTION_COLOURS,
+    FAINT_COLOUR,
+    GRID_COLOUR,
+    LOST_COLOUR,
+    SIMULATED_COLOUR,
+    TEXT_COLOUR,
+    THRESHOLD_COLOUR,
+    rate_unit,
+)
 from .rates import DirectionRow, TrafficFigures, direction_rows, percent, trial_name
+from .svg import SvgPicture, text_width
+from .tables import SIMULATED
+
+WIDTH, LEFT, RIGHT = 900.0, 72.0, 830.0
+"""Pixels: of the picture, and where its axes are."""
+
+AXES_HEIGHT = 270.0
+TITLE_SIZE, WORD_SIZE, TICK_SIZE, LEGEND_SIZE, LABEL_SIZE = 16.0, 14.0, 13.0, 12.5, 11.5
+"""Sizes of text in pixels."""
+
+INVALID_COLOUR, INVALID_SHADE = "#7d6420", "#efe6cf"
+
+MOST_NAMES = 20
+"""Names of trials below the axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +59,81 @@ def trials_plot(
     threshold: ThresholdLine | None = None,
     in_total: bool = False,
 ) -> str:
-    """An SVG of about 900 x 420 pixels.
+    """An SVG of about 900 x 430 pixels.
 
     *link_bps*: link speed of one direction in L1 bit/s; *in_total*: the sentence counts both directions together.
     """
     shown = direction_rows(trials, traffic, link_bps)
     line = line_rate_pps(link_bps, traffic.mean_size)
-    highest = _highest(shown, threshold, in_total) or line
-    named, factor = rate_unit(highest)
-    with drawing(title, simulated) as picture:
-        axes = picture.axes
-        directions = list(dict.fromkeys(row.direction for row in shown))
-        _mark_invalid(axes, trials, highest * 1.12 / factor)
-        labels = _bars(axes, trials, shown, directions, factor, in_total)
-        labels |= _threshold_line(axes, threshold, factor)
-        limit = line * (len(directions) if in_total else 1)
-        if limit <= highest * 1.1:
-            axes.axhline(limit / factor, color=FAINT_COLOUR, linewidth=1, linestyle=":", zorder=1)
-        _label_axes(axes, trials, named, factor, highest, line)
-        picture.legend(labels)
-    return picture.svg
+    directions = list(dict.fromkeys(row.direction for row in shown))
+    titles = textwrap.wrap(title, 84) or [""]
+    plot = _TrialsPlot(
+        SvgPicture(WIDTH, 0, title),
+        _highest(shown, threshold, in_total) or line,
+        max(len(trials), 1),
+        top=34 + 1.25 * TITLE_SIZE * len(titles),
+    )
+    plot.picture.texts(LEFT, 42, titles, TITLE_SIZE, TEXT_COLOUR, bold=True)
+    if simulated:
+        plot.picture.text(WIDTH - 5, 17, SIMULATED, LEGEND_SIZE, SIMULATED_COLOUR, anchor="end", bold=True)
+    _mark_invalid(plot, trials)
+    _label_axes(plot, trials, line)
+    _bars(plot, trials, shown, directions, in_total)
+    limit = line * (len(directions) if in_total else 1)
+    if limit <= plot.highest * 1.1:
+        plot.across(limit, FAINT_COLOUR, 1.3, "1.5 2.5")
+    if threshold is not None:
+        plot.across(threshold.pps, THRESHOLD_COLOUR, 2.4, "9 4")
+        plot.legend[threshold.label] = THRESHOLD_COLOUR
+    if simulated:
+        middle = (LEFT + RIGHT) / 2, plot.top + AXES_HEIGHT / 2 + 25
+        style = {"turned": -18.0, "opacity": 0.16}
+        plot.picture.text(*middle, "SIMULATED", 82, FAINT_COLOUR, anchor="middle", bold=True, **style)
+    _draw_legend(plot)
+    return plot.picture.svg()
 
 
 def svg_image(name: str, svg: str) -> str:
     """The picture as an ``<img>`` for use inside another page, which its style cannot change."""
     data = base64.b64encode(svg.encode()).decode("ascii")
     return f'<img alt="{escape(name)}" src="data:image/svg+xml;base64,{data}" style="max-width:100%">'
+
+
+@dataclass
+class _TrialsPlot:
+    """The axes: *trials* columns side by side, rates from 0 to a little above *highest* (frames/s).
+
+    *legend*: label -> colour; ``unsent`` frames have no colour but a pattern.
+    """
+
+    picture: SvgPicture
+    highest: float
+    trials: int
+    top: float
+    legend: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def bottom(self) -> float:
+        return self.top + AXES_HEIGHT
+
+    def x(self, column: float) -> float:
+        return LEFT + (column + 0.5) / self.trials * (RIGHT - LEFT)
+
+    def y(self, pps: float) -> float:
+        return self.bottom - pps / (1.12 * self.highest) * AXES_HEIGHT
+
+    def box(self, column: float, width: float, low: float, pps: float) -> tuple[float, float, float, float]:
+        """Place and size of a bar of *pps* frames/s that begins at *low*; *width* in columns."""
+        left = self.x(column - width / 2)
+        return left, self.y(low + pps), self.x(column + width / 2) - left, self.y(low) - self.y(low + pps)
+
+    def across(self, pps: float, colour: str, width: float, dashes: str) -> None:
+        """A level line."""
+        self.picture.line((LEFT, self.y(pps)), (RIGHT, self.y(pps)), colour, width, dashes)
+
+    def label(self, column: float, pps: float, words: str) -> None:
+        """A small label of lost frames above a bar."""
+        self.picture.text(self.x(column), self.y(pps) - 4, words, LABEL_SIZE, LOST_COLOUR, anchor="middle")
 
 
 def _highest(shown: Sequence[DirectionRow], threshold: ThresholdLine | None, in_total: bool) -> float:
@@ -73,126 +146,122 @@ def _highest(shown: Sequence[DirectionRow], threshold: ThresholdLine | None, in_
 
 
 def _bars(
-    axes: Any,
-    trials: Sequence[Trial],
-    shown: Sequence[DirectionRow],
-    directions: Sequence[str],
-    factor: float,
-    in_total: bool,
-) -> dict[str, Any]:
-    """Draw the bars; returns the legend: label -> artist."""
+    plot: _TrialsPlot, trials: Sequence[Trial], shown: Sequence[DirectionRow], directions: Sequence[str], in_total: bool
+) -> None:
     width = 0.72 if in_total or not directions else 0.76 / len(directions)
     # one trial alone would be a bar as wide as the picture
     width *= min(1.0, max(len(trials), 1) / 4)
     labelled = len(trials if in_total else shown) <= 16
     # more than two labels side by side overlap: then each trial has one, of its worst direction
     single = not in_total and len(directions) > 2
-    drawn: dict[str, Any] = {}
+    judged = {row.direction for row in shown if row.trial.number}
+    colours = {name: DIRECTION_COLOURS[at % len(DIRECTION_COLOURS)] for at, name in enumerate(directions)}
+    plot.legend.update({f"forwarded {name}": colours[name] for name in directions if name in judged})
     for index, trial in enumerate(trials):
         mine = [row for row in shown if row.trial is trial]
         level = 0.0
         for row in mine:
-            direction = directions.index(row.direction)
-            x = index if in_total else index + (direction - (len(directions) - 1) / 2) * width
+            x = index if in_total else index + (directions.index(row.direction) - (len(directions) - 1) / 2) * width
             base = level if in_total else 0.0
-            height = min(row.forwarded.pps, row.offered.pps) / factor
-            bar = axes.bar(
-                x, height, width * 0.94, base, color=DIRECTION_COLOURS[direction % len(DIRECTION_COLOURS)], zorder=3
-            )
-            if not trial.number:
-                # a warm-up is not judged
-                bar[0].set_alpha(0.45)
-            if trial.number:
-                drawn.setdefault(f"forwarded {row.direction}", bar)
-            level = base + height
+            forwarded = min(row.forwarded.pps, row.offered.pps)
+            # a warm-up is not judged
+            opacity = 1.0 if trial.number else 0.45
+            place = plot.box(x, width * 0.94, base, forwarded)
+            plot.picture.rectangle(*place, colours[row.direction], opacity)
+            level = base + forwarded
             if not in_total:
-                _lost_and_unsent(axes, drawn, x, width, level, [row], factor, labelled and not single)
+                _lost_and_unsent(plot, x, width, level, [row], labelled and not single)
         if single and labelled and mine:
             worst = max(mine, key=lambda row: row.count.loss_ratio)
             if worst.count.lost:
-                top = max(row.intended.pps for row in mine) / factor
-                _label(axes, index, top, f"up to −{percent(worst.count.loss_ratio)}")
+                top = max(row.intended.pps for row in mine)
+                plot.label(index, top, f"up to −{percent(worst.count.loss_ratio)}")
         if in_total and mine:
-            _lost_and_unsent(axes, drawn, index, width, level, mine, factor, labelled)
-    return dict(sorted(drawn.items(), key=lambda item: not item[0].startswith("forwarded")))
+            _lost_and_unsent(plot, index, width, level, mine, labelled)
 
 
 def _lost_and_unsent(
-    axes: Any,
-    drawn: dict[str, Any],
-    x: float,
-    width: float,
-    level: float,
-    mine: Sequence[DirectionRow],
-    factor: float,
-    labelled: bool,
+    plot: _TrialsPlot, x: float, width: float, level: float, mine: Sequence[DirectionRow], labelled: bool
 ) -> None:
     """Draw lost and unsent frames on top of the forwarded ones."""
-    lost = sum(max(0.0, row.offered.pps - row.forwarded.pps) for row in mine) / factor
-    unsent = sum(max(0.0, row.intended.pps - row.offered.pps) for row in mine) / factor
+    lost = sum(max(0.0, row.offered.pps - row.forwarded.pps) for row in mine)
+    unsent = sum(max(0.0, row.intended.pps - row.offered.pps) for row in mine)
     if lost > 0:
-        drawn.setdefault("lost", axes.bar(x, lost, width * 0.94, level, color=LOST_COLOUR, zorder=3))
+        plot.legend["lost"] = LOST_COLOUR
+        plot.picture.rectangle(*plot.box(x, width * 0.94, level, lost), LOST_COLOUR)
         ratio = sum(row.count.lost for row in mine) / sum(row.count.offered for row in mine)
         if labelled:
-            _label(axes, x, level + lost + unsent, f"−{percent(ratio)}")
+            plot.label(x, level + lost + unsent, f"−{percent(ratio)}")
     # less than the width of a line cannot be seen and needs no legend entry
     if unsent > 0.002 * (level + lost + unsent):
-        bar = axes.bar(
-            x,
-            unsent,
-            width * 0.94,
-            level + lost,
-            facecolor="white",
-            edgecolor=FAINT_COLOUR,
-            hatch="////",
-            linewidth=0.8,
-            zorder=3,
-        )
-        drawn.setdefault("never sent by the generator", bar)
+        plot.legend["never sent by the generator"] = ""
+        plot.picture.hatched(*plot.box(x, width * 0.94, level + lost, unsent), FAINT_COLOUR)
 
 
-def _label(axes: Any, x: float, height: float, text: str) -> None:
-    style = {"ha": "center", "fontsize": 8.5, "color": LOST_COLOUR, "zorder": 6}
-    axes.annotate(text, (x, height), (0, 3), textcoords="offset points", **style)
-
-
-def _mark_invalid(axes: Any, trials: Sequence[Trial], top: float) -> None:
+def _mark_invalid(plot: _TrialsPlot, trials: Sequence[Trial]) -> None:
     for index, trial in enumerate(trials):
         if not trial.valid:
-            axes.axvspan(index - 0.48, index + 0.48, color="#efe6cf", zorder=0, linewidth=0)
+            plot.picture.rectangle(*plot.box(index, 0.96, 0, 1.12 * plot.highest), INVALID_SHADE)
             if len(trials) <= 12:
-                axes.text(index, top * 0.985, "invalid", ha="center", va="top", fontsize=9, color="#7d6420", zorder=6)
+                plot.picture.text(plot.x(index), plot.top + 15, "invalid", 12, INVALID_COLOUR, anchor="middle")
 
 
-def _threshold_line(axes: Any, threshold: ThresholdLine | None, factor: float) -> dict[str, Any]:
-    if threshold is None:
-        return {}
-    return {
-        threshold.label: axes.axhline(
-            threshold.pps / factor, color=THRESHOLD_COLOUR, linewidth=1.8, linestyle="--", zorder=4
-        )
-    }
-
-
-def _label_axes(axes: Any, trials: Sequence[Trial], named: str, factor: float, highest: float, line: float) -> None:
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    names = [trial_name(trial) for trial in trials]
-    axes.set_xlim(-0.5, max(len(trials), 1) - 0.5)
-    axes.set_ylim(0, highest * 1.12 / factor)
-    axes.set_xlabel("trial")
-    axes.set_ylabel(f"rate [{named}]")
-    axes.xaxis.set_major_locator(MaxNLocator(min(20, max(len(trials), 1)), integer=True))
-    axes.xaxis.set_major_formatter(
-        FuncFormatter(lambda x, _: names[round(x)] if 0 <= round(x) < len(names) and abs(x - round(x)) < 1e-6 else "")
-    )
-    axes.tick_params(axis="x", length=0)
-    axes.grid(axis="y", color=GRID_COLOUR, linewidth=0.8, zorder=0)
-    axes.set_axisbelow(True)
-    axes.spines[["top"]].set_visible(False)
-    second = axes.secondary_yaxis(
-        "right", functions=(lambda y: 100 * y * factor / line, lambda share: share * line / 100 / factor)
-    )
-    second.set_ylabel("% of one direction's line rate")
+def _label_axes(plot: _TrialsPlot, trials: Sequence[Trial], line: float) -> None:
+    """Grid, both axes (rate; per cent of one direction's *line* rate) and the trials' names."""
+    picture, (unit, factor) = plot.picture, rate_unit(plot.highest)
+    for value, words in ticks(1.12 * plot.highest / factor):
+        y = plot.y(value * factor)
+        picture.line((LEFT, y), (RIGHT, y), GRID_COLOUR)
+        picture.text(LEFT - 7, y + 4.5, words, TICK_SIZE, TEXT_COLOUR, anchor="end")
+    for value, words in ticks(112 * plot.highest / line):
+        y = plot.y(value * line / 100)
+        picture.line((RIGHT, y), (RIGHT + 4, y), FAINT_COLOUR)
+        picture.text(RIGHT + 8, y + 4.5, words, TICK_SIZE, TEXT_COLOUR)
+    for x in (LEFT, RIGHT):
+        picture.line((x, plot.top), (x, plot.bottom), FAINT_COLOUR)
+    picture.line((LEFT, plot.bottom), (RIGHT, plot.bottom), FAINT_COLOUR)
+    middle = plot.top + AXES_HEIGHT / 2
+    picture.text(18, middle, f"rate [{unit}]", WORD_SIZE, TEXT_COLOUR, anchor="middle", turned=-90)
+    share = "% of one direction's line rate"
+    picture.text(WIDTH - 10, middle, share, WORD_SIZE, TEXT_COLOUR, anchor="middle", turned=-90)
+    for index in range(0, len(trials), math.ceil(len(trials) / MOST_NAMES) or 1):
+        name = trial_name(trials[index])
+        picture.text(plot.x(index), plot.bottom + 18, name, TICK_SIZE, TEXT_COLOUR, anchor="middle")
+    picture.text((LEFT + RIGHT) / 2, plot.bottom + 38, "trial", WORD_SIZE, TEXT_COLOUR, anchor="middle")
     if not trials:
-        axes.text(0, highest * 0.56 / factor, "no trial was run", ha="center", color=FAINT_COLOUR)
+        picture.text((LEFT + RIGHT) / 2, middle, "no trial was run", WORD_SIZE, FAINT_COLOUR, anchor="middle")
+
+
+def ticks(end: float) -> Iterator[tuple[float, str]]:
+    """Round numbers from 0 to *end* (more than 0), about six of them, and each as text."""
+    power = 10.0 ** math.floor(math.log10(end / 5))
+    step = next(factor * power for factor in (1, 2, 5, 10) if end / (factor * power) <= 7)
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    for number in range(math.floor(end / step) + 1):
+        yield number * step, f"{number * step:.{digits}f}"
+
+
+def _draw_legend(plot: _TrialsPlot) -> None:
+    """The legend below the axes, in as many rows as it needs; then the picture's height is known."""
+    gap, swatch, row_height = 26.0, 16.0, 20.0
+    rows: list[list[tuple[str, float]]] = [[]]
+    for label in plot.legend:
+        width = swatch + 7 + text_width(label, LEGEND_SIZE)
+        if rows[-1] and sum(used + gap for _, used in rows[-1]) + width > WIDTH - 20:
+            rows.append([])
+        rows[-1].append((label, width))
+    y = plot.bottom + 62
+    for row in rows:
+        x = (WIDTH - sum(width for _, width in row) - gap * (len(row) - 1)) / 2
+        for label, width in row:
+            colour, place = plot.legend[label], (x, y - 10, swatch, 11.0)
+            if not colour:
+                plot.picture.hatched(*place, FAINT_COLOUR)
+            elif colour == THRESHOLD_COLOUR:
+                plot.picture.line((x, y - 4.5), (x + swatch, y - 4.5), colour, 2.4, "9 4")
+            else:
+                plot.picture.rectangle(*place, colour)
+            plot.picture.text(x + swatch + 7, y, label, LEGEND_SIZE, TEXT_COLOUR)
+            x += width + gap
+        y += row_height
+    plot.picture.height = y - row_height + 14

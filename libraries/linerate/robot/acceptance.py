@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -261,12 +262,8 @@ class AcceptanceKeywords(Component):
             threshold = ThresholdLine(requirement.threshold_pps(session.link_bps), f"≥ {requirement.threshold}")
         if verdict.trials:
             shown = (verdict.trials, requirement.profile, session.link_bps, title, session.simulated)
-            plot = trials_plot(*shown, threshold=threshold, in_total=requirement.in_total)
-            picture = "Offered and forwarded rate"
             allure.attach_html("Trials", trials_table(*shown))
-            allure.attach_svg(picture, plot)
-            allure.show_svg(picture, plot)
-            logger.info(svg_image(picture, plot), html=True)
+            _show_plot(lambda: trials_plot(*shown, threshold=threshold, in_total=requirement.in_total))
             logger.info(trials_fragment(*shown), html=True)
         if verdict.ledgers:
             account = (verdict.ledgers, f"Where frames went: {requirement.sentence}", session.simulated)
@@ -324,6 +321,19 @@ class AcceptanceKeywords(Component):
                 add_to_summary(self.execution_folder, f"{recorder.folder.path}  {suite}: {counts}")
             except OSError as error:
                 logger.warn(f"no line in the summary of {self.execution_folder}: {error.strerror}")
+
+
+def _show_plot(draw: Callable[[], str]) -> None:
+    """Show the picture that *draw* returns. It is made of the records: without it the verdict is the same."""
+    try:
+        plot = draw()
+    except Exception as error:
+        logger.warn(f"no plot of the trials: {type(error).__name__}: {error}")
+        return
+    name = "Offered and forwarded rate"
+    allure.attach_svg(name, plot)
+    allure.show_svg(name, plot)
+    logger.info(svg_image(name, plot), html=True)
 
 
 def _trial_words(trial: Trial, so_far: Tally) -> str:
