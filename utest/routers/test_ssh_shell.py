@@ -1,0 +1,81 @@
+"""The router's shell over SSH: what waiting costs, and what a command that does not end leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from queue import SimpleQueue
+
+import asyncssh
+import pytest
+
+from linerate.errors import TestbedError
+from linerate.routers.ssh_shell import SshShell
+from linerate.system.ssh import Login
+from linerate.testbed.keys import make_key, write_known_hosts
+
+pytestmark = pytest.mark.slow
+
+
+class OpenHouse(asyncssh.SSHServer):
+    """Admits everybody: what is tested is after the login."""
+
+    def public_key_auth_supported(self) -> bool:
+        return True
+
+    def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
+        return True
+
+
+async def answer(process: asyncssh.SSHServerProcess[str]) -> None:
+    """``sleep SECONDS``, then ``done`` on both outputs and status 3. SSHLibrary also opens a shell when it logs in."""
+    await asyncio.sleep(float((process.command or "shell 300").split()[1]))
+    process.stdout.write("done")
+    process.stderr.write("done")
+    process.exit(3)
+
+
+def serve(host_key: asyncssh.SSHKey, ports: SimpleQueue[int], over: threading.Event) -> None:
+    async def until_over() -> None:
+        options = {"server_host_keys": [host_key], "process_factory": answer, "gss_host": None}
+        async with await asyncssh.create_server(OpenHouse, "127.0.0.1", 0, **options) as server:
+            ports.put(server.get_port())
+            await asyncio.to_thread(over.wait)
+
+    asyncio.run(until_over())  # cancels what is still sleeping
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[SshShell]:
+    host_key, ports, over = asyncssh.generate_private_key("ssh-ed25519"), SimpleQueue[int](), threading.Event()
+    thread = threading.Thread(target=serve, args=(host_key, ports, over), daemon=True)
+    thread.start()
+    port, known = ports.get(timeout=20), tmp_path / "known_hosts"
+    write_known_hosts(known, "127.0.0.1", port, host_key.export_public_key().decode().strip())
+    shell = SshShell(Login("127.0.0.1", port, "user", make_key(tmp_path / "key").path, known))
+    yield shell
+    shell.close()
+    over.set()
+    thread.join(10)
+
+
+def test_waiting_for_a_command_takes_no_core(shell: SshShell) -> None:
+    """A software generator on the same machine, or a neighbour, would lose that core."""
+    shell.open()
+    began, used = time.monotonic(), time.process_time()
+    found = shell("sleep 1", 20)
+    assert (found.stdout, found.stderr, found.status) == ("done", "done", 3)
+    assert time.process_time() - used < 0.25 * (time.monotonic() - began)
+
+
+def test_a_command_that_does_not_end_leaves_no_thread_and_the_next_one_works(shell: SshShell) -> None:
+    with pytest.raises(TestbedError, match=r"'sleep 300' did not end within 0\.3 s on the router"):
+        shell("sleep 300", 0.3)
+    until = time.monotonic() + 20
+    while any("sleep 300" in thread.name for thread in threading.enumerate()) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not any("sleep 300" in thread.name for thread in threading.enumerate())
+    assert shell("sleep 0", 20).status == 3
