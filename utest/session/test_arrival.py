@@ -86,7 +86,7 @@ def opened(forwards: Forwards = everything, bypassed: bool = False) -> tuple[Tra
     """The traffic of an open session whose reachability was checked."""
     driver = FakeGenerator()
     sides = tuple(default_side(number) for number in range(2))
-    facts = SimpleNamespace(generator=SimpleNamespace(ports=(0, 1)), sides=sides, simulated=False)
+    facts = SimpleNamespace(generator=SimpleNamespace(ports=(0, 1)), sides=sides, simulated=False, clock_speed=1000.0)
     testbed: Any = SimpleNamespace(facts=facts, problems=tuple)
     generator: Any = SimpleNamespace(
         driver=driver, bypassed=bypassed, known_limits=None, ports=(), reconnect=lambda: None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +24,10 @@ from .plan import Plan
 from .reconnection import Reconnection
 from .router import RouterConnection
 from .seen_frames import SeenFrames, longest_frames
+
+LONGEST_PAUSE = 0.2
+"""Up to so many s of the testbed's clock are waited before a trial, each time another time: loss that comes in a period
+could else fall between the trials for ever."""
 
 PROBE_PPS = 1000.0
 """Frames/s in each direction that must come back before anything is judged."""
@@ -123,6 +129,8 @@ class Traffic:
             generator = self._running_generator()
         if self._link_was_down:
             self._restore_after_link()
+        # nothing secret depends on it
+        time.sleep(random.uniform(0, LONGEST_PAUSE) / self.testbed.facts.clock_speed)  # noqa: S311
         with self.reconnection.noting_failures():
             outcome = self.foreign.with_budgets(generator.measure(load, duration, during))
         self._link_was_down = any(problem.fault is Fault.LINK_DOWN for problem in outcome.problems)
