@@ -20,6 +20,7 @@ from linerate.traffic.catalogue import Catalogue
 
 from .decision_rules import Rule, bisection_rule, goal_rule, mlrsearch_rule
 from .router_population import (
+    FAST,
     NOISE,
     SLOW_RULE_SHARE,
     Goals,
@@ -43,9 +44,6 @@ RATES = (5e6, 1e6, 500e3, 200e3, 100e3, 50e3, 20e3)
 
 INTERVALS = (1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 200.0)
 """Seconds between the bursts that a fast enough router loses."""
-
-FAST = 0.05
-"""How much faster such a router is."""
 
 CONFIDENCE = 0.95
 

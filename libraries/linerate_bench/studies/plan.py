@@ -5,14 +5,15 @@ sequence of trials, each state (good trials, bad trials) gets the cheapest of PA
 verdicts have a price. The prices are raised and lowered until every promise is kept, and the cheapest such plan wins.
 The cost counted is the mean number of trials over the routers of ``study cost``.
 
-With *k* directions each is judged by itself: a sound router must not fail in any of them, so one direction may fail
-only a *k*-th as often.
+With several directions each is judged by itself, and a sound router must not fail in any of them, so each of them may
+fail the less often.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,7 @@ from linerate.sla.goals import Goal, Promise, read_goal
 from linerate.sla.sequential_plan import SequentialPlan
 
 from .noisy_router import RouterNoise
-from .router_population import NOISE, RATE, table
+from .router_population import FAST, NOISE, RATE, table
 
 DIRECTIONS = (1, 2, 4, 8, 16)
 HORIZON = 1.5
@@ -44,30 +45,47 @@ def bad_share(capacity: float, noise: RouterNoise, duration: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Routers whose trials are bad with probability ``bad`` pass with at least, or at most, ``share``."""
+    """Routers pass with at least, or at most, ``share``. ``bads``: how probable a bad trial is, for each direction."""
 
-    bad: float
+    bads: tuple[float, ...]
     share: float
     at_least: bool
+
+    @property
+    def bad(self) -> float:
+        """Of the direction that the promise is about."""
+        return self.bads[0]
 
     @property
     def most_wrong(self) -> float:
         """The most wrong verdicts, 0..1."""
         return 1 - self.share if self.at_least else self.share
 
+    def wrong(self, plan: SequentialPlan) -> float:
+        """The share of wrong verdicts with *plan*, 0..1."""
+        passed = shared_pass_share(plan, self.bads)
+        return 1 - passed if self.at_least else passed
+
+
+def noise_of(promise: Promise) -> RouterNoise:
+    """The noise of the routers that *promise* is about."""
+    return NOISE if promise.burst_every is None else RouterNoise(every=promise.burst_every)
+
 
 def bounds_of(promises: Iterable[Promise], duration: float, directions: int) -> list[Bound]:
-    """What a single one of so many *directions* must keep."""
+    """What a plan must keep with so many *directions*.
+
+    Sound ones are all alike. Only one direction is too slow, or loses more bursts than usual. Where such a router must
+    not pass, the others are perfect, so that it is this direction that fails; otherwise they are FAST.
+    """
     found = []
     for promise in promises:
-        noise = NOISE if promise.burst_every is None else RouterNoise(every=promise.burst_every)
-        bad = bad_share(promise.capacity, noise, duration)
+        bad = bad_share(promise.capacity, noise_of(promise), duration)
+        sound = bad if promise.burst_every is None else bad_share(FAST, NOISE, duration)
         if promise.at_most is not None:
-            found.append(Bound(bad, promise.at_most, at_least=False))
+            found.append(Bound((bad,), promise.at_most, at_least=False))
         elif promise.at_least is not None:
-            # all directions are alike; more bursts than usual are lost in one of them
-            shared = 1 if promise.burst_every is not None else directions
-            found.append(Bound(bad, 1 - (1 - promise.at_least) / shared, at_least=True))
+            found.append(Bound((bad, *(sound,) * (directions - 1)), promise.at_least, at_least=True))
     return found
 
 
@@ -87,6 +105,43 @@ def pass_share(plan: SequentialPlan, bad: float) -> tuple[float, float]:
     return passed, trials
 
 
+def shared_pass_share(plan: SequentialPlan, bads: Sequence[float]) -> float:
+    """The share of routers that pass, 0..1, if the trials of their directions are bad with probabilities *bads*.
+
+    A PASS needs all directions at once: one that could pass goes on meanwhile, and may fail yet. With more trials a
+    direction may have more bad ones, so all can pass for the first time only at the trials where this number grows.
+    For the first of those at which they do, directions are not independent; but for any set of those at which they do,
+    whatever happens at the others, they are (inclusion and exclusion).
+    """
+    numbers = Counter(bads)
+    allowed = {good + level: level for level, good in enumerate(plan.good_for_pass)}
+    stops = sorted(allowed.items())
+
+    def from_stop(place: int, before: int, shares: Mapping[float, Sequence[float]], sign: int) -> float:
+        if place == len(stops):
+            return 0.0
+        trial, most = stops[place]
+        now = {bad: _advance(plan, bad, share, before, trial) for bad, share in shares.items()}
+        passing = {bad: share[: most + 1] for bad, share in now.items()}
+        passed = math.prod(math.fsum(passing[bad]) ** number for bad, number in numbers.items())
+        later = from_stop(place + 1, trial, now, sign) + from_stop(place + 1, trial, passing, -sign)
+        return sign * passed + later
+
+    return from_stop(0, 0, dict.fromkeys(numbers, (1.0,)), 1)
+
+
+def _advance(plan: SequentialPlan, bad: float, shares: Sequence[float], before: int, trials: int) -> Sequence[float]:
+    """The shares of directions with 0, 1, 2 … bad trials after *trials* of them; those that failed are left out."""
+    for trial in range(before + 1, trials + 1):
+        stay = [*(share * (1 - bad) for share in shares), 0.0]
+        spoilt = [0.0, *(share * bad for share in shares)]
+        shares = [
+            0.0 if plan.fails(trial - level, level) else first + second
+            for level, (first, second) in enumerate(zip(stay, spoilt, strict=True))
+        ]
+    return shares
+
+
 def design(promises: Sequence[Promise], duration: float, most_trials: int, directions: int) -> SequentialPlan | None:
     """The plan with the fewest trials on average that keeps the *promises*; None if none was found."""
     bounds = bounds_of(promises, duration, directions)
@@ -97,9 +152,7 @@ def design(promises: Sequence[Promise], duration: float, most_trials: int, direc
         plan = _cheapest(routers, bounds, prices, most_trials)
         if plan is None:
             return None
-        wrong = [
-            1 - share if bound.at_least else share for bound in bounds for share in [pass_share(plan, bound.bad)[0]]
-        ]
+        wrong = [bound.wrong(plan) for bound in bounds]
         if all(found <= bound.most_wrong for found, bound in zip(wrong, bounds, strict=True)):
             cost = sum(pass_share(plan, bad)[1] for bad in routers)
             if best is None or cost < best[0]:

@@ -23,6 +23,9 @@ LINE = 10e9 / 672
 SPREAD = 0.02
 """SLAs lie within this ratio of the rate, so that no rule's steps lie well or badly by chance."""
 
+FAST = 0.05
+"""How much faster than its SLA a router is that only loses bursts."""
+
 SLOW_RULE_SHARE = 5
 """A rule that is slow to simulate is tried on every n-th router."""
 
