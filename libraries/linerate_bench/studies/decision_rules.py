@@ -4,21 +4,24 @@ A rule that searches passes a router when its result is at least the SLA. The ru
 what they publish:
 
 * plain bisection: the throughput test of RFC 2544 26.1 as it is mostly automated, trials of 30 s without a lost frame;
-* MLRsearch: FD.io CSIT's settings for NDR (csit, docs/content/methodology/measurements/data_plane_throughput,
-  mlr_search.md: trials of 1 s, duration sum 21 s, loss ratio 0, exceed ratio 0.5, width 0.5 %; half a second between
-  trials, which counts as trial time), run by CSIT's own library;
+* MLRsearch at the SLA: trials at this one load until CSIT's own library classifies it, as a lower bound (PASS) or an
+  upper bound (FAIL), with FD.io CSIT's settings for NDR (csit, docs/content/methodology/measurements/
+  data_plane_throughput, mlr_search.md: trials of 1 s, duration sum 21 s, loss ratio 0, exceed ratio 0.5; half a second
+  between trials, which counts as trial time). The search would go on to other loads; the task here ends before;
 * ndr_bench: TRex's (trex-core, scripts/automation/trex_control_plane/interactive/trex/examples/stl/ndr_bench.py, with
   the defaults of its command).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from linerate.counts.trial import Load
+from MLRsearch import MeasurementResult
+from MLRsearch.target_spec import TargetSpec
+from MLRsearch.target_stat import TargetStat
+
+from linerate.counts.trial import Load, Tolerance
 from linerate.methods.sequential import TrialConditions
 from linerate.methods.verify import verify
 from linerate.sla.goals import Goal
@@ -38,35 +41,59 @@ class RuleTask:
     link_bps: float
 
 
-RuleJudge = Callable[[NoisyRouter, RuleTask], bool]
+RuleJudge = Callable[[NoisyRouter, RuleTask], Ruling]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A procedure for a verdict. ``slow``: it takes long to simulate and is tried on fewer routers."""
+    """A procedure for a verdict."""
 
     name: str
     judge: RuleJudge
-    slow: bool = False
 
 
-def goal_rule(goal: Goal, name: str | None = None) -> Rule:
+def _pass_if(good: bool) -> Ruling:
+    return Ruling.PASS if good else Ruling.FAIL
+
+
+def goal_rule(goal: Goal, name: str | None = None, tolerance: Tolerance | None = None) -> Rule:
     """The verdict of this project under *goal*, its warm-up included."""
+    conditions = TrialConditions(tolerance or Tolerance())
 
-    def judge(router: NoisyRouter, task: RuleTask) -> bool:
+    def judge(router: NoisyRouter, task: RuleTask) -> Ruling:
         load = task.requirement.threshold_load(task.link_bps)
         if goal.warm_up:
             router.measure(load, goal.warm_up)
-        verdict = verify(task.requirement, load, goal, router.measure, task.link_bps, TrialConditions())
-        return verdict.ruling is Ruling.PASS
+        return verify(task.requirement, load, goal, router.measure, task.link_bps, conditions).ruling
 
     return Rule(name or f"`{goal.goal}`", judge)
+
+
+def fixed_rule(goal: Goal) -> Rule:
+    """*goal* without its plan: a fixed number of trials, from its duration sum and exceed ratio."""
+    fixed = goal.model_copy(update={"plan": {}})
+    plan = fixed.plan_for(1)
+    return goal_rule(fixed, f"{plan.most_trials} trials, {plan.most_bad} may be bad")
+
+
+def repeated_rule(rule: Rule, runs: int) -> Rule:
+    """PASS if each of so many *runs* on different days is one."""
+
+    def judge(router: NoisyRouter, task: RuleTask) -> Ruling:
+        for number in range(runs):
+            if number:
+                router.begin_run()
+            if (ruling := rule.judge(router, task)) is not Ruling.PASS:
+                return ruling
+        return Ruling.PASS
+
+    return Rule(f"{rule.name} on {runs} days", judge)
 
 
 def bisection_rule(duration: float = 30.0, width: float = 0.005) -> Rule:
     """Halve from nothing to the line rate until what is left is *width* (ratio of the line rate)."""
 
-    def judge(router: NoisyRouter, task: RuleTask) -> bool:
+    def judge(router: NoisyRouter, task: RuleTask) -> Ruling:
         low, high = 0.0, task.line
         while high - low > width * task.line:
             middle = (low + high) / 2
@@ -74,7 +101,7 @@ def bisection_rule(duration: float = 30.0, width: float = 0.005) -> Rule:
                 high = middle
             else:
                 low = middle
-        return low >= task.sla
+        return _pass_if(low >= task.sla)
 
     return Rule(f"bisection, {duration:g} s", judge)
 
@@ -82,56 +109,40 @@ def bisection_rule(duration: float = 30.0, width: float = 0.005) -> Rule:
 _TRIAL_DELAY = 0.5
 """Seconds between the trials of FD.io CSIT, which its search counts as trial time."""
 
-_LEAST_LOAD = 9001.0
-"""Frames/s: MLRsearch's own default for the lowest load."""
 
+def mlrsearch_rule() -> Rule:
+    """Trials at the SLA until FD.io CSIT's library classifies this load for its goal NDR."""
 
-class _Measurer:
-    def __init__(self, router: NoisyRouter) -> None:
-        self._router = router
-
-    def measure(self, intended_duration: float, intended_load: float) -> Any:
-        from MLRsearch import MeasurementResult
-
-        count = self._router.measure(Load(intended_load), intended_duration).directions[0]
-        return MeasurementResult(
-            intended_duration=intended_duration,
-            intended_load=intended_load,
-            offered_count=count.offered,
-            loss_count=count.lost,
-            duration_with_overheads=intended_duration + _TRIAL_DELAY,
-        )
-
-
-def mlrsearch_rule(from_line: bool = True) -> Rule:
-    """FD.io CSIT's search for NDR, from the line rate; else one that goes no higher than the SLA."""
-
-    def judge(router: NoisyRouter, task: RuleTask) -> bool:
-        from MLRsearch import Config, MultipleLossRatioSearch, SearchGoal
-
-        goal = SearchGoal(
+    def judge(router: NoisyRouter, task: RuleTask) -> Ruling:
+        duration, load = 1.0, Load(task.sla)
+        target = TargetSpec(
             loss_ratio=0.0,
             exceed_ratio=0.5,
-            relative_width=0.005,
-            initial_trial_duration=1.0,
-            final_trial_duration=1.0,
+            trial_duration=duration,
             duration_sum=21.0,
+            # of the search for other loads
+            discrete_width=None,
+            expansion_coefficient=2,
             fail_fast=False,
+            preceding=None,
         )
-        highest = task.line if from_line else task.sla
-        config = Config(
-            goals=[goal],
-            min_load=min(_LEAST_LOAD, highest / 2),
-            max_load=highest,
-            search_duration_max=1e9,
-            warmup_duration=1.0,
-        )
-        found = MultipleLossRatioSearch(config=config).search(measurer=_Measurer(router), debug=lambda text: None)
-        throughput = found[goal].conditional_throughput
-        # it rounds loads to integers
-        return throughput is not None and float(throughput) >= math.floor(task.sla)
+        stat = TargetStat(target)
+        router.measure(load, duration)
+        while True:
+            count = router.measure(load, duration).directions[0]
+            result = MeasurementResult(
+                intended_duration=duration,
+                intended_load=load.pps,
+                offered_count=count.offered,
+                loss_count=count.lost,
+                duration_with_overheads=duration + _TRIAL_DELAY,
+            )
+            stat.add(result)
+            optimistic, pessimistic = stat.estimates()
+            if optimistic == pessimistic:
+                return _pass_if(optimistic)
 
-    return Rule("MLRsearch, CSIT's NDR" if from_line else "MLRsearch, up to the SLA", judge, slow=True)
+    return Rule("MLRsearch at the SLA", judge)
 
 
 def ndr_bench_rule(
@@ -143,14 +154,14 @@ def ndr_bench_rule(
     queue is met here always.
     """
 
-    def judge(router: NoisyRouter, task: RuleTask) -> bool:
+    def judge(router: NoisyRouter, task: RuleTask) -> Ruling:
         def good(percent: float) -> bool:
             # it sends 1 % instead of nothing
             load = Load(task.line * (percent or 1.0) / 100)
             return router.measure(load, seconds / 2).directions[0].loss_ratio <= allowed
 
         if good(100.0):
-            return task.line >= task.sla
+            return _pass_if(task.line >= task.sla)
         best, low, high, iteration = 0.0, 0.0, 100.0, 0
         while True:
             rate = (low + high) / 2
@@ -167,6 +178,6 @@ def ndr_bench_rule(
                 # it takes the last rate for the best, lossless or not
                 best = rate
                 break
-        return task.line * best / 100 >= task.sla
+        return _pass_if(task.line * best / 100 >= task.sla)
 
     return Rule("TRex ndr_bench", judge)

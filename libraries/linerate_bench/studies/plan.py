@@ -6,7 +6,7 @@ verdicts have a price. The prices are raised and lowered until every promise is 
 The cost counted is the mean number of trials over the routers of ``study cost``.
 
 With several directions each is judged by itself, and a sound router must not fail in any of them, so each of them may
-fail the less often.
+fail the less often. ``--plots FOLDER`` draws the plans of one direction.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from linerate.sla.sequential_plan import SequentialPlan
 
 from .noisy_router import RouterNoise
 from .router_population import FAST, NOISE, RATE, table
+from .study_plots import plans_plot, write_plots
 
 DIRECTIONS = (1, 2, 4, 8, 16)
 HORIZON = 1.5
@@ -230,8 +231,10 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="linerate study plan", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("goals", nargs="*", default=["quick", "standard"], metavar="GOAL", help="(default: both)")
     parser.add_argument("--root", type=Path, help="the project's folder, the one with variables/ (default: found)")
+    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw the plans of one direction there, as SVG")
     options = parser.parse_args(argv)
     project, same = Project.find(options.root), True
+    drawn: dict[str, SequentialPlan] = {}
     for name in options.goals:
         goal = read_goal(project.goals, name)
         found = plans_for(goal)
@@ -240,6 +243,9 @@ def main(argv: list[str]) -> int:
         as_kept = all(plan is not None and goal.plan.get(number) == plan for number, plan in found.items())
         print(f"the file {'has these plans' if as_kept else 'has OTHER plans'}\n")
         same = same and as_kept
+        if (plan := found[1]) is not None:
+            drawn[f"{name}, one direction"] = plan
+    write_plots(options.plots, {"plan.svg": plans_plot(drawn)} if drawn and options.plots else {})
     return 0 if same else 1
 
 

@@ -6,13 +6,15 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from linerate.methods.budget import WALL_SECONDS_PER_TRIAL
 from linerate.project import Project
 from linerate.sla.goals import Goal, read_goal
 from linerate.sla.sentence import parse
+from linerate.sla.verdict import Ruling
 from linerate.traffic.catalogue import Catalogue
 
-from .decision_rules import Rule, RuleTask, bisection_rule, goal_rule, mlrsearch_rule, ndr_bench_rule
-from .noisy_router import NoisyRouter, RouterNoise
+from .decision_rules import Rule, RuleTask, bisection_rule, fixed_rule, goal_rule, mlrsearch_rule, ndr_bench_rule
+from .noisy_router import PERFECT, GeneratorNoise, NoisyDirection, NoisyRouter, RouterNoise
 
 RATE = 5e6
 """Frames/s of the SLA on a line of 10 Gbit/s; other rates are on a line that is as much faster or slower."""
@@ -26,10 +28,14 @@ SPREAD = 0.02
 FAST = 0.05
 """How much faster than its SLA a router is that only loses bursts."""
 
-SLOW_RULE_SHARE = 5
-"""A rule that is slow to simulate is tried on every n-th router."""
-
 NOISE = RouterNoise()
+
+LOSS_WAIT = 2.0
+"""Seconds that a trial waits for missing frames (RFC 2544 23; the driver's ``drain``)."""
+
+SET_UP = 1.0
+"""Seconds of real time per sentence outside its trials, about: streams, links, the router's counters before and after
+(0.2 to 0.9 s on the simulated testbed)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +55,60 @@ class Goals:
 def all_rules(goals: Goals) -> tuple[Rule, ...]:
     """Every rule that is compared, ours first."""
     ours = tuple(goal_rule(goal) for goal in (goals.quick, goals.standard, goals.rfc2544))
-    return (*ours, bisection_rule(), mlrsearch_rule(), mlrsearch_rule(from_line=False), ndr_bench_rule())
+    return (*ours, fixed_rule(goals.standard), mlrsearch_rule(), bisection_rule(), ndr_bench_rule())
 
 
 @dataclass(frozen=True, slots=True)
 class RuleVerdict:
-    """One rule's verdict on one router, and the seconds of traffic that it took."""
+    """One rule's verdict on one router of capacity / SLA *ratio*; the seconds of traffic and of real time it took."""
 
     ratio: float
-    passed: bool
+    ruling: Ruling
     traffic: float
+    real: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is a PASS."""
+        return self.ruling is Ruling.PASS
+
+
+@dataclass(frozen=True, slots=True)
+class RouterKind:
+    """What routers have in common: noise, generator, number of ``directions``.
+
+    ``sound``: capacity above the SLA (ratio) of all directions but the first, which then have NOISE (None: they are
+    like the first).
+    """
+
+    noise: RouterNoise = NOISE
+    directions: int = 1
+    sound: float | None = None
+    generator: GeneratorNoise = PERFECT
+
+    def router(self, sla: float, ratio: float, seed: str) -> NoisyRouter:
+        """A router with *ratio* of *sla* as capacity."""
+        found = [NoisyDirection(sla * ratio, seed, self.noise)]
+        for number in range(1, self.directions):
+            own = f"{seed} direction {number}"
+            if self.sound is None:
+                found.append(NoisyDirection(sla * ratio, own, self.noise))
+            else:
+                found.append(NoisyDirection(sla * (1 + self.sound), own, NOISE))
+        return NoisyRouter(found, self.generator)
+
+    @property
+    def words(self) -> str:
+        """The directions in a sentence."""
+        pairs = f" on {self.directions // 2} pairs" if self.directions > 2 else ""
+        return f"{'bi' if self.directions > 1 else 'uni'}directional{pairs}"
 
 
 class RouterPopulation:
     """Routers by number, each with an SLA and noise of its own. *rate*: frames/s of the SLA, within SPREAD."""
 
-    def __init__(self, catalogue: Catalogue, seed: int, rate: float = RATE, noise: RouterNoise = NOISE) -> None:
-        self._catalogue, self._seed, self._noise = catalogue, seed, noise
+    def __init__(self, catalogue: Catalogue, seed: int, rate: float = RATE, kind: RouterKind | None = None) -> None:
+        self._catalogue, self._seed, self._kind = catalogue, seed, kind or RouterKind()
         self._rate = rate
         self._tasks: dict[int, RuleTask] = {}
 
@@ -75,21 +118,18 @@ class RouterPopulation:
             chance = random.Random(f"{self._seed} {number} sla")  # noqa: S311
             sla = round(self._rate * (1 + chance.uniform(-SPREAD, SPREAD)))
             scale = self._rate / RATE
-            sentence = f"64b unidirectional ≥ {sla} pps"
+            each = " each way" if self._kind.directions > 1 else ""
+            sentence = f"64b {self._kind.words} ≥ {sla} pps{each}"
             self._tasks[number] = RuleTask(parse(sentence, self._catalogue), sla, LINE * scale, 10e9 * scale)
         return self._tasks[number]
 
     def judge(self, rule: Rule, number: int, ratio: float) -> RuleVerdict:
         """The verdict of *rule* on router *number* with a capacity of *ratio* times its SLA."""
         task = self.task(number)
-        router = NoisyRouter(task.sla * ratio, f"{self._seed} {number}", self._noise)
-        passed = rule.judge(router, task)
-        return RuleVerdict(ratio, passed, router.traffic)
-
-
-def routers_for(rule: Rule, routers: int) -> int:
-    """The number of *routers* that the rule is tried on."""
-    return max(1, routers // SLOW_RULE_SHARE) if rule.slow else routers
+        router = self._kind.router(task.sla, ratio, f"{self._seed} {number}")
+        ruling = rule.judge(router, task)
+        waits = SET_UP + WALL_SECONDS_PER_TRIAL * router.trials + LOSS_WAIT * router.lossy
+        return RuleVerdict(ratio, ruling, router.traffic, router.traffic + waits)
 
 
 def count_passes(population: RouterPopulation, rule: Rule, ratio: float, routers: int) -> int:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+from linerate.sla.sequential_plan import SequentialPlan
 
 _COLOURS = {
     "`quick`": "#59a3c9",
     "`standard`": "#0d5c9c",
     "`rfc2544`": "#123a5c",
     "bisection, 30 s": "#d1382c",
-    "MLRsearch, CSIT's NDR": "#c98a1b",
-    "MLRsearch, up to the SLA": "#8a6d1f",
+    "MLRsearch at the SLA": "#c98a1b",
     "TRex ndr_bench": "#7a68a6",
 }
 _OTHER = "#3f8f6b"
+_PASS, _FAIL, _CONTINUE = "PASS", "FAIL", "one more trial"
+_REGIONS = {_PASS: "#0d5c9c", _CONTINUE: "#dde3e8", _FAIL: "#d1382c"}
 _INK, _FAINT = "#2b3540", "#8a95a0"
 _STYLE = {
     "svg.hashsalt": "linerate",
@@ -37,6 +41,15 @@ class Curve:
     name: str
     x: Sequence[float]
     y: Sequence[float]
+
+
+def write_plots(folder: Path | None, figures: Mapping[str, str]) -> None:
+    """Write *figures* into *folder*, if there is one."""
+    if folder is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, svg in figures.items():
+        (folder / name).write_text(svg, encoding="utf-8")
 
 
 def curves_plot(
@@ -85,6 +98,47 @@ def curves_plot(
         axes.grid(color="#dde3e8", linewidth=0.8)
         axes.spines[["top", "right"]].set_visible(False)
         figure.legend(loc="outside right upper", frameon=False)
+        out = io.StringIO()
+        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "linerate", "Title": title})
+    return out.getvalue()
+
+
+def plans_plot(plans: Mapping[str, SequentialPlan]) -> str:
+    """An SVG with a panel for each of *plans*: which numbers of good and bad trials are a PASS, a FAIL or neither."""
+    # as above
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+    title = "Sequential plans"
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=(9.4, 1.0 + 2.6 * len(plans)), layout="constrained")
+        FigureCanvasSVG(figure)
+        panels = figure.subplots(len(plans), squeeze=False, sharex=True)
+        most = max(max(plan.good_for_pass) for plan in plans.values()) + 2
+        for (name, plan), axes in zip(plans.items(), panels[:, 0], strict=True):
+            for bad in range(plan.most_bad + 2):
+                regions = [
+                    _PASS if plan.passes(good, bad) else _FAIL if plan.fails(good, bad) else _CONTINUE
+                    for good in range(most + 1)
+                ]
+                for region, colour in _REGIONS.items():
+                    if number := regions.count(region):
+                        # more good trials never make it worse, so each region is one bar
+                        axes.broken_barh([(regions.index(region) - 0.5, number)], (bad - 0.45, 0.9), color=colour)
+            axes.set_xlim(-0.6, most + 0.6)
+            axes.set_ylabel("bad trials")
+            axes.set_yticks(range(plan.most_bad + 2))
+            axes.set_title(name, loc="left", fontsize=12, weight="bold")
+            axes.spines[["top", "right"]].set_visible(False)
+        panels[-1, 0].set_xlabel("good trials")
+        panels[-1, 0].set_xticks(range(0, most + 1, 2))
+        figure.legend(
+            handles=[Patch(color=colour, label=region) for region, colour in _REGIONS.items()],
+            loc="outside right upper",
+            frameon=False,
+        )
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "linerate", "Title": title})
     return out.getvalue()

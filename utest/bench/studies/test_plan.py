@@ -1,6 +1,7 @@
 """The plans in the goals' files: they keep the promises beside them, and are what the study computes."""
 
 from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
@@ -96,6 +97,7 @@ def test_no_plan_is_below_walds_bound() -> None:
     assert trials >= least and more >= most
 
 
-def test_a_study_of_another_plan_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["quick"]) == 0
+def test_a_study_of_another_plan_says_so_and_draws_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["quick", "--plots", str(tmp_path)]) == 0
     assert "the file has these plans" in capsys.readouterr().out
+    assert "quick, one direction" in (tmp_path / "plan.svg").read_text(encoding="utf-8")
