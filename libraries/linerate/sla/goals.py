@@ -28,10 +28,12 @@ class Promise(Config):
 
     ``capacity``: true capacity of the routers against the SLA, as a ratio (0: exactly it, 0.005: 0.5 % more).
     ``burst_every``: s between the bursts of frames that they lose, on average (None: as the study's routers do).
+    ``directions``: so many are judged (None: any number).
     """
 
     capacity: Annotated[float, Field(gt=-1)]
     burst_every: Annotated[float | None, Field(gt=0)] = None
+    directions: Annotated[int | None, Field(ge=1)] = None
     at_least: Annotated[float | None, Field(gt=0, lt=1)] = None
     at_most: Annotated[float | None, Field(gt=0, lt=1)] = None
 
@@ -121,6 +123,10 @@ class Goal(Config):
     def is_strict(self) -> bool:
         """Whether its trials are those of RFC 2544 26.1: 60 s at least, and not one frame lost."""
         return self.final_trial_duration >= 60 and not self.loss_ratio and not self.plan_for(1).most_bad
+
+    def promises_for(self, directions: int) -> list[Promise]:
+        """What is promised where so many *directions* are judged."""
+        return [promise for promise in self.promises if promise.directions in (None, directions)]
 
     def for_directions(self, directions: int) -> Goal:
         """This goal with the plan for so many *directions* alone."""

@@ -208,7 +208,7 @@ def plans_for(goal: Goal) -> Mapping[int, SequentialPlan | None]:
     """The plan of *goal* for each number of DIRECTIONS; None where its promises cannot be kept."""
     duration = goal.final_trial_duration
     most_trials = round(HORIZON * goal.duration_sum / duration)
-    return {number: design(goal.promises, duration, most_trials, number) for number in DIRECTIONS}
+    return {number: design(goal.promises_for(number), duration, most_trials, number) for number in DIRECTIONS}
 
 
 def wald_bound(sound: float, wrong_fail: float, slow: float, wrong_pass: float) -> tuple[float, float]:

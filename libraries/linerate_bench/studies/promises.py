@@ -66,9 +66,10 @@ def check_promises(catalogue: Catalogue, seed: int, goal: Goal, routers: int) ->
     """Every promise of *goal* on so many *routers* (FEWER of several directions) for each number of DIRECTIONS."""
     found = []
     for directions in DIRECTIONS:
-        bounds = bounds_of(goal.promises, goal.final_trial_duration, directions)
+        promises = goal.promises_for(directions)
+        bounds = bounds_of(promises, goal.final_trial_duration, directions)
         others = bad_share(FAST, NOISE, goal.final_trial_duration)
-        for promise, bound in zip(goal.promises, bounds, strict=True):
+        for promise, bound in zip(promises, bounds, strict=True):
             alike = bound.at_least and promise.burst_every is None
             kind = RouterKind(noise_of(promise), directions, sound=None if alike else FAST)
             bads = bound.bads if bound.at_least else (bound.bad, *(others,) * (directions - 1))
@@ -100,7 +101,8 @@ def promises_table(found: Sequence[PromiseCheck], markdown: bool) -> str:
         checks = [item for item in found if (item.goal, item.promise) == (goal, promise)]
         result = bound_text(all(item.kept for item in checks), all(item.shown for item in checks), checks[0].found.of)
         exact = ", ".join(f"{100 * item.by_plan:.4g}" if item.by_plan > _NOTHING else "0" for item in checks)
-        cells = [item.found.interval for item in checks]
+        intervals = {item.directions: item.found.interval for item in checks}
+        cells = [intervals.get(number, "–") for number in DIRECTIONS]
         rows.append([f"`{goal}` {words_of(promise)}", bound_of(promise), *cells, f"{exact} %", result])
     head = ["routers", "promise", *(f"{number} direction{'s' * (number > 1)}" for number in DIRECTIONS)]
     return table([*head, "by the plan", ""], rows, markdown)

@@ -27,7 +27,7 @@ from support.model_bench import PROJECT
 @pytest.mark.parametrize("directions", range(1, 17))
 def test_each_plan_keeps_the_promises_of_its_goal(name: str, directions: int) -> None:
     goal = read_goal(PROJECT.goals, name)
-    for bound in bounds_of(goal.promises, goal.final_trial_duration, directions):
+    for bound in bounds_of(goal.promises_for(directions), goal.final_trial_duration, directions):
         assert bound.wrong(goal.plan_for(directions)) <= bound.most_wrong
 
 
@@ -81,12 +81,12 @@ def test_a_direction_that_could_pass_may_fail_while_others_go_on() -> None:
 
 def test_the_plan_of_a_file_is_the_one_computed() -> None:
     goal = read_goal(PROJECT.goals, "quick")
-    assert design(goal.promises, 1.0, 15, 1) == goal.plan[1]
+    assert design(goal.promises_for(1), 1.0, 15, 1) == goal.plan[1]
 
 
 def test_promises_that_cannot_be_kept_have_no_plan() -> None:
     goal = read_goal(PROJECT.goals, "standard")
-    assert design(goal.promises, 1.0, 8, 1) is None
+    assert design(goal.promises_for(1), 1.0, 8, 1) is None
 
 
 def test_no_plan_is_below_walds_bound() -> None:

@@ -23,7 +23,7 @@ AT_SLA = Promise(capacity=0, at_most=0.05)
 @pytest.mark.parametrize("goal", [GOALS.quick, GOALS.standard], ids=["quick", "standard"])
 def test_the_goals_keep_their_promises_and_the_code_its_plan(goal: Goal) -> None:
     found = check_promises(CATALOGUE, SEED, goal, 40)
-    assert [item.directions for item in found[:: len(goal.promises)]] == [1, 2, 4, 8]
+    assert list(dict.fromkeys(item.directions for item in found)) == [1, 2, 4, 8]
     assert all(claim.good for claim in promise_claims(found))
 
 
