@@ -164,7 +164,7 @@ def test_frames_that_were_lost_and_their_counters_too(copy: Path):
         ("trials.jsonl", RECOVERS, lambda row: row.pop("step_down"), "trial 1 has no counts of a change of load"),
         ("trials.jsonl", COSTS, lambda row: row.update(number=9), "and trials.jsonl has 9"),
         ("trials.jsonl", KEPT, lambda row: row.update(requirement=77), "the verdict names trials 1"),
-        ("trials.jsonl", KEPT, lambda row: row.update(requirement=77), "a verdict needs more than the 1 recorded"),
+        ("trials.jsonl", KEPT, lambda row: row.update(requirement=77), "a verdict needs more than the 3 recorded"),
         ("readings.jsonl", SOON, lambda row: row.update(requirement=77), "no reading of the router was recorded"),
     ],
 )

@@ -34,7 +34,7 @@ RUN_TO_RUN = "each run differs by 0.5 %"
 FALLING = "falls by 1 % in the first minute"
 LEVELS = "two levels 2 % apart, for 2 min each"
 BURSTS = "a burst exactly every 10 s"
-SLOW_GENERATOR = "generator sends 0.5 % less"
+SLOW_GENERATOR = "generator sends 0.15 % less"
 
 NOISES: Mapping[str, RouterKind] = {
     AS_ASSUMED: RouterKind(),
@@ -47,8 +47,8 @@ NOISES: Mapping[str, RouterKind] = {
     "a burst exactly every 5 s": RouterKind(replace(NOISE, every=5.0, periodic=True)),
     "a burst exactly every 3 s": RouterKind(replace(NOISE, every=3.0, periodic=True)),
     "generator sends 0.1 % less": RouterKind(generator=GeneratorNoise(slow=0.001)),
+    SLOW_GENERATOR: RouterKind(generator=GeneratorNoise(slow=0.0015)),
     "generator sends 0.3 % less": RouterKind(generator=GeneratorNoise(slow=0.003)),
-    SLOW_GENERATOR: RouterKind(generator=GeneratorNoise(slow=0.005)),
     "generator sends 1 % less in every 5th trial": RouterKind(generator=GeneratorNoise(stutter=0.01)),
 }
 
