@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median
+from itertools import accumulate, pairwise
+from statistics import fmean, median
 
 from .trial import Load, Outcome
 
@@ -86,38 +86,62 @@ class StepDown:
     def recovery(self, direction: int, tolerance: float = 0.005) -> TimeBounds | None:
         """When the last frame of a direction was lost, in s since the change; None: too few samples.
 
-        Missing frames (sent less received) are lost or under way. ``low``: the last time that two consecutive samples
-        miss clearly fewer frames than at the end, so more were lost later. ``high``: the first time from which
-        LEVEL_SAMPLES samples miss as many as at the end, so no more than :meth:`undetectable_loss` were lost later.
-        *tolerance*: ratio (0..1) by which the rate sent may differ from the intended one.
+        Missing frames (sent less received) are lost or under way; after the drain all of them are lost. ``low``: the
+        last time that two consecutive samples miss clearly fewer frames than were lost in the end, so more were lost
+        later. ``high``: the first time from which LEVEL_SAMPLES samples miss as many as the last ones, and no buffer
+        drains any more, so no more than :meth:`undetectable_loss` were lost later. Frames that are lost besides make
+        neither bound earlier. *tolerance*: ratio (0..1) by which the rate sent may differ from the intended one.
         """
         if len(self.samples) < MIN_SAMPLES:
             return None
-        missing = [sample.missing(direction) for sample in self.samples]
+        missing, lost = self._missing(direction), self.outcome.directions[direction].lost
         level_bound, change_bound = self._level_bounds(direction)
         level = median(self._tail(missing)[-MIN_SAMPLES // 2 :])
-        lower = [count < level - change_bound for count in missing]
+        lower = [count < lost - change_bound for count in missing]
         losing = [index + 1 for index in range(len(lower) - 1) if lower[index] and lower[index + 1]]
         low = self._seconds_since_change(losing[-1], direction)[0] / (1 + tolerance) if losing else 0.0
-        first = max((index + 1 for index, count in enumerate(missing) if count < level - level_bound), default=0)
-        flat = [abs(count - level) <= level_bound for count in missing]
-        last = len(flat) - LEVEL_SAMPLES + 1
-        settled = next((index for index in range(first, last) if all(flat[index : index + LEVEL_SAMPLES])), None)
+        runs = [missing[index : index + LEVEL_SAMPLES] for index in range(len(missing) - LEVEL_SAMPLES + 1)]
+        unsettled = [index + 1 for index, count in enumerate(missing) if count < lost - level_bound]
+        unsettled += [index + 1 for index, run in enumerate(runs) if min(run) > level + level_bound]
+        first = max(unsettled, default=0)
+        flat = [all(abs(count - level) <= level_bound for count in run) for run in runs]
+        settled = next((index for index in range(first, len(runs)) if flat[index]), None)
         high = math.inf if settled is None else self._seconds_since_change(settled, direction)[1] / (1 - tolerance)
         return TimeBounds(max(0.0, low), high)
+
+    def lost_after(self, seconds: float, direction: int, tolerance: float = 0.005) -> tuple[float, int]:
+        """Frames of a direction that were certainly lost, and those offered, later than *seconds* after the change.
+
+        Certain: beyond what the counts leave open (:meth:`undetectable_loss`). *tolerance* as for :meth:`recovery`.
+        """
+        times = [
+            self._seconds_since_change(index, direction)[0] / (1 + tolerance) for index in range(len(self.samples))
+        ]
+        first = next((index for index, time in enumerate(times) if time >= seconds), None)
+        if first is None or len(self.samples) < MIN_SAMPLES:
+            return 0.0, 0
+        missing, whole = self._missing(direction)[first:], self.outcome.directions[direction]
+        runs = [
+            max(missing[index : index + LEVEL_SAMPLES]) for index in range(max(1, len(missing) - LEVEL_SAMPLES + 1))
+        ]
+        lost = whole.lost - min(runs) - self.undetectable_loss(direction)
+        return max(0.0, lost), whole.offered - self.samples[first].offered[direction]
+
+    def _missing(self, direction: int) -> list[int]:
+        return [sample.missing(direction) for sample in self.samples]
 
     def _level_bounds(self, direction: int) -> tuple[float, float]:
         """Differences in frames: up to the first, two counts are at one level; above the second, certainly not.
 
-        Both come from the last samples. Their median growth is steady loss and is subtracted; the rest is noise.
+        Both come from the decreases among the last samples: loss only makes missing frames more, the rest is noise. So
+        a router that loses more does not blur its own counts.
         """
-        tail = self._tail([sample.missing(direction) for sample in self.samples])
-        changes = [later - earlier for earlier, later in pairwise(tail)]
-        growth = median(changes)
-        spread = median(abs(change - growth) for change in changes)
-        level_bound = max(SPREAD_FACTOR * spread, READ_SKEW_SECONDS * self.second.pps) + 1
-        noise = [count - growth * index for index, count in enumerate(tail)]
-        return level_bound, level_bound + 2 * (max(noise) - min(noise))
+        tail = self._tail(self._missing(direction))
+        decreases = [max(0, earlier - later) for earlier, later in pairwise(tail)]
+        # noise goes down as often as up
+        level_bound = max(SPREAD_FACTOR * 2 * fmean(decreases), READ_SKEW_SECONDS * self.second.pps) + 1
+        highest = accumulate(tail, max)
+        return level_bound, level_bound + 2 * max(high - count for high, count in zip(highest, tail, strict=True))
 
     def _tail(self, missing: Sequence[int]) -> Sequence[int]:
         return missing[-max(MIN_SAMPLES // 2, round(TAIL_SHARE * len(missing))) :]

@@ -15,7 +15,8 @@ from ..counts.step_down import StepDown
 from ..counts.trial import During, Fault, Load, Outcome, Trial, assess_trial
 from ..errors import TestbedError
 from ..generators.base import Direction, Generator, Probe, directions_of
-from ..sla.requirement import Requirement
+from ..methods.recovery import reduced_load
+from ..sla.requirement import Quantity, Requirement
 from ..testbed.opening import OpenTestbed
 from ..traffic.frame_kinds import refuse_not_forwarded
 from ..traffic.profiles import Profile
@@ -137,11 +138,15 @@ class Traffic:
         return outcome
 
     def warm_up(self, requirement: Requirement) -> Trial | None:
-        """A first trial that is not judged (caches, frequency scaling). None if the goal has none."""
+        """A first trial that is not judged (caches, frequency scaling). None if the goal has none.
+
+        Before a recovery at the load after the overload: a router that an overload breaks must be whole at first.
+        """
         seconds = self.plan.warm_up
         if not seconds:
             return None
-        outcome = self.measure(self.load_for(requirement), seconds)
+        load = self.load_for(requirement)
+        outcome = self.measure(reduced_load(load) if requirement.quantity is Quantity.RECOVERY else load, seconds)
         return assess_trial(0, outcome, self.plan.testbed.tolerances(), self.testbed.facts.clock_speed)
 
     def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:

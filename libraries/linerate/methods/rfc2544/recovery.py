@@ -90,7 +90,7 @@ def recovery(
             )
             span = worst_recovery(seen[-1], terms.tolerance)
             if span is not None:
-                ended = why_unproven(seen[-1], span, overload, terms.tolerance)
+                ended = why_unproven(seen[-1], overload, terms.tolerance)
                 times += [] if ended else [span]
     except CharacterisationEnded as reason:
         ended = str(reason)
