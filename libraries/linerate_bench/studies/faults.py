@@ -102,7 +102,7 @@ CASES = (
         "within 10 ms, after the last trial began",
         "INCONCLUSIVE",
         "the router restarted",
-        {"start": TRIAL + 6, "at": 0.3, "for": 0.01},
+        {"start": TRIAL + 3, "at": 0.3, "for": 0.01},
     ),
     FaultCase(
         "SSH is cut",
