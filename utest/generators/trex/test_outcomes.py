@@ -8,6 +8,7 @@ import pytest
 
 from linerate.counts.trial import Fault, Load, Trial
 from linerate.generators.base import Direction
+from linerate.generators.trex.client.messages import is_error
 from linerate.generators.trex.outcomes import make_outcome
 
 BOTH = (Direction(0, 1), Direction(1, 0, swapped=True))
@@ -210,3 +211,18 @@ def test_a_load_that_is_not_known_is_no_load_of_zero(cpu: float | None, queue_fu
     assert whole.problems == () and "cpu_util" not in whole.readings
     idle = make_outcome(answer(FULL, cpu_util=0.0), Load(1000), 1.0, BOTH)
     assert idle.problems == () and idle.readings["cpu_util"] == 0
+
+
+def test_receive_errors_name_the_cards_own_counters() -> None:
+    after = {**FULL, "1": {**FULL["1"]}, "0": {**FULL["0"], "ierrors": 15}}
+    found = make_outcome(answer(after, extended={"0": {"rx_missed_errors": 15}}), Load(1000), 1.0, BOTH)
+    (problem,) = found.problems
+    assert problem.frames == 15 and "rx_missed_errors 15)" in problem.detail
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [("rx_missed_errors", True), ("rx_crc_errors", True), ("rx_out_of_buffer_drops", True), ("rx_good_packets", False)],
+)
+def test_counters_of_errors_are_known_by_their_names(name: str, error: bool) -> None:
+    assert is_error(name) is error

@@ -85,13 +85,16 @@ def make_outcome(
     unsent = {direction.tx_port: difference(direction.tx_port, "oerrors") for direction in directions}
     for direction in directions:
         if failed := unsent[direction.tx_port]:
-            words = f"port {direction.tx_port} failed to send {failed} frames"
+            words = (
+                f"port {direction.tx_port} failed to send {failed} frames{_extended_text(answer, direction.tx_port)}"
+            )
             problems.append(Problem(Fault.GENERATOR, words, failed, ((direction.tx_port, direction.rx_port),)))
     missed = [difference(direction.rx_port, "ierrors") for direction in directions]
     for item, count in zip(counted, missed, strict=True):
         if count and item.lost:
             # the generator itself may have missed so many of them; any loss beyond that is the router's
             words = f"port {item.rx_port} received {count} frames with errors, or missed them"
+            words += _extended_text(answer, item.rx_port)
             problems.append(Problem(Fault.GENERATOR, words, count, ((item.tx_port, item.rx_port),)))
     first, last = (_global_counter(counters, "m_total_queue_full") for counters in (before, after))
     queue_full = None if first is None or last is None else max(0.0, last - first)
@@ -144,6 +147,13 @@ def _global_counter(counters: Mapping[str, Any], name: str) -> float | None:
     with contextlib.suppress(KeyError, TypeError, ValueError):
         return float(counters["global"][name])
     return None
+
+
+def _extended_text(answer: Mapping[str, Any], port: int) -> str:
+    """The card's own counters of errors at *port*, in words; "": none."""
+    found = answer.get("extended", {}).get(str(port), {})
+    rows = ", ".join(f"{name} {count}" for name, count in found.items())
+    return f" (the card's own counters since the server started: {rows})" if rows else ""
 
 
 def _sending_time(

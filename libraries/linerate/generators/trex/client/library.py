@@ -89,6 +89,10 @@ class ClientLibrary(Protocol):
         """Current counters."""
         ...
 
+    def extended_counters(self, port: int) -> Mapping[str, int]:
+        """The card's own counters of *port* since the server started, by its own names."""
+        ...
+
     def core_loads(self) -> list[list[float]]:
         """Load of each sending core in per cent of each second, the latest first (up to 20)."""
         ...

@@ -172,6 +172,12 @@ class OfficialLibrary(StlLibrary):
         )
         return answers.flat_counters(totals, dict(zip(ports, each, strict=True)))
 
+    def extended_counters(self, port: int) -> Mapping[str, int]:
+        """The card's own counters of *port* since the server started, by its own names."""
+        names = self._ask("get_port_xstats_names", port_id=port)["xstats_names"]
+        values = self._ask("get_port_xstats_values", port_id=port)["xstats_values"]
+        return dict(zip(names, values, strict=False))
+
     def core_loads(self) -> list[list[float]]:
         """Load of the server's sending cores."""
         return answers.core_loads(self._ask("get_utilization"))

@@ -193,6 +193,14 @@ class PypiLibrary(StlLibrary):
             time.sleep(0.001)
         return found
 
+    def extended_counters(self, port: int) -> Mapping[str, int]:
+        """The card's own counters of *port* since the server started, by its own names."""
+        names, values = (
+            self._require_success(self._client._transmit(f"get_port_xstats_{what}", {"port_id": port})).data()
+            for what in ("names", "values")
+        )
+        return dict(zip(names["xstats_names"], values["xstats_values"], strict=False))
+
     def core_loads(self) -> list[list[float]]:
         """Load of the server's sending cores."""
         return answers.core_loads(self._require_success(self._client._transmit("get_utilization")).data())

@@ -6,6 +6,7 @@ A trial is a begin and a finish; a burst ends by itself; a changing load has the
 
 from __future__ import annotations
 
+import contextlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from typing import Any
 
 from .drain import wait_for_drain
 from .library import ClientLibrary
-from .messages import peak_load, peak_load_during
+from .messages import is_error, peak_load, peak_load_during
 from .service import Refusal
 from .stream_objects import scaled_pattern
 
@@ -153,6 +154,7 @@ class RunningTraffic(ABC):
         ``complaints`` of the server. ``cpu_util``: the highest load of a core in a second of sending, in per cent
         (None: none was reported); after a change of load, since that change. ``snapshots``: readings during the
         sending, with ``asked``, ``answered`` (moments on this machine's clock) and ``ports`` (frames sent, received).
+        ``extended``: the card's own counters of errors since the server started, of ports that had errors.
         """
         running, events = self._require_running(), self._library.events
         self._running = None
@@ -196,6 +198,7 @@ class RunningTraffic(ABC):
             "cpu_util": running.peak_load,
             "rx_cpu_util": first["global"].get("m_rx_cpu_util"),
             "snapshots": running.snapshots,
+            "extended": self._error_counters(running, after),
         }
 
     def idle(self, seconds: float) -> dict[str, int]:
@@ -301,6 +304,16 @@ class RunningTraffic(ABC):
                     # poll an overdue trial less often: the machine is busy
                     wait = min(POLL_INTERVAL, max(END_POLL_INTERVAL, -late, late / 100))
                     events.changed.wait(min([wait, *(max(0.0, moment - time.monotonic()) for moment in moments[:1])]))
+
+    def _error_counters(self, running: _Traffic, after: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+        """The card's own counters of lost frames, by port, of those ports where errors were counted."""
+        found = {}
+        for port in (str(port) for port in running.involved):
+            if any(after[port][name] > running.before[port][name] for name in ("ierrors", "oerrors")):
+                with contextlib.suppress(Exception):  # not every card and server has them; they decide nothing
+                    counters = self._library.extended_counters(int(port))
+                    found[port] = {name: int(count) for name, count in counters.items() if count and is_error(name)}
+        return found
 
     def _take_snapshot(self, running: _Traffic) -> None:
         asked = time.monotonic()
