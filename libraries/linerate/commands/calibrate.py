@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from .. import __version__
-from ..ceilings.calibration import FOLDER, CalibrationFile, CeilingEntry, ceiling_entry, write_calibration
+from ..ceilings.calibration import FOLDER, CalibrationFile, CeilingEntry, Watch, ceiling_entry, write_calibration
+from ..ceilings.headroom import USABLE_SHARE
 from ..counts.ceiling import OwnLatency
 from ..counts.trial import Fault, Load, Trial
 from ..errors import LinerateError, TestbedError
 from ..generators.base import Probe
 from ..methods.ceiling import find_ceiling, own_latency
-from ..methods.trials import CharacterisationTerms
+from ..methods.trials import CharacterisationEnded, CharacterisationTerms, TrialSeries
 from ..project import Project
 from ..session.bypass import BYPASS_REMEDY, check_router_bypassed
 from ..session.plan import Plan
@@ -30,7 +32,7 @@ TRAFFIC = ("64b", "64b 1-flow", "imix", "1514b")
 """Measured by default: the smallest frames, the largest, a mix, and a single flow."""
 
 GOAL = "standard"
-"""The goal, of which only the warm-up is used."""
+"""The default goal: the generator is watched for as long as its longest verdict."""
 
 BYPASS_CHECK_PPS, BYPASS_CHECK_FRAMES = 100.0, 40
 """To check the bypass: frames/s, and how many to capture at each port; others (LLDP …) may be among them."""
@@ -55,6 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--pairs", type=int, choices=range(1, PAIRS + 1), metavar="N", default=1, help="so many pairs of ports at once"
     )
     parser.add_argument("--duration", type=_duration, default=1.0, help="seconds of each trial (1)")
+    parser.add_argument(
+        "--goal", default=GOAL, help=f"watch the generator's own loss for as long as this goal's verdicts ({GOAL})"
+    )
     parser.add_argument("--calibrations", type=Path, help=f"folder to write to (results/{FOLDER})")
 
 
@@ -67,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         both for both, wanted in ((False, arguments.unidirectional), (True, arguments.bidirectional)) if wanted
     )
     project = Project.find()
-    plan = Plan.read(project, arguments.platform, arguments.software, arguments.testbed, GOAL)
+    plan = Plan.read(project, arguments.platform, arguments.software, arguments.testbed, arguments.goal)
     profiles = [plan.catalogue.profile(words.split()) for words in arguments.traffic or TRAFFIC]
     if isinstance(plan.testbed, HardwareSettings):
         used = plan.testbed.generator.ports[: 2 * arguments.pairs]
@@ -145,9 +150,35 @@ def _measure(session: Session, profile: Profile, bidirectional: bool, pairs: int
         session.traffic.measure(Load(line), session.plan.warm_up)
     terms = CharacterisationTerms(session.plan.testbed.tolerances(), session.testbed.facts.clock_speed, _print_trial)
     found = find_ceiling(session.traffic.measure, line, terms, duration)
+    directions = len(session.traffic.directions(bidirectional, pairs))
+    watched = _watch(session, USABLE_SHARE * found.lossless, directions, terms)
     latency = _latency(session, profile, bidirectional, pairs, found.lossless, duration)
     steal = steal_percent(before, cpu_times())
-    return ceiling_entry(profile, bidirectional, found, latency, duration, steal, pairs=pairs)
+    return ceiling_entry(profile, bidirectional, found, latency, duration, steal, pairs=pairs, watched=watched)
+
+
+def _watch(session: Session, pps: float, directions: int, terms: CharacterisationTerms) -> Watch:
+    """How often the generator loses frames itself at *pps*, in as many trials as the goal's longest verdict has."""
+    goal = session.plan.goal
+    trials = goal.plan_for(directions).most_trials
+    series = TrialSeries(session.traffic.measure, replace(terms, on_trial=lambda trial: None))
+    print(f"  watching it for {trials * goal.final_trial_duration:g} s at {si(pps, 'pps')}", flush=True)
+    try:
+        lossy = sum(series.run(Load(pps), goal.final_trial_duration, _is_watched).lost > 0 for _ in range(trials))
+    except CharacterisationEnded as error:
+        raise TestbedError(f"the generator could not be watched: {error}") from error
+    return Watch(
+        goal=goal.goal,
+        load_pps=round(pps, 3),
+        trials=trials,
+        lossy=lossy,
+        trial_duration=goal.final_trial_duration,
+    )
+
+
+def _is_watched(trial: Trial) -> bool:
+    """Errors of the generator's ports are its own loss, and a load just below its ceiling need not be exact."""
+    return all(item.fault.generator_too_slow or item.fault is Fault.GENERATOR for item in trial.problems)
 
 
 def _latency(

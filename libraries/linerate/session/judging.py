@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..ceilings.headroom import apply_ceilings
+from ..ceilings.rare_loss import apply_rare_loss
 from ..counts.duplicates import SETTLE_SECONDS, duplicates_reason
 from ..counts.ledger import lost_at_router
 from ..counts.step_down import StepDown
@@ -65,7 +66,8 @@ class Judge:
         decided = self.decide(requirement, book)
         verdict = apply_ceilings(decided, *self.session.generator.ceilings)
         verdict = self._with_final_reading(requirement, verdict, before, book)
-        return replace(verdict, ledgers=tuple(book.ledgers), breakdown=decided.breakdown)
+        found = replace(verdict, ledgers=tuple(book.ledgers), breakdown=decided.breakdown)
+        return apply_rare_loss(found, self.session.generator.headroom)
 
     def _book(self, before: Telemetry) -> Bookkeeper:
         lags = None if self.session.simulated else lambda: self.wait(SETTLE_SECONDS)

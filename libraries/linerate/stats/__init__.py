@@ -4,7 +4,7 @@ A sample is a sequence of measurements in one unit; results are in that unit unl
 imported on first use, because the import takes about a second and most runs do not need it.
 """
 
-from .comparison import Comparison, Method, compare
+from .comparison import Comparison, Method, compare, more_often
 from .intervals import (
     Interval,
     IntervalMethod,
@@ -28,6 +28,7 @@ __all__ = [
     "compare",
     "interval",
     "mean_interval",
+    "more_often",
     "normality",
     "proportion_interval",
 ]
