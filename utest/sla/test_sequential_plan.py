@@ -115,3 +115,7 @@ def test_loss_in_any_direction_never_makes_a_verdict_better(rows: list[tuple[int
     before = next((found for number in range(1, 31) if (found := ruling(*rows[:number])) is not None), None)
     after = next((found for number in range(1, 31) if (found := ruling(*worse[:number])) is not None), None)
     assert ORDER[after] <= ORDER[before]
+
+
+def test_trials_without_a_direction_prove_nothing() -> None:
+    assert ruling(*[()] * 4) is Ruling.INCONCLUSIVE

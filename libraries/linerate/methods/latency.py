@@ -9,7 +9,7 @@ from ..counts.latency import LatencyBounds, LatencyCount, LatencySpread, Statist
 from ..counts.trial import DirectionCount, Load, Measure, Trial
 from ..sla.goals import Goal
 from ..sla.requirement import Requirement
-from ..sla.verdict import Evidence, Ruling, Verdict, clear_loss, undivided
+from ..sla.verdict import Evidence, Ruling, Verdict, clear_loss, on_the_whole
 from ..units import si
 from .phrases import percent, rate_figures, set_aside_text, spoilt_trials_reason
 from .sequential import TrialConditions, contradicts, run_until_decided
@@ -26,7 +26,7 @@ def latency(
 ) -> Verdict:
     """Judge a ``latency …`` or ``pdv …`` sentence at *load* (frames/s into each port, probe frames included).
 
-    *measure* sends probe frames among the traffic (``Outcome.latency``). Each trial is judged on its worse direction:
+    *measure* sends probe frames among the traffic (``Outcome.latency``). Each direction is judged by itself; a trial is
     good if the statistic of all probe frames that were sent is certainly within the threshold, bad if it certainly is
     not; else it proves nothing. A lost frame is later than any limit: a lost probe frame counts so in the statistic,
     and a trial that loses more than the goal allows is bad. *clock*: what the generator's clock measures, in words.
@@ -35,29 +35,33 @@ def latency(
     statistic = requirement.statistic or Statistic("max")
     threshold = requirement.threshold.number
 
-    def evidence_of(trial: Trial) -> Evidence:
+    def rule(trial: Trial) -> tuple[Evidence, ...]:
+        rows = trial.outcome.directions
         if clear_loss(goal, trial, in_total=False):
-            return Evidence.CLEAR
-        # at a lower load queues are shorter: a frame late there is late at the load too, an early one proves nothing
-        bad = Evidence.BAD if trial.valid else Evidence.BAD_BELOW
-        if trial.certain_loss_ratio(in_total=False) > goal.loss_ratio:
-            return bad
-        found = _bounds(trial, statistic)
-        # a problem of the testbed spares only the directions that it concerns
-        if any(
-            bounds.low > threshold and count.sent >= statistic.frames_needed
-            for direction, count, bounds in found
-            if not trial.explained(direction)
-        ):
-            return bad
-        if not trial.blames_router:
-            return Evidence.NONE
-        worst = _worst_bounds(trial, statistic)
-        if worst is None or _count_with_too_few_probes(trial, statistic):
-            return Evidence.TOO_COARSE if trial.valid else Evidence.NONE
-        if not trial.valid:
-            return Evidence.NONE
-        return Evidence.GOOD if worst.high <= threshold else Evidence.TOO_COARSE
+            return (Evidence.CLEAR,) * max(1, len(rows))
+        known = {(row.tx_port, row.rx_port): bounds for row, _, bounds in _bounds(trial, statistic)}
+        probes = {(count.tx_port, count.rx_port): count for count in trial.outcome.latency}
+
+        def evidence(row: DirectionCount, lost: float) -> Evidence:
+            # at a lower load queues are shorter: a frame late there is late at the load, an early one proves nothing
+            bad = Evidence.BAD if trial.valid else Evidence.BAD_BELOW
+            ports = row.tx_port, row.rx_port
+            bounds, count = known.get(ports), probes.get(ports)
+            if lost > goal.loss_ratio:
+                return bad
+            # a problem of the testbed spares only the directions that it concerns
+            enough = count is not None and count.sent >= statistic.frames_needed and not trial.explained(row)
+            if bounds is not None and bounds.low > threshold and enough:
+                return bad
+            if not trial.valid:
+                return Evidence.NONE
+            few = count is None or count.received < statistic.frames_needed
+            return Evidence.GOOD if bounds is not None and bounds.high <= threshold and not few else Evidence.TOO_COARSE
+
+        return tuple(map(evidence, rows, trial.certain_loss_ratios))
+
+    def evidence_of(trial: Trial) -> Evidence:
+        return on_the_whole(rule(trial))
 
     def conclusive_of(trials: Sequence[Trial]) -> list[Trial]:
         return [trial for trial in trials if evidence_of(trial) not in (Evidence.NONE, Evidence.TOO_COARSE)]
@@ -66,7 +70,6 @@ def latency(
         whole = _bounds_of_all(conclusive_of(trials), statistic)
         return whole is None or whole.low <= threshold
 
-    rule = undivided(evidence_of)
     found = run_until_decided(measure, load, goal, rule, conditions, keeps=keeps, needed=load)
     ruling, trials = found.ruling, found.trials
     conclusive = conclusive_of(trials)

@@ -114,7 +114,8 @@ class Weighing:
 
     def add(self, trial: Trial) -> None:
         """Weigh one more *trial*."""
-        found = self._evidence_of(trial)
+        # without a direction a trial proves nothing
+        found = self._evidence_of(trial) or (Evidence.NONE,)
         if not self._directions:
             self._directions = tuple(Counter() for _ in found)
             self._plan = self._goal.plan_for(len(found))
