@@ -46,6 +46,7 @@ class Recorder:
         self._started = 0.0
         self._test = ""
         self._trials: list[int] = []
+        self._traffic = self._drains = 0.0
         self._catalogue: Catalogue | None = None
         self._kept_traffic: set[str] = set()
         self._streams: Mapping[str, object] = {}
@@ -99,6 +100,7 @@ class Recorder:
         self._started = time.time()
         self._test = test
         self._trials = []
+        self._traffic = self._drains = 0.0
         self._step_down = None
 
     def keep_trial(
@@ -134,9 +136,20 @@ class Recorder:
         )
         self._step_down = None
         self.folder.add_trial(record)
+        self._traffic += trial.outcome.duration
+        self._drains += trial.outcome.readings.get("drain", 0.0)
         if trial.number:
             self._trials.append(trial.number)
         return record
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Where the time of the sentence went: traffic and drains by the testbed's clock, and all in real seconds.
+
+        The rest is set-up, readings of the router and pauses.
+        """
+        wall = time.time() - self._started
+        return {"traffic_s": round(self._traffic, 3), "drains_s": round(self._drains, 3), "wall_s": round(wall, 3)}
 
     def _kept_streams(self, streams: Mapping[str, object]) -> str:
         # a generator has the same object until it is told to send something else
@@ -206,6 +219,7 @@ class Recorder:
                 ended=time.time(),
                 extra={
                     "figures": {**rate_intervals(verdict), **verdict.figures},
+                    "time": self.seconds,
                     "router_drops": dict(verdict.router_drops or {}),
                     **({"generator_ceiling": dict(verdict.ceiling)} if verdict.ceiling else {}),
                     "ledger": [ledger.to_json() for ledger in verdict.ledgers],

@@ -254,6 +254,9 @@ class AcceptanceKeywords(Component):
         self.shared.progress.end()
         recorder = self.shared.records
         recorder.keep_verdict(verdict, session.tolerance, session.traffic.reconnection.note)
+        spent = recorder.seconds
+        words = ", ".join(f"{name} {seconds}" for name, seconds in spent.items())
+        logger.info(f"time of the sentence: {words} (traffic and drains by the testbed's clock)")
         self._judging = False
         requirement = verdict.requirement
         title = f"{verdict.ruling.value}: {requirement.sentence}"
