@@ -10,6 +10,7 @@ from typing import TextIO
 from ..counts.trial import Trial
 from ..methods.budget import duration_text
 from ..sla.goals import Goal
+from ..sla.sequential_plan import SequentialPlan
 from ..sla.verdict import Tally
 from ..units import si
 
@@ -32,10 +33,11 @@ class Progress:
         self._said = now()
         self._shown = False
         self._goal: Goal | None = None
+        self._plan: SequentialPlan | None = None
 
     def begin(self, sentence: str, pps: float, goal: Goal) -> None:
         """*sentence* is judged from now on, at *pps* frames/s into each port."""
-        self._sentence, self._load, self._goal = sentence, si(pps, "pps"), goal
+        self._sentence, self._load, self._goal, self._plan = sentence, si(pps, "pps"), goal, None
         self._said = self._now()
         if self._terminal:
             self._show("warming up")
@@ -55,7 +57,8 @@ class Progress:
         goal = self._goal
         if goal is None:
             return
-        plan = goal.plan_for(len(trial.outcome.directions))
+        # that of a soak is long
+        self._plan = plan = self._plan or goal.plan_for(len(trial.outcome.directions))
         needed = plan.good_for_pass[min(so_far.bad, plan.most_bad)]
         left = max(0, needed - so_far.good) * goal.final_trial_duration / self._speed
         words = f"{duration_text(left)} left, {so_far.good} of {needed} trials good"
