@@ -6,7 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from linerate.generators.trex.client.drain import QUIET_TIME
+from linerate.generators.trex.driver import TrexSettings
 from linerate.methods.deviations import deviations_of_verdict
+from linerate.session.traffic import LONGEST_PAUSE
 from linerate.sla.goals import read_goal
 from linerate.sla.sentence import parse
 from linerate.sla.verdict import Ruling, Verdict
@@ -40,3 +43,10 @@ def test_deviations_follow_quantity_and_goal(sentence: str, goal: str, sources: 
 def test_learning_frames_and_pauses_are_named() -> None:
     words = " ".join(verdict("64b unidirectional ≥ 5 Mpps", "rfc2544").deviations)
     assert "learning frames" in words and "2 s" in words and "5 s" in words and "offered frames" in words
+
+
+def test_the_pauses_that_are_declared_are_those_of_the_code() -> None:
+    done = " ".join(verdict("64b unidirectional ≥ 5 Mpps", "rfc2544").deviations).split("here: ")[-1]
+    assert f"at most {LONGEST_PAUSE:g} s before" in done
+    assert f"{TrexSettings('a server').drain:g} s at most" in done
+    assert f"has come for {QUIET_TIME:g} s" in done
