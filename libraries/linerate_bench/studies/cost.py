@@ -5,8 +5,8 @@ A verdict is wrong if a router that is more than 1 % too slow passes, or one tha
 ``standard`` must need at most a tenth of the traffic of plain bisection and be wrong less often, and not more than
 MLRsearch that stops when it has classified the SLA's load, without being wrong more often.
 
-Real time counts the same for every rule: its traffic, and for each trial WALL_SECONDS_PER_TRIAL, LOSS_WAIT if frames
-are missing; SET_UP for the sentence.
+Real time counts the same for every rule: its traffic, and for each trial WALL_SECONDS_PER_TRIAL, the drain's QUIET_TIME
+if frames are missing; SET_UP for the sentence.
 """
 
 from __future__ import annotations

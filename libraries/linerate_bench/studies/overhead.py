@@ -2,8 +2,8 @@
 
 Wall time of ``measure`` less the trial's duration, through the whole chain: driver, client's process, ``trex_stl_lib``,
 ZeroMQ, embedded server. Two kinds of trial: one whose frames all come back, and one whose frames are all lost. After
-the second the driver waits for late frames as RFC 2544 23 asks; that residual wait belongs to the trial and is taken
-off too. ``--testbed netns-trex`` measures the same with a real TRex server in software mode.
+the second the driver waits until no late frame has come for QUIET_TIME; that residual wait belongs to the trial and is
+taken off too. ``--testbed netns-trex`` measures the same with a real TRex server in software mode.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import zmq
 from linerate.counts.trial import Load, Measure
 from linerate.errors import TestbedError
 from linerate.generators.base import Direction
+from linerate.generators.trex.client.drain import QUIET_TIME
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.platforms import read_platform
 from linerate.project import Project
@@ -102,8 +103,7 @@ TrialKind = tuple[str, Measure, float, bool]
 """Name of a kind of trial, what measures one, the residual wait that belongs to it, whether its frames come back."""
 
 
-def _names(drain: float) -> tuple[str, str]:
-    return "every frame comes back", f"all lost, after {drain:g} s"
+_BACK, _LOST = "every frame comes back", f"all lost, after {QUIET_TIME:g} s"
 
 
 def _embedded() -> Generator[TrialKind, None, None]:
@@ -113,14 +113,13 @@ def _embedded() -> Generator[TrialKind, None, None]:
     profile = Catalogue.read(project.profiles).profile(["64b"])
     with (
         embedded_server(project.platforms / f"{PLATFORM}.yaml", SOFTWARE) as facts,
-        TrexGenerator(settings := TrexSettings("127.0.0.1", facts["rpc_port"], facts["pub_port"])) as generator,
+        TrexGenerator(TrexSettings("127.0.0.1", facts["rpc_port"], facts["pub_port"])) as generator,
     ):
         generator.prepare(profile, (Direction(0, 1),))
-        back, lost = _names(settings.drain)
         configure(facts, _forwarding(facts["ports"], interfaces))
-        yield back, generator.measure, 0.0, True
+        yield _BACK, generator.measure, 0.0, True
         configure(facts, RouterConfiguration())
-        yield lost, generator.measure, settings.drain, False
+        yield _LOST, generator.measure, QUIET_TIME, False
 
 
 def _namespaces(testbed: str, platform: str) -> Generator[TrialKind, None, None]:
@@ -132,11 +131,10 @@ def _namespaces(testbed: str, platform: str) -> Generator[TrialKind, None, None]
         session.generator.connect()
         print(f"TRex {session.generator.versions.get('server', '?')}, testbed '{testbed}'", flush=True)
         session.traffic.put(session.plan.catalogue.profile(["64b"]), bidirectional=False)
-        back, lost = _names(TrexSettings("").drain)
-        yield lost, session.traffic.measure, TrexSettings("").drain, False  # a router without addresses
+        yield _LOST, session.traffic.measure, QUIET_TIME, False  # a router without addresses
         session.router.connect()
         session.router.configure()
-        yield back, session.traffic.measure, 0.0, True
+        yield _BACK, session.traffic.measure, 0.0, True
     finally:
         session.close()
 
