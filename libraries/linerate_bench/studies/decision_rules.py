@@ -15,13 +15,13 @@ what they publish:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from MLRsearch import MeasurementResult
 from MLRsearch.target_spec import TargetSpec
 from MLRsearch.target_stat import TargetStat
 
-from linerate.counts.trial import Load, Tolerance
+from linerate.counts.trial import Load, Measure, Outcome, Tolerance
 from linerate.methods.sequential import TrialConditions
 from linerate.methods.verify import verify
 from linerate.sla.goals import Goal
@@ -56,17 +56,31 @@ def _pass_if(good: bool) -> Ruling:
     return Ruling.PASS if good else Ruling.FAIL
 
 
-def goal_rule(goal: Goal, name: str | None = None, tolerance: Tolerance | None = None) -> Rule:
-    """The verdict of this project under *goal*, its warm-up included."""
+def goal_rule(
+    goal: Goal, name: str | None = None, tolerance: Tolerance | None = None, backlog_known: bool = True
+) -> Rule:
+    """The verdict of this project under *goal*, its warm-up included.
+
+    *backlog_known*: whether the generator can tell how many frames are under way when its sending ends.
+    """
     conditions = TrialConditions(tolerance or Tolerance())
 
     def judge(router: NoisyRouter, task: RuleTask) -> Ruling:
         load = task.requirement.threshold_load(task.link_bps)
         if goal.warm_up:
             router.measure(load, goal.warm_up)
-        return verify(task.requirement, load, goal, router.measure, task.link_bps, conditions).ruling
+        measure = router.measure if backlog_known else _without_backlog(router.measure)
+        return verify(task.requirement, load, goal, measure, task.link_bps, conditions).ruling
 
-    return Rule(name or f"`{goal.goal}`", judge)
+    return Rule(name or f"`{goal.goal}`{'' if backlog_known else ', backlog not known'}", judge)
+
+
+def _without_backlog(measure: Measure) -> Measure:
+    def measure_less(load: Load, duration: float) -> Outcome:
+        outcome = measure(load, duration)
+        return replace(outcome, directions=tuple(replace(row, backlog=None) for row in outcome.directions))
+
+    return measure_less
 
 
 def fixed_rule(goal: Goal) -> Rule:

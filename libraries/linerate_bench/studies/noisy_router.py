@@ -84,13 +84,17 @@ class NoisyDirection:
         self._is_high = self._slow_changes.random() < 0.5
         self._until_step = self._slow_changes.expovariate(1 / LEVEL_SECONDS)
 
-    def forward(self, offered: int, duration: float, began: float) -> int:
-        """Frames forwarded of those *offered*, *began* s of traffic after the begin of the run."""
+    def forward(self, offered: int, duration: float, began: float) -> tuple[int, int]:
+        """Frames forwarded of those *offered*, *began* s of traffic after the begin of the run.
+
+        And how many of them were still in the buffer when the sending ended.
+        """
         capacity = self._capacity * max(0.0, 1.0 + self._next_deviation() + self._slow_change(began, duration))
         burst = min(offered, self._noise.burst * self._bursts_within(duration))
         # frames that a burst took need neither capacity nor buffer
-        shortage = max(0, offered - burst - round(capacity * duration) - self._noise.buffer)
-        return offered - burst - shortage
+        beyond = max(0, offered - burst - round(capacity * duration))
+        buffered = min(beyond, self._noise.buffer)
+        return offered - burst - beyond + buffered, buffered
 
     def _next_deviation(self) -> float:
         kept = self._noise.correlation
@@ -154,10 +158,10 @@ class NoisyRouter:
         self.trials += 1
         intended = round(load.pps * duration)
         offered = self._generator.offered(intended, self.trials)
-        counts = tuple(
+        counts = []
+        for port, direction in enumerate(self._directions):
+            forwarded, backlog = direction.forward(offered, duration, began)
             # port 0 sends to port 1 and back, port 2 to port 3 …
-            DirectionCount(port, port ^ 1, intended, offered, direction.forward(offered, duration, began))
-            for port, direction in enumerate(self._directions)
-        )
+            counts.append(DirectionCount(port, port ^ 1, intended, offered, forwarded, backlog=backlog))
         self.lossy += any(count.lost for count in counts)
-        return Outcome(load, duration, duration, self.traffic, counts)
+        return Outcome(load, duration, duration, self.traffic, tuple(counts))

@@ -1,8 +1,11 @@
 """The headline figures of the studies of decision rules, on a small sample of the same routers."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from linerate.generators.trex.client.drain import QUIET_TIME
 from linerate.generators.trex.driver import TrexSettings
@@ -12,8 +15,10 @@ from linerate.traffic.catalogue import Catalogue
 from linerate_bench.studies import characteristic, cost
 from linerate_bench.studies.decision_rules import goal_rule, mlrsearch_rule
 from linerate_bench.studies.router_population import (
+    NOISE,
     SET_UP,
     Goals,
+    RouterKind,
     RouterPopulation,
     RuleVerdict,
     all_rules,
@@ -34,8 +39,21 @@ def test_standard_separates_routers_one_per_cent_apart(rate: float):
     assert characteristic.sharpness(found).good
 
 
-def test_without_longer_trials_a_buffer_hides_the_shortage():
-    rule = goal_rule(GOALS.standard.model_copy(update={"longest_trial": None}))
+@given(number=st.integers(0, 10_000), rate=st.floats(20e3, 1e6))
+@settings(max_examples=10, deadline=None)
+def test_trials_grow_only_where_a_queue_shows(number: int, rate: float):
+    goal = GOALS.standard
+    population = RouterPopulation(CATALOGUE, SEED, rate, RouterKind(replace(NOISE, burst=0)))
+    known, unknown = (goal_rule(goal, backlog_known=known) for known in (True, False))
+    sound = population.judge(known, number, 1.01)
+    assert (sound.ruling, sound.traffic) == (Ruling.PASS, goal.warm_up + goal.plan_for(1).good_for_pass[0])
+    # where all are expected to have a queue, trials of a sound router are longer too
+    assert population.judge(unknown, number, 1.01).traffic >= sound.traffic
+    assert not population.judge(known, number, 0.985).passed
+
+
+def test_a_buffer_hides_the_shortage_where_trials_stay_short_and_no_backlog_is_known():
+    rule = goal_rule(GOALS.standard.model_copy(update={"longest_trial": None}), backlog_known=False)
     found = characteristic.characteristic(RouterPopulation(CATALOGUE, SEED, 200e3), [rule], 20, (-0.01,))
     assert found[rule.name][-0.01].ratio == 1
 

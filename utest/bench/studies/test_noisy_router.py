@@ -28,6 +28,14 @@ def test_a_router_without_noise_loses_frames_beyond_capacity_and_buffer():
     assert [lost(router, 1.005e6) for _ in range(3)] == [904] * 3
 
 
+@given(st.floats(0.5e6, 2e6), st.floats(0.1, 60))
+def test_the_backlog_is_what_the_buffer_holds_when_sending_ends(pps: float, duration: float):
+    row = NoisyRouter.of(1e6, "", STILL).measure(Load(pps), duration).directions[0]
+    beyond = max(0, row.offered - round(1e6 * duration))
+    assert row.backlog == min(beyond, 4096)
+    assert row.lost == beyond - row.backlog
+
+
 def test_bursts_come_as_often_as_they_should_whatever_the_trials():
     for duration in (1.0, 30.0):
         router = NoisyRouter.of(1e9, "a seed", RouterNoise(capacity=0.0))
