@@ -278,6 +278,8 @@ def test_a_queue_that_never_overflows_is_no_pass():
     found = run("64b unidirectional ≥ 1 Mpps", queueing(0.97e6, 1e9), "standard")
     assert found.ruling is Ruling.INCONCLUSIVE
     assert "a queue may hide a shortage of 3 % of the load, at most 0.8 % is allowed" in found.message
+    named = run("64b unidirectional ≥ 1 Mpps", queueing(0.996e6, 1e9), "standard")
+    assert named.ruling is Ruling.PASS and "up to 0.4 % of the load was still under way" in named.message
     gate = run("64b unidirectional ≥ 1 Mpps", queueing(0.97e6, 1e9), "quick")
     assert gate.ruling is Ruling.INCONCLUSIVE and len(gate.trials) == 4
 
@@ -318,6 +320,9 @@ def test_a_little_more_is_asked_for_where_the_clock_needs_it():
     assert [trial.outcome.load.pps for trial in found.trials][:2] == [1e6, pytest.approx(1.002e6)]
     assert "up to 0.2 % more was asked for, as much as the generator's clock is uncertain" in found.message
     assert "asked for" not in run("64b unidirectional ≥ 1 Mpps", timed(1.0, 0.001)).message
+    # one that sends too few frames is slow
+    slow = run("64b unidirectional ≥ 1 Mpps", sequence(outcome(load=1e6, sent=0.996)))
+    assert slow.ruling is Ruling.INCONCLUSIVE and {trial.outcome.load.pps for trial in slow.trials} == {1e6}
 
 
 def test_the_label_of_rfc_2544_needs_the_whole_load():

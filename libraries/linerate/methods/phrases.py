@@ -11,6 +11,9 @@ from ..sla.requirement import Requirement
 from ..sla.verdict import Evidence, EvidenceRule, forwarded_pps, offered_pps, on_the_whole
 from ..units import Rate, si
 
+NAMED_BACKLOG = 0.001
+"""The smallest backlog that a PASS names, as a share of the load."""
+
 
 def percent(ratio: float) -> str:
     """A ratio as per cent with three digits; a small loss is never shown as 0."""
@@ -126,11 +129,16 @@ def foreign_frames_text(trials: Sequence[Trial]) -> str:
     return f"; up to {found} frames of other origin may have come in, and hide as many lost ones"
 
 
-def unknown_backlog_text(goal: Goal, trials: Sequence[Trial], pps: float) -> str:
-    """The shortage that queues may hide in *trials* at *pps* frames/s, where the generator cannot tell; "": none."""
-    unknown = any(row.backlog is None for trial in trials for row in trial.outcome.directions)
-    found = goal.hidden_shortage_text(pps) if unknown else ""
-    return f"; {found}" if found else ""
+def backlog_text(goal: Goal, trials: Sequence[Trial], pps: float) -> str:
+    """The shortage that queues may hide in *trials* at *pps* frames/s, in words; "" for less than NAMED_BACKLOG."""
+    rows = [(trial, row) for trial in trials for row in trial.outcome.directions]
+    if any(row.backlog is None for _, row in rows):
+        found = goal.hidden_shortage_text(pps)
+        return f"; {found}" if found else ""
+    share = max(((row.backlog or 0) / (pps * trial.outcome.duration) for trial, row in rows), default=0.0)
+    if share < NAMED_BACKLOG:
+        return ""
+    return f"; up to {percent(share)} of the load was still under way near the end of a trial, and may hide a shortage"
 
 
 def spoilt_trials_reason(trials: Sequence[Trial]) -> str:

@@ -22,6 +22,7 @@ from ..stats import Interval, IntervalMethod, interval
 from ..stats.summary import confidence_text
 from ..units import si
 from .phrases import (
+    backlog_text,
     foreign_frames_text,
     forwarded_by_direction,
     forwarded_by_pair,
@@ -29,7 +30,6 @@ from .phrases import (
     rate_in_all_units,
     set_aside_text,
     spoilt_trials_reason,
-    unknown_backlog_text,
 )
 from .sequential import Lengthening, TrialConditions, run_until_decided
 
@@ -98,7 +98,7 @@ def saturate(
         if ruling is Ruling.PASS:
             reason += set_aside_text(trials, evidence_of)
         if ruling is Ruling.PASS:
-            reason += unknown_backlog_text(goal, usable, least) + foreign_frames_text(usable)
+            reason += backlog_text(goal, usable, least) + foreign_frames_text(usable)
         if ruling is Ruling.FAIL:
             worst = min(usable, key=lambda trial: forwarded_pps(trial, requirement))
             reason += f"; its worst trial {forwarded_by_direction(worst)}" if forwarded_by_direction(worst) else ""

@@ -22,6 +22,9 @@ class TrialConditions:
 MOST_EXTRA = 0.002
 """The most by which a trial is asked for more than the sentence's load, as a ratio."""
 
+FULL_COUNT = 0.9995
+"""A generator that sends a smaller share of the frames is slow; its clock is not what leaves the load open."""
+
 CLOCK_SHORTFALL = 0.01
 """A larger shortfall of the offered load, as a ratio, is not that of a clock or of rounding: no more is asked for."""
 
@@ -131,11 +134,14 @@ def _extra(trial: Trial, needed: Load, goal: Goal) -> float:
 
     A goal whose PASS may be called RFC 2544 throughput needs the whole load, others LEAST_OFFERED of it.
     """
+    outcome = trial.outcome
+    if any(row.offered + 1 < needed.pps * outcome.duration * FULL_COUNT for row in outcome.directions):
+        return 0.0  # frames are missing, not seconds
     short = trial.shortfall(needed.pps)
     if short > CLOCK_SHORTFALL or (short <= 1 - LEAST_OFFERED and not goal.is_strict):
         return 0.0
     # the uncertainty is one of seconds, whatever the trial's length
-    return min(MOST_EXTRA, short / (1 - short) * trial.outcome.duration / goal.final_trial_duration + 1e-9)
+    return min(MOST_EXTRA, short / (1 - short) * outcome.duration / goal.final_trial_duration + 1e-9)
 
 
 def contradicts(ruling: Ruling, goal: Goal, trials: Sequence[Trial], evidence_of: EvidenceRule) -> bool:

@@ -21,6 +21,7 @@ from ..sla.verdict import (
 )
 from ..units import si
 from .phrases import (
+    backlog_text,
     foreign_frames_text,
     forwarded_by_pair,
     lost_by_direction,
@@ -29,7 +30,6 @@ from .phrases import (
     rate_in_all_units,
     set_aside_text,
     spoilt_trials_reason,
-    unknown_backlog_text,
 )
 from .sequential import Lengthening, TrialConditions, contradicts, run_until_decided
 
@@ -98,7 +98,7 @@ def verify(
         if goal.whole:
             reason += f"; {sum(trial.outcome.duration for trial in usable):g} s of trials"
         reason += set_aside_text(counted, rule)
-        reason += found.extra_text + unknown_backlog_text(goal, usable, load.pps) + foreign_frames_text(usable)
+        reason += found.extra_text + backlog_text(goal, usable, load.pps) + foreign_frames_text(usable)
         lost = sum(trial.lost for trial in trials if evidence_of(trial) is Evidence.SCOUT)
         if lost:
             reason += f"; a scout of {goal.scout:g} s before them lost {lost} frames, which does not count"
