@@ -38,7 +38,7 @@ def apply_rare_loss(verdict: Verdict, limits: MeasuredLimits | None) -> Verdict:
     if limits is not None:
         found = limits.ceiling(requirement.profile, requirement.bidirectional, requirement.pairs)
     watched = None if found is None else found.watched
-    why = _why_unsure(watched, len(bad), len(weighed), sum(trial.seconds for trial in weighed))
+    why = _why_unsure(watched, len(bad), len(weighed), sum(trial.seconds for trial in weighed), verdict.goal.goal)
     if not why:
         return verdict
     reason = (
@@ -56,14 +56,14 @@ def _is_explained(verdict: Verdict) -> bool:
     return known and unexplained <= (1 - EXPLAINED_SHARE) * lost
 
 
-def _why_unsure(watched: Watch | None, bad: int, trials: int, seconds: float) -> str:
+def _why_unsure(watched: Watch | None, bad: int, trials: int, seconds: float, goal: str) -> str:
     """Why the generator may have lost these frames, in words; "" if it did not. *seconds* of all *trials*."""
     if watched is None:
-        return "it was not watched without the router (linerate calibrate)"
+        return f"it was not watched without the router (linerate calibrate --goal {goal})"
     if watched.seconds < seconds:
         return (
             f"it was watched without the router for {watched.seconds:g} s, less than these {seconds:g} s of trials"
-            " (linerate calibrate --goal)"
+            f" (linerate calibrate --goal {goal})"
         )
     if not watched.lossy or more_often(bad, trials, watched.lossy, watched.trials):
         return ""

@@ -167,6 +167,7 @@ def _watch(session: Session, pps: float, directions: int, terms: Characterisatio
         lossy = sum(series.run(Load(pps), goal.final_trial_duration, _is_watched).lost > 0 for _ in range(trials))
     except CharacterisationEnded as error:
         raise TestbedError(f"the generator could not be watched: {error}") from error
+    print(f"  it lost frames itself in {lossy} of {trials} trials", flush=True)
     return Watch(
         goal=goal.goal,
         load_pps=round(pps, 3),

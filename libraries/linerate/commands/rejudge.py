@@ -16,11 +16,11 @@ def report(found: RejudgedRun) -> str:
     lines = [f"{found.run.path.name}, judged then by {_code(found.environment.code)}, now by {_code(code_identity())}"]
     if found.environment.simulated:
         lines.append("SIMULATED: nothing here is a measurement of a router")
-    lines += [f"note: {note}" for note in found.notes]
+    lines += [f"CHANGED: {words}" for words in found.changed] + [f"note: {note}" for note in found.notes]
     for item in found.sentences:
         lines.append(f"{_state(item):<8}  {item.record.sentence}  [{_verdicts(item)}]")
         lines += [f"          {words}" for words in (*item.problems, *item.notes)]
-        if not item.same and item.verdict is not None:
+        if not item.same and item.verdict is not None and item.record.message != item.verdict.message:
             lines += [f"          then: {item.record.message}", f"          now:  {item.verdict.message}"]
     same = sum(item.same for item in found.sentences)
     lines.append(
@@ -37,6 +37,7 @@ def document(found: RejudgedRun) -> dict[str, Any]:
         "run": str(found.run.path),
         "simulated": found.environment.simulated,
         "code": {"then": dict(found.environment.code), "now": code_identity()},
+        "changed": list(found.changed),
         "notes": list(found.notes),
         "sentences": [_sentence_document(item) for item in found.sentences],
         "different": sum(not item.same for item in found.sentences),
@@ -81,17 +82,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.description = (
         "Judge a recorded run again, from its folder alone: no testbed, no project, no other file. Exit status 1 if a"
-        " sentence comes to another verdict."
+        " sentence comes to another verdict, or a file was changed since the run was closed."
     )
     parser.add_argument("run_folder", metavar="RUN", type=Path, help="folder of the run: results/<run id>")
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it. 0: the same verdicts, 1: some differ. Raises LinerateError."""
+    """Print it. 0: the same verdicts, 1: some differ, or files were changed. Raises LinerateError."""
     found = rejudge(arguments.run_folder)
     if arguments.json:
         print_json(document(found))
     else:
         print(report(found))
-    return int(any(not item.same for item in found.sentences))
+    return int(not found.same)

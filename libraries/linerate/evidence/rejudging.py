@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,12 +38,18 @@ class RejudgedSentence:
 
 @dataclass(frozen=True, slots=True)
 class RejudgedRun:
-    """All sentences of a run. ``notes``: what is wrong with its files, in words."""
+    """All sentences of a run. ``notes``: what its files lack; ``changed``: what differs from its manifest, in words."""
 
     run: RecordedRun
     environment: EnvironmentRecord
     sentences: tuple[RejudgedSentence, ...]
     notes: tuple[str, ...]
+    changed: tuple[str, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing was changed since the run was closed, and every sentence comes to the same verdict."""
+        return not self.changed and all(item.same for item in self.sentences)
 
 
 def rejudge(folder: Path) -> RejudgedRun:
@@ -54,11 +61,13 @@ def rejudge(folder: Path) -> RejudgedRun:
     if run.environment is None:
         raise ConfigError("has no environment.json, which says what was tested", folder)
     plan = read_kept_plan(folder, run.environment)
-    changed = check_manifest(folder) if (folder / MANIFEST_FILE).exists() else ()
+    changed: tuple[str, ...] = ()
+    if (folder / MANIFEST_FILE).exists():
+        changed = tuple(f"since it was closed, {item}" for item in check_manifest(folder))
+    elif run.environment.ended is not None:
+        changed = (f"{MANIFEST_FILE} is missing, though the run was closed",)
     sentences = tuple(_rejudged(plan, run, run.environment, record) for record in run.requirements)
-    return RejudgedRun(
-        run, run.environment, sentences, (*run.notes, *(f"since it was closed, {item}" for item in changed))
-    )
+    return RejudgedRun(run, run.environment, sentences, run.notes, changed)
 
 
 def _rejudged(
@@ -77,6 +86,9 @@ def _rejudged(
             verdict = judge.judge(requirement)
     except (LinerateError, RecordMismatch) as error:
         return RejudgedSentence(record, None, (*problems, str(error)), tuple(sentence.differences))
+    terms = json.loads(json.dumps(verdict.goal.model_dump(exclude={"goal", "about"})))
+    if verdict.trials and terms != json.loads(json.dumps(dict(record.goal_terms))):
+        problems = (*problems, f"its record has other terms of goal '{record.goal}' than the kept files")
     notes = list(sentence.differences)
     if sentence.judged < len(trials):
         notes.append(f"the verdict is reached after {sentence.judged} of the {len(trials)} recorded trials now")

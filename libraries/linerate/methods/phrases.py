@@ -8,7 +8,7 @@ from statistics import fmean
 from ..counts.trial import DirectionCount, Trial
 from ..sla.goals import Goal
 from ..sla.requirement import Requirement
-from ..sla.verdict import Evidence, EvidenceRule, forwarded_pps, offered_pps, on_the_whole
+from ..sla.verdict import Evidence, EvidenceRule, Tally, forwarded_pps, offered_pps, on_the_whole
 from ..units import Rate, si
 
 NAMED_BACKLOG = 0.001
@@ -127,6 +127,15 @@ def foreign_frames_text(trials: Sequence[Trial]) -> str:
     if not found:
         return ""
     return f"; up to {found} frames of other origin may have come in, and hide as many lost ones"
+
+
+def bad_by_direction(trials: Sequence[Trial], tally: Tally) -> str:
+    """How many trials of each direction were bad, in words; "" where there is one, or all are judged together."""
+    rows = trials[0].outcome.directions
+    if len(rows) < 2 or len(tally.directions) != len(rows):
+        return ""
+    counted = zip(rows, tally.directions, strict=True)
+    return " (" + ", ".join(f"{bad} from port {row.tx_port} to {row.rx_port}" for row, (_, bad) in counted) + ")"
 
 
 def backlog_text(goal: Goal, trials: Sequence[Trial], pps: float) -> str:

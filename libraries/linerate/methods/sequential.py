@@ -22,6 +22,9 @@ class TrialConditions:
 MOST_EXTRA = 0.002
 """The most by which a trial is asked for more than the sentence's load, as a ratio."""
 
+NAMED_EXTRA = 1e-6
+"""A smaller share is rounding."""
+
 FULL_COUNT = 0.9995
 """A generator that sends a smaller share of the frames is slow; its clock is not what leaves the load open."""
 
@@ -55,7 +58,7 @@ class Decision:
     @property
     def extra_text(self) -> str:
         """That more than the sentence's load was asked for, in words; "" if it was not."""
-        if not self.extra:
+        if self.extra < NAMED_EXTRA:
             return ""
         return f"; up to {100 * self.extra:.2g} % more was asked for, as much as the generator's clock is uncertain"
 

@@ -22,6 +22,7 @@ from ..sla.verdict import (
 from ..units import si
 from .phrases import (
     backlog_text,
+    bad_by_direction,
     foreign_frames_text,
     forwarded_by_pair,
     lost_by_direction,
@@ -94,6 +95,7 @@ def verify(
         bad = [trial for trial in usable if evidence_of(trial).against_router]
         if bad:
             reason += f", in {len(bad)} of {len(usable)} trials, at most {percent(worst)}"
+            reason += bad_by_direction(usable, weigh(goal, trials, rule).tally)
         reason += forwarded_by_pair(requirement, usable)
         if goal.whole:
             reason += f"; {sum(trial.outcome.duration for trial in usable):g} s of trials"

@@ -346,4 +346,6 @@ def _trial_words(trial: Trial, so_far: Tally) -> str:
     ]
     parts += [f"not valid: {problem}" for problem in trial.problems]
     parts.append(f"so far {so_far.good} good, {so_far.bad} bad, {so_far.spoilt} spoilt")
+    if len(so_far.directions) > 1 and so_far.bad:
+        parts.append(f"by direction {', '.join(f'{good} good and {bad} bad' for good, bad in so_far.directions)}")
     return "; ".join(parts)

@@ -133,11 +133,11 @@ class Plan:
         found = parse(sentence, self.catalogue)
         self.check_pairs(found)
         found.check(self.platform.link_bps)
-        trial = self.goal.final_trial_duration
-        if found.duration_sum is not None and found.duration_sum < trial:
+        least = self.goal.duration_sum
+        if found.duration_sum is not None and found.duration_sum < least:
             raise SentenceError(
-                f"'{sentence}': {found.duration_sum:g} s is less than one trial of goal '{self.goal.goal}'"
-                f" ({trial:g} s)"
+                f"'{sentence}': {found.duration_sum:g} s would be less evidence than goal '{self.goal.goal}' asks for;"
+                f" expected 'for' at least its duration sum, {least:g} s"
             )
         load = self.load_for(found, self.platform.link_bps).pps
         frames = load * self.goal_for(found).final_trial_duration

@@ -85,6 +85,7 @@ class Tally:
 
     ``clear``: those that are a FAIL alone; ``below``: those that were bad at less than the load asked for.
     ``too_coarse``: those whose figure cannot be compared with the threshold. ``last``: what the last trial proves.
+    ``directions``: good and bad trials of each direction that is judged by itself.
     """
 
     good: int = 0
@@ -94,6 +95,7 @@ class Tally:
     below: int = 0
     too_coarse: int = 0
     last: Evidence | None = None
+    directions: tuple[tuple[int, int], ...] = ()
 
 
 class Weighing:
@@ -149,6 +151,7 @@ class Weighing:
             below=count[Evidence.BAD_BELOW],
             too_coarse=count[Evidence.TOO_COARSE],
             last=self._last,
+            directions=tuple((count[Evidence.GOOD], _bad(count)) for count in self._directions),
         )
 
     @property
