@@ -111,6 +111,8 @@ class LatencySpread:
             return LatencyBounds(low, high)
         least = Statistic("min")
         fastest = LatencyBounds(_low(self.best, least), _high(self.worst, least))
+        if math.isinf(fastest.low):
+            return None  # no frame came, from which others could vary
         # a lost frame varies beyond any limit
         return LatencyBounds(low if math.isinf(low) else max(0.0, low - fastest.high), high - min(fastest.low, LATER))
 
@@ -178,12 +180,13 @@ class LatencyCount:
             return min(self.unplaced, disorder)
         return self.unplaced
 
-    def spread(self, seconds: float, lost: float = math.inf) -> LatencySpread | None:
-        """What the counts of a trial of *seconds* prove. None where nothing came back, or the counts contradict.
+    def spread(self, seconds: float, lost: float = math.inf, excused: float = 0) -> LatencySpread | None:
+        """What the counts of a trial of *seconds* prove. None where nothing was sent, or the counts contradict.
 
-        *lost*: the most probe frames whose loss is the router's; any others are unknown.
+        *lost*: the most probe frames whose loss is the router's; any others are unknown. *excused*: the most frames
+        that a problem of the testbed may have made late.
         """
-        if self.received <= 0 or self.unplaced < 0:
+        if self.sent <= 0 or self.unplaced < 0:
             return None
         # two readings agree, and both begin anew with each trial
         late = self.unexplained if self.maximum >= LATER else 0
@@ -196,6 +199,10 @@ class LatencyCount:
         best[LOST] += certain
         best[0] += self.lost - certain
         worst[LOST] += self.lost
+        if excused:
+            kept = best.total()
+            _remove(best, min(kept, math.ceil(min(excused, kept))), latest=True)
+            best[0] += kept - best.total()
         return LatencySpread(+best, +worst)
 
     @property

@@ -195,7 +195,8 @@ class Trial:
     """An outcome and its problems. ``number`` counts from 1 within a requirement; warm-up trials are 0.
 
     ``sent_for``: s that frames were sent at least, by the testbed's clock; None: the intended duration.
-    ``sent_for_at_most``: the latest that the sending can have ended; None: as ``sent_for``.
+    ``sent_for_at_most``: the latest that the sending can have ended; None: as ``sent_for``. ``needed_pps``: the load of
+    the sentence, frames/s of each port; what was offered beyond it may be lost (None: not judged at a load).
     """
 
     number: int
@@ -203,6 +204,7 @@ class Trial:
     problems: tuple[Problem, ...]
     sent_for: float | None = None
     sent_for_at_most: float | None = None
+    needed_pps: float | None = None
 
     @property
     def least_seconds(self) -> float:
@@ -264,25 +266,29 @@ class Trial:
         """As :meth:`loss_ratio`, of the lost frames that no problem explains: the router lost them in any case."""
         if not in_total:
             return max(self.certain_loss_ratios, default=0.0)
-        return math.fsum(map(self._unexplained, self.outcome.directions)) / max(1, self.offered)
+        return math.fsum(map(self.certain_loss, self.outcome.directions)) / max(1, self.offered)
+
+    def certain_loss(self, direction: DirectionCount) -> float:
+        """Lost frames of *direction* that no problem explains, and that were not offered beyond the sentence's load."""
+        beyond = 0
+        if self.needed_pps is not None:
+            beyond = max(0, math.floor(direction.offered - self.needed_pps * self.least_seconds))
+        return max(0.0, direction.lost - self.explained(direction) - beyond)
 
     @property
     def certain_loss_ratios(self) -> tuple[float, ...]:
         """:meth:`certain_loss_ratio` of each direction."""
-        return tuple(self._unexplained(item) / max(1, item.offered) for item in self.outcome.directions)
+        return tuple(self.certain_loss(item) / max(1, item.offered) for item in self.outcome.directions)
 
     def clear_loss(self, in_total: bool) -> float:
         """Frames that the router lost in any case as a ratio of the *intended* ones, where these are more than offered.
 
         Where a generator sent only a few frames, a small burst of loss must not look like a high ratio.
         """
-        rows = [(self._unexplained(item), max(1, item.offered, item.intended)) for item in self.outcome.directions]
+        rows = [(self.certain_loss(item), max(1, item.offered, item.intended)) for item in self.outcome.directions]
         if in_total:
             return sum(lost for lost, _ in rows) / max(1, sum(frames for _, frames in rows))
         return max((lost / frames for lost, frames in rows), default=0.0)
-
-    def _unexplained(self, direction: DirectionCount) -> float:
-        return max(0.0, direction.lost - self.explained(direction))
 
 
 def assess_trial(
@@ -295,17 +301,23 @@ def assess_trial(
     """
     found = list(outcome.problems)
     earliest = latest = ended = outcome.duration
+    uncertain = outcome.readings.get("elapsed_uncertainty", 0.0)
     if clock_speed == 1.0:  # a simulated clock sends for exactly the duration; real time has no meaning there
-        uncertain = outcome.readings.get("elapsed_uncertainty", 0.0)
         ended = max(outcome.duration, outcome.elapsed - uncertain)
         if not tolerance.ends_in_time:
             earliest, latest = ended, max(outcome.duration, outcome.elapsed + uncertain)
     late = ended > outcome.duration * (1 + tolerance.late)
+    if not math.isfinite(outcome.elapsed):
+        found.append(Problem(Fault.CLOCK, "how long the sending took is not known"))
+    elif clock_speed == 1.0 and outcome.elapsed + uncertain < outcome.duration * (1 - tolerance.late):
+        found.append(
+            Problem(Fault.OVER_OFFERED, f"{outcome.elapsed:.2f} s of sending instead of {outcome.duration:g} s")
+        )
     for direction in outcome.directions:
         name = f"port {direction.tx_port} to {direction.rx_port}"
         intended, offered = direction.intended, direction.offered
         asked = intended * (1 - tolerance.rate_shortfall) * earliest / outcome.duration - 1
-        if offered < intended * (1 - tolerance.under) - 1:
+        if offered < intended * (1 - tolerance.under) - 1 or (intended and not offered):
             share = 100 * offered / intended
             found.append(Problem(Fault.UNDER_OFFERED, f"{name}: {offered} of {intended} frames ({share:.2f} %)"))
         elif offered < asked:
@@ -317,11 +329,12 @@ def assess_trial(
             found.append(Problem(Fault.OVER_OFFERED, f"{name}: {offered} frames instead of {intended}"))
         if direction.surplus:
             words = f"{name}: {direction.forwarded} received, {offered} sent"
-            found.append(Problem(Fault.SURPLUS, words, frames=direction.surplus))
+            ports = ((direction.tx_port, direction.rx_port),)
+            found.append(Problem(Fault.SURPLUS, words, direction.surplus, ports))
         if direction.foreign > FOREIGN_SHARE * offered:
             found.append(Problem(Fault.FOREIGN, f"{name}: up to {direction.foreign} of {direction.forwarded} frames"))
     if late and not any(problem.fault is Fault.STRETCHED for problem in outcome.problems):
         found.append(Problem(Fault.STRETCHED, f"{ended:.2f} s instead of {outcome.duration:g} s"))
     if (busy := outcome.readings.get("cpu_util", 0.0)) > tolerance.cpu:
         found.append(Problem(Fault.CPU_BOUND, f"{busy:.0f} % of a second, at most {tolerance.cpu:g} % is allowed"))
-    return Trial(number, outcome, tuple(found), earliest, latest)
+    return Trial(number, outcome, tuple(found), earliest, latest, None if needed is None else needed.pps)

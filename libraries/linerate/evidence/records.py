@@ -57,7 +57,7 @@ class RateFigures:
         return cls(rate.pps, rate.l1_bps, rate.l2_bps, rate.percent)
 
 
-_SENT_FOR, _SECONDS = ("sent_for", "sent_for_at_most"), (float, int, type(None))
+_SENT_FOR, _SECONDS = ("sent_for", "sent_for_at_most", "needed_pps"), (float, int, type(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,7 @@ class TrialRecord:
             "valid": trial.valid,
             "sent_for": trial.sent_for,
             "sent_for_at_most": trial.sent_for_at_most,
+            "needed_pps": trial.needed_pps,
             **outcome_data(trial.outcome),
             "problems": problems_data(trial.problems),
             **({} if found is None else {"step_down": step_down_data(found)}),
@@ -106,7 +107,14 @@ class TrialRecord:
     def from_json(cls, data: Mapping[str, Any]) -> TrialRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
         take = _versioned(
-            data, TRIAL, sent_for_at_most=data.get("sent_for"), streams="", evidence="", why="", frame_sizes=[]
+            data,
+            TRIAL,
+            sent_for_at_most=data.get("sent_for"),
+            needed_pps=None,
+            streams="",
+            evidence="",
+            why="",
+            frame_sizes=[],
         )
         outcome, problems = read_outcome(take), read_problems(take("problems", list))
         found = take.fields(cls, without=("trial", "step_down"))

@@ -66,6 +66,13 @@ def rejudge(folder: Path) -> RejudgedRun:
         changed = tuple(f"since it was closed, {item}" for item in check_manifest(folder))
     elif run.environment.ended is not None:
         changed = (f"{MANIFEST_FILE} is missing, though the run was closed",)
+    judged = {record.number for record in run.requirements}
+    lonely = sorted({item.requirement for item in run.trials if item.evidence} - judged)
+    if lonely and run.environment.ended is not None:
+        changed = (
+            *changed,
+            f"{REQUIREMENTS} has no verdict of sentence {', '.join(map(str, lonely))}, which has trials",
+        )
     sentences = tuple(_rejudged(plan, run, run.environment, record) for record in run.requirements)
     return RejudgedRun(run, run.environment, sentences, run.notes, changed)
 

@@ -138,7 +138,9 @@ class _RuntimeTrials:
         unusable = _why_unusable(costs, covered, duration, took, outcome.duration)
         self.costs.append(() if unusable else costs)
         readings = {**outcome.readings, **cost_figures([costs]), "runtime_seconds": covered}
-        problems = (*outcome.problems, *([Problem(Fault.COUNTERS, unusable)] if unusable else []))
+        problems = outcome.problems
+        if unusable and not any(unusable == problem.detail for problem in problems):  # a record has it already
+            problems = (*problems, Problem(Fault.COUNTERS, unusable))
         return replace(outcome, readings=readings, problems=problems)
 
     def _rehearsed(self) -> float:

@@ -49,8 +49,7 @@ def latency(
             bounds, count = known.get(ports), probes.get(ports)
             if lost > goal.loss_ratio:
                 return bad
-            # a problem of the testbed spares only the directions that it concerns
-            enough = count is not None and count.sent >= statistic.frames_needed and not trial.explained(row)
+            enough = count is not None and count.sent >= statistic.frames_needed
             if bounds is not None and bounds.low > threshold and enough:
                 return bad
             if not trial.valid:
@@ -66,16 +65,27 @@ def latency(
     def conclusive_of(trials: Sequence[Trial]) -> list[Trial]:
         return [trial for trial in trials if evidence_of(trial) not in (Evidence.NONE, Evidence.TOO_COARSE)]
 
+    def bounds_of_all(trials: Sequence[Trial]) -> LatencyBounds | None:
+        return _bounds_of_all([trial for trial in trials if evidence_of(trial) is not Evidence.NONE], statistic)
+
     def keeps(trials: Sequence[Trial]) -> bool:
-        whole = _bounds_of_all(conclusive_of(trials), statistic)
-        return whole is None or whole.low <= threshold
+        whole = bounds_of_all(trials)
+        return whole is not None and whole.high <= threshold
 
     found = run_until_decided(measure, load, goal, rule, conditions, keeps=keeps, needed=load)
     ruling, trials = found.ruling, found.trials
     conclusive = conclusive_of(trials)
     figures = rate_figures(requirement, trials, link_bps) | _figures(conclusive or trials, statistic)
-    whole = _bounds_of_all(conclusive, statistic)
-    if contradicts(ruling, goal, trials, rule):
+    whole = bounds_of_all(trials)
+    contradiction = contradicts(ruling, goal, trials, rule)
+    if contradiction and (whole is None or whole.low <= threshold):
+        ruling = Ruling.INCONCLUSIVE
+        known = "not known" if whole is None else f"only known to be {whole}"
+        reason = (
+            f"{statistic} of all probe frames of its trials together is {known} (limit {threshold:g} µs, the worse"
+            " direction)"
+        )
+    elif contradiction:
         reason = (
             f"{statistic} of all probe frames of its trials together is {whole} (limit {threshold:g} µs, the worse"
             " direction); the goal forgives bad trials, but not that"
@@ -100,8 +110,9 @@ def _spreads(trial: Trial) -> list[tuple[DirectionCount, LatencyCount, LatencySp
     for direction in trial.outcome.directions:
         count = counts.get((direction.tx_port, direction.rx_port))
         # probe frames that are missing while the direction is not may have come, and not been recognised
-        lost = max(0.0, direction.lost - trial.explained(direction))
-        if count is not None and (spread := count.spread(trial.seconds, lost)) is not None:
+        explained = trial.explained(direction)
+        lost = max(0.0, direction.lost - explained)
+        if count is not None and (spread := count.spread(trial.seconds, lost, explained)) is not None:
             found.append((direction, count, spread))
     return found
 
@@ -125,7 +136,10 @@ def _bounds_of_all(trials: Sequence[Trial], statistic: Statistic) -> LatencyBoun
     """The statistic of all trials' probe frames together, in the direction where it is highest; None: not known."""
     rows: dict[tuple[int, int], list[LatencySpread]] = {}
     for trial in trials:
-        for _, count, spread in _spreads(trial):
+        found_here = _spreads(trial)
+        if len(found_here) < len(trial.outcome.directions):
+            return None
+        for _, count, spread in found_here:
             rows.setdefault((count.tx_port, count.rx_port), []).append(spread)
     found = [pooled(spreads).bounds(statistic) for spreads in rows.values()]
     known = [bounds for bounds in found if bounds is not None]

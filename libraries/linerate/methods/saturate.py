@@ -9,6 +9,7 @@ from ..counts.trial import Load, Measure, Trial
 from ..sla.goals import Goal
 from ..sla.requirement import Requirement
 from ..sla.verdict import (
+    Evidence,
     EvidenceRule,
     Ruling,
     Verdict,
@@ -16,7 +17,7 @@ from ..sla.verdict import (
     forwarding_rule,
     offered_pps,
     on_the_whole,
-    sustained_pps,
+    sustained_mean,
 )
 from ..stats import Interval, IntervalMethod, interval
 from ..stats.summary import confidence_text
@@ -51,14 +52,17 @@ def saturate(
     least = requirement.threshold_load(link_bps).pps
     threshold = requirement.judged_pps(link_bps)
 
-    def usable_of(trials: Sequence[Trial]) -> list[Trial]:
-        return [trial for trial in trials if trial.blames_router] or list(trials)
-
-    def keeps(trials: Sequence[Trial]) -> bool:
-        return fmean(sustained_pps(trial, requirement) for trial in usable_of(trials)) >= threshold * (1 - 1e-9)
-
     def rule_of(goal: Goal) -> EvidenceRule:
         return forwarding_rule(requirement, link_bps, goal.final_trial_duration)
+
+    def usable_of(trials: Sequence[Trial]) -> list[Trial]:
+        """Those that are good or bad, whatever else was wrong; those that prove nothing are in no mean."""
+        kinds = [(trial, on_the_whole(rule_of(goal)(trial))) for trial in trials]
+        weighed = [trial for trial, kind in kinds if kind is not Evidence.NONE]
+        return weighed or [trial for trial in trials if trial.blames_router] or list(trials)
+
+    def keeps(trials: Sequence[Trial]) -> bool:
+        return sustained_mean(usable_of(trials), requirement) >= threshold * (1 - 1e-9)
 
     lengthening = Lengthening(rule_of, least, subtracts=True)
     found = run_until_decided(measure, load, goal, rule_of(goal), conditions, keeps=keeps, lengthening=lengthening)

@@ -25,6 +25,9 @@ MOST_EXTRA = 0.002
 NAMED_EXTRA = 1e-6
 """A smaller share is rounding."""
 
+LEAST_GROWTH = 1.5
+"""Trials that become longer do so at least by this factor, so there are few lengths."""
+
 FULL_COUNT = 0.9995
 """A generator that sends a smaller share of the frames is slow; its clock is not what leaves the load open."""
 
@@ -112,18 +115,20 @@ def run_until_decided(
 
 def _with_backlog(trial: Trial, goal: Goal, evidence_of: EvidenceRule, lengthening: Lengthening) -> tuple[Goal, Trial]:
     """The goal with trials that are long enough for what *trial* shows, and the trial, invalid if none would be."""
-    if any(evidence.against_router for evidence in evidence_of(trial)):
-        return goal, trial
     rows = trial.outcome.directions
+    against = any(evidence.against_router for evidence in evidence_of(trial))
     worst = max(rows, key=lambda row: row.backlog or 0, default=None)
-    if worst is None or any(row.backlog is None for row in rows):
-        return goal.for_load(lengthening.pps), trial
+    if worst is None:
+        return goal, trial
+    if any(row.backlog is None for row in rows) and not against:
+        goal = goal.for_load(lengthening.pps)
     share = (worst.backlog or 0) / (lengthening.pps * trial.outcome.duration)
     good = all(evidence is Evidence.GOOD for evidence in evidence_of(trial))
     if share <= goal.resolution or (lengthening.subtracts and good):
         return goal, trial
-    longer = goal.for_backlog(worst.backlog or 0, lengthening.pps)
-    if longer is not goal:
+    least = LEAST_GROWTH * goal.resolution * lengthening.pps * goal.final_trial_duration
+    longer = goal.for_backlog(max(least, worst.backlog or 0), lengthening.pps)
+    if longer is not goal and not against:
         return longer, trial
     words = (
         f"{worst.backlog} frames from port {worst.tx_port} to port {worst.rx_port}; a queue may hide a shortage of"

@@ -63,8 +63,13 @@ def verify(
             if evidence is not Evidence.SCOUT and (trial.blames_router or evidence.against_router)
         ]
 
+    def whole_of(trials: Sequence[Trial]) -> float:
+        """The certain loss ratio of all trials that are good or bad; those that prove nothing do not dilute it."""
+        weighed = [trial for trial in trials if (kind := evidence_of(trial)) is Evidence.GOOD or kind.against_router]
+        return whole_loss_ratio(weighed, requirement.in_total and goal.loss_ratio > 0)
+
     def keeps(trials: Sequence[Trial]) -> bool:
-        return whole_loss_ratio(usable_of(trials), requirement.in_total) <= goal.forgiven_loss_ratio
+        return whole_of(trials) <= goal.forgiven_loss_ratio
 
     rule = rule_of(goal)
     found = run_until_decided(
@@ -81,16 +86,15 @@ def verify(
         "lost_frames": float(lost),
         "worst_loss_ratio": worst,
     }
-    whole = whole_loss_ratio(usable, requirement.in_total)
     if contradicts(ruling, goal, trials, rule):
         reason = (
-            f"lost {percent(whole)} of all frames of its trials, {lost} of {offered}; the goal forgives bad trials, but"
-            f" at most {percent(goal.forgiven_loss_ratio)} of all frames"
+            f"lost {percent(whole_of(trials))} of all frames of its trials, {lost} of {offered}; the goal forgives bad"
+            f" trials, but at most {percent(goal.forgiven_loss_ratio)} of all frames"
         )
     elif ruling is Ruling.INCONCLUSIVE:
         reason = spoilt_trials_reason(counted)
     elif ruling is Ruling.PASS:
-        least = min(offered_pps(trial, requirement) for trial in usable if evidence_of(trial) is Evidence.GOOD)
+        least = min(offered_pps(trial, requirement) for trial in usable if trial.valid)
         reason = f"lost {lost} of {offered} frames at {rate_in_all_units(least, requirement, link_bps)} offered"
         bad = [trial for trial in usable if evidence_of(trial).against_router]
         if bad:

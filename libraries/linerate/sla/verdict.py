@@ -98,6 +98,27 @@ class Tally:
     directions: tuple[tuple[int, int], ...] = ()
 
 
+class _Window:
+    """The last trials of one direction that last for the goal's window together."""
+
+    def __init__(self, goal: Goal) -> None:
+        self._goal = goal
+        self._within: deque[tuple[float, float]] = deque()
+        self._seconds = self._bad = 0.0
+
+    def add(self, evidence: Evidence, duration: float) -> float | None:
+        """Seconds of BAD trials in the window that ends now, if they are more than the goal allows; else None."""
+        window = self._goal.window
+        if window is None or evidence in (Evidence.NONE, Evidence.SCOUT):
+            return None
+        self._within.append((duration, duration if evidence.against_router else 0.0))
+        self._seconds, self._bad = self._seconds + duration, self._bad + self._within[-1][1]
+        while self._seconds > window + _ROUNDING:
+            seconds, bad = self._within.popleft()
+            self._seconds, self._bad = self._seconds - seconds, self._bad - bad
+        return self._bad if self._bad > self._goal.exceed_ratio * window + _ROUNDING else None
+
+
 class Weighing:
     """What the trials so far prove under a goal. Each trial is looked at once: a soak may have 86 400 of them."""
 
@@ -106,10 +127,7 @@ class Weighing:
         self._trials: Counter[Evidence] = Counter()
         self._directions: tuple[Counter[Evidence], ...] = ()
         self._plan = goal.plan_for(1)
-        self._within: deque[tuple[float, float]] = deque()
-        """Duration, and s of it that are bad, of the last trials that last for a window together."""
-
-        self._seconds = self._bad = 0.0
+        self._windows: tuple[_Window, ...] = ()
         self._last: Evidence | None = None
         self.bad_window: float | None = None
         """Seconds of BAD trials in the first window that has more of them than the goal allows; None: there is none."""
@@ -120,24 +138,15 @@ class Weighing:
         found = self._evidence_of(trial) or (Evidence.NONE,)
         if not self._directions:
             self._directions = tuple(Counter() for _ in found)
+            self._windows = tuple(_Window(self._goal) for _ in found)
             self._plan = self._goal.plan_for(len(found))
         for direction, evidence in zip(self._directions, found, strict=True):
             direction[evidence] += 1
         self._last = whole = on_the_whole(found)
         self._trials[whole] += 1
-        self._add_to_window(whole, trial.outcome.duration)
-
-    def _add_to_window(self, evidence: Evidence, duration: float) -> None:
-        window = self._goal.window
-        if window is None or self.bad_window is not None or evidence in (Evidence.NONE, Evidence.SCOUT):
-            return
-        self._within.append((duration, duration if evidence.against_router else 0.0))
-        self._seconds, self._bad = self._seconds + duration, self._bad + self._within[-1][1]
-        while self._seconds > window + _ROUNDING:
-            seconds, bad = self._within.popleft()
-            self._seconds, self._bad = self._seconds - seconds, self._bad - bad
-        if self._bad > self._goal.exceed_ratio * window + _ROUNDING:
-            self.bad_window = self._bad
+        for window, evidence in zip(self._windows, found, strict=True):
+            bad = window.add(evidence, trial.outcome.duration)
+            self.bad_window = bad if self.bad_window is None else self.bad_window
 
     @property
     def tally(self) -> Tally:
@@ -193,11 +202,14 @@ def weigh(goal: Goal, trials: Iterable[Trial], evidence_of: EvidenceRule) -> Wei
 
 
 def whole_loss_ratio(trials: Sequence[Trial], in_total: bool) -> float:
-    """Loss ratio of all *trials* together: of all directions, or of the worst one."""
+    """Certain loss ratio of all *trials* together: of all directions, or of the worst one."""
     rows = [trial.outcome.directions for trial in trials]
     if not rows:
         return 0.0
-    lost = [sum(row[place].lost for row in rows) for place in range(len(rows[0]))]
+    lost = [
+        math.fsum(trial.certain_loss(row[place]) for trial, row in zip(trials, rows, strict=True))
+        for place in range(len(rows[0]))
+    ]
     offered = [sum(row[place].offered for row in rows) for place in range(len(rows[0]))]
     if in_total:
         return sum(lost) / max(1, sum(offered))
@@ -215,13 +227,13 @@ def loss_rule(goal: Goal, in_total: bool, shortest: float | None = None) -> Evid
 
     def evidence_of(trial: Trial) -> tuple[Evidence, ...]:
         ratios = [trial.certain_loss_ratio(in_total)] if together else trial.certain_loss_ratios
-        if clear_loss(goal, trial, in_total):
+        if clear_loss(goal, trial, together):
             return (Evidence.CLEAR,) * len(ratios)
         short = trial.outcome.duration < goal.final_trial_duration - _ROUNDING
         if short and (shortest is None or trial.outcome.duration < shortest - _ROUNDING):
             return (Evidence.SCOUT,) * len(ratios)
         bad = Evidence.BAD if trial.valid else Evidence.BAD_BELOW
-        good = Evidence.SCOUT if short else Evidence.GOOD if trial.valid else Evidence.NONE
+        good = Evidence.NONE if not trial.valid else Evidence.SCOUT if short else Evidence.GOOD
         return tuple(bad if ratio > goal.loss_ratio else good for ratio in ratios)
 
     return evidence_of
@@ -237,9 +249,11 @@ def forwarded_pps(trial: Trial, requirement: Requirement) -> float:
     return _rate([direction.forwarded for direction in trial.outcome.directions], trial, requirement)
 
 
-def sustained_pps(trial: Trial, requirement: Requirement) -> float:
-    """:func:`forwarded_pps` without the frames that came out of a queue after the sending."""
-    return _rate([direction.sustained for direction in trial.outcome.directions], trial, requirement)
+def sustained_mean(trials: Sequence[Trial], requirement: Requirement) -> float:
+    """Mean of :func:`forwarded_pps` without frames that came out of a queue later; of the worst direction's means."""
+    rows = [[row.sustained / max(trial.seconds, _ROUNDING) for row in trial.outcome.directions] for trial in trials]
+    means = [math.fsum(column) / len(rows) for column in zip(*rows, strict=True)]
+    return math.fsum(means) if requirement.in_total else min(means, default=0.0)
 
 
 def offered_pps(trial: Trial, requirement: Requirement) -> float:
@@ -275,7 +289,9 @@ def forwarding_rule(requirement: Requirement, link_bps: float, duration: float =
         def evidence(offered: float, sustained: float, most: float) -> Evidence:
             if trial.blames_router and sustained / longest >= threshold:
                 return Evidence.SCOUT if short else Evidence.GOOD
-            return Evidence.BAD if most / least < threshold <= offered / longest else Evidence.NONE
+            if most / least < threshold <= offered / longest:
+                return Evidence.BAD if trial.blames_router else Evidence.BAD_BELOW
+            return Evidence.NONE
 
         return tuple(evidence(*part) for part in parts)
 
@@ -337,7 +353,7 @@ class Verdict:
         if self.requirement.quantity is not Quantity.THROUGHPUT or len(self.requirement.profile.frames) > 1:
             return False
         load = self.requirement.threshold_load(self.link_bps)
-        whole = [trial for trial in self.trials if trial.valid and trial.outcome.duration >= 60]
-        if any(row.foreign for trial in whole for row in trial.outcome.directions):
-            return False  # they may hide lost frames
+        whole = [trial for trial in self.trials if trial.outcome.duration >= 60]
+        if any(row.foreign or row.lost for trial in whole for row in trial.outcome.directions):
+            return False  # what is foreign may hide lost frames
         return bool(whole) and all(trial.shortfall(load.pps) <= _ROUNDING for trial in whole)

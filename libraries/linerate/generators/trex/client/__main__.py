@@ -193,8 +193,13 @@ class ClientCommands(RunningTraffic):
         library, asked = self._connected(), time.monotonic()
         fresh = library.read_counters(self._held)
         self._round_trip = time.monotonic() - asked
+        missing = [
+            f"{field} of port {port}" for port in self._held for field in COUNTERS if f"{field}-{port}" not in fresh
+        ]
+        if missing:
+            raise Refusal("refused", f"the server reports no {', '.join(missing)}")
         found: dict[str, Any] = {
-            str(port): {field: int(fresh.get(f"{field}-{port}", 0)) for field in COUNTERS} for port in self._held
+            str(port): {field: int(fresh[f"{field}-{port}"]) for field in COUNTERS} for port in self._held
         }
         found["global"] = {key: value for key, value in fresh.items() if key.startswith("m_") and "-" not in key}
         return found

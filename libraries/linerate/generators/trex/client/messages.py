@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 import threading
@@ -32,7 +33,7 @@ def peak_load(cores: Iterable[Sequence[float]], seconds: float) -> float | None:
     *cores*: the load of each second, the latest first. A mean would hide a core that falls behind.
     """
     count = max(1, int(seconds))
-    return max((load for core in cores for load in core[:count]), default=None)
+    return max((load for core in cores for load in core[:count] if math.isfinite(load)), default=None)
 
 
 def peak_load_during(cores: Iterable[Sequence[float]], ago: float, took: float, second: float) -> float | None:
