@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -117,13 +117,15 @@ class LatencySpread:
         return LatencyBounds(low if math.isinf(low) else max(0.0, low - fastest.high), high - min(fastest.low, LATER))
 
 
-def pooled(spreads: Iterable[LatencySpread]) -> LatencySpread:
-    """The probe frames of one direction in all trials together."""
+def pooled(spreads: Sequence[LatencySpread], perfect: int = 0) -> LatencySpread:
+    """The probe frames of one direction in all trials together. *perfect*: number of further trials, at best."""
     best: Counter[float] = Counter()
     worst: Counter[float] = Counter()
     for item in spreads:
         best.update(item.best)
         worst.update(item.worst)
+    if perfect and spreads:
+        best[0] += math.ceil(perfect * best.total() / len(spreads))
     return LatencySpread(best, worst)
 
 

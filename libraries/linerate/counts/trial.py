@@ -307,7 +307,7 @@ def assess_trial(
         if not tolerance.ends_in_time:
             earliest, latest = ended, max(outcome.duration, outcome.elapsed + uncertain)
     late = ended > outcome.duration * (1 + tolerance.late)
-    if not math.isfinite(outcome.elapsed):
+    if not math.isfinite(outcome.elapsed + uncertain):
         found.append(Problem(Fault.CLOCK, "how long the sending took is not known"))
     elif clock_speed == 1.0 and outcome.elapsed + uncertain < outcome.duration * (1 - tolerance.late):
         found.append(
@@ -335,6 +335,6 @@ def assess_trial(
             found.append(Problem(Fault.FOREIGN, f"{name}: up to {direction.foreign} of {direction.forwarded} frames"))
     if late and not any(problem.fault is Fault.STRETCHED for problem in outcome.problems):
         found.append(Problem(Fault.STRETCHED, f"{ended:.2f} s instead of {outcome.duration:g} s"))
-    if (busy := outcome.readings.get("cpu_util", 0.0)) > tolerance.cpu:
+    if not (busy := outcome.readings.get("cpu_util", 0.0)) <= tolerance.cpu:
         found.append(Problem(Fault.CPU_BOUND, f"{busy:.0f} % of a second, at most {tolerance.cpu:g} % is allowed"))
     return Trial(number, outcome, tuple(found), earliest, latest, None if needed is None else needed.pps)

@@ -66,12 +66,15 @@ def cost(
 
     def evidence_of(trial: Trial) -> Evidence:
         found = together(readings.costs[trial.number - 1])
-        if found is None or not trial.blames_router:
+        # a few frames that the generator lost or got twice change no cost
+        spoilt = any(item.fault.excuses_router and item.frames is None for item in trial.problems)
+        if found is None or spoilt or not 0 <= found.total < math.inf:
             return Evidence.NONE
         cheap = found.total <= threshold
         # at a lower load a packet costs more cycles: there only a cost within the threshold proves anything, unless
         # the sentence names the load
-        if not trial.valid and (requirement.load is not None or not cheap):
+        lower = any(not item.fault.excuses_router for item in trial.problems)
+        if lower and (requirement.load is not None or not cheap):
             return Evidence.NONE
         return Evidence.GOOD if cheap else Evidence.BAD
 

@@ -68,6 +68,13 @@ def latency(
     def bounds_of_all(trials: Sequence[Trial]) -> LatencyBounds | None:
         return _bounds_of_all([trial for trial in trials if evidence_of(trial) is not Evidence.NONE], statistic)
 
+    def fails_anyway(trials: Sequence[Trial]) -> bool:
+        """Whether the limit is certainly missed, even if all further trials of the plan were perfect."""
+        weighed = [trial for trial in trials if evidence_of(trial) is not Evidence.NONE and _spreads(trial)]
+        planned = goal.plan_for(requirement.directions).most_trials
+        found = _bounds_of_all(weighed, statistic, planned)
+        return found is not None and found.low > threshold
+
     def keeps(trials: Sequence[Trial]) -> bool:
         whole = bounds_of_all(trials)
         return whole is not None and whole.high <= threshold
@@ -78,17 +85,18 @@ def latency(
     figures = rate_figures(requirement, trials, link_bps) | _figures(conclusive or trials, statistic)
     whole = bounds_of_all(trials)
     contradiction = contradicts(ruling, goal, trials, rule)
-    if contradiction and (whole is None or whole.low <= threshold):
+    if (contradiction or ruling is Ruling.INCONCLUSIVE) and fails_anyway(trials):
+        ruling = Ruling.FAIL
+        reason = (
+            f"{statistic} of all probe frames of its trials together is {whole or 'too high'} (limit {threshold:g} µs,"
+            " the worse direction); the goal forgives bad trials, but not that"
+        )
+    elif contradiction:
         ruling = Ruling.INCONCLUSIVE
         known = "not known" if whole is None else f"only known to be {whole}"
         reason = (
             f"{statistic} of all probe frames of its trials together is {known} (limit {threshold:g} µs, the worse"
             " direction)"
-        )
-    elif contradiction:
-        reason = (
-            f"{statistic} of all probe frames of its trials together is {whole} (limit {threshold:g} µs, the worse"
-            " direction); the goal forgives bad trials, but not that"
         )
     elif ruling is Ruling.INCONCLUSIVE:
         reason = _inconclusive_reason(trials, statistic, threshold)
@@ -132,8 +140,11 @@ def _worst(known: Sequence[LatencyBounds]) -> LatencyBounds:
     return LatencyBounds(max(bounds.low for bounds in known), max(bounds.high for bounds in known))
 
 
-def _bounds_of_all(trials: Sequence[Trial], statistic: Statistic) -> LatencyBounds | None:
-    """The statistic of all trials' probe frames together, in the direction where it is highest; None: not known."""
+def _bounds_of_all(trials: Sequence[Trial], statistic: Statistic, planned: int = 0) -> LatencyBounds | None:
+    """The statistic of all trials' probe frames together, in the direction where it is highest; None: not known.
+
+    Of fewer trials than *planned*, the lower bound is that with perfect further ones.
+    """
     rows: dict[tuple[int, int], list[LatencySpread]] = {}
     for trial in trials:
         found_here = _spreads(trial)
@@ -141,7 +152,7 @@ def _bounds_of_all(trials: Sequence[Trial], statistic: Statistic) -> LatencyBoun
             return None
         for _, count, spread in found_here:
             rows.setdefault((count.tx_port, count.rx_port), []).append(spread)
-    found = [pooled(spreads).bounds(statistic) for spreads in rows.values()]
+    found = [pooled(spreads, max(0, planned - len(spreads))).bounds(statistic) for spreads in rows.values()]
     known = [bounds for bounds in found if bounds is not None]
     return _worst(known) if known else None
 

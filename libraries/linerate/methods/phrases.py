@@ -111,6 +111,15 @@ def forwarded_by_direction(trial: Trial) -> str:
     return f"forwarded {', but '.join(found)}"
 
 
+def excused_text(trials: Sequence[Trial]) -> str:
+    """How many of the frames lost in *trials* do not count, in words; "": all count."""
+    lost = sum(trial.lost for trial in trials)
+    certain = sum(trial.certain_loss(row) for trial in trials for row in trial.outcome.directions)
+    if certain >= lost:
+        return ""
+    return f" ({lost - certain:.0f} of them are explained by the testbed, or were offered beyond the load)"
+
+
 def set_aside_text(trials: Sequence[Trial], evidence_of: EvidenceRule) -> str:
     """The trials that prove nothing, each with its problems and what it lost, for the message of a PASS; "": none."""
     found = [trial for trial in trials if on_the_whole(evidence_of(trial)) is Evidence.NONE]

@@ -130,9 +130,16 @@ def recovery(
 
     def late_loss_of(trials: Sequence[Trial]) -> tuple[float, ...]:
         """Of each direction, the frames lost after the limit / those sent then in all repetitions of the plan."""
-        measured = [step_downs[trial.number - 1] for trial in trials[1:] if trial.valid]
-        proven = [found for found in measured if not why_unproven(found, load, tolerance)]
-        return _late_loss(proven, limit, tolerance, goal.plan_for(1).most_trials)
+        measured = [
+            (step_downs[trial.number - 1], tuple(map(trial.explained, trial.outcome.directions)))
+            for trial in trials[1:]
+        ]
+        return _late_loss(
+            [(found, explained) for found, explained in measured if _is_timed(found, tolerance)],
+            limit,
+            tolerance,
+            goal.plan_for(1).most_trials,
+        )
 
     def keeps(trials: Sequence[Trial]) -> bool:
         return max(late_loss_of(trials), default=0.0) <= goal.forgiven_loss_ratio
@@ -205,7 +212,7 @@ def why_unproven(found: StepDown, load: Load, tolerance: Tolerance) -> str:
             f" less than {percent(OVERLOAD_LOSS_RATIO)}; expected traffic that it cannot carry, for example smaller"
             " frames, 'bidirectional' or '1-flow'"
         )
-    if not found.sent[0] / (1 + tolerance.over) <= found.second.pps <= found.sent[1] / (1 - tolerance.under):
+    if not _is_timed(found, tolerance):
         return (
             f"the generator sent {si(found.sent[0], 'pps')} to {si(found.sent[1], 'pps')} after the overload instead of"
             f" {si(found.second.pps, 'pps')}; times are taken from its frame count, so they are unknown"
@@ -213,14 +220,26 @@ def why_unproven(found: StepDown, load: Load, tolerance: Tolerance) -> str:
     return ""
 
 
-def _late_loss(step_downs: Sequence[StepDown], limit: float, tolerance: Tolerance, planned: int) -> tuple[float, ...]:
+def _is_timed(found: StepDown, tolerance: Tolerance) -> bool:
+    """Whether the generator sent at the reduced load, so that its count of frames is a clock."""
+    return found.sent[0] / (1 + tolerance.over) <= found.second.pps <= found.sent[1] / (1 - tolerance.under)
+
+
+def _late_loss(
+    measured: Sequence[tuple[StepDown, tuple[float, ...]]], limit: float, tolerance: Tolerance, planned: int
+) -> tuple[float, ...]:
     """Of each direction, the frames certainly lost later than *limit* s after the overload / those sent then, 0..1.
 
-    Of fewer than *planned* repetitions, as if the others lost none.
+    *measured*: repetitions, and the frames of each direction that a problem of the testbed explains. Of fewer than
+    *planned*, as if the others lost none.
     """
     ratios = []
-    for direction in range(len(step_downs[0].after.offered) if step_downs else 0):
-        rows = [found.lost_after(limit, direction, max(tolerance.under, tolerance.over)) for found in step_downs]
+    for direction in range(len(measured[0][0].after.offered) if measured else 0):
+        rows = [
+            (max(0.0, lost - explained[direction]), offered)
+            for found, explained in measured
+            for lost, offered in [found.lost_after(limit, direction, max(tolerance.under, tolerance.over))]
+        ]
         offered = sum(offered for _, offered in rows) * max(1.0, planned / len(rows))
         ratios.append(sum(lost for lost, _ in rows) / max(1.0, offered))
     return tuple(ratios)

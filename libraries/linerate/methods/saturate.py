@@ -72,7 +72,7 @@ def saturate(
     rates = [forwarded_pps(trial, requirement) for trial in usable]
     offered = [offered_pps(trial, requirement) for trial in usable]
     spread_of_mean = interval(rates, goal.confidence)
-    figures = rate_figures(requirement, trials, link_bps) | {
+    figures = rate_figures(requirement, usable, link_bps) | {
         "forwarded_pps_min": min(rates),
         "forwarded_pps_max": max(rates),
     }
@@ -86,7 +86,7 @@ def saturate(
                 f" {si(threshold, 'pps')} to be forwarded; use a faster generator"
             )
     else:
-        mean = figures["forwarded_pps"]
+        mean = sustained_mean(usable, requirement)
         margin = 100 * (mean / threshold - 1)
         spread = _interval_text(spread_of_mean)
         if spread_of_mean.method is not IntervalMethod.CONSTANT:

@@ -23,6 +23,7 @@ from ..units import si
 from .phrases import (
     backlog_text,
     bad_by_direction,
+    excused_text,
     foreign_frames_text,
     forwarded_by_pair,
     lost_by_direction,
@@ -95,7 +96,10 @@ def verify(
         reason = spoilt_trials_reason(counted)
     elif ruling is Ruling.PASS:
         least = min(offered_pps(trial, requirement) for trial in usable if trial.valid)
-        reason = f"lost {lost} of {offered} frames at {rate_in_all_units(least, requirement, link_bps)} offered"
+        excused = excused_text(usable)
+        reason = (
+            f"lost {lost} of {offered} frames{excused} at {rate_in_all_units(least, requirement, link_bps)} offered"
+        )
         bad = [trial for trial in usable if evidence_of(trial).against_router]
         if bad:
             reason += f", in {len(bad)} of {len(usable)} trials, at most {percent(worst)}"

@@ -9,7 +9,7 @@ many GOOD and BAD trials of a direction it is decided. After each trial:
 * INCONCLUSIVE when more trials than the goal's ``invalid_trials`` proved nothing; for a PASS, trials that lost
   frames at less than the full load count among them, so that a router does not pass because it lost more;
 * trials whose figure is too coarse for the threshold (TOO_COARSE) count for a PASS as bad ones, and for a FAIL as good
-  ones; INCONCLUSIVE when they make a PASS impossible.
+  ones; INCONCLUSIVE when they make a PASS impossible, and no bad trial, or no room for more, leaves a FAIL possible.
 
 A soak (``whole``) fails as soon as BAD trials last longer than ``exceed_ratio * window`` within any ``window`` of
 consecutive trials.
@@ -182,9 +182,11 @@ class Weighing:
         if directions and all(plan.passes(count[Evidence.GOOD], _bad(count) + count[coarse]) for count in directions):
             # without loss, trials below the load would count as spoilt; their loss must not turn that into a PASS
             return Ruling.PASS if spoilt + self._trials[Evidence.BAD_BELOW] <= most_spoilt else Ruling.INCONCLUSIVE
-        if spoilt > most_spoilt or any(
-            count[coarse] and _bad(count) + count[coarse] > plan.most_bad for count in directions
-        ):
+        if spoilt > most_spoilt:
+            return Ruling.INCONCLUSIVE
+        no_pass = any(count[coarse] and _bad(count) + count[coarse] > plan.most_bad for count in directions)
+        # as long as some trials were bad, further ones may be enough for a FAIL
+        if no_pass and (self.is_longest or not any(map(_bad, directions))):
             return Ruling.INCONCLUSIVE
         return None
 
