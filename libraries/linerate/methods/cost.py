@@ -109,7 +109,9 @@ class _RuntimeTrials:
     """Trials with a reading of *runtime* that lies in the seconds of traffic. ``costs``: of each trial, by thread."""
 
     def __init__(self, measure: MeasureDuring, runtime: RuntimeCounters, clock_speed: float) -> None:
-        self._measure, self._runtime, self._speed = measure, runtime, clock_speed
+        self._measure, self._runtime = measure, runtime
+        # a simulation that does not say its speed is taken for real time
+        self._speed = clock_speed if math.isfinite(clock_speed) else 1.0
         self._spare: float | None = None
         self.costs: list[tuple[PacketCost, ...]] = []
 

@@ -130,7 +130,7 @@ class Judge:
         measure = around(traffic.measure)
         goal, load = session.plan.goal_for(requirement), traffic.load_for(requirement)
         link_bps = session.link_bps
-        conditions = TrialConditions(session.tolerance, session.testbed.facts.clock_speed, on_trial)
+        conditions = TrialConditions(session.tolerance, session.clock_speed, on_trial)
         match requirement.quantity:
             case Quantity.THROUGHPUT:
                 return verify(requirement, load, goal, measure, link_bps, conditions)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 
 from ..counts.trial import Tolerance
 from ..errors import TestbedError
@@ -66,6 +67,12 @@ class Session:
         """The simulated testbed in words."""
         facts = self.testbed.facts
         return facts.label if facts.simulated else f"{facts.label}, but {self.simulation_signs[0]}"
+
+    @property
+    def clock_speed(self) -> float:
+        """Seconds of the testbed's clock per real second, for trials; NaN for a simulation that does not say it."""
+        found = self.testbed.facts.clock_speed
+        return math.nan if found == 1.0 and self.simulated else found
 
     def versions(self) -> dict[str, str]:
         """What generator and router report, as ``{"generator.server": "v3.08", "router.system": …}``."""
