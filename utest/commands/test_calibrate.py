@@ -45,7 +45,7 @@ Kept
 
 
 def measured(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return linerate(folder, "calibrate", *arguments, cwd=robot_run.ROOT)
+    return linerate(folder, "calibrate", "--goal", "quick", *arguments, cwd=robot_run.ROOT)
 
 
 def test_verdicts_near_the_ceiling_are_inconclusive_and_others_stay(tmp_path: Path):

@@ -89,7 +89,7 @@ def test_a_calibration_of_it_is_for_a_simulated_generator_only(tmp_path: Path):
     with served(tmp_path, "--cable") as bench:
         home = bench.project(tmp_path)
         words = ("lab", "--platform", "netgate6100", "--traffic", "64b 1-flow", "--unidirectional", "--duration", "0.2")
-        found = linerate(tmp_path, "calibrate", *words, "--calibrations", str(tmp_path), cwd=home)
+        found = linerate(tmp_path, "calibrate", "--goal", "quick", *words, "--calibrations", str(tmp_path), cwd=home)
     assert "SIMULATED: " in found.stdout, found.stderr
     written = yaml.safe_load((tmp_path / "lab-netgate6100.yaml").read_text(encoding="utf-8"))
     assert (written["kind"], written["simulated"]) == ("hardware", True)
