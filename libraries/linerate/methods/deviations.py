@@ -30,7 +30,7 @@ NO_LEARNING_FRAMES = Deviation(
 SHORT_PAUSES = Deviation(
     "RFC 2544 23",
     "pauses of 2 s before a trial, 2 s after it for residual frames, and 5 s until the next one",
-    "at most 0.2 s before a trial; 2 s at most after it, ended once no frame is missing or none has come for 1.2 s",
+    "at most 0.2 s before a trial; 2 s at most after it, ended once no frame is missing or none has come for 1.6 s",
 )
 
 TRIALS_OF_SECTION_23: tuple[Deviation, ...] = (NO_LEARNING_FRAMES, SHORT_PAUSES)

@@ -9,7 +9,7 @@ from typing import Any
 MIN_WAIT = 0.1
 """Minimum in s of the wall clock of a drain with missing frames, for every clock speed."""
 
-QUIET_TIME = 1.2
+QUIET_TIME = 1.6
 """Seconds of the testbed's clock without a further frame after which none is expected: longer than the second in which
 cards and servers update their counters."""
 
