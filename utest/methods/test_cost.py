@@ -125,7 +125,7 @@ def test_a_reading_that_came_after_the_last_frame_proves_nothing_and_the_next_tr
     assert bench.sent[1] >= 7.1 and len(bench.sent) == 5
 
 
-def test_a_late_answer_does_not_lengthen_every_later_trial() -> None:
+def test_a_late_answer_does_not_lengthen_every_later_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(command=3.0)
     measure = bench.measure
 
@@ -133,7 +133,7 @@ def test_a_late_answer_does_not_lengthen_every_later_trial() -> None:
         bench.command = 3.0 if not bench.sent else 0.05
         return measure(load, duration, during)
 
-    bench.measure = measure_fast_later  # type: ignore[method-assign]
+    monkeypatch.setattr(bench, "measure", measure_fast_later)
     assert bench.judged(goal="standard").ruling is Ruling.PASS
     assert bench.sent[1] > 7 and bench.sent[-1] < 2.5
 
@@ -152,31 +152,31 @@ def test_counters_of_another_time_prove_nothing(how: dict[str, bool]) -> None:
     assert "does somebody else clear it?" in verdict.reason
 
 
-def test_a_router_that_sees_no_packets_proves_nothing() -> None:
+def test_a_router_that_sees_no_packets_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench()
 
     def read() -> Telemetry:
         return replace(Bench.read(bench), runtime=worker(0, 0.0))
 
-    bench.read = read  # type: ignore[method-assign]
+    monkeypatch.setattr(bench, "read", read)
     verdict = bench.judged()
     assert verdict.ruling is Ruling.INCONCLUSIVE
     assert "'show runtime' shows no packets on any thread" in verdict.reason
 
 
-def test_a_port_that_sends_nothing_proves_nothing() -> None:
+def test_a_port_that_sends_nothing_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench()
 
     def measure(load: Load, duration: float, during: During) -> Outcome:
         return Outcome(load, duration, duration, 0.0, (DirectionCount(0, 1, round(load.pps * duration), 0, 0),))
 
-    bench.measure = measure  # type: ignore[method-assign]
+    monkeypatch.setattr(bench, "measure", measure)
     verdict = bench.judged()
     assert verdict.ruling is Ruling.INCONCLUSIVE and "a port of the generator sent no frame" in verdict.reason
 
 
 @pytest.mark.parametrize("command", ["clear", "read"])
-def test_an_error_of_the_router_passes_the_generator_as_it_is(command: str) -> None:
+def test_an_error_of_the_router_passes_the_generator_as_it_is(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     bench, passed = Bench(), list[bool]()
     measure = bench.measure
 
@@ -192,7 +192,7 @@ def test_an_error_of_the_router_passes_the_generator_as_it_is(command: str) -> N
             passed.append(isinstance(error, TestbedError))
             raise
 
-    bench.measure = measure_noting  # type: ignore[method-assign]
+    monkeypatch.setattr(bench, "measure", measure_noting)
     setattr(bench, command, fails)
     with pytest.raises(TestbedError, match="the SSH link broke"):
         bench.judged()
