@@ -14,7 +14,7 @@ from linerate.commands.main import main
 from linerate.counts.latency import LatencyCount
 from linerate.counts.trial import DirectionCount, Load, Outcome, Trial
 from linerate.errors import TestbedError
-from linerate.evidence.records import EnvironmentRecord, dumps
+from linerate.evidence.records import EnvironmentRecord
 from linerate.evidence.run import RunFolder
 from support.evidence_builders import requirement_record, trial_record
 
@@ -128,18 +128,6 @@ def test_each_sentence_is_compared_by_what_it_asks_for(
     old, new = (run(tmp_path, name, {sentence: around(mean * by, 4)}) for name, by in (("old", 1), ("new", 1.1)))
     assert main(["compare", str(old), str(new)]) == 1 and f" {unit} (+10 ±" in capsys.readouterr().out
     assert main(["compare", str(new), str(old)]) == 0 and "better" in capsys.readouterr().out
-
-
-def test_cycles_of_older_records_are_one_figure_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    found = [run(tmp_path, name, {}) for name in ("old", "new")]
-    for path, cycles in zip(found, (300.0, 330.0), strict=True):
-        record = replace(
-            requirement_record(), run=path.name, sentence=COSTS, extra={"figures": {"cycles_per_packet": cycles}}
-        )
-        with (path / "requirements.jsonl").open("a", encoding="utf-8") as lines:
-            lines.write(dumps(record.to_json()) + "\n")
-    assert main(["compare", *map(str, found)]) == 0
-    assert "300 cycles/packet → 330 cycles/packet (+10 %); one figure each, no test  [PASS]" in capsys.readouterr().out
 
 
 def test_without_any_spread_only_a_relevant_difference_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from linerate.counts.packet_cost import cost_figures, packet_costs, together
 from linerate.counts.telemetry import NodeRuntime, Telemetry
 from linerate.counts.trial import DURING_READING, DirectionCount, During, Fault, Load, Outcome, Problem
-from linerate.errors import TestbedError
+from linerate.errors import SentenceError, TestbedError
 from linerate.methods.cost import RuntimeCounters, cost
 from linerate.methods.sequential import TrialConditions
 from linerate.routers.vpp_output import parse_runtime
@@ -311,3 +311,31 @@ def test_a_packet_that_is_handed_over_counts_once_with_the_cycles_of_both_thread
     whole = together(costs)
     assert whole is not None and (whole.packets, whole.total) == (1000, pytest.approx(400))
     assert [item.total for item in costs] == [pytest.approx(100), pytest.approx(300)]
+
+
+# -- what a sentence may bound
+
+
+@pytest.mark.parametrize(
+    ("sentence", "ruling"),
+    [  # 299 cycles per packet, three fifths of them in the graph's node, in vectors of 64
+        ("costs ≤ 180 cycles/packet without input at 1 Mpps", Ruling.PASS),
+        ("costs ≤ 178 cycles per packet without input at 1 Mpps", Ruling.FAIL),
+        ("gathers ≥ 63.9 vectors/call at 1 Mpps", Ruling.PASS),
+        ("gathers >= 65 vectors per call at 1 Mpps", Ruling.FAIL),
+    ],
+)
+def test_the_graph_alone_and_the_vectors_can_be_bounded(sentence: str, ruling: Ruling) -> None:
+    verdict = Bench().judged(f"64b 1-flow unidirectional {sentence}")
+    assert verdict.ruling is ruling, verdict.message
+    assert all(trial.valid for trial in verdict.trials)
+
+
+def test_the_units_are_not_mixed_up() -> None:
+    for words, expected in (
+        ("costs ≤ 20 vectors/call", "does not fit 'costs'"),
+        ("gathers ≥ 20 cycles/packet", "does not fit 'gathers'"),
+        ("gathers ≤ 20 vectors/call", "'gathers' takes ≥"),
+    ):
+        with pytest.raises(SentenceError, match=expected):
+            parse(f"64b 1-flow unidirectional {words}", CATALOGUE)

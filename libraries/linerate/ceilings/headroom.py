@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from ..counts.trial import Tolerance, Trial
-from ..sla.requirement import Quantity
+from ..sla.requirement import RUNTIME_UNITS, Quantity
 from ..sla.verdict import Evidence, Ruling, Verdict, loss_rule, weigh
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import Profile
@@ -62,7 +62,7 @@ def apply_ceilings(verdict: Verdict, *sources: CeilingSource) -> Verdict:
     ``recovers`` with the load after the overload. ``costs`` stays a FAIL: the router counts cycles itself.
     """
     requirement = verdict.requirement
-    if verdict.ruling is not Ruling.FAIL or requirement.quantity is Quantity.COST:
+    if verdict.ruling is not Ruling.FAIL or requirement.threshold.unit in RUNTIME_UNITS:
         return verdict
     traffic = (requirement.profile, requirement.bidirectional, requirement.pairs)
     known = (source.known_ceiling(*traffic) for source in sources)

@@ -21,7 +21,8 @@ from ..counts.trial import Fault, Trial
 from ..errors import TestbedError
 from ..evidence.records import EnvironmentRecord, RequirementRecord, TrialRecord
 from ..evidence.run import RecordedRun, read_run
-from ..methods.cost import CYCLES_READING
+from ..methods.cost import READING_OF
+from ..sla.requirement import Unit
 from ..stats import Comparison, Method, compare
 from ..units import si
 from .arguments import add_json, print_json
@@ -97,7 +98,8 @@ class ComparedSentence:
 
     @property
     def _declined(self) -> bool:
-        return self.comparison is not None and (self.comparison.difference < 0) is (self.before.unit == "pps")
+        more_is_better = self.before.unit in ("pps", Unit.VECTORS.value)
+        return self.comparison is not None and (self.comparison.difference < 0) is more_is_better
 
 
 def observed(run: RecordedRun) -> list[ObservedSentence]:
@@ -115,13 +117,11 @@ def _observed(record: RequirementRecord, trials: Sequence[TrialRecord]) -> Obser
         (known for word, known in _QUANTITIES.items() if word in words),
         ("loss ratio", lambda trial, sentence: trial.loss_ratio(_in_total(sentence))),
     )
+    if figure is _runtime:
+        unit = _runtime_unit(record.sentence).value
     least = record.goal_terms.get("final_trial_duration", 0.0)
     whole = [item.trial for item in trials if item.trial.outcome.duration >= float(least) - _DURATION_SLACK]
     found = [value for trial in whole if (value := figure(trial, record.sentence)) is not None and math.isfinite(value)]
-    mean = record.extra.get("figures", {}).get(CYCLES_READING)
-    if unit == "cycles/packet" and not found and mean is not None:
-        # older records have only the mean of the trials
-        found = [float(mean)]
     return ObservedSentence(record.test, record.sentence, record.verdict, unit, tuple(found))
 
 
@@ -154,16 +154,23 @@ def _recovery(trial: Trial, sentence: str) -> float | None:
     return known.get("recovery_high_s", known.get("recovery_low_s"))
 
 
-def _cycles(trial: Trial, sentence: str) -> float | None:
+def _runtime(trial: Trial, sentence: str) -> float | None:
     stretched = any(problem.fault is Fault.STRETCHED for problem in trial.problems)
-    return None if stretched else trial.outcome.readings.get(CYCLES_READING)
+    return None if stretched else trial.outcome.readings.get(READING_OF[_runtime_unit(sentence)])
+
+
+def _runtime_unit(sentence: str) -> Unit:
+    if "gathers" in sentence:
+        return Unit.VECTORS
+    return Unit.CYCLES_WITHOUT_INPUT if "without input" in sentence else Unit.CYCLES
 
 
 Figure = Callable[[Trial, str], float | None]
 
 _QUANTITIES: dict[str, tuple[str, Figure]] = {
     "forwards": ("pps", _worse_rate),
-    "costs": ("cycles/packet", _cycles),
+    "costs": ("cycles/packet", _runtime),
+    "gathers": ("vectors/call", _runtime),
     "latency": ("µs", _latency),
     "pdv": ("µs", _delay_variation),
     "recovers": ("s", _recovery),

@@ -17,14 +17,18 @@ from ..counts.telemetry import Telemetry
 from ..counts.trial import DURING_READING, Fault, Load, Measure, MeasureDuring, Outcome, Problem, Trial
 from ..errors import TestbedError
 from ..sla.goals import Goal
-from ..sla.requirement import Requirement
+from ..sla.requirement import Requirement, Unit
 from ..sla.verdict import Evidence, Ruling, Verdict, undivided
 from ..units import si
 from .phrases import rate_figures, set_aside_text, spoilt_trials_reason
 from .sequential import TrialConditions, contradicts, run_until_decided
 
-CYCLES_READING = "cycles_per_packet"
-"""The name of the reading of a trial and of the figure of a verdict: input nodes included."""
+READING_OF = {
+    Unit.CYCLES: "cycles_per_packet",
+    Unit.CYCLES_WITHOUT_INPUT: "cycles_per_packet_without_input",
+    Unit.VECTORS: "vectors_per_call",
+}
+"""What a sentence bounds, as the name of the reading of a trial and of the figure of a verdict."""
 
 SPARE_FACTOR = 2.0
 """A trial leaves so many times as long for the router's commands as they took in the trial before."""
@@ -55,24 +59,25 @@ def cost(
     conditions: TrialConditions,
     around: Callable[[Measure], Measure] = lambda measure: measure,
 ) -> Verdict:
-    """Judge a ``costs ≤ N cycles/packet`` sentence at *load*.
+    """Judge a sentence about cycles per packet, or vectors per call, at *load*.
 
-    Each trial clears and reads the runtime counters while it sends; it is good if its cycles per packet are within the
-    threshold. Loss does not matter. The reading covers the goal's trial duration and the trial counts for so much; it
+    Each trial clears and reads the runtime counters while it sends; it is good if its figure is within the threshold.
+    Loss does not matter. The reading covers the goal's trial duration and the trial counts for so much; it
     sends longer, for the router's commands. *around* wraps the measurement of each trial.
     """
     readings = _RuntimeTrials(measure, runtime, conditions.clock_speed)
-    threshold = requirement.threshold.number
+    within = _within(requirement)
 
     def evidence_of(trial: Trial) -> Evidence:
         found = together(readings.costs[trial.number - 1])
         # a few frames that the generator lost or got twice change no cost
         spoilt = any(item.fault.excuses_router and item.frames is None for item in trial.problems)
-        if found is None or spoilt or not 0 <= found.total < math.inf:
+        value = None if found is None else found.figures().get(READING_OF[requirement.threshold.unit])
+        if value is None or spoilt or not 0 <= value < math.inf:
             return Evidence.NONE
-        cheap = found.total <= threshold
-        # at a lower load a packet costs more cycles: there only a cost within the threshold proves anything, unless
-        # the sentence names the load
+        cheap = within(value)
+        # at a lower load vectors are emptier and a packet costs more cycles: there only a figure within the threshold
+        # proves anything, unless the sentence names the load
         lower = any(not item.fault.excuses_router for item in trial.problems)
         if lower and (requirement.load is not None or not cheap):
             return Evidence.NONE
@@ -83,7 +88,7 @@ def cost(
 
     def keeps(trials: Sequence[Trial]) -> bool:
         whole = together(row for costs in conclusive(trials) for row in costs)
-        return whole is None or whole.total <= threshold
+        return whole is None or within(whole.figures().get(READING_OF[requirement.threshold.unit], math.nan))
 
     rule = undivided(evidence_of)
     found = run_until_decided(around(readings.measure), load, goal, rule, conditions, keeps=keeps)
@@ -103,6 +108,11 @@ def cost(
     if ruling is Ruling.PASS:
         reason += set_aside_text(trials, rule)
     return Verdict(requirement, goal, ruling, reason, trials, link_bps, figures)
+
+
+def _within(requirement: Requirement) -> Callable[[float], bool]:
+    limit = requirement.threshold.number
+    return (lambda value: value >= limit) if requirement.at_least else (lambda value: value <= limit)
 
 
 class _RuntimeTrials:

@@ -22,7 +22,7 @@ from ..methods.saturate import saturate
 from ..methods.sequential import TrialConditions
 from ..methods.trials import BREAKDOWN_ERRORS
 from ..methods.verify import verify
-from ..sla.requirement import Quantity, Requirement
+from ..sla.requirement import RUNTIME_UNITS, Quantity, Requirement, Unit
 from ..sla.verdict import Ruling, Tally, Verdict
 from .bookkeeping import Bookkeeper
 from .router_watch import Reading, RouterRestarted, RouterWatch
@@ -143,7 +143,7 @@ class Judge:
                 return latency(requirement, load, goal, measure, link_bps, conditions, self._clock_words(requirement))
             case Quantity.RECOVERY:
                 return recovery(requirement, load, session.plan.goal, self._step_down, link_bps, conditions, around)
-            case Quantity.COST:
+            case Quantity.COST | Quantity.GATHERING:
                 router = session.router
                 runtime = RuntimeCounters(router.driver.clear, router.watch.read, self._keep_runtime)
                 return cost(requirement, load, goal, traffic.measure, runtime, link_bps, conditions, around)
@@ -189,8 +189,8 @@ class Judge:
 def _may_hide_duplicates(verdict: Verdict) -> bool:
     """A PASS with lost frames: duplicates may hide further ones.
 
-    Without any loss the generator's own counts show a duplicate. Cycles are counted by the router.
+    Without any loss the generator's own counts show a duplicate. What a packet costs is counted by the router.
     """
-    if verdict.ruling is not Ruling.PASS or verdict.requirement.quantity in (Quantity.COST, Quantity.RECOVERY):
+    if verdict.ruling is not Ruling.PASS or verdict.requirement.threshold.unit in (*RUNTIME_UNITS, Unit.SECONDS):
         return False
     return any(trial.lost for trial in verdict.trials if trial.blames_router)

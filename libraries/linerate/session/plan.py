@@ -18,7 +18,7 @@ from ..methods.recovery import OverloadPhases
 from ..platforms import Platform, Software, named_file, read_platform
 from ..project import Project
 from ..sla.goals import Goal, read_goal
-from ..sla.requirement import Quantity, Requirement, TrafficWords
+from ..sla.requirement import RUNTIME_UNITS, Quantity, Requirement, TrafficWords
 from ..sla.sentence import parse
 from ..testbed.files import read_testbed
 from ..testbed.settings import HardwareSettings, SimulatedSettings, Testbed
@@ -153,8 +153,10 @@ class Plan:
                     probe_size(found.profile, frame)
             except ValueError as error:
                 raise SentenceError(f"'{sentence}': {error}") from None
-        if found.quantity is Quantity.COST and self.software.shell != "vpp":
-            raise SentenceError(f"'{sentence}': cycles per packet are read from VPP; {self.software_name} shows none")
+        if found.threshold.unit in RUNTIME_UNITS and self.software.shell != "vpp":
+            raise SentenceError(
+                f"'{sentence}': {found.threshold.unit.value} are read from VPP; {self.software_name} shows none"
+            )
         return found
 
     def check_pairs(self, traffic: Requirement | TrafficWords) -> None:

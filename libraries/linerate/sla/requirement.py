@@ -23,6 +23,8 @@ class Quantity(Enum):
     """RFC 1242 3.6: lost / offered, at a load."""
     COST = "costs"
     """Processor cycles per forwarded packet, at a load."""
+    GATHERING = "gathers"
+    """Packets per call of VPP's busiest graph node, at a load: how full its vectors are."""
     LATENCY = "latency"
     """RFC 1242 3.8: a statistic of the probe frames' latency, at a load."""
     DELAY_VARIATION = "pdv"
@@ -52,11 +54,16 @@ class Unit(Enum):
     BPS_L2 = "bit/s L2"
     PERCENT = "%"
     CYCLES = "cycles/packet"
+    CYCLES_WITHOUT_INPUT = "cycles/packet without input"
+    VECTORS = "vectors/call"
     MICROSECONDS = "µs"
     SECONDS = "s"
 
 
 TIME_UNITS = (Unit.MICROSECONDS, Unit.SECONDS)
+
+RUNTIME_UNITS = (Unit.CYCLES, Unit.CYCLES_WITHOUT_INPUT, Unit.VECTORS)
+"""Those of what VPP's ``show runtime`` counts."""
 
 RATE_UNITS = (Unit.PERCENT_LINE, Unit.PPS, Unit.BPS_L1, Unit.BPS_L2)
 
@@ -83,7 +90,7 @@ class Value:
     def __str__(self) -> str:
         if self.unit in (Unit.PERCENT_LINE, Unit.PERCENT):
             return f"{self.number:g}{self.unit.value}"
-        if self.unit in (Unit.CYCLES, *TIME_UNITS):
+        if self.unit in (*RUNTIME_UNITS, *TIME_UNITS):
             return f"{self.number:g} {self.unit.value}"
         return si(self.number, self.unit.value, 6)
 

@@ -15,17 +15,30 @@ from ..counts.latency import Statistic
 from ..errors import SentenceError
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import PAIRS, Profile
-from .requirement import RATE_UNITS, TIME_UNITS, Quantity, Requirement, Scope, TrafficWords, Unit, Value
+from .requirement import (
+    RATE_UNITS,
+    RUNTIME_UNITS,
+    TIME_UNITS,
+    Quantity,
+    Requirement,
+    Scope,
+    TrafficWords,
+    Unit,
+    Value,
+)
 
 _UNITS_OF = {
     Quantity.THROUGHPUT: RATE_UNITS,
     Quantity.FORWARDING_RATE: RATE_UNITS,
     Quantity.LOSS: (Unit.PERCENT,),
-    Quantity.COST: (Unit.CYCLES,),
+    Quantity.COST: (Unit.CYCLES, Unit.CYCLES_WITHOUT_INPUT),
+    Quantity.GATHERING: (Unit.VECTORS,),
     Quantity.LATENCY: (Unit.MICROSECONDS,),
     Quantity.DELAY_VARIATION: (Unit.MICROSECONDS,),
     Quantity.RECOVERY: (Unit.SECONDS,),
 }
+
+_AT_LEAST = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.GATHERING)
 
 _NEEDS_LOAD = (Quantity.LOSS, Quantity.LATENCY, Quantity.DELAY_VARIATION)
 
@@ -45,6 +58,10 @@ _LOAD = re.compile(r"^(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[^\d\s].*?)(?:\s+(?P<
 _PPS_UNIT = re.compile(r"^(?P<prefix>[kMG]?)pps$")
 _BPS_UNIT = re.compile(r"^(?P<prefix>[kMG]?)(?:bps|bit/s)(?:\s+(?P<layer>L1|L2))?$")
 _MICROSECONDS_OF_UNIT = {"µs": 1.0, "μs": 1.0, "us": 1.0, "ms": 1000.0}
+_RUNTIME_UNITS = {
+    **{unit.value: unit for unit in RUNTIME_UNITS},
+    **{unit.value.replace("/", " per "): unit for unit in RUNTIME_UNITS},
+}
 _SCOPES = {None: Scope.ONE, "each way": Scope.EACH_WAY, "in total": Scope.IN_TOTAL}
 _PREFIX_FACTOR = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 
@@ -84,7 +101,7 @@ def _parse_sentence(sentence: str, catalogue: Catalogue) -> Requirement:
     threshold = _parse_value(figure["number"], figure["unit"], quantity)
     scope = _parse_scope(figure["scope"], traffic, threshold)
     at_least = comparison in ("≥", ">=")
-    if at_least is not (quantity in (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE)):
+    if at_least is not (quantity in _AT_LEAST):
         raise SentenceError(f"'{quantity.value}' takes {'≤' if at_least else '≥'}, not {comparison}")
     load, load_scope = _parse_load(figure["load"], traffic, quantity)
     if quantity is Quantity.RECOVERY and duration_sum is not None:
@@ -232,8 +249,8 @@ def _parse_unit(number: float, unit: str) -> Value:
         return Value(number, Unit.PERCENT_LINE)
     if unit == "%":
         return Value(number, Unit.PERCENT)
-    if unit in ("cycles/packet", "cycles per packet"):
-        return Value(number, Unit.CYCLES)
+    if unit in _RUNTIME_UNITS:
+        return Value(number, _RUNTIME_UNITS[unit])
     if unit == "s":
         return Value(number, Unit.SECONDS)
     if unit in _MICROSECONDS_OF_UNIT:
@@ -250,7 +267,7 @@ def _parse_unit(number: float, unit: str) -> Value:
     if unit in ("µJ/packet", "uJ/packet", "μJ/packet"):
         raise SentenceError("energy per packet is not measured by this version (it needs a power meter)")
     rates = ["% line rate", "Mpps", "kpps", "pps", "Gbps L1", "Gbps L2", "Mbps L1", "Mbps L2"]
-    known = [*rates, "%", "cycles/packet", "µs", "ms", "s"]
+    known = [*rates, "%", *(unit.value for unit in RUNTIME_UNITS), "µs", "ms", "s"]
     if _ON_PAIRS.search(unit):
         raise SentenceError("'on N pairs' stands before the comparison, as in '64b bidirectional on 2 pairs ≥ …'")
     lower = {item.lower(): item for item in known}
@@ -269,7 +286,7 @@ def _parse_scope(text: str | None, traffic: TrafficWords, value: Value) -> Scope
         if value.unit in TIME_UNITS and scope is Scope.IN_TOTAL:
             raise SentenceError("a time has no total; it is judged on the worse direction")
         # cost has no direction; loss and times are judged on the worse direction unless the sentence says otherwise
-        return scope if scope is not Scope.ONE or value.unit is Unit.CYCLES else Scope.EACH_WAY
+        return scope if scope is not Scope.ONE or value.unit in RUNTIME_UNITS else Scope.EACH_WAY
     if scope is Scope.ONE:
         if traffic.pairs > 1:
             raise SentenceError(
