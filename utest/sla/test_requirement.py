@@ -79,7 +79,7 @@ def test_load_after_at_is_of_each_sending_port():
         ("64b unidirectional loses ≤ 1%", "needs a load"),
         ("64b unidirectional ≥ 1 Mpps at 5 Mpps", "throughput takes no 'at'"),
         ("64b unidirectional latency ≤ 10 µs at 1 Mpps", "'latency' says no statistic"),
-        ("64b unidirectional costs ≤ 1.5 µJ/packet", "energy per packet is not measured"),
+        ("64b unidirectional costs ≤ 1.5 µW/packet", "did you mean 'µJ/packet'?"),
         ("64b unidirectional ≥ 0 Mpps", "more than 0"),
         ("64b unidirectional ≥ 1 Mpps ≥ 2 Mpps", "a sentence compares once"),
     ],

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 NINE = json.loads((DATA / "netgate6100" / "nine-sentences.json").read_text(encoding="utf-8"))
 """Verdict, message, figures and each trial's [intended, offered, forwarded] per direction, the warm-up's too."""
 
-OTHER_SUITES = ("netgate6100_linux", "netgate6100_pfsense")
+OTHER_SUITES = ("netgate6100_linux", "netgate6100_pfsense", "netgate6100_efficiency")
 
 
 @pytest.fixture(scope="module")

@@ -228,6 +228,8 @@ def _router(session: Session, traffic: bool) -> Iterator[Check]:
         yield from _or_wrong("router rights", lambda: _rights(session, shell))
         yield from _or_wrong("router counters", lambda: _counters(session))
         yield from _or_wrong("router interfaces", lambda: _interfaces(session, shell))
+        if session.plan.testbed.power is not None:
+            yield from _or_wrong("power meter", lambda: _power(session))
         if traffic and session.generator.connected:
             yield from _or_wrong("traffic", lambda: _traffic(session))
     finally:
@@ -311,6 +313,13 @@ def _traffic(session: Session) -> list[Check]:
     finally:
         session.router.restore()
     return [ok("traffic", "frames sent into each side came back at the other")]
+
+
+def _power(session: Session) -> list[Check]:
+    watts, text = session.power.watts(), session.power.text
+    if not watts:
+        return [warning("power meter", f"0 W, {text}; is the router plugged into it?")]
+    return [ok("power meter", f"{watts:.4g} W, {text}")]
 
 
 def _calibration(session: Session) -> Check:

@@ -23,6 +23,7 @@ from ..generators.base import GeneratorPort
 from ..routers.base import Router, Side
 from ..session.generator import GeneratorConnection
 from ..session.plan import Plan
+from ..session.power import PoweredTrials
 from ..session.router import RouterConnection
 from ..session.router_watch import RouterRestarted, RouterWatch
 from ..session.session import Session
@@ -211,6 +212,14 @@ class RecordedTraffic(Traffic):
         return self.sentence.step_down(first, seconds, second, after, every)
 
 
+class RecordedPower(PoweredTrials):
+    """The power that was drawn: among the recorded readings of each trial."""
+
+    def outcome(self, load: Load, duration: float) -> Outcome:
+        """The recorded outcome."""
+        return self.measure(load, duration, lambda wait: None)
+
+
 class RecordedSession(Session):
     """The session in which *sentence* was judged, with the plan and the environment of then."""
 
@@ -224,6 +233,9 @@ class RecordedSession(Session):
         router.sentence = sentence
         self.traffic = traffic = RecordedTraffic(plan, self.testbed, generator, router)
         traffic.sentence = sentence
+        self.power = RecordedPower(
+            plan.testbed.power, plan.platform.watts, traffic.measure, lambda: router.shell, sudo=False
+        )
 
     @property
     def tolerance(self) -> Tolerance:

@@ -16,13 +16,14 @@ from ..counts.trial import Load, Measure, Trial
 from ..errors import LinerateError, TestbedError
 from ..methods.cost import RuntimeCounters, cost
 from ..methods.deviations import deviations_of_verdict
+from ..methods.energy import energy
 from ..methods.latency import latency
 from ..methods.recovery import recovery
 from ..methods.saturate import saturate
 from ..methods.sequential import TrialConditions
 from ..methods.trials import BREAKDOWN_ERRORS
 from ..methods.verify import verify
-from ..sla.requirement import RUNTIME_UNITS, Quantity, Requirement, Unit
+from ..sla.requirement import ENERGY_UNITS, RUNTIME_UNITS, Quantity, Requirement, Unit
 from ..sla.verdict import Ruling, Tally, Verdict
 from .bookkeeping import Bookkeeper
 from .router_watch import Reading, RouterRestarted, RouterWatch
@@ -143,6 +144,9 @@ class Judge:
                 return latency(requirement, load, goal, measure, link_bps, conditions, self._clock_words(requirement))
             case Quantity.RECOVERY:
                 return recovery(requirement, load, session.plan.goal, self._step_down, link_bps, conditions, around)
+            case Quantity.COST if requirement.threshold.unit in ENERGY_UNITS:
+                measure = around(session.power.outcome)
+                return energy(requirement, load, goal, measure, session.power.text, link_bps, conditions)
             case Quantity.COST | Quantity.GATHERING:
                 router = session.router
                 runtime = RuntimeCounters(router.driver.clear, router.watch.read, self._keep_runtime)
@@ -191,6 +195,7 @@ def _may_hide_duplicates(verdict: Verdict) -> bool:
 
     Without any loss the generator's own counts show a duplicate. What a packet costs is counted by the router.
     """
-    if verdict.ruling is not Ruling.PASS or verdict.requirement.threshold.unit in (*RUNTIME_UNITS, Unit.SECONDS):
+    loss_does_not_matter = (*RUNTIME_UNITS, *ENERGY_UNITS, Unit.SECONDS)
+    if verdict.ruling is not Ruling.PASS or verdict.requirement.threshold.unit in loss_does_not_matter:
         return False
     return any(trial.lost for trial in verdict.trials if trial.blames_router)

@@ -18,7 +18,7 @@ from ..methods.recovery import OverloadPhases
 from ..platforms import Platform, Software, named_file, read_platform
 from ..project import Project
 from ..sla.goals import Goal, read_goal
-from ..sla.requirement import RUNTIME_UNITS, Quantity, Requirement, TrafficWords
+from ..sla.requirement import ENERGY_UNITS, RUNTIME_UNITS, Quantity, Requirement, TrafficWords, Unit
 from ..sla.sentence import parse
 from ..testbed.files import read_testbed
 from ..testbed.settings import HardwareSettings, SimulatedSettings, Testbed
@@ -131,6 +131,13 @@ class Plan:
     def requirement(self, sentence: str) -> Requirement:
         """The sentence, parsed and checked against the platform's ports. Raises SentenceError."""
         found = parse(sentence, self.catalogue)
+        if found.threshold.unit is Unit.PPS_PER_CORE:
+            if self.software.workers is None:
+                raise SentenceError(
+                    f"'{sentence}': how many cores forward is not known; expected 'workers' of {self.software_name} in"
+                    f" the file of platform '{self.platform.platform}'"
+                )
+            found = found.on_cores(self.software.workers)
         self.check_pairs(found)
         found.check(self.platform.link_bps)
         least = self.goal.duration_sum
@@ -157,7 +164,21 @@ class Plan:
             raise SentenceError(
                 f"'{sentence}': {found.threshold.unit.value} are read from VPP; {self.software_name} shows none"
             )
+        self._check_power(found)
         return found
+
+    def _check_power(self, requirement: Requirement) -> None:
+        """Raise SentenceError where nothing says how much power the router draws."""
+        unit = requirement.threshold.unit
+        if unit not in ENERGY_UNITS or self.testbed.power is not None:
+            return
+        above_idle = unit is Unit.MICROJOULES_ABOVE_IDLE
+        if above_idle or self.platform.watts is None:
+            declared = "" if above_idle else ", or 'watts' in the platform's, as declared power"
+            raise SentenceError(
+                f"'{requirement.sentence}': energy needs a power meter; expected the key 'power' in the testbed's"
+                f" file{declared}"
+            )
 
     def check_pairs(self, traffic: Requirement | TrafficWords) -> None:
         """Raise SentenceError if *traffic* needs more pairs of ports than the testbed has."""

@@ -12,6 +12,7 @@ from ..simulation.faults import InjectedFault
 from ..testbed.opening import OpenTestbed, open_testbed
 from .generator import GeneratorConnection
 from .plan import Plan
+from .power import PoweredTrials
 from .router import RouterConnection
 from .traffic import Traffic
 
@@ -28,6 +29,14 @@ class Session:
         self.generator = GeneratorConnection(plan, testbed, bypassed)
         self.router = RouterConnection(plan, testbed, self.generator, self.cause_fault)
         self.traffic = Traffic(plan, testbed, self.generator, self.router)
+        self.power = PoweredTrials(
+            plan.testbed.power,
+            plan.platform.watts,
+            lambda load, duration, during: self.traffic.measure(load, duration, during),
+            lambda: self.router.shell,
+            testbed.facts.router.sudo,
+            testbed.facts.clock_speed,
+        )
 
     @classmethod
     def start(cls, plan: Plan, bypass: bool = False) -> Session:
@@ -100,5 +109,6 @@ class Session:
         """Release everything, in order, even if a step fails."""
         with contextlib.ExitStack() as stack:
             stack.callback(self.testbed.close)
+            stack.callback(self.power.close)
             stack.callback(self.router.restore)
             stack.callback(self.release_generator)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from ..counts.latency import Statistic
@@ -22,7 +22,7 @@ class Quantity(Enum):
     LOSS = "loses"
     """RFC 1242 3.6: lost / offered, at a load."""
     COST = "costs"
-    """Processor cycles per forwarded packet, at a load."""
+    """Processor cycles, or energy, per forwarded packet, at a load."""
     GATHERING = "gathers"
     """Packets per call of VPP's busiest graph node, at a load: how full its vectors are."""
     LATENCY = "latency"
@@ -50,12 +50,15 @@ class Unit(Enum):
 
     PERCENT_LINE = "% line rate"
     PPS = "pps"
+    PPS_PER_CORE = "pps per core"
     BPS_L1 = "bit/s L1"
     BPS_L2 = "bit/s L2"
     PERCENT = "%"
     CYCLES = "cycles/packet"
     CYCLES_WITHOUT_INPUT = "cycles/packet without input"
     VECTORS = "vectors/call"
+    MICROJOULES = "µJ/packet"
+    MICROJOULES_ABOVE_IDLE = "µJ/packet above idle"
     MICROSECONDS = "µs"
     SECONDS = "s"
 
@@ -65,7 +68,10 @@ TIME_UNITS = (Unit.MICROSECONDS, Unit.SECONDS)
 RUNTIME_UNITS = (Unit.CYCLES, Unit.CYCLES_WITHOUT_INPUT, Unit.VECTORS)
 """Those of what VPP's ``show runtime`` counts."""
 
-RATE_UNITS = (Unit.PERCENT_LINE, Unit.PPS, Unit.BPS_L1, Unit.BPS_L2)
+ENERGY_UNITS = (Unit.MICROJOULES, Unit.MICROJOULES_ABOVE_IDLE)
+"""Of a power meter's figures."""
+
+RATE_UNITS = (Unit.PERCENT_LINE, Unit.PPS, Unit.PPS_PER_CORE, Unit.BPS_L1, Unit.BPS_L2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +96,7 @@ class Value:
     def __str__(self) -> str:
         if self.unit in (Unit.PERCENT_LINE, Unit.PERCENT):
             return f"{self.number:g}{self.unit.value}"
-        if self.unit in (*RUNTIME_UNITS, *TIME_UNITS):
+        if self.unit in (*RUNTIME_UNITS, *ENERGY_UNITS, *TIME_UNITS):
             return f"{self.number:g} {self.unit.value}"
         return si(self.number, self.unit.value, 6)
 
@@ -149,6 +155,12 @@ class Requirement:
     def in_total(self) -> bool:
         """Whether the directions are judged by their sum."""
         return self.scope is Scope.IN_TOTAL
+
+    def on_cores(self, cores: int) -> Requirement:
+        """With a threshold per core as one of *cores* together."""
+        if self.threshold.unit is not Unit.PPS_PER_CORE:
+            return self
+        return replace(self, threshold=Value(self.threshold.number * cores, Unit.PPS))
 
     def threshold_pps(self, link_bps: float) -> float:
         """A rate threshold in frames/s: of one direction, or of all directions together for ``in total``."""

@@ -16,6 +16,7 @@ from ..errors import SentenceError
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import PAIRS, Profile
 from .requirement import (
+    ENERGY_UNITS,
     RATE_UNITS,
     RUNTIME_UNITS,
     TIME_UNITS,
@@ -31,7 +32,7 @@ _UNITS_OF = {
     Quantity.THROUGHPUT: RATE_UNITS,
     Quantity.FORWARDING_RATE: RATE_UNITS,
     Quantity.LOSS: (Unit.PERCENT,),
-    Quantity.COST: (Unit.CYCLES, Unit.CYCLES_WITHOUT_INPUT),
+    Quantity.COST: (Unit.CYCLES, Unit.CYCLES_WITHOUT_INPUT, *ENERGY_UNITS),
     Quantity.GATHERING: (Unit.VECTORS,),
     Quantity.LATENCY: (Unit.MICROSECONDS,),
     Quantity.DELAY_VARIATION: (Unit.MICROSECONDS,),
@@ -55,12 +56,14 @@ _TIME = re.compile(r"^(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>s|min|h)$")
 _SECONDS_OF_UNIT = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _LONGEST_TIME = 86400.0
 _LOAD = re.compile(r"^(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[^\d\s].*?)(?:\s+(?P<scope>each way|in total))?$")
-_PPS_UNIT = re.compile(r"^(?P<prefix>[kMG]?)pps$")
+_PPS_UNIT = re.compile(r"^(?P<prefix>[kMG]?)pps(?P<core> per core)?$")
 _BPS_UNIT = re.compile(r"^(?P<prefix>[kMG]?)(?:bps|bit/s)(?:\s+(?P<layer>L1|L2))?$")
 _MICROSECONDS_OF_UNIT = {"µs": 1.0, "μs": 1.0, "us": 1.0, "ms": 1000.0}
-_RUNTIME_UNITS = {
-    **{unit.value: unit for unit in RUNTIME_UNITS},
-    **{unit.value.replace("/", " per "): unit for unit in RUNTIME_UNITS},
+_UNITS_PER_PACKET = {
+    spelling: unit
+    for unit in (*RUNTIME_UNITS, *ENERGY_UNITS)
+    for micro in ("µ", "μ", "u")
+    for spelling in (unit.value.replace("µ", micro), unit.value.replace("µ", micro).replace("/", " per "))
 }
 _SCOPES = {None: Scope.ONE, "each way": Scope.EACH_WAY, "in total": Scope.IN_TOTAL}
 _PREFIX_FACTOR = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
@@ -237,6 +240,7 @@ def _parse_value(number: str, unit: str, quantity: Quantity) -> Value:
 def _unit_text(unit: Unit) -> str:
     return {
         Unit.PPS: "'Mpps' (kpps, pps)",
+        Unit.PPS_PER_CORE: "'Mpps per core'",
         Unit.BPS_L1: "'Gbps L1'",
         Unit.BPS_L2: "'Gbps L2'",
         Unit.MICROSECONDS: "'µs' (ms)",
@@ -249,25 +253,23 @@ def _parse_unit(number: float, unit: str) -> Value:
         return Value(number, Unit.PERCENT_LINE)
     if unit == "%":
         return Value(number, Unit.PERCENT)
-    if unit in _RUNTIME_UNITS:
-        return Value(number, _RUNTIME_UNITS[unit])
+    if unit in _UNITS_PER_PACKET:
+        return Value(number, _UNITS_PER_PACKET[unit])
     if unit == "s":
         return Value(number, Unit.SECONDS)
     if unit in _MICROSECONDS_OF_UNIT:
         return Value(number * _MICROSECONDS_OF_UNIT[unit], Unit.MICROSECONDS)
     found = _PPS_UNIT.match(unit)
     if found:
-        return Value(number * _PREFIX_FACTOR[found["prefix"]], Unit.PPS)
+        return Value(number * _PREFIX_FACTOR[found["prefix"]], Unit.PPS_PER_CORE if found["core"] else Unit.PPS)
     found = _BPS_UNIT.match(unit)
     if found:
         if not found["layer"]:
             raise SentenceError(f"'{unit}' does not say which bits; expected '{unit} L1' or '{unit} L2'")
         bit_rate = Unit.BPS_L1 if found["layer"] == "L1" else Unit.BPS_L2
         return Value(number * _PREFIX_FACTOR[found["prefix"]], bit_rate)
-    if unit in ("µJ/packet", "uJ/packet", "μJ/packet"):
-        raise SentenceError("energy per packet is not measured by this version (it needs a power meter)")
-    rates = ["% line rate", "Mpps", "kpps", "pps", "Gbps L1", "Gbps L2", "Mbps L1", "Mbps L2"]
-    known = [*rates, "%", *(unit.value for unit in RUNTIME_UNITS), "µs", "ms", "s"]
+    rates = ["% line rate", "Mpps", "kpps", "pps", "Mpps per core", "Gbps L1", "Gbps L2", "Mbps L1", "Mbps L2"]
+    known = [*rates, "%", *(unit.value for unit in (*RUNTIME_UNITS, *ENERGY_UNITS)), "µs", "ms", "s"]
     if _ON_PAIRS.search(unit):
         raise SentenceError("'on N pairs' stands before the comparison, as in '64b bidirectional on 2 pairs ≥ …'")
     lower = {item.lower(): item for item in known}
@@ -286,7 +288,7 @@ def _parse_scope(text: str | None, traffic: TrafficWords, value: Value) -> Scope
         if value.unit in TIME_UNITS and scope is Scope.IN_TOTAL:
             raise SentenceError("a time has no total; it is judged on the worse direction")
         # cost has no direction; loss and times are judged on the worse direction unless the sentence says otherwise
-        return scope if scope is not Scope.ONE or value.unit in RUNTIME_UNITS else Scope.EACH_WAY
+        return scope if scope is not Scope.ONE or value.unit in _UNITS_PER_PACKET.values() else Scope.EACH_WAY
     if scope is Scope.ONE:
         if traffic.pairs > 1:
             raise SentenceError(
@@ -314,4 +316,6 @@ def _parse_load(text: str | None, traffic: TrafficWords, quantity: Quantity) -> 
     if not found:
         raise SentenceError(f"'at {text}' is not a load; expected for example 'at 5 Mpps' or 'at 50% line rate'")
     value = _parse_value(found["number"], found["unit"], Quantity.THROUGHPUT)
+    if value.unit is Unit.PPS_PER_CORE:
+        raise SentenceError(f"'at {text}': a load is offered to ports, not to cores; expected for example 'at 5 Mpps'")
     return value, _parse_scope(found["scope"], traffic, value)

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from ..config import Config, Ipv4Address, MacAddress
 from ..counts.trial import Tolerance
+from ..power.settings import PowerSettings
 from ..simulation.faults import InjectedFault
 from ..simulation.noise import Noise
 from ..traffic.frame_kinds import FrameKind
@@ -100,6 +101,7 @@ class CommonSettings(Config):
     "forwards … at maximum offered load". ``warm_up`` in s; None: the goal's.
     ``set_up``: the frames beside plain IPv4 for which ``configure`` sets the router up, with the addresses, tags and
     labels of the profiles' words. Linux routers only; on a simulated testbed it is the model's, not the shell's.
+    ``power``: the meter that the router draws its power through; None: there is none.
     """
 
     testbed: str
@@ -110,6 +112,7 @@ class CommonSettings(Config):
     maximum_load_percent: Annotated[float, Field(gt=0, le=100)] = 97.0
     tolerance: ToleranceSettings = ToleranceSettings()
     warm_up: Annotated[float, Field(ge=0, le=600)] | None = None
+    power: PowerSettings | None = None
 
     @field_validator("sides")
     @classmethod

@@ -92,6 +92,11 @@ def tables(project: Project) -> tuple[Table, ...]:
             "Cycles per packet, and packets per call of the graph; one flow, one worker.",
             tuple(_efficiency(netgate, model_of, catalogue)),
         ),
+        Table(
+            "Netgate 6100, VPP on all its workers",
+            "Mpps: as many times what one worker forwards; µJ per packet: at the box's watts.",
+            tuple(_whole_box(netgate, model_of, catalogue)),
+        ),
         Table("Gowin N305", line, tuple(_gowin(gowin, model_of, catalogue))),
         Table(
             "Gowin N305, one receive queue, more offered than the card sends",
@@ -131,6 +136,14 @@ def _netgate(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterator[
         model = model_of("netgate6100", software)
         modelled = 100 * at_saturation(model, one)[0] / one.line_rate_pps(model.link_bps)
         yield PublishedRow(f"64b 1-flow saturated, {software}", float(figure["percent"]), modelled)
+
+
+def _whole_box(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterator[PublishedRow]:
+    whole = figures["whole_box"]
+    one = at_saturation(model_of("netgate6100", "vpp"), catalogue.profile(["64b", "1-flow"]))[0]
+    mpps = whole["workers"] * one / 1e6
+    yield PublishedRow("forwarded", whole["mpps"], mpps, 0.0)
+    yield PublishedRow("energy", whole["microjoule"], whole["watts"] / mpps, 0.0)
 
 
 def _efficiency(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterator[PublishedRow]:

@@ -1,0 +1,26 @@
+"""The meter that a testbed's file names."""
+
+from __future__ import annotations
+
+from .csv_meter import CsvMeter
+from .http_meter import HttpMeter
+from .meter import Meter
+from .settings import CsvMeterSettings, HttpMeterSettings, MeterSettings, ShellMeterSettings, SnmpMeterSettings
+from .shell_meter import IpmiMeter, RaplMeter, Run
+from .snmp_meter import SnmpMeter
+
+
+def open_meter(settings: MeterSettings, run: Run) -> Meter:
+    """The meter of *settings*; *run* runs a command on the router, for those inside it."""
+    match settings:
+        case HttpMeterSettings():
+            return HttpMeter(settings)
+        case SnmpMeterSettings():
+            return SnmpMeter(settings)
+        case CsvMeterSettings():
+            return CsvMeter(settings)
+        case ShellMeterSettings(kind="rapl"):
+            return RaplMeter(settings, run)
+        case ShellMeterSettings():
+            return IpmiMeter(settings, run)
+    raise TypeError(f"{type(settings).__name__} is no meter")

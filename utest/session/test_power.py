@@ -1,0 +1,94 @@
+"""Energy per packet through the whole chain: declared by the platform, and measured by a plug over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from linerate.errors import SentenceError
+from linerate.power.settings import HttpMeterSettings
+from linerate.project import Project
+from linerate.session.judging import Judge
+from linerate.session.plan import Plan
+from linerate.session.power import PoweredTrials
+from linerate.session.session import Session
+from linerate.sla.verdict import Ruling, Verdict
+from linerate_bench.studies import faults
+from power.test_meters import SHELLY, Plug
+from support import robot_run
+
+pytestmark = pytest.mark.slow
+PROJECT = Project.find(robot_run.ROOT)
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
+        with faults.opened(Plan.read(PROJECT, "netgate6100", "vpp", "simulated", "quick")) as found:
+            yield found
+
+
+def judged(session: Session, sentence: str) -> Verdict:
+    requirement = session.plan.requirement(sentence)
+    session.traffic.put_for(requirement)
+    return Judge(session).judge(requirement)
+
+
+def test_the_published_energy_of_the_netgate_comes_out_of_its_declared_watts(session: Session) -> None:
+    verdict = judged(session, "64b unidirectional costs ≤ 1.4 µJ/packet")
+    assert verdict.ruling is Ruling.PASS, verdict.message
+    # published: 1.26 at 15.1 Mpps, three times one worker's rate; one direction of the line carries 14.4
+    assert verdict.figures["energy_uj"] * verdict.figures["forwarded_pps"] == pytest.approx(19e6, rel=1e-3)
+    assert verdict.figures["energy_uj"] == pytest.approx(1.26 * 15.1e6 / verdict.figures["forwarded_pps"], rel=0.01)
+    assert "19 W as the platform's file declares it, not measured" in verdict.reason
+    assert judged(session, "64b unidirectional costs ≤ 1.3 µJ/packet").ruling is Ruling.FAIL
+
+
+def test_a_rate_per_core_is_one_of_all_workers(session: Session) -> None:
+    # published: 5.01 Mpps of one worker
+    sentence = session.plan.requirement("64b unidirectional forwards ≥ 4.7 Mpps per core")
+    assert sentence.threshold_pps(session.link_bps) == 3 * 4.7e6
+    assert judged(session, "64b unidirectional forwards ≥ 4.7 Mpps per core").ruling is Ruling.PASS
+
+
+def test_a_plug_is_read_while_frames_flow_and_before(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    plug = Plug()
+    try:
+        plug.say({**SHELLY, "apower": 20.9})
+        settings = HttpMeterSettings(kind="shelly", address=plug.address, accuracy=1, interval=0.5, settle=0.5)
+        meter = PoweredTrials(
+            settings, 19.0, session.traffic.measure, lambda: session.router.shell, False, session.clock_speed
+        )
+        monkeypatch.setattr(session, "power", meter)
+        verdict = judged(session, "64b unidirectional costs ≤ 1.5 µJ/packet")
+        assert verdict.ruling is Ruling.PASS, verdict.message
+        assert verdict.figures["power_watts"] == 20.9 and verdict.figures["idle_power_watts"] == 20.9
+        assert verdict.figures["energy_uj_high"] > verdict.figures["energy_uj"] > verdict.figures["energy_uj_low"]
+        assert plug.address in verdict.reason and "± 1 % of the reading" in verdict.reason
+        assert len(plug.asked) == 3 * (len(verdict.trials) + 1)
+        plug.answer = (500, b"")
+        verdict = judged(session, "64b bidirectional costs ≤ 1.5 µJ/packet")
+        assert verdict.ruling is Ruling.INCONCLUSIVE and "status 500" in verdict.reason
+    finally:
+        plug.server.shutdown()
+        plug.server.server_close()
+
+
+@pytest.mark.parametrize("software", ["vpp", "pfsense"])
+def test_without_a_meter_nothing_is_above_idle(software: str) -> None:
+    plan = Plan.read(PROJECT, "netgate6100", software, "simulated", "quick")
+    with pytest.raises(SentenceError, match="expected the key 'power' in the testbed's file"):
+        plan.requirement("64b bidirectional costs ≤ 1.5 µJ/packet above idle")
+    plan.requirement("64b bidirectional costs ≤ 1.5 µJ/packet")
+
+
+def test_a_platform_without_watts_needs_a_meter() -> None:
+    plan = Plan.read(PROJECT, "linux_router", None, "simulated", "quick")
+    with pytest.raises(SentenceError, match="or 'watts' in the platform's, as declared power"):
+        plan.requirement("64b bidirectional costs ≤ 1.5 µJ/packet")
+    with pytest.raises(SentenceError, match="expected 'workers' of linux in the file of platform 'linux_router'"):
+        plan.requirement("64b unidirectional ≥ 1 Mpps per core")
+    with pytest.raises(SentenceError, match="a load is offered to ports, not to cores"):
+        plan.requirement("64b unidirectional loses ≤ 1% at 1 Mpps per core")
