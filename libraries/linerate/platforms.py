@@ -16,9 +16,12 @@ from .units import parse_link_speed
 
 
 class Software(Config):
-    """One software of a platform. ``shell``: its commands; ``interfaces``: in the order of the generator's ports."""
+    """One software of a platform. ``interfaces``: in the order of the generator's ports.
 
-    shell: Literal["vpp", "linux", "freebsd"]
+    ``shell``: its commands; ``none``: a black box that is judged from outside. ``workers``: cores that forward.
+    """
+
+    shell: Literal["vpp", "linux", "freebsd", "none"]
     version: str
     interfaces: Annotated[tuple[str, ...], Field(min_length=2)]
     workers: Annotated[int, Field(ge=1)] | None = None

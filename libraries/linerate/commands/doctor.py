@@ -14,6 +14,7 @@ from ..generators.base import GeneratorPort
 from ..methods.budget import duration_text
 from ..project import Project
 from ..routers.base import Shell
+from ..routers.black_box import WHY_UNREAD
 from ..routers.link_state import LinkState, read_link_states
 from ..session.plan import Plan
 from ..session.session import Session
@@ -211,6 +212,13 @@ def _card(session: Session) -> Iterator[Check]:
 
 
 def _router(session: Session, traffic: bool) -> Iterator[Check]:
+    if session.router.is_black_box:
+        session.router.connect()
+        yield ok("router", f"{WHY_UNREAD}: no login, no ledger")
+        yield from _or_wrong("power meter", lambda: _power(session))
+        if traffic and session.generator.connected:
+            yield from _or_wrong("traffic", lambda: _traffic(session))
+        return
     access = session.testbed.facts.router
     try:
         try:
@@ -228,8 +236,7 @@ def _router(session: Session, traffic: bool) -> Iterator[Check]:
         yield from _or_wrong("router rights", lambda: _rights(session, shell))
         yield from _or_wrong("router counters", lambda: _counters(session))
         yield from _or_wrong("router interfaces", lambda: _interfaces(session, shell))
-        if session.plan.testbed.power is not None:
-            yield from _or_wrong("power meter", lambda: _power(session))
+        yield from _or_wrong("power meter", lambda: _power(session))
         if traffic and session.generator.connected:
             yield from _or_wrong("traffic", lambda: _traffic(session))
     finally:
@@ -271,7 +278,7 @@ def _rights(session: Session, shell: Shell) -> list[Check]:
 def _counters(session: Session) -> list[Check]:
     telemetry = session.router.watch.read()
     names = ", ".join(side.interface for side in session.testbed.facts.sides)
-    return [ok("router counters", f"those of {names} are read; it is up for {duration_text(telemetry.uptime)}")]
+    return [ok("router counters", f"those of {names} are read; it is up for {duration_text(telemetry.uptime or 0)}")]
 
 
 def _interfaces(session: Session, shell: Shell) -> list[Check]:
@@ -316,6 +323,8 @@ def _traffic(session: Session) -> list[Check]:
 
 
 def _power(session: Session) -> list[Check]:
+    if session.plan.testbed.power is None:
+        return []
     watts, text = session.power.watts(), session.power.text
     if not watts:
         return [warning("power meter", f"0 W, {text}; is the router plugged into it?")]

@@ -41,13 +41,13 @@ class NodeRuntime:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """A reading. ``uptime`` in s; ``drops`` by the router's own names; ``raw``: output by command.
+    """A reading. ``uptime`` in s, None: not known; ``drops`` by the router's own names; ``raw``: output by command.
 
     ``causes``: every counter of lost frames, zeros included. VPP only: ``runtime`` and ``since_clear``, the seconds
     that it covers (0: not known).
     """
 
-    uptime: float
+    uptime: float | None
     interfaces: Mapping[str, InterfaceCounters]
     drops: Mapping[str, int] = field(default_factory=dict)
     runtime: tuple[NodeRuntime, ...] = ()

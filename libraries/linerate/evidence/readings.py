@@ -57,7 +57,7 @@ def _read_telemetry(take: Fields) -> Telemetry:
         return kind(**Fields(data).fields(kind))
 
     return Telemetry(
-        uptime=take.number("uptime"),
+        uptime=None if take("uptime", int, float, type(None)) is None else take.number("uptime"),
         interfaces={name: record(InterfaceCounters, item) for name, item in take("interfaces", dict).items()},
         drops=dict(take("drops", dict)),
         runtime=tuple(record(NodeRuntime, item) for item in take("runtime", list)),

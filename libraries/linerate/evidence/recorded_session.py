@@ -22,12 +22,14 @@ from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..routers.base import Router, Side
 from ..session.generator import GeneratorConnection
+from ..session.judging import PROBED, PROBED_AGAIN
 from ..session.plan import Plan
 from ..session.power import PoweredTrials
 from ..session.router import RouterConnection
 from ..session.router_watch import RouterRestarted, RouterWatch
 from ..session.session import Session
 from ..session.traffic import Traffic
+from ..sla.requirement import Requirement
 from ..sla.verdict import Tally
 from ..testbed.facts import NO_ROUTER, GeneratorEndpoint, TestbedFacts
 from ..testbed.opening import OpenTestbed
@@ -206,6 +208,13 @@ class RecordedTraffic(Traffic):
         if DURING_READING in outcome.readings:
             during(lambda seconds: None)
         return outcome
+
+    def duplicates(self, requirement: Requirement, seconds: float) -> tuple[int, int]:
+        """What the record has of them."""
+        figures = self.sentence.record.extra.get("figures", {})
+        if PROBED not in figures:
+            raise RecordMismatch("no probe frames were counted that would show whether frames came twice")
+        return int(figures[PROBED]), int(figures[PROBED_AGAIN])
 
     def step_down(self, first: Load, seconds: float, second: Load, after: float, every: float) -> StepDown:
         """See :meth:`RecordedSentence.step_down`."""

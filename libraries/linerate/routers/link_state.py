@@ -25,7 +25,7 @@ class LinkState:
 
 
 def read_link_states(
-    kind: Literal["vpp", "linux", "freebsd"], shell: Shell, interfaces: Sequence[str], sudo: bool = False
+    kind: Literal["vpp", "linux", "freebsd", "none"], shell: Shell, interfaces: Sequence[str], sudo: bool = False
 ) -> tuple[LinkState, ...]:
     """The state of each of *interfaces* of a router of *kind*. Raises TestbedError if the router does not answer."""
     names, commands = [validated_interface(name) for name in interfaces], ShellCommands(shell, EXCHANGE_LIMIT, sudo)

@@ -21,8 +21,8 @@ class Bookkeeper:
     """The ledgers of one sentence. *read* the router; *last_reading*: the one before the trials.
 
     *interfaces*: the router's, by generator port. *settle*: wait until counters that lag are up to date; None if none
-    do. ``on_telemetry`` gets each reading with its name. If a reading fails, the ledger says why it lacks the router's
-    counts, and no more readings are tried.
+    do. ``on_telemetry`` gets each reading with its name. If a reading fails, ledgers say why they lack the router's
+    counts (*unread*), and no more readings are tried; so from the beginning if *unread* is given.
     """
 
     read: Callable[[], Telemetry]
@@ -30,11 +30,11 @@ class Bookkeeper:
     interfaces: Mapping[int, str]
     settle: Callable[[], None] | None = None
     on_telemetry: Callable[[str, Telemetry], None] = lambda name, telemetry: None
+    unread: str = ""
     ledgers: list[Ledger] = field(default_factory=list)
     _trials: list[Trial] = field(default_factory=list)
     _tally: Tally = field(default_factory=Tally)
     _due: bool = False
-    _failed: str = ""
 
     def add_trial(self, trial: Trial, so_far: Tally) -> None:
         """A trial is over; *so_far*: the tally up to it."""
@@ -58,7 +58,7 @@ class Bookkeeper:
 
     def close_without_reading(self, why: str) -> None:
         """Add the ledger of the last bad trial without a reading after it, because of *why*."""
-        self._failed = self._failed or why
+        self.unread = self.unread or why
         self._close(self._read)
 
     def _read(self) -> Telemetry:
@@ -70,16 +70,16 @@ class Bookkeeper:
         if not self._due:
             return
         self._due, last = False, self._trials[-1:]
-        if not self._failed:
+        if not self.unread:
             try:
                 now, found = self._account(read)
             except BREAKDOWN_ERRORS as error:
-                self._failed = f"the router could not be read after trial {last[0].number}: {error}"
+                self.unread = f"the router could not be read after trial {last[0].number}: {error}"
             else:
                 self.ledgers.append(found)
                 self.last_reading, self._trials = now, []
                 return
-        self.ledgers.append(ledger_without_router(last, self.interfaces, self._failed))
+        self.ledgers.append(ledger_without_router(last, self.interfaces, self.unread))
 
     def _account(self, read: Callable[[], Telemetry]) -> tuple[Telemetry, Ledger]:
         now = read()

@@ -81,6 +81,7 @@ class Plan:
                 f" cabled to {2 * settings.pair_count}; expected as many, in the order of the cables",
                 project.platforms / f"{platform}.yaml",
             )
+        check_login(settings, box.software[name], project.testbeds / f"{testbed}.yaml")
         if isinstance(settings, HardwareSettings) and settings.generator.card is not None:
             named_file(project.generators, settings.generator.card, "card")
         terms = read_goal(project.goals, goal)
@@ -189,6 +190,23 @@ class Plan:
                 f"'{traffic.sentence}': testbed '{self.testbed.testbed}' has {count} pair{'s' * (count > 1)} of ports;"
                 f" for more, extend {key} in its file and 'interfaces' of the platform"
             )
+
+
+def check_login(testbed: Testbed, software: Software, path: Path) -> None:
+    """Raise ConfigError where the testbed of *path* and the router's *software* do not agree about a login."""
+    hardware = isinstance(testbed, HardwareSettings)
+    if software.shell != "none":
+        if isinstance(testbed, HardwareSettings) and testbed.router is None:
+            raise ConfigError(
+                "has no 'router', which says how to log in to it; a black box needs none, and its platform's software"
+                " says 'shell: none'",
+                path,
+            )
+        return
+    if not hardware:
+        raise ConfigError("a black box (shell: none) is hardware; expected a testbed of 'kind: hardware'", path)
+    if testbed.prepare != "none":
+        raise ConfigError("a black box (shell: none) is not configured; expected 'prepare: none'", path)
 
 
 def _client_of(testbed: Testbed) -> str:

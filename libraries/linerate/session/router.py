@@ -9,6 +9,7 @@ from typing import TypeVar
 from ..errors import TestbedError
 from ..routers import make_router
 from ..routers.base import Router, Shell
+from ..routers.black_box import no_shell
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
 from ..simulation.signs import simulation_signs
@@ -50,12 +51,18 @@ class RouterConnection:
 
     def connect(self, shell: Shell | None = None) -> Mapping[str, str]:
         """Connect to the router through *shell* (None: log in over SSH); returns the versions that it reports."""
-        facts, self._shell = self.testbed.facts, shell or self.log_in()
+        facts, black_box = self.testbed.facts, self.is_black_box
+        self._shell = no_shell if black_box else shell or self.log_in()
         interfaces = tuple(side.interface for side in facts.sides)
         self._router = make_router(self.plan.software.shell, self._shell, interfaces, sudo=facts.router.sudo)
         self._watch = RouterWatch(self._router, facts.clock_speed, self.testbed.problems)
         self._versions = self._router.identify()
         return self._versions
+
+    @property
+    def is_black_box(self) -> bool:
+        """Whether nobody logs in to it: its platform's software has ``shell: none``."""
+        return self.plan.software.shell == "none"
 
     @property
     def connected(self) -> bool:

@@ -81,6 +81,8 @@ class RouterWatch:
         if self._restarted is not None:
             raise self._restarted
         telemetry = self._router.read()
+        if telemetry.uptime is None:
+            return telemetry
         booted = time.monotonic() * self._speed - telemetry.uptime
         before, self._booted = self._booted, booted
         if before is not None and booted - before > BOOT_TOLERANCE * self._speed:

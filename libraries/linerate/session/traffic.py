@@ -171,6 +171,16 @@ class Traffic:
         with self.reconnection.noting_failures():
             return self.generator.driver.capture(load, 1.0, limit)
 
+    def duplicates(self, requirement: Requirement, seconds: float) -> tuple[int, int]:
+        """Probe frames that came back in a trial at the sentence's load, and how many of them came again.
+
+        They have sequence numbers; of the other frames a copy cannot be told from the frame itself.
+        """
+        probe = Probe(min(PROBE_PPS, self.load_for(requirement).pps / 10))
+        self.put(requirement.profile, requirement.bidirectional, probe, pairs=requirement.pairs)
+        counts = self.measure(self.load_for(requirement), seconds).latency
+        return sum(count.received for count in counts), sum(count.duplicates for count in counts)
+
     # -- whether frames arrive -----------------------------------------------------------------------------------------
 
     def check_reachability(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from ..config import read_yaml, validate_config
 from ..errors import ConfigError
 from ..platforms import named_file
+from ..power.settings import CsvMeterSettings
 from ..project import Folder
 from .settings import HardwareSettings, LoginSettings, NetnsSettings, SimulatedSettings, Testbed
 
@@ -46,18 +47,19 @@ def read_testbed(folder: Folder, name: str) -> Testbed:
 
 
 def _with_absolute_paths(found: Testbed, folder: Path) -> Testbed:
+    if isinstance(found.power, CsvMeterSettings):
+        meter = found.power.model_copy(update={"file": _absolute(found.power.file, folder)})
+        found = found.model_copy(update={"power": meter})
     if not isinstance(found, HardwareSettings):
         return found.model_copy(update={"client": _client(found.client, folder)})
     generator = found.generator
     changed: dict[str, Any] = {"client": _client(generator.client, folder)}
     if generator.ssh is not None:
         changed["ssh"] = generator.ssh.model_copy(update=_login_paths(generator.ssh, folder))
-    return found.model_copy(
-        update={
-            "router": found.router.model_copy(update=_login_paths(found.router, folder)),
-            "generator": generator.model_copy(update=changed),
-        }
-    )
+    update: dict[str, Any] = {"generator": generator.model_copy(update=changed)}
+    if found.router is not None:
+        update["router"] = found.router.model_copy(update=_login_paths(found.router, folder))
+    return found.model_copy(update=update)
 
 
 def _login_paths(login: LoginSettings, folder: Path) -> dict[str, Path]:

@@ -10,10 +10,10 @@ from ..generators.trex.client_folders import client_folder
 from ..platforms import Platform
 from ..routers.base import Side
 from ..system.ssh import Login
-from .facts import GeneratorEndpoint, RouterEndpoint, TestbedFacts
+from .facts import NO_ROUTER, GeneratorEndpoint, RouterEndpoint, TestbedFacts
 from .keeper_plan import Facts, KeeperPlan
 from .leases import Lease
-from .settings import GeneratorSettings, HardwareSettings, SideSettings
+from .settings import GeneratorSettings, HardwareSettings, RouterSettings, SideSettings
 from .trex.config_file import PortInfo, TrexConfig
 from .trex.server import ServerOrder
 from .trex.settings import PortSettings, StartSettings
@@ -41,12 +41,16 @@ def hardware_facts(testbed: HardwareSettings, platform: Platform, software: str)
             _login(generator),
             generator.trex_home or "",
         ),
-        router=RouterEndpoint(
-            router.address, router.port, router.user, router.key, router.known_hosts, router.password_from, router.sudo
-        ),
+        router=NO_ROUTER if router is None else _endpoint(router),
         sides=sides,
         link_bps=platform.link_bps,
         label=f"{platform.description}, {software}, on {testbed.testbed}",
+    )
+
+
+def _endpoint(router: RouterSettings) -> RouterEndpoint:
+    return RouterEndpoint(
+        router.address, router.port, router.user, router.key, router.known_hosts, router.password_from, router.sudo
     )
 
 

@@ -300,11 +300,14 @@ class RouterSettings(LoginSettings):
 
 
 class HardwareSettings(CommonSettings):
-    """A testbed of hardware: nothing is started, except a TRex server if the generator's ``start`` asks for it."""
+    """A testbed of hardware: nothing is started, except a TRex server if the generator's ``start`` asks for it.
+
+    ``router``: how to log in to it; None: it is a black box, of a platform whose software has ``shell: none``.
+    """
 
     kind: Literal["hardware"]
     generator: GeneratorSettings
-    router: RouterSettings
+    router: RouterSettings | None = None
 
     @field_validator("generator", mode="before")
     @classmethod

@@ -1,0 +1,57 @@
+"""A router that is not logged in to: it is judged from outside, by the generator's counts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..counts.telemetry import Telemetry
+from ..errors import TestbedError
+from ..traffic.frame_kinds import FrameKinds, NotForwarded
+from .base import Result, Side
+
+WHY_UNREAD = "the router is a black box (shell: none), whose own counts are not read"
+
+
+class BlackBox:
+    """A :class:`~linerate.routers.base.Router` of which nothing is known but what comes back from it."""
+
+    notes: tuple[str, ...] = ()
+
+    @property
+    def not_forwarded(self) -> NotForwarded:
+        """Nothing is known: frames of each new kind are sent slowly first, as to any router."""
+        return {}
+
+    def identify(self) -> Mapping[str, str]:
+        """That it was not asked."""
+        return {"software": "not asked: a black box (shell: none)"}
+
+    def configure(self, sides: tuple[Side, ...]) -> None:
+        """Refused: raises TestbedError."""
+        raise TestbedError(
+            "a black box (shell: none) is not configured; expected 'prepare: none' in its testbed's file"
+        )
+
+    def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
+        """Refused, as :meth:`configure`."""
+        self.configure(sides)
+
+    def restore(self) -> None:
+        """Nothing was changed."""
+
+    def forget_changes(self) -> None:
+        """Nothing was changed."""
+
+    def clear(self) -> None:
+        """It has no counters."""
+
+    def read(self) -> Telemetry:
+        """A reading without anything."""
+        return Telemetry(None, {})
+
+
+def no_shell(command: str, limit: float) -> Result:
+    """In place of its shell. Raises TestbedError."""
+    raise TestbedError(
+        f"'{command[:80]}' cannot be run: {WHY_UNREAD}; expected a platform whose software has a 'shell'"
+    )
