@@ -125,6 +125,34 @@ def test_robot_is_imported_by_the_keywords_and_allures_listener_alone() -> None:
     assert {name for name in users if not name.startswith("linerate.robot.")} == {"linerate.evidence.allure"}
 
 
+STARTERS = {"subprocess", "multiprocessing", "concurrent.futures.process", "pty", "pexpect", "_posixsubprocess"}
+STARTERS |= {"os.system", "os.popen", "os.posix_spawn", "os.posix_spawnp", "concurrent.futures.ProcessPoolExecutor"}
+STARTERS |= {f"asyncio.{name}" for name in ("subprocess", "create_subprocess_exec", "create_subprocess_shell")}
+STARTERS |= {
+    f"os.{kind}{how}" for kind in ("exec", "spawn") for how in ["l", "le", "lp", "lpe", "v", "ve", "vp", "vpe"]
+}
+"""What starts a program, in the standard library. A fork starts none."""
+
+
+def starters_in(path: Path) -> Iterator[str]:
+    """The STARTERS that *path* imports, or uses as attributes of their module."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        words: set[str] = set()
+        if isinstance(node, ast.Import):
+            words = {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            words = {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Attribute):
+            words = {ast.unparse(node)}
+        yield from (word for word in words if word in STARTERS or word.partition(".")[0] in STARTERS)
+
+
+def test_one_module_starts_programs() -> None:
+    found = {name: set(starters_in(path)) for name, path in FILES.items()}
+    assert found.pop("linerate.system.children")
+    assert {name: words for name, words in found.items() if words} == {}
+
+
 @pytest.mark.parametrize("name", [name for name, path in FILES.items() if path.name == "__init__.py"])
 def test_every_package_says_its_purpose_in_a_line(name: str) -> None:
     said = ast.get_docstring(ast.parse(FILES[name].read_text(encoding="utf-8"))) or ""

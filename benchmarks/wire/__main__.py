@@ -21,9 +21,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from linerate.errors import LinerateError, TestbedError
+from linerate.system.children import find_program
 from linerate.system.cpu_steal import cpu_times, steal_percent, steal_text
 from linerate.testbed.leases import clear_leftovers, create_lease, release
-from linerate.testbed.namespaces import Topology, find_program, plan_topology, reason_against
+from linerate.testbed.namespaces import Topology, plan_topology, reason_against
 from linerate_bench.backend import PortCounters, StreamTraffic
 from linerate_bench.wire import WireBackend, WirePort
 

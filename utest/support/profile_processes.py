@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from linerate.system import children
 from support.fork_server import ForkServer
 
 NOBODY = 1 << 30
@@ -20,16 +21,18 @@ NOBODY = 1 << 30
 
 
 class ProfileProcesses:
-    """Starts those processes. Stands for :mod:`subprocess` in the loader; :meth:`close` it."""
+    """Starts those processes. Stands for :mod:`linerate.system.children` in the loader; :meth:`close` it."""
 
-    PIPE = subprocess.PIPE
-    TimeoutExpired = subprocess.TimeoutExpired
+    PIPE = children.PIPE
+    TimeoutExpired = children.TimeoutExpired
+    python = staticmethod(children.python)
+    environment = staticmethod(children.environment)
 
     def __init__(self) -> None:
         self.server = ForkServer(__name__)
 
-    def Popen(self, argv: Sequence[str], **options: Any) -> ProfileProcess:
-        """As :class:`subprocess.Popen`; the process begins with its input."""
+    def start(self, argv: Sequence[str], **options: Any) -> ProfileProcess:
+        """As :func:`linerate.system.children.start`; the process begins with its input."""
         return ProfileProcess(self.server, argv, options)
 
     def close(self) -> None:

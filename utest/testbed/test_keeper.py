@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linerate.errors import TestbedError
+from linerate.system.children import environment
 from linerate.testbed import leases
-from linerate.testbed.keeper_client import KeeperClient, environment
+from linerate.testbed.keeper_client import KeeperClient
 from linerate.testbed.keeper_plan import KeeperPlan, ProcessPlan, resolve
 
 OBEDIENT = """

@@ -64,7 +64,7 @@ def test_the_reason_against_netns_has_a_remedy(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     assert re.search("root", namespaces.reason_against() or "")
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr("linerate.testbed.namespaces.find_program", lambda program: None)
+    monkeypatch.setattr("linerate.system.children.find_program", lambda program: None)
     assert "iproute2" in (namespaces.reason_against() or "")
 
 

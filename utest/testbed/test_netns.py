@@ -11,8 +11,8 @@ import pytest
 
 from linerate.errors import ConfigError, TestbedError
 from linerate.platforms import Platform, Software
+from linerate.system.children import environment
 from linerate.testbed import leases, namespaces
-from linerate.testbed.keeper_client import environment
 from linerate.testbed.netns import NetnsSetup
 from linerate.testbed.opening import open_testbed
 from linerate.testbed.settings import NetnsSettings

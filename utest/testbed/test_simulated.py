@@ -12,10 +12,10 @@ import pytest
 
 from linerate.errors import ConfigError, TestbedError
 from linerate.platforms import read_platform
+from linerate.system.children import environment
 from linerate.testbed import leases
 from linerate.testbed.files import read_testbed
 from linerate.testbed.hardware import hardware_facts
-from linerate.testbed.keeper_client import environment
 from linerate.testbed.opening import open_testbed
 from linerate.testbed.settings import HardwareSettings, SimulatedSettings
 from linerate.testbed.simulated import SimulatedSetup

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 
-from ..simulation.processes import bench_command
+from ..system.bench_command import bench_command
+from ..system.children import become
 
 
 def run(argv: Sequence[str]) -> int:
     """Replace this process by the bench's own program, with the words *argv*. Raises TestbedError if not installed."""
     words = [*bench_command(""), *argv]
     sys.stdout.flush()
-    os.execv(words[0], words)  # noqa: S606  (no shell: this interpreter, a module of ours)
+    become(words)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -18,6 +16,7 @@ from ..generators.trex.profile_loader import TrexProfileLoader
 from ..platforms import read_platform
 from ..project import Project
 from ..sla.goals import read_goal
+from ..system import children
 from ..testbed.files import read_testbed
 from ..traffic.catalogue import Catalogue
 from .arguments import add_json, print_json
@@ -79,10 +78,10 @@ def _sentences(suites: Sequence[Path]) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "output.xml"
         options = ("--dryrun", "--output", str(output), "--log", "NONE", "--report", "NONE", "--console", "none")
-        argv = [sys.executable, "-P", "-m", "robot", *options, *map(str, suites)]
+        argv = children.python("robot", *options, *map(str, suites))
         try:
-            ran = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT, check=False)
-        except subprocess.TimeoutExpired:
+            ran = children.run(argv, LIMIT, env=children.users_environment(), cwd=Path.cwd())
+        except children.TimeoutExpired:
             yield f"the dry run of {', '.join(map(str, suites))} did not end within {LIMIT:g} s"
             return
         if not output.is_file():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
 import sys
 from importlib.metadata import distributions
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import psutil
 
 from .. import __version__
+from ..system import children
 
 UNKNOWN = "unknown"
 
@@ -61,10 +61,9 @@ def code_identity(folder: Path = Path(__file__).parents[1]) -> dict[str, Any]:
 def _git(folder: Path, *words: str) -> str | None:
     """The output of git in *folder*; None if it failed."""
     try:
-        result = subprocess.run(
-            ["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=GIT_LIMIT, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        # a repository's own settings may name a program to run: this one is not needed
+        result = children.run(["git", "-C", str(folder), "-c", "core.fsmonitor=false", *words], GIT_LIMIT)
+    except (OSError, children.TimeoutExpired):
         return None
     return result.stdout.strip() if result.returncode == 0 else None
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import queue
-import subprocess
-import sys
-import sysconfig
 import threading
 import time
 from dataclasses import dataclass, replace
@@ -16,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import TestbedError
+from ..system import children
 from .keeper_plan import Facts, KeeperPlan
 from .leases import COMMAND_LIMIT, release
 
@@ -60,12 +57,11 @@ class KeeperClient:
         self._log = Path(plan.lease).with_suffix("") / "keeper.log"
         with self._log.open("ab") as log:
             # a session of its own: Ctrl-C in the terminal reaches the owner only, which then stops the keeper in order
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "linerate.testbed.keeper"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
+            self._process = children.start(
+                children.python("linerate.testbed.keeper"),
+                stdin=children.PIPE,
+                stdout=children.PIPE,
                 stderr=log,
-                env=environment(),
                 start_new_session=True,
             )
         self._reader = threading.Thread(target=self._read, daemon=True, name="keeper-reader")
@@ -129,7 +125,7 @@ class KeeperClient:
                     self.failures = tuple(answer["failures"])
                     break
             self._process.wait(max(1.0, until - time.monotonic()))
-        except subprocess.TimeoutExpired:
+        except children.TimeoutExpired:
             self.failures = (*self.failures, f"the keeper did not end within {limit:g} s and was killed")
             self._process.kill()
             self._process.wait(5)
@@ -184,14 +180,3 @@ class KeeperClient:
             text = self._log.read_text(encoding="utf-8", errors="replace").strip()
             return f"; its log ends: {text[-600:]}" if text else ""
         return ""
-
-
-def environment() -> dict[str, str]:
-    """This process's environment, with PYTHONPATH set so that a child finds this package, installed or not."""
-    found = dict(os.environ)
-    home = str(Path(__file__).resolve().parents[2])
-    # an installed package is found anyway, and site-packages must not come before the standard library
-    if home not in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
-        rest = found.get("PYTHONPATH")
-        found["PYTHONPATH"] = home if not rest else os.pathsep.join((home, rest))
-    return found

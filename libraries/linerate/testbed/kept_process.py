@@ -7,15 +7,14 @@ import json
 import os
 import re
 import select
-import shutil
 import socket
-import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..system import children
 from .keeper_plan import ProcessPlan, resolve
 
 LOG_TAIL = 600
@@ -55,7 +54,7 @@ class KeptProcess:
         try:
             argv = [str(word) for word in resolve(plan.argv, facts)]
             spec = resolve(plan.spec, facts)
-            environment = {**os.environ, **{key: str(value) for key, value in resolve(plan.env, facts).items()}}
+            variables = {key: str(value) for key, value in resolve(plan.env, facts).items()}
         except KeyError as error:
             raise SetupFailed(
                 f"the plan of '{plan.name}' refers to {error}, which no process before it has reported"
@@ -63,12 +62,12 @@ class KeptProcess:
         with contextlib.ExitStack() as stack:
             log = stack.enter_context(open(plan.log, "ab", opener=lambda path, flags: os.open(path, flags, 0o600)))
             try:
-                self.popen = subprocess.Popen(
+                self.popen = children.start(
                     [*_die_with_parent(), *argv],
-                    stdin=subprocess.DEVNULL if spec is None else subprocess.PIPE,
-                    stdout=subprocess.PIPE if plan.ready == "json" else log,
+                    stdin=children.DEVNULL if spec is None else children.PIPE,
+                    stdout=children.PIPE if plan.ready == "json" else log,
                     stderr=log,
-                    env=environment,
+                    env=children.environment(variables),
                     bufsize=0,
                 )
             except OSError as error:
@@ -158,12 +157,12 @@ class KeptProcess:
 
     def ends_within(self, seconds: float) -> bool:
         """Whether it ends within *seconds*."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        with contextlib.suppress(children.TimeoutExpired):
             self.popen.wait(max(0.0, seconds))
         return self.popen.returncode is not None
 
 
 def _die_with_parent() -> list[str]:
     """The prefix that kills a process when its keeper is killed: not every process watches its input."""
-    setpriv = shutil.which("setpriv")
+    setpriv = children.find_program("setpriv")
     return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv and sys.platform == "linux" else []

@@ -15,7 +15,6 @@ import os
 import re
 import secrets
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -25,6 +24,7 @@ from typing import Any
 import psutil
 
 from ..errors import TestbedError
+from ..system import children
 from ..system.identity import ProcessIdentity, identify, runtime_folder
 
 COMMAND_LIMIT = 10.0
@@ -166,16 +166,16 @@ def run_command(argv: tuple[str, ...]) -> str:
     """Run *argv* for at most COMMAND_LIMIT s; returns "" or a sentence saying how it failed."""
     line = " ".join(argv)
     try:
-        result = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=COMMAND_LIMIT, check=False)
+        result = children.run(argv, COMMAND_LIMIT)
     except FileNotFoundError:
         return f"'{line}' cannot run: there is no program '{argv[0]}' here; install it"
     except OSError as error:
         return f"'{line}' cannot run: {error.strerror}"
-    except subprocess.TimeoutExpired:
+    except children.TimeoutExpired:
         return f"'{line}' did not end within {COMMAND_LIMIT:g} s"
     if result.returncode == 0:
         return ""
-    reason = (result.stderr or result.stdout).decode(errors="replace").strip().replace("\n", "; ")
+    reason = (result.stderr or result.stdout).strip().replace("\n", "; ")
     return f"'{line}' failed with status {result.returncode}: {reason or 'it gave no reason'}"
 
 
@@ -217,10 +217,8 @@ def remove_folder(folder: Path, runtime: Path) -> bool:
 
 def _end_processes_in(netns: str) -> list[str]:
     """End what still runs in a network namespace: without its name it would go on unseen."""
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        found = subprocess.run(
-            ["ip", "netns", "pids", netns], capture_output=True, text=True, timeout=COMMAND_LIMIT, check=False
-        )
+    with contextlib.suppress(OSError, children.TimeoutExpired):
+        found = children.run(["ip", "netns", "pids", netns], COMMAND_LIMIT)
         pids = [int(word) for word in found.stdout.split() if word.isdigit() and int(word) != os.getpid()]
         return [f"ended process {pid} in {netns}, {_LEFT}" for pid in pids if kill_tree(pid)]
     return []

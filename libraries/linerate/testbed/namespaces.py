@@ -16,13 +16,12 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import ConfigError
+from ..system import children
 
 Command = tuple[str, ...]
 
@@ -33,9 +32,6 @@ TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,35}")
 
 MTU = 9216
 """Bytes after the Ethernet header: enough for the profiles' longest frames."""
-
-SBIN_FOLDERS = ("/usr/sbin", "/sbin", "/usr/local/sbin")
-"""Folders of administrators' programs, which a plain user's PATH may lack."""
 
 _INTERFACE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 
@@ -163,11 +159,6 @@ def existing_namespaces(tag: str = "") -> tuple[str, ...]:
     return tuple(sorted(path.name for path in folder.iterdir() if path.name.startswith(PREFIX + tag)))
 
 
-def find_program(program: str) -> str | None:
-    """The absolute path of *program*, from PATH or :data:`SBIN_FOLDERS`."""
-    return shutil.which(program) or shutil.which(program, path=os.pathsep.join(SBIN_FOLDERS))
-
-
 def reason_against() -> str | None:
     """Why the netns testbed cannot work here, with the remedy; None if it can. Leaves nothing behind."""
     if not sys.platform.startswith("linux"):
@@ -176,7 +167,7 @@ def reason_against() -> str | None:
         return "making network namespaces needs root; run it with sudo"
     packages = {"ip": "iproute2", "sysctl": "procps", "sshd": "openssh-server", "ssh-keygen": "openssh-client"}
     for program, package in packages.items():
-        if find_program(program) is None:
+        if children.find_program(program) is None:
             return f"the program '{program}' is missing; install the package {package}"
     return _permission_problem()
 
@@ -190,15 +181,15 @@ def _permission_problem() -> str | None:
     )
     try:
         for command in attempts:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+            done = children.run(command, 10)
             if done.returncode != 0:
                 reason = done.stderr.strip().splitlines() or ["no reason given"]
                 return (
                     f"'{' '.join(command[:3])}' fails here ({reason[-1]}); a container needs CAP_NET_ADMIN and"
                     " CAP_SYS_ADMIN, for example 'docker run --privileged'"
                 )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except (OSError, children.TimeoutExpired) as error:
         return f"network namespaces cannot be made here: {error}"
     finally:
-        subprocess.run(("ip", "netns", "del", probe), capture_output=True, timeout=10, check=False)
+        children.run(("ip", "netns", "del", probe), 10)
     return None

@@ -9,7 +9,7 @@ from ..errors import ConfigError, TestbedError
 from ..generators.trex.client_choice import HOME_VARIABLE, PYPI
 from ..platforms import Platform
 from ..routers.base import Side
-from ..simulation.processes import bench_command
+from ..system.bench_command import bench_command
 from ..units import parse_link_speed
 from . import namespaces, sshd
 from .facts import NO_ROUTER, GeneratorEndpoint, RouterEndpoint, TestbedFacts

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ..platforms import Platform
 from ..routers.base import Side
-from ..simulation.processes import bench_command
+from ..system.bench_command import bench_command
 from .facts import NO_ROUTER, GeneratorEndpoint, RouterEndpoint, TestbedFacts
 from .keeper_plan import Facts, KeeperPlan, ProcessPlan
 from .keys import KeyPair, make_key, write_known_hosts

@@ -10,12 +10,13 @@ import getpass
 import os
 import shlex
 import socket
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import TestbedError
-from .namespaces import Command, find_program
+from ..system import children
+from ..system.children import find_program
+from .namespaces import Command
 
 HOST = "127.0.0.1"
 
@@ -139,11 +140,11 @@ def _is_locked(user: str) -> bool:
 def _knows_option(server: str, config: Path, option: str) -> bool:
     command = (server, "-T", "-f", str(config), "-o", option)
     Path(PRIVILEGE_SEPARATION).mkdir(mode=0o755, exist_ok=True)
-    done = subprocess.run(command, capture_output=True, timeout=KEYGEN_LIMIT, check=False)
+    done = children.run(command, KEYGEN_LIMIT)
     return done.returncode == 0
 
 
 def _run_checked(command: Command) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=KEYGEN_LIMIT, check=False)
+    done = children.run(command, KEYGEN_LIMIT)
     if done.returncode != 0:
         raise TestbedError(f"'{command[0]}' failed: {done.stderr.strip() or 'no reason given'}")

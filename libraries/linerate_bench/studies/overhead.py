@@ -11,11 +11,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import selectors
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,6 +30,7 @@ from linerate.platforms import read_platform
 from linerate.project import Project
 from linerate.session.plan import Plan
 from linerate.session.session import Session
+from linerate.system import children
 from linerate.system.cpu_steal import cpu_times, steal_percent, steal_text
 from linerate.traffic.catalogue import Catalogue
 
@@ -48,8 +46,6 @@ ROUTER, TREX_BOUND = "linux_router", 0.6
 
 LIMIT = 20.0
 """Seconds for the server to start, and for one answer of its router."""
-
-LIBRARIES = Path(__file__).resolve().parents[2]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -142,18 +138,16 @@ def _namespaces(testbed: str, platform: str) -> Generator[TrialKind, None, None]
 @contextmanager
 def embedded_server(platform_file: Path, software: str, clock_speed: float = 1.0) -> Iterator[dict[str, Any]]:
     """The embedded server with the forwarding model, as a process; yields its facts. Raises TestbedError."""
-    path = os.pathsep.join(filter(None, (str(LIBRARIES), os.environ.get("PYTHONPATH"))))
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "linerate_bench.server"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": path},
+    process = children.start(
+        children.python("linerate_bench.server"),
+        stdin=children.PIPE,
+        stdout=children.PIPE,
         start_new_session=True,
     )
     assert process.stdin is not None and process.stdout is not None  # noqa: S101
     specification = {
         "backend": "model",
-        "platform_file": str(platform_file),
+        "platform_file": str(platform_file.absolute()),
         "software": software,
         "clock_speed": clock_speed,
         "host": "127.0.0.1",
@@ -170,7 +164,7 @@ def embedded_server(platform_file: Path, software: str, clock_speed: float = 1.0
             process.stdin.close()
         try:
             process.wait(5)
-        except subprocess.TimeoutExpired:
+        except children.TimeoutExpired:
             process.kill()
             process.wait()
         process.stdout.close()

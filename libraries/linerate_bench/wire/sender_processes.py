@@ -8,14 +8,12 @@ import mmap
 import os
 import select
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from linerate.errors import TestbedError
+from linerate.system import children
 
 from .protocol import STATUS, STATUS_BYTES, SendDelays, slots_of
 
@@ -129,15 +127,13 @@ class SenderProcesses:
     def __init__(self, places: Sequence[tuple[int, str | None, str, bool]]) -> None:
         self._all = tuple(SenderProcess(*place) for place in places)
         self._ports = tuple(place[0] for place in places)
-        root = str(Path(__file__).resolve().parents[3])
-        path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "linerate_bench.wire.sender"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+        self._process = children.start(
+            children.python("linerate_bench.wire.sender"),
+            stdin=children.PIPE,
+            stdout=children.DEVNULL,
             pass_fds=[handle for process in self._all for handle in process.far],
             # no linear algebra is done there: idle threads of that library would only take CPU time
-            env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
+            env=children.environment({"OPENBLAS_NUM_THREADS": "1"}),
             start_new_session=True,
         )
         for process in self._all:
@@ -166,7 +162,7 @@ class SenderProcesses:
             process.close()
         try:
             self._process.wait(1.5)
-        except subprocess.TimeoutExpired:
+        except children.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait(1.5)

@@ -23,11 +23,10 @@ import pytest
 from linerate.errors import TestbedError
 from linerate.generators.trex.server_facts import ask_server
 from linerate.platforms import Platform, Software
+from linerate.system.children import environment, find_program
 from linerate.system.identity import runtime_folder
 from linerate.testbed import leases, sshd
 from linerate.testbed.files import read_testbed
-from linerate.testbed.keeper_client import environment
-from linerate.testbed.namespaces import find_program
 from linerate.testbed.opening import OpenTestbed, open_testbed
 from linerate.testbed.settings import HardwareSettings
 from support import fake_trex

@@ -7,8 +7,6 @@ import json
 import os
 import selectors
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -16,11 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import TestbedError
+from ...system import children
 
 MODULE = "linerate.generators.trex.client"
-
-LIBRARIES = Path(__file__).resolve().parents[3]
-"""The folder of the package ``linerate``, which may not be installed."""
 
 
 class ClientError(TestbedError):
@@ -39,13 +35,11 @@ class ClientProcess:
         # Its own session: Ctrl-C in the terminal reaches Robot only, which ends this process in order; and the library
         # cannot kill the process group of its parent (see pypi.load_library).
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
-        path = os.pathsep.join(filter(None, (str(LIBRARIES), os.environ.get("PYTHONPATH"))))
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", MODULE, *([] if folder is None else [str(folder)])],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+        self._process = children.start(
+            children.python(MODULE, *([] if folder is None else [str(folder.absolute())])),
+            stdin=children.PIPE,
+            stdout=children.PIPE,
             stderr=self._log,
-            env={**os.environ, "PYTHONPATH": path},
             start_new_session=True,
         )
         self._number = 0
@@ -104,7 +98,7 @@ class ClientProcess:
         return line
 
     def _ended(self, command: str) -> TestbedError:
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        with contextlib.suppress(children.TimeoutExpired):
             self._process.wait(1)
         status = self._process.poll()
         self.kill()
@@ -127,7 +121,7 @@ class ClientProcess:
             with contextlib.suppress(OSError, ValueError):
                 assert self._process.stdin is not None  # noqa: S101
                 self._process.stdin.close()  # it stops the traffic, releases the ports and ends
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            with contextlib.suppress(children.TimeoutExpired):
                 self._process.wait(limit)
         orderly = self._process.poll() == 0
         self.kill()

@@ -8,20 +8,18 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ...errors import ConfigError, TestbedError
+from ...system import children
 from ...traffic.profile_schema import TrexFile
 from ...traffic.trex_profile import ProfileSource, TrexProfile
 from ...traffic.trex_streams import read_trex_profile
 from . import client_copies as copies
 from .client_choice import FROM_SERVER, HOME_VARIABLE, PYPI, named_client
 from .client_folders import client_folder
-from .client_process import LIBRARIES
 from .stream_files import read_streams
 
 MODULE = "linerate.generators.trex.client.profile_program"
@@ -88,19 +86,18 @@ def run_profile(
         "named": entry.named,
         "limit": limit,
     }
-    python = os.pathsep.join(filter(None, (str(LIBRARIES), environment.get("PYTHONPATH"))))
-    with subprocess.Popen(
-        [sys.executable, "-P", "-m", MODULE],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**environment, "PYTHONPATH": python},
+    with children.start(
+        children.python(MODULE),
+        stdin=children.PIPE,
+        stdout=children.PIPE,
+        stderr=children.PIPE,
+        env=children.environment(given=environment),
         cwd=path.parent,
         start_new_session=True,
     ) as process:
         try:
             output, errors = process.communicate(json.dumps(request).encode(), IMPORT_LIMIT + 2.5 * limit)
-        except subprocess.TimeoutExpired:
+        except children.TimeoutExpired:
             late = f"did not end within {limit:g} s for each direction, and its process was ended"
             raise ConfigError(late, path) from None
         finally:

@@ -20,6 +20,7 @@ from typing import Any
 
 from ...errors import TestbedError
 from ...generators.trex.server_facts import ask_server
+from ...system import children
 from ...system.ssh import Login
 from ..keeper_plan import ProcessPlan
 from .relay import HOST, Relay, connect_within
@@ -95,12 +96,18 @@ class ServerOrder:
         """The entry in the keeper's plan; the log goes to *folder*."""
         return ProcessPlan(
             name=PROCESS_NAME,
-            argv=(sys.executable, "-P", "-m", "linerate.testbed.trex"),
+            argv=children.python("linerate.testbed.trex"),
             log=str(log_path(folder)),
             spec=self.to_json(),
+            env=self._password(),
             limit=self.limit + 2 * HOLDER_MARGIN + 15.0,
             grace=self.grace + 2 * HOLDER_MARGIN,
         )
+
+    def _password(self) -> dict[str, str]:
+        """The environment variable with the password of the login; none without one."""
+        name = self.login.password_from if self.login else None
+        return {name: os.environ[name]} if name and name in os.environ else {}
 
 
 def log_path(folder: Path) -> Path:

@@ -9,7 +9,6 @@ import re
 import shlex
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ from typing import Protocol
 import paramiko
 
 from ...errors import TestbedError
+from ...system import children
 from ...system.ssh import Login, connect
 
 QUOTED_LINES = 5
@@ -84,8 +84,8 @@ class LocalServer:
         self.output = ServerOutput()
         try:
             # a session of its own: a signal to this process's group must not prevent its orderly end
-            self._process = subprocess.Popen(
-                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+            self._process = children.start(
+                argv, stdin=children.PIPE, stdout=children.PIPE, stderr=children.STDOUT, start_new_session=True
             )
         except OSError as error:
             raise TestbedError(f"TRex cannot be started: {argv[0]}: {error.strerror}") from None
@@ -121,10 +121,10 @@ class LocalServer:
         try:
             self._process.wait(limit)
             return True
-        except subprocess.TimeoutExpired:
+        except children.TimeoutExpired:
             with contextlib.suppress(OSError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            with contextlib.suppress(children.TimeoutExpired):
                 self._process.wait(1.0)
             return False
         finally:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from importlib.util import find_spec
 
 from ..errors import TestbedError
+from .children import python
 
 PACKAGE = "linerate_bench"
 
@@ -24,5 +24,4 @@ def bench_command(part: str) -> tuple[str, ...]:
             f"this needs the bench without hardware, and {' and '.join(missing)} is not installed; install it with:"
             " pip install 'linerate[bench]'"
         )
-    # -P: nothing is imported from the current folder
-    return (sys.executable, "-P", "-m", f"{PACKAGE}.{part}" if part else PACKAGE)
+    return python(f"{PACKAGE}.{part}" if part else PACKAGE)
