@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import io
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..system.children import absolute_path_only
 from .tables import SIMULATED
 
 DIRECTION_COLOURS = ("#2c6fa6", "#59a3c9", "#7a68a6", "#a996c9")
@@ -63,14 +64,24 @@ class Drawing:
 
 
 @contextlib.contextmanager
+def matplotlib_style(style: Mapping[str, Any]) -> Iterator[None]:
+    """matplotlib's own settings and *style*, whatever a ``matplotlibrc`` of the current folder or the user says."""
+    with absolute_path_only():
+        # imported here: matplotlib takes long to import, and most commands do not need it
+        import matplotlib.font_manager  # which may run fc-list
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(style)
+        yield
+
+
+@contextlib.contextmanager
 def drawing(title: str, simulated: bool) -> Iterator[Drawing]:
     """A figure to draw on; when the block ends, its ``svg`` holds the picture, marked if *simulated*."""
-    # imported here: matplotlib takes long to import, and most commands do not need it
-    import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
+    with matplotlib_style(_STYLE):
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(9.4, 4.5), layout="constrained")
         FigureCanvasSVG(figure)
         picture = Drawing(figure, figure.add_subplot())

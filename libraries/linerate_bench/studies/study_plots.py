@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from linerate.evidence.drawing import matplotlib_style
 from linerate.sla.sequential_plan import SequentialPlan
 
 _COLOURS = {
@@ -61,13 +62,12 @@ def curves_plot(
     logarithmic: str = "",
 ) -> str:
     """An SVG of about 900 x 420 pixels. *marks*: values of x to rule a line at; *logarithmic*: ``x`` or ``y``."""
-    # matplotlib takes long to import, and the tables need none of it
-    import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter
+    with matplotlib_style(_STYLE):
+        # matplotlib takes long to import, and the tables need none of it
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import FuncFormatter
 
-    with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(9.4, 4.5), layout="constrained")
         FigureCanvasSVG(figure)
         axes = figure.add_subplot()
@@ -105,14 +105,13 @@ def curves_plot(
 
 def plans_plot(plans: Mapping[str, SequentialPlan]) -> str:
     """An SVG with a panel for each of *plans*: which numbers of good and bad trials are a PASS, a FAIL or neither."""
-    # as above
-    import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Patch
-
     title = "Sequential plans"
-    with matplotlib.rc_context(_STYLE):
+    with matplotlib_style(_STYLE):
+        # as above
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
+        from matplotlib.patches import Patch
+
         figure = Figure(figsize=(9.4, 1.0 + 2.6 * len(plans)), layout="constrained")
         FigureCanvasSVG(figure)
         panels = figure.subplots(len(plans), squeeze=False, sharex=True)

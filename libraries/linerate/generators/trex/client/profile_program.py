@@ -80,7 +80,7 @@ def run(request: Mapping[str, Any], respond: Respond) -> dict[str, Any]:
     client = _import_client(request["client"])
     path = Path(request["file"])
     sys.argv, sys.dont_write_bytecode = [str(path)], True
-    sys.path.insert(0, str(path.parent))
+    sys.path.append(str(path.parent))  # last: no module that the client uses may come from there
     directions: list[dict[str, Any]] = []
     for direction in (0, 1):
         try:

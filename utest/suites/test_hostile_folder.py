@@ -1,0 +1,111 @@
+"""Nothing of the current folder becomes code, whatever lies there: in no process of a run, and in none of the bench."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support import robot_run
+from support.hostile_folder import HostileFolder
+from support.paths import LIBRARIES
+from support.trex_profile_support import ours, project_with
+
+# The parent finds its own modules as an installed program does. What it starts inherits the worst environment.
+PARENT = """\
+import os, runpy, sys
+libraries, module, *words = sys.argv[1:]
+sys.path.insert(0, libraries)
+sys.argv = [module, *words]
+import robot
+os.environ.update(PYTHONPATH=":.", PYTHONHOME=".", PYTHONSTARTUP="evil.py", PYTHONINSPECT="x", BASH_ENV="evil.py")
+os.environ.update(PATH=":.:" + os.environ["PATH"], LD_LIBRARY_PATH=":.", PYTHONUSERBASE=".")
+runpy.run_module(module, run_name="__main__")
+"""
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> HostileFolder:
+    return HostileFolder(tmp_path / "here")
+
+
+def start(hostile: HostileFolder, module: str, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-I", "-c", PARENT, str(LIBRARIES), module, *words],
+        cwd=hostile.folder,
+        env={**robot_run.environment(hostile.folder.parent), "XDG_CACHE_HOME": str(hostile.folder.parent / "cache")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def serve(hostile: HostileFolder, *words: str) -> str:
+    """What ``linerate serve`` prints until Ctrl-C ends it."""
+    process = start(hostile, "linerate", "serve", *words, "--rpc-port", "0", "--pub-port", "0")
+    assert process.stdout
+    said = []
+    with process.stdout:
+        for line in process.stdout:
+            said.append(line)
+            if line.startswith("Ctrl-C"):
+                process.send_signal(signal.SIGINT)
+    process.wait(30)
+    return "".join(said)
+
+
+@pytest.mark.slow
+def test_the_simulated_bench_takes_nothing_from_the_current_folder(hostile: HostileFolder) -> None:
+    assert "Ctrl-C ends it" in (said := serve(hostile, "--platform", "netgate6100")), said
+    assert hostile.marks == {}
+
+
+@pytest.mark.netns
+def test_the_bench_with_real_frames_takes_nothing_from_the_current_folder(hostile: HostileFolder) -> None:
+    assert "Ctrl-C ends it" in (said := serve(hostile, "--platform", "linux_router", "--testbed", "netns")), said
+    assert hostile.marks == {}
+
+
+@pytest.mark.slow
+def test_a_run_takes_nothing_from_the_current_folder(hostile: HostileFolder) -> None:
+    """Robot with a profile of the user's own, which lies in that folder itself and imports a module from beside it."""
+    folder = hostile.folder
+    body = "import random, yaml, xdrlib_of_ours\nreturn stream(64, direction)"
+    project_with(folder, ours=ours(body))
+    (folder / "xdrlib_of_ours.py").write_text("")
+    goal = folder / "variables" / "goals" / "quick.yaml"
+    goal.write_text(goal.read_text(encoding="utf-8").replace("duration_sum: 10\n", "duration_sum: 2\n"))
+    suite = robot_run.write_suite(folder, "ours unidirectional ≥ 1 Mpps", "Ramp    64b unidirectional")
+    words = ("-v", f"PROJECT:{folder}", "-v", "GOAL:quick", "--exitonerror", "--outputdir", "out", suite.name)
+    process = start(hostile, "robot", *words)
+    said = process.communicate(timeout=120)[0]
+    assert process.returncode == 0, said
+    assert hostile.marks == {}
+    # drawn with matplotlib, whose settings in that folder name a program and a module
+    assert list((folder / "out").rglob("*-ramp.svg"))
+
+
+@pytest.mark.slow
+def test_a_check_takes_nothing_from_the_current_folder(hostile: HostileFolder) -> None:
+    project_with(hostile.folder, ours=ours("return stream(64, direction)"))
+    suite = robot_run.write_suite(hostile.folder, "ours unidirectional ≥ 1 Mpps")
+    process = start(hostile, "linerate", "check", suite.name)
+    said = process.communicate(timeout=120)[0]
+    assert process.returncode == 0, said
+    assert hostile.marks == {}
+
+
+@pytest.mark.slow
+def test_python_m_forgets_the_current_folder_as_soon_as_this_package_begins(tmp_path: Path) -> None:
+    """What Python itself imports before that is beyond it: ``importlib``, ``warnings``."""
+    for name in ("argparse", "random", "json", "yaml", "typing"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('from the current folder')")
+    command = [sys.executable, "-m", "linerate", "--version"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(LIBRARIES)}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
