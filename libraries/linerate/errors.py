@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .visible import visible_data
+
 
 class LinerateError(Exception):
     """Base of every error that is not the router's fault. Its text is one paragraph that ends with the fix."""
 
     ROBOT_SUPPRESS_NAME = True
+
+    def __init__(self, *words: object) -> None:
+        super().__init__(*map(visible_data, words))
 
 
 class ConfigError(LinerateError):
@@ -40,3 +45,6 @@ class SlaFailure(AssertionError):
     """The router failed the sentence."""
 
     ROBOT_SUPPRESS_NAME = True
+
+    def __init__(self, *words: object) -> None:
+        super().__init__(*map(visible_data, words))

@@ -15,6 +15,7 @@ from typing import Any
 
 from ...errors import TestbedError
 from ...system import children
+from ...visible import visible_data
 
 MODULE = "linerate.generators.trex.client"
 
@@ -71,7 +72,7 @@ class ClientProcess:
         until = time.monotonic() + limit
         while True:
             try:
-                answer = json.loads(self._line(command, until, limit))
+                answer = visible_data(json.loads(self._line(command, until, limit)))
             except ValueError:
                 continue  # the rest of an answer whose reading was interrupted
             if answer.get("id") != self._number:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import zmq
 
 from ...errors import TestbedError
+from ...visible import visible_data
 
 PYPI_API = (4, 1)
 """Core API (major, minor) of trex-stl-lib 0.3."""
@@ -104,7 +105,7 @@ def _call(server: str, port: int, method: str, parameters: dict[str, object]) ->
                 f" {HANDSHAKE_LIMIT:g} s; fix 'address' in the testbed file, or start TRex in interactive mode there"
             )
         try:
-            answer = json.loads(link.recv())
+            answer = visible_data(json.loads(link.recv()))
         except ValueError:
             answer = None
     if not isinstance(answer, dict) or not ("error" in answer or "result" in answer):

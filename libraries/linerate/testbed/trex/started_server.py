@@ -29,7 +29,7 @@ QUOTED_LENGTH = 500
 START_LIMIT = 15.0
 """Seconds for the host to accept a command over SSH."""
 
-_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+_COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class ServerOutput:
@@ -48,13 +48,13 @@ class ServerOutput:
             *lines, self._rest = (self._rest + data.decode(errors="replace")).replace("\r", "\n").split("\n")
             self._rest = self._rest[-QUOTED_LENGTH:]
             for found in lines:
-                if text := " ".join(_ESCAPES.sub("", found).split()):
+                if text := " ".join(_COLOURS.sub("", found).split()):
                     self._lines.append(text)
 
     def last_lines(self) -> str:
         """The last lines, joined."""
         with self._lock:
-            rest = " ".join(_ESCAPES.sub("", self._rest).split())
+            rest = " ".join(_COLOURS.sub("", self._rest).split())
             found = "; ".join([*self._lines, rest] if rest else self._lines)
         return found if len(found) <= QUOTED_LENGTH else "…" + found[-QUOTED_LENGTH:]
 

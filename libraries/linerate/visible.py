@@ -1,0 +1,34 @@
+"""Text of routers, servers and files, made safe to show: in a terminal, a log, a message, XML."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+_UNUSUAL = re.compile(r"[^\t\n -~]")
+
+
+def visible(text: str) -> str:
+    r"""*text* with every control character as an escape: ``\x1b``, ``\r``, ``\u202e``; line feeds and tabs stay.
+
+    Control characters are those of Unicode that are not printed (escape sequences, NUL, marks that change the direction
+    of text, half surrogates, separators of lines): they could rewrite a terminal, mislead a reader or break XML.
+    """
+    return _UNUSUAL.sub(_escaped, text)
+
+
+def visible_data(data: Any) -> Any:
+    """*data* as of JSON with every text in it, and every key of a mapping, as by :func:`visible`."""
+    if isinstance(data, str):
+        return visible(data)
+    if isinstance(data, dict):
+        return {visible_data(key): visible_data(value) for key, value in data.items()}
+    return [visible_data(value) for value in data] if isinstance(data, list) else data
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found[0]
+    if character.isprintable() or unicodedata.category(character) == "Zs":
+        return character
+    return character.encode("unicode_escape").decode("ascii")
