@@ -86,7 +86,14 @@ def test_what_looks_like_a_secret_is_not_kept(text: str):
 
 
 @pytest.mark.parametrize(
-    "text", ["password_from: LAB_PASSWORD", "key: ~/.ssh/id_lab", "about: each token bucket of 3 frames", "user: root"]
+    "text",
+    [
+        "password_from: LAB_PASSWORD",
+        "passphrase_from: LAB_KEY",
+        "key: id_lab",
+        "about: each token bucket of 3 frames",
+        "user: root",
+    ],
 )
 def test_what_is_no_secret_stays(text: str):
     assert without_secrets(text) == text

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import socket
 import time
 
 from SSHLibrary import SSHLibrary
 
 from ..errors import TestbedError
-from ..system.ssh import CONNECT_LIMIT, Login, login_error, read_password
+from ..system.ssh import CONNECT_LIMIT, Login, connect
 from ..system.worker_thread import run_in_worker_thread
+from ..visible import visible
 from .base import Result
+from .shell_output import plain_text
 
 log = logging.getLogger("linerate.router")
 
@@ -36,7 +37,12 @@ class SshShell:
 
     def open(self) -> None:
         """Log in. Raises TestbedError, which never contains the password."""
-        run_in_worker_thread(self._open, 3 * CONNECT_LIMIT, "the SSH login to the router")
+        self.close()
+        client = connect(self._login, HOST_ROLE)
+        # not with SSHLibrary's own keywords: they trust every host key, and try no password and an empty one, too
+        self._ssh.open_connection(self._login.host, port=self._login.port, timeout=f"{CONNECT_LIMIT}s")
+        self._ssh.current.client = client
+        self._connected = True
 
     def close(self) -> None:
         """Log out. May be repeated."""
@@ -66,32 +72,10 @@ class SshShell:
         if status == -1:
             self._connected = False
             raise TestbedError(f"the SSH link to the router broke during '{command}'; its output is not complete")
+        stdout, stderr = self._shown(stdout), self._shown(stderr)
         log.debug("$ %s\n%s%s", command, stdout, stderr)
         return Result(stdout, stderr, status, time.monotonic() - began)
 
-    def _open(self) -> None:
-        login = self._login
-        self.close()
-        self._ssh.open_connection(login.host, port=login.port, timeout=f"{CONNECT_LIMIT}s")
-        # SSHLibrary has no setting for host keys, so its client is configured before it connects
-        client = self._ssh.current.client
-        login.require_known_host_key(client, HOST_ROLE)
-        try:
-            if login.key_path:
-                self._ssh.login_with_public_key(login.user, str(login.key_path), delay="0 seconds")
-            else:
-                self._ssh.login(login.user, read_password(login, HOST_ROLE), delay="0 seconds")
-        except TestbedError:
-            raise
-        except Exception as error:
-            self.close()
-            raise login_error(error, login, HOST_ROLE) from None  # its cause may contain the password
-        try:
-            # a command is a few small packets; without this each waits for an acknowledgement
-            client.get_transport().sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        except (OSError, AttributeError):  # the router has just gone down
-            self.close()
-            raise TestbedError(
-                f"the SSH link to the router at {login.where} broke as soon as it was logged in"
-            ) from None
-        self._connected = True
+    def _shown(self, text: str) -> str:
+        """Output as all above get it: no control characters, and no password that the router echoed."""
+        return self._login.masked(visible(plain_text(text)))

@@ -214,13 +214,9 @@ def _client_of(testbed: Testbed) -> str:
 
 
 def _without_passwords(testbed: Testbed) -> dict[str, str]:
-    """The environment for programs of the user's own: none of the variables that hold this testbed's passwords."""
-    found = dict(os.environ)
-    if isinstance(testbed, HardwareSettings):
-        logins = (testbed.router, testbed.generator.ssh)
-        for name in (login.password_from for login in logins if login is not None):
-            found.pop(name or "", None)
-    return found
+    """The environment for programs of the user's own: none of the variables that hold this testbed's secrets."""
+    secret = testbed.secret_names if isinstance(testbed, HardwareSettings) else ()
+    return {name: value for name, value in os.environ.items() if name not in secret}
 
 
 def _check_fixed_streams(sentence: str, profile: Profile, pps: float) -> None:

@@ -16,10 +16,14 @@ from ..errors import TestbedError
 T = TypeVar("T")
 
 
+class NotInTime(TestbedError):
+    """What was waited for took too long."""
+
+
 def run_in_worker_thread(function: Callable[[], T], limit: float, what: str) -> T:
     """The result of *function*, called in a worker thread, within *limit* s.
 
-    Raises what *function* raised, or TestbedError where *what* took too long; the thread then goes on by itself.
+    Raises what *function* raised, or NotInTime where *what* took too long; the thread then goes on by itself.
     """
     # SimpleQueue is written in C: an exception between two Python instructions cannot leave it locked
     answers: SimpleQueue[tuple[T] | BaseException] = SimpleQueue()
@@ -34,7 +38,7 @@ def run_in_worker_thread(function: Callable[[], T], limit: float, what: str) -> 
     try:
         answer = answers.get(timeout=limit)
     except Empty:
-        raise TestbedError(f"{what} did not end within {limit:g} s") from None
+        raise NotInTime(f"{what} did not end within {limit:g} s") from None
     if isinstance(answer, BaseException):
         raise answer
     return answer[0]

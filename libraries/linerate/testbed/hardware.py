@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ..errors import ConfigError
 from ..generators.trex.client_folders import client_folder
@@ -13,7 +14,7 @@ from ..system.ssh import Login
 from .facts import NO_ROUTER, GeneratorEndpoint, RouterEndpoint, TestbedFacts
 from .keeper_plan import Facts, KeeperPlan
 from .leases import Lease
-from .settings import GeneratorSettings, HardwareSettings, RouterSettings, SideSettings
+from .settings import GeneratorSettings, HardwareSettings, LoginSettings, RouterSettings, SideSettings
 from .trex.config_file import PortInfo, TrexConfig
 from .trex.server import ServerOrder
 from .trex.settings import PortSettings, StartSettings
@@ -38,7 +39,7 @@ def hardware_facts(testbed: HardwareSettings, platform: Platform, software: str)
             generator.ports,
             generator.client,
             generator.force,
-            _login(generator),
+            _host_login(generator),
             generator.trex_home or "",
         ),
         router=NO_ROUTER if router is None else _endpoint(router),
@@ -49,9 +50,7 @@ def hardware_facts(testbed: HardwareSettings, platform: Platform, software: str)
 
 
 def _endpoint(router: RouterSettings) -> RouterEndpoint:
-    return RouterEndpoint(
-        router.address, router.port, router.user, router.key, router.known_hosts, router.password_from, router.sudo
-    )
+    return RouterEndpoint(**_login(router.address, router), sudo=router.sudo)
 
 
 class HardwareSetup:
@@ -105,7 +104,7 @@ def server_order(generator: GeneratorSettings, sides: tuple[SideSettings, ...]) 
         prefix="" if start.prefix else prefix,
         sudo=start.sudo,
         restarts=start.restarts,
-        login=None if start.host == "local" else _login(generator),
+        login=None if start.host == "local" else _host_login(generator),
     )
 
 
@@ -126,8 +125,18 @@ def _port_infos(
     return tuple(found)
 
 
-def _login(generator: GeneratorSettings) -> Login | None:
-    ssh = generator.ssh
-    if ssh is None:
-        return None
-    return Login(generator.address, ssh.port, ssh.user, ssh.key, ssh.known_hosts, ssh.password_from)
+def _login(address: str, ssh: LoginSettings) -> dict[str, Any]:
+    """The fields of :class:`Login`."""
+    return {
+        "host": address,
+        "port": ssh.port,
+        "user": ssh.user,
+        "key_path": ssh.key,
+        "known_hosts_path": ssh.known_hosts,
+        "password_from": ssh.password_from,
+        "passphrase_from": ssh.passphrase_from,
+    }
+
+
+def _host_login(generator: GeneratorSettings) -> Login | None:
+    return None if generator.ssh is None else Login(**_login(generator.address, generator.ssh))

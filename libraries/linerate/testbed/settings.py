@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from ..config import Config, Ipv4Address, MacAddress
 from ..counts.trial import Tolerance
@@ -206,26 +206,38 @@ class NetnsSettings(CommonSettings):
 
 
 class LoginSettings(Config):
-    """SSH with a key, or with the password in the environment variable ``password_from``."""
+    """SSH with a key, or with the password in the environment variable ``password_from``.
+
+    ``passphrase_from``: the variable that holds the key's passphrase; without it ssh-agent has to hold such a key.
+    """
 
     port: TcpPort = 22
     user: HostName
     key: Path | None = None
     known_hosts: Path = Path("~/.ssh/known_hosts")
     password_from: str | None = None
+    passphrase_from: str | None = None
 
-    @field_validator("password_from")
+    @field_validator("password_from", "passphrase_from")
     @classmethod
-    def _check_variable_name(cls, value: str | None) -> str | None:
+    def _check_variable_name(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is not None and not _VARIABLE.fullmatch(value):
-            raise ValueError("must be the name of an environment variable that holds the password, not the password")
+            what = str(info.field_name).removesuffix("_from")
+            raise ValueError(f"must be the name of an environment variable that holds the {what}, not the {what}")
         return value
 
     @model_validator(mode="after")
     def _check_key_or_password(self) -> LoginSettings:
         if (self.key is None) == (self.password_from is None):
             raise ValueError("needs either 'key', the path of a private key, or 'password_from', a variable's name")
+        if self.key is None and self.passphrase_from is not None:
+            raise ValueError("has 'passphrase_from', the variable of a key's passphrase, and no 'key'")
         return self
+
+    @property
+    def secret_names(self) -> tuple[str, ...]:
+        """The environment variables that hold the login's secrets."""
+        return tuple(name for name in (self.password_from, self.passphrase_from) if name)
 
 
 class GeneratorSettings(Config):
@@ -318,6 +330,11 @@ class HardwareSettings(CommonSettings):
                 " router"
             )
         return value
+
+    @property
+    def secret_names(self) -> tuple[str, ...]:
+        """The environment variables that hold secrets of the router's and the generator's login."""
+        return (*self.router.secret_names, *(self.generator.ssh.secret_names if self.generator.ssh else ()))
 
     @property
     def sends_late_frames(self) -> bool:

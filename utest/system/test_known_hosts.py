@@ -1,0 +1,152 @@
+"""What a ``known_hosts`` file says of a host: every form of sshd(8) works, or is refused in words with its line."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+import paramiko
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.errors import TestbedError
+from linerate.system.known_hosts import HostKeyCheck, fingerprint, read_known_hosts
+
+KEY, OTHER = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
+ECDSA = asyncssh.generate_private_key("ecdsa-sha2-nistp256")
+CLIENT: Any = None
+
+
+def public(key: asyncssh.SSHKey) -> str:
+    return key.export_public_key().decode().strip()
+
+
+def hashed(name: str) -> str:
+    salt = b"0123456789abcdefghij"
+    digest = hmac.digest(salt, name.encode(), "sha1")
+    return f"|1|{base64.b64encode(salt).decode()}|{base64.b64encode(digest).decode()}"
+
+
+def check(tmp_path: Path, text: str | bytes, host: str = "router", port: int = 22, key: asyncssh.SSHKey = KEY) -> None:
+    """As a client does it when *host* shows *key*."""
+    path = tmp_path / "known_hosts"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    shown = paramiko.PKey.from_type_string(key.get_algorithm(), key.public_data)
+    HostKeyCheck(path, host, port, f"the router at {host}:{port}").missing_host_key(CLIENT, "", shown)
+
+
+@pytest.mark.parametrize(
+    ("names", "host", "port"),
+    [
+        ("router", "router", 22),
+        ("Router", "ROUTER", 22),
+        ("other,router,192.0.2.1", "192.0.2.1", 22),
+        ("[router]:2222", "router", 2222),
+        ("[2001:db8::1]:2222", "2001:DB8::1", 2222),
+        ("2001:db8::1", "2001:db8::1", 22),
+        ("*.lab,192.0.2.?", "192.0.2.1", 22),
+        ("[*.lab]:*", "a.lab", 830),
+        (hashed("router"), "router", 22),
+        (hashed("[router]:2222"), "router", 2222),
+    ],
+)
+def test_every_form_of_a_host_name_is_found(tmp_path: Path, names: str, host: str, port: int) -> None:
+    more = f"# a comment\n\n{names} {public(ECDSA)}\n\t{names}   {public(KEY)} a comment\r\n"
+    check(tmp_path, more, host, port)
+    check(tmp_path, f"@revoked * {public(OTHER)}\n@cert-authority * {public(OTHER)}\n" + more, host, port)
+
+
+@pytest.mark.parametrize(
+    ("names", "host", "port"),
+    [
+        ("router", "router", 2222),
+        ("[router]:2222", "router", 22),
+        ("[router]:2222", "router", 2223),
+        ("*.lab,!b.lab", "b.lab", 22),
+        ("r.uter", "router", 22),
+        ("[abc]outer", "router", 22),
+        ("outer", "router", 22),
+        (hashed("router"), "router", 2222),
+        (hashed("router"), "other", 22),
+    ],
+)
+def test_a_host_with_no_line_of_its_own_is_unknown(tmp_path: Path, names: str, host: str, port: int) -> None:
+    name = host if port == 22 else f"[{host}]:{port}"
+    with pytest.raises(TestbedError) as caught:
+        check(tmp_path, f"{names} {public(KEY)}", host, port)
+    assert f"the host key of the router at {host}:{port} is not in '{tmp_path}/known_hosts'; " in str(caught.value)
+    assert f"ssh-ed25519 {KEY.get_fingerprint()}" in str(caught.value)
+    assert str(caught.value).endswith(f"add this line to the file: {name} {public(KEY)}")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (f"router {public(KEY)}\n@revoked router {public(KEY)}", "shows a host key that line 2 of '{}' revokes"),
+        (f"@revoked * {public(KEY)}", "shows a host key that line 1 of '{}' revokes"),
+        (f"@cert-authority * {public(OTHER)}", "line 1 trusts an authority for it, and certificates of hosts are not"),
+        (f"@cert-authority * {public(KEY)}", "line 1 trusts an authority for it, and certificates of hosts are not"),
+        (f"\nrouter {public(OTHER)}", "another host key than '{}' holds in line 2"),
+        (f"router {public(ECDSA)}\nrouter {public(OTHER)}", "another host key than '{}' holds in line 2"),
+        (f"router {public(ECDSA)}", "the known one is ecdsa-sha2-nistp256 SHA256:"),
+    ],
+)
+def test_what_must_not_be_trusted_is_told_with_its_line(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(TestbedError) as caught:
+        check(tmp_path, text)
+    assert says.format(tmp_path / "known_hosts") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"router",
+        b"router ssh-ed25519",
+        b"@revoked router ssh-ed25519",
+        b"@trusted router " + public(KEY).encode(),
+        b"router ssh-ed25519 AAAA",
+        b"router ssh-ed25519 not*base64",
+        b"router ssh-rsa " + public(KEY).split()[1].encode(),
+        b"router " + public(KEY)[:30].encode(),
+        b"|1|broken|" + b" " + public(KEY).encode(),
+        b"|2|AAAA|AAAA " + public(KEY).encode(),
+        b"\x00\xff\x1b[31m",
+        b"<<<<<<< HEAD",
+    ],
+)
+def test_a_broken_line_is_named(tmp_path: Path, line: bytes) -> None:
+    good = public(KEY).encode()
+    with pytest.raises(TestbedError) as caught:
+        check(tmp_path, b"router " + good + b"\n# two\n" + line + b"\n")
+    assert str(caught.value).startswith(f"{tmp_path / 'known_hosts'}:3: this line of the known_hosts file ")
+    assert str(caught.value).endswith("fix or remove it") and str(caught.value).isprintable()
+
+
+def test_a_folder_in_its_place_is_told(tmp_path: Path) -> None:
+    with pytest.raises(TestbedError, match=r"cannot be read \(Is a directory\); fix 'known_hosts' in the testbed file"):
+        read_known_hosts(tmp_path)
+
+
+@given(st.binary(max_size=200) | st.text(alphabet="@|1 \tar,*!?[]:#=\n", max_size=60).map(str.encode))
+def test_any_file_is_read_or_refused_with_its_line(data: bytes) -> None:
+    class File:
+        def read_bytes(self) -> bytes:
+            return data
+
+        def __str__(self) -> str:
+            return "known_hosts"
+
+    file: Any = File()
+    try:
+        for line in read_known_hosts(file):
+            line.is_of("router")
+    except TestbedError as error:
+        assert str(error).startswith("known_hosts:") and str(error).isprintable()
+
+
+def test_the_fingerprint_is_that_of_ssh() -> None:
+    assert fingerprint(KEY.public_data) == KEY.get_fingerprint()

@@ -1,0 +1,147 @@
+"""Private keys of each common format: with the right passphrase, a wrong one, none, and in ssh-agent."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+import paramiko
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linerate.errors import TestbedError
+from linerate.system.private_key import load_key
+
+# keys of the tests have few rounds, for speed
+pytestmark = pytest.mark.filterwarnings("ignore:.*bcrypt.kdf")
+
+PASSPHRASE = "correct horse ☂"
+KINDS = {
+    "ed25519": asyncssh.generate_private_key("ssh-ed25519"),
+    "ecdsa": asyncssh.generate_private_key("ecdsa-sha2-nistp384"),
+    "rsa": asyncssh.generate_private_key("ssh-rsa", key_size=2048),
+}
+FORMATS = [
+    (kind, form)
+    for kind in KINDS
+    for form in ("openssh", "pkcs8-pem", "pkcs1-pem")
+    if (kind, form[:5]) != ("ed25519", "pkcs1")
+]
+
+
+def never() -> bytes:
+    raise AssertionError("nobody needs a passphrase")
+
+
+def given_phrase(text: str) -> Callable[[], bytes]:
+    return lambda: text.encode()
+
+
+def write(path: Path, key: asyncssh.SSHKey, form: str, passphrase: str | None) -> Path:
+    options: dict[str, Any] = {"cipher_name": "aes256-cbc"} if form == "pkcs8-pem" else {}
+    path.write_bytes(key.export_private_key(form, passphrase, rounds=1 if form == "openssh" else 128, **options))
+    return path
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMATS)
+def test_a_key_is_read_with_and_without_a_passphrase(tmp_path: Path, kind: str, form: str) -> None:
+    key = KINDS[kind]
+    plain = write(tmp_path / "plain", key, form, None)
+    locked = write(tmp_path / "locked", key, form, PASSPHRASE)
+    for found in (load_key(plain, None), load_key(plain, never), load_key(locked, given_phrase(PASSPHRASE))):
+        assert found.asbytes() == key.public_data and found.can_sign()
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMATS)
+def test_a_locked_key_is_named_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, form: str) -> None:
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    path = write(tmp_path / "locked", KINDS[kind], form, PASSPHRASE)
+    with pytest.raises(TestbedError, match=r"locked' has a passphrase; expected 'passphrase_from' .*no ssh-agent\)"):
+        load_key(path, None)
+    for wrong in ("", "x", PASSPHRASE + " ", "hunter2"):
+        with pytest.raises(TestbedError, match=r"the passphrase for the key '.*locked' is wrong") as caught:
+            load_key(path, given_phrase(wrong))
+        assert "hunter2" not in str(caught.value) and caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "is damaged, or not a private key"),
+        (b"hunter2", "is damaged, or not a private key"),
+        (KINDS["rsa"].export_private_key("openssh")[:-90], "is damaged, or not a private key"),
+        (KINDS["ecdsa"].export_public_key(), "is a public key; expected the private half"),
+        (b"PuTTY-User-Key-File-3: ssh-ed25519\n", "is in PuTTY's format; expected OpenSSH's: puttygen"),
+        (asyncssh.generate_private_key("ssh-dss").export_private_key("pkcs8-pem"), "of a kind that is not supported"),
+        (asyncssh.generate_private_key("ssh-ed448").export_private_key("pkcs8-pem"), "of a kind that is not supported"),
+    ],
+)
+def test_what_is_no_key_is_told(tmp_path: Path, data: bytes, says: str) -> None:
+    (tmp_path / "key").write_bytes(data)
+    with pytest.raises(TestbedError, match=says) as caught:
+        load_key(tmp_path / "key", None)
+    assert f"the key '{tmp_path / 'key'}'" in str(caught.value)
+
+
+def test_a_key_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name, says in (("none", "cannot be read .No such file"), ("", "is not a file"), ("pipe", "is not a file")):
+        with pytest.raises(TestbedError, match=f"{says}.*; fix 'key' in the testbed file"):
+            load_key(tmp_path / name, None)
+
+
+@settings(max_examples=30)
+@given(st.sampled_from([KINDS[kind].export_private_key("openssh") for kind in ("ed25519", "ecdsa")]), st.data())
+def test_a_damaged_key_is_read_or_refused_in_words(
+    tmp_path_factory: pytest.TempPathFactory, good: bytes, data: Any
+) -> None:
+    place = data.draw(st.integers(0, len(good) - 1))
+    path = tmp_path_factory.getbasetemp() / "damaged"
+    path.write_bytes(good[:place] + data.draw(st.binary(max_size=4)) + good[place + data.draw(st.integers(0, 4)) :])
+    try:
+        load_key(path, lambda: b"x")
+    except TestbedError as error:
+        assert str(error).isprintable()
+
+
+@pytest.fixture
+def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    if not shutil.which("ssh-agent"):
+        pytest.skip("needs ssh-agent (openssh-client)")
+    socket = str(tmp_path / "agent")
+    process = subprocess.Popen(["ssh-agent", "-D", "-a", socket], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    monkeypatch.setenv("SSH_AUTH_SOCK", socket)
+    yield
+    process.terminate()
+    process.communicate()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["openssh", "pkcs8-pem"])
+def test_the_agent_unlocks_the_named_key_and_no_other(tmp_path: Path, agent: None, form: str) -> None:
+    def add(key: asyncssh.SSHKey) -> None:
+        path = write(tmp_path / "added", key, "openssh", None)
+        path.chmod(0o600)
+        subprocess.run(["ssh-add", "-q", str(path)], check=True, capture_output=True)
+
+    path = write(tmp_path / "locked", KINDS["rsa"], form, PASSPHRASE)
+    add(KINDS["ed25519"])
+    if form != "openssh":
+        with pytest.raises(TestbedError, match=r"without its public half: ssh-keygen -yf '.*' > '.*locked\.pub'"):
+            load_key(path, None)
+        (tmp_path / "locked.pub").write_bytes(KINDS["rsa"].export_public_key())
+    with pytest.raises(TestbedError, match=r"has a passphrase; .*does not hold it: ssh-add '.*locked'"):
+        load_key(path, None)
+    add(KINDS["rsa"])
+    found = load_key(path, None)
+    assert found.asbytes() == KINDS["rsa"].public_data
+    signature = paramiko.Message(bytes(found.sign_ssh_data(b"data", "rsa-sha2-256")))
+    assert paramiko.RSAKey(data=found.asbytes()).verify_ssh_sig(b"data", signature)

@@ -1,0 +1,264 @@
+"""Logins to servers that refuse, mislead, hang or flood: one paragraph within the limit, and nothing tried unasked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+import paramiko
+import pytest
+
+from linerate.errors import TestbedError
+from linerate.routers.ssh_shell import SshShell
+from linerate.system import ssh
+from linerate.system.ssh import Login, connect
+from linerate.testbed.keys import make_key, write_known_hosts
+from support import hostile_ssh
+from support.hostile_ssh import Guard, HostileServer, raw_server
+
+pytestmark = pytest.mark.slow
+
+Serve = Callable[..., HostileServer]
+SECRET = "hunter2-and-more"
+PASSWORD: dict[str, Any] = {"password_from": "ROUTER_PASSWORD", "key_path": None}
+
+
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    servers: list[HostileServer] = []
+
+    def start(options: dict[str, Any] | None = None, **behaviour: Any) -> HostileServer:
+        guard = type("Guarded", (Guard,), behaviour)
+        servers.append(HostileServer(tmp_path, guard, **(options or {})))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture
+def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssh, "CONNECT_LIMIT", 0.8)
+    monkeypatch.setattr(ssh, "LOGIN_LIMIT", 2.4)
+
+
+def refusal(login: Login) -> str:
+    """The message of a login that fails, as both of its ways give it."""
+    with pytest.raises(TestbedError) as caught:
+        connect(login, "the router").close()
+    text = str(caught.value)
+    assert "\n" not in text and text.isprintable() and len(text) < 1000
+    assert caught.value.__cause__ is None and caught.value.__suppress_context__
+    assert SECRET not in text
+    return text
+
+
+def readers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if isinstance(thread, paramiko.Transport)]
+
+
+@pytest.mark.parametrize(
+    ("talk", "reason"),
+    [
+        (hostile_ssh.silent, r"no answer within 0\.8 s \(before it greeted"),
+        (hostile_ssh.closes, r"before it greeted|it closed the connection|Connection reset"),
+        (hostile_ssh.greets_and_closes, r"\(in the key exchange\)"),
+        (hostile_ssh.hangs_in_the_key_exchange, r"no answer within 0\.8 s \(in the key exchange\)"),
+        (hostile_ssh.sends_rubbish_for_keys, r"\(in the key exchange\)"),
+        (hostile_ssh.speaks_http, r"before it greeted"),
+        (hostile_ssh.endless_line, r"before it greeted"),
+        (hostile_ssh.endless_lines, r"before it greeted"),
+        (hostile_ssh.drips, r"before it greeted"),
+    ],
+)
+def test_a_server_that_never_comes_to_the_login_costs_no_more_than_the_limit(
+    tmp_path: Path, short_limits: None, talk: hostile_ssh.Talk, reason: str
+) -> None:
+    with raw_server(talk) as port:
+        login = Login("127.0.0.1", port, "admin", make_key(tmp_path / "key").path, tmp_path / "known_hosts")
+        began = time.monotonic()
+        found = refusal(login)
+        assert time.monotonic() - began < 20  # the limit, and a busy machine
+    assert found.startswith(f"no SSH login to the router at 127.0.0.1:{port}: ")
+    assert re.search(reason, found), found
+    assert found.endswith("check 'address' and 'port' in the testbed file, and the SSH server there")
+    until = time.monotonic() + 20
+    while readers() and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not readers()
+
+
+@pytest.mark.parametrize("way", [{}, PASSWORD])
+@pytest.mark.parametrize("methods", [(), ("password",), ("keyboard-interactive",), ("publickey",)])
+def test_only_what_the_testbed_names_is_tried(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, way: dict[str, Any], methods: tuple[str, ...]
+) -> None:
+    """No empty password, no ``none``, no key of the user's own folder or agent; the same password never twice."""
+    (tmp_path / ".ssh").mkdir()
+    make_key(tmp_path / ".ssh" / "id_ed25519")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "agent"))
+    monkeypatch.setenv("ROUTER_PASSWORD", SECRET)
+    server = serve(methods=methods, questions=([("Password: ", False)], False))
+    found = refusal(server.login(**way))
+    assert "refuses the login of 'admin'" in found
+    if way and methods in (("password",), ("keyboard-interactive",)):
+        assert server.tried == [(methods[0], SECRET)]
+        assert found.endswith(
+            "with the password in 'ROUTER_PASSWORD'; fix that variable, or 'user' and 'key' in the testbed file"
+        )
+    elif not way and methods == ("publickey",):
+        assert [method for method, _ in server.tried] == ["publickey"]
+        assert f"with the key '{server.key}'; put the key's public half into its authorized_keys" in found
+    else:
+        assert server.tried == []
+        assert f"and offers only: {', '.join(methods) or 'nothing'}; fix 'user', 'key' or 'password_from'" in found
+
+
+@pytest.mark.parametrize(("value", "says"), [(None, "which is not set"), ("", "which is empty")])
+def test_without_a_password_there_is_not_even_a_connection(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, value: str | None, says: str
+) -> None:
+    monkeypatch.delenv("ROUTER_PASSWORD", raising=False)
+    if value is not None:
+        monkeypatch.setenv("ROUTER_PASSWORD", value)
+    server = serve(methods=("password", "keyboard-interactive"), admits=True)
+    for name in ("router", "TRex server's host"):
+        with pytest.raises(TestbedError, match=rf"password for the {name} .*'ROUTER_PASSWORD', {says}; set it: "):
+            connect(server.login(**PASSWORD), f"the {name}")
+    with pytest.raises(TestbedError, match=says):
+        SshShell(server.login(**PASSWORD)).open()
+    assert server.guards == []
+
+
+@pytest.mark.parametrize("methods", [("password",), ("keyboard-interactive",)])
+def test_a_password_logs_in_by_either_method(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, methods: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("ROUTER_PASSWORD", "pä$$ wörd")
+    server = serve(methods=methods, questions=([("Password: ", False)], [], True), admits=True)
+    connect(server.login(**PASSWORD), "the router").close()
+
+
+@pytest.mark.parametrize(
+    ("questions", "tried", "asked"),
+    [
+        (([("Password: ", False)], [("One-time code: ", False)], True), 1, "One-time code:"),
+        (([("Password: ", False)], [("Password: ", False)], True), 1, "Password:"),
+        (([("Password: ", False), ("Code: ", False)], True), 0, "Password:"),
+        (([("Your \x1b[31mpassword\u202e, to be seen: ", True)], True), 0, r"Your \x1b[31mpassword\u202e, to be seen:"),
+    ],
+)
+def test_the_password_answers_one_question_that_hides_it(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, questions: Any, tried: int, asked: str
+) -> None:
+    monkeypatch.setenv("ROUTER_PASSWORD", SECRET)
+    server = serve(methods=("keyboard-interactive",), questions=questions)
+    assert f"asks for more than the password of 'admin': '{asked}'; fix" in refusal(server.login(**PASSWORD))
+    assert server.tried == [("keyboard-interactive", SECRET)] * tried
+
+
+@pytest.mark.parametrize("stage", ["begin", "publickey", "password", "keyboard-interactive"])
+def test_a_server_that_hangs_up_in_the_login_is_named(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    monkeypatch.setenv("ROUTER_PASSWORD", SECRET)
+    methods = ("publickey", "password") if stage == "begin" else (stage,)
+    server = serve(methods=methods, closes_at=stage, questions=([("Password: ", False)], True))
+    found = refusal(server.login(**({} if "publickey" in methods else PASSWORD)))
+    assert "no SSH login to the router at 127.0.0.1:" in found
+    assert re.search(
+        r"(it closed the connection|Connection reset by peer|Broken pipe) \(in the authentication\)", found
+    )
+
+
+def test_a_server_that_never_answers_the_password(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, short_limits: None
+) -> None:
+    async def never(self: Guard, username: str, password: str) -> bool:
+        self.tried.append(("password", password))
+        await asyncio.sleep(60)
+        return False
+
+    monkeypatch.setenv("ROUTER_PASSWORD", SECRET)
+    server = serve(methods=("password",), validate_password=never)
+    assert "no answer within 0.8 s (in the authentication)" in refusal(server.login(**PASSWORD))
+    assert server.tried == [("password", SECRET)]
+
+
+def test_nothing_of_the_servers_words_or_the_password_reaches_a_log(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(0)
+    logging.getLogger("paramiko").setLevel(0)
+    monkeypatch.setenv("ROUTER_PASSWORD", SECRET)
+    banner = f"\x1b]0;owned\x07\u202e your password is {SECRET}\r\n" * 100
+    questions = ([(f"not {SECRET}? ", True)], True)
+    for methods in (("password",), ("keyboard-interactive",), ()):
+        server = serve(methods=methods, questions=questions, banner=banner, options={"server_version": "owned"})
+        refusal(server.login(**PASSWORD))
+    out, err = capfd.readouterr()
+    logged = "".join(record.getMessage() for record in caplog.records if not record.name.startswith("asyncssh"))
+    for text in (logged, out, err):
+        assert SECRET not in text and "owned" not in text and "Traceback" not in text
+
+
+class TestHostKey:
+    def test_an_unknown_one_is_shown_with_the_line_to_add(self, serve: Serve, tmp_path: Path) -> None:
+        server = serve(methods=("publickey",), admits=True)
+        line = server.known.read_text()
+        for unknown in (None, "", "# nothing\n\n", line.replace("[127.0.0.1]", "[192.0.2.7]")):
+            server.known.unlink(missing_ok=True)
+            if unknown is not None:
+                server.known.write_text(unknown)
+            found = refusal(server.login())
+            assert (
+                f"{server.host_key.get_fingerprint()}, with 'ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub' at"
+                in found
+            )
+            assert ("is missing" in found) == (unknown is None)
+            added = found.rpartition("add this line to the file: ")[2]
+            assert added == line.strip() and added.startswith(f"[127.0.0.1]:{server.port} ssh-ed25519 AAAA")
+            assert server.tried == []
+        server.known.write_text(added + "\n")
+        connect(server.login(), "the router").close()
+
+    def test_a_changed_one_ends_the_suite_in_words(self, serve: Serve) -> None:
+        server = serve(methods=("publickey",), admits=True)
+        server.known.write_text("# the lab\n" + server.known.read_text())
+        shell = SshShell(server.login())
+        shell.open()
+        server.stop()
+        old, server.host_key = server.host_key, asyncssh.generate_private_key("ssh-ed25519")
+        server.start()
+        with pytest.raises(TestbedError, match="the SSH link to the router broke"):
+            shell("true", 20)
+        with pytest.raises(TestbedError) as caught:
+            shell("true", 20)
+        shell.close()
+        new = server.host_key.get_fingerprint()
+        for words in (
+            f"shows another host key than '{server.known}' holds in line 2: ssh-ed25519 {new}",
+            f"the known one is ssh-ed25519 {old.get_fingerprint()}",
+            "or somebody is in the middle",
+            f"replace line 2 by: [127.0.0.1]:{server.port} {server.public}",
+        ):
+            assert words in str(caught.value)
+
+    @pytest.mark.parametrize("kind", ["ssh-rsa", "ecdsa-sha2-nistp256"])
+    def test_of_several_the_known_one_is_asked_for(self, serve: Serve, kind: str) -> None:
+        other = asyncssh.generate_private_key(kind)
+        server = serve(methods=("publickey",), admits=True)
+        server.stop()
+        server._options = {"server_host_keys": [server.host_key, other]}
+        server.start()
+        write_known_hosts(server.known, "127.0.0.1", server.port, other.export_public_key().decode())
+        connect(server.login(), "the router").close()
