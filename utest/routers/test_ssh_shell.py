@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -30,17 +31,21 @@ class OpenHouse(asyncssh.SSHServer):
         return True
 
 
-async def answer(process: asyncssh.SSHServerProcess[str]) -> None:
-    """``sleep SECONDS``, then ``done`` on both outputs and status 3. SSHLibrary also opens a shell when it logs in."""
-    await asyncio.sleep(float((process.command or "shell 300").split()[1]))
-    process.stdout.write("done")
-    process.stderr.write("done")
+async def answer(process: asyncssh.SSHServerProcess[bytes]) -> None:
+    """``sleep SECONDS``, then ``done`` on both outputs and status 3; ``print HEX``: these bytes."""
+    if process.command and process.command.startswith("print "):
+        process.stdout.write(bytes.fromhex(process.command.split()[1]))
+        process.exit(0)
+        return
+    await asyncio.sleep(float((process.command or "sleep 300").split()[1]))
+    process.stdout.write(b"done")
+    process.stderr.write(b"done")
     process.exit(3)
 
 
 def serve(host_key: asyncssh.SSHKey, ports: SimpleQueue[int], over: threading.Event) -> None:
     async def until_over() -> None:
-        options = {"server_host_keys": [host_key], "process_factory": answer, "gss_host": None}
+        options = {"server_host_keys": [host_key], "process_factory": answer, "gss_host": None, "encoding": None}
         async with await asyncssh.create_server(OpenHouse, "127.0.0.1", 0, **options) as server:
             ports.put(server.get_port())
             await asyncio.to_thread(over.wait)
@@ -79,3 +84,21 @@ def test_a_command_that_does_not_end_leaves_no_thread_and_the_next_one_works(she
         time.sleep(0.02)
     assert not any("sleep 300" in thread.name for thread in threading.enumerate())
     assert shell("sleep 0", 20).status == 3
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        (b"eth0 \xc2\xb5s\r\n\tup", "eth0 µs\n\tup"),
+        (b"\x1b[31mdown\x1b[0m", "down"),
+        (b"\x1b]0;title\x07\xe2\x80\xae\x00", r"\x1b]0;title\x07\u202e\x00"),
+        (b"caf\xe9 \xff\xfe", "caf\ufffd \ufffd\ufffd"),
+        (b"Password: hunter2-x, not hunter2-xy", "Password: ***, not hunter2-xy"),
+    ],
+)
+def test_output_of_any_bytes_is_shown(
+    shell: SshShell, monkeypatch: pytest.MonkeyPatch, printed: bytes, shown: str
+) -> None:
+    monkeypatch.setenv("ROUTER_PASSWORD", "hunter2-x")
+    shell._login = replace(shell._login, passphrase_from="ROUTER_PASSWORD")
+    assert shell(f"print {printed.hex()} # µ", 20).stdout == shown

@@ -22,6 +22,9 @@ CLOSE_LIMIT = 5.0
 
 HOST_ROLE = "the router"
 
+BYTES = "latin-1"
+"""The encoding in which SSHLibrary gives every byte as a character: in UTF-8 it fails at any other byte."""
+
 
 class SshShell:
     """A :data:`~linerate.routers.base.Shell` on the machine of *login*.
@@ -40,7 +43,7 @@ class SshShell:
         self.close()
         client = connect(self._login, HOST_ROLE)
         # not with SSHLibrary's own keywords: they trust every host key, and try no password and an empty one, too
-        self._ssh.open_connection(self._login.host, port=self._login.port, timeout=f"{CONNECT_LIMIT}s")
+        self._ssh.open_connection(self._login.host, port=self._login.port, timeout=f"{CONNECT_LIMIT}s", encoding=BYTES)
         self._ssh.current.client = client
         self._connected = True
 
@@ -55,11 +58,11 @@ class SshShell:
         """Run *command* within *limit* s; any exit status. Raises TestbedError if the link breaks."""
         if not self._connected:
             self.open()
-        began = time.monotonic()
+        began, words = time.monotonic(), command.encode().decode(BYTES)
         try:
             # without a limit of SSHLibrary's own: it waits for one in a loop that takes a whole core of this machine
             stdout, stderr, status = run_in_worker_thread(
-                lambda: self._ssh.execute_command(command, return_stdout=True, return_stderr=True, return_rc=True),
+                lambda: self._ssh.execute_command(words, return_stdout=True, return_stderr=True, return_rc=True),
                 limit,
                 f"'{command}'",
             )
@@ -78,4 +81,4 @@ class SshShell:
 
     def _shown(self, text: str) -> str:
         """Output as all above get it: no control characters, and no password that the router echoed."""
-        return self._login.masked(visible(plain_text(text)))
+        return self._login.masked(visible(plain_text(text.encode(BYTES).decode(errors="replace"))))
