@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from linerate.system.ssh import Login
 from support import robot_run
 from support.command_line import PROGRAM, environment
 
@@ -34,12 +35,18 @@ class ServedBench:
     sync: int
     events: int
 
-    def project(self, folder: Path) -> Path:
-        """A project whose testbed ``lab`` is this bench; over a cable its router is never asked."""
-        home = robot_run.project(folder)
+    @property
+    def router(self) -> Login:
+        """The login of its router; over a cable one that is never asked."""
         found = re.search(r"-i (\S+) .*KnownHostsFile=(\S+) .*-p (\d+) (\w+)@", self.said)
         key, hosts, ssh, user = found.groups() if found else ("/nowhere", "/nowhere", "22", "nobody")
-        names = {"sync": self.sync, "events": self.events, "ssh": ssh, "user": user, "key": key, "hosts": hosts}
+        return Login("127.0.0.1", int(ssh), user, Path(key), Path(hosts))
+
+    def project(self, folder: Path) -> Path:
+        """A project whose testbed ``lab`` is this bench."""
+        home, router = robot_run.project(folder), self.router
+        ssh = {"ssh": router.port, "user": router.user, "key": router.key_path, "hosts": router.known_hosts_path}
+        names = {"sync": self.sync, "events": self.events, **ssh}
         (home / "variables" / "testbeds" / "lab.yaml").write_text(TESTBED.format(**names), encoding="utf-8")
         return home
 

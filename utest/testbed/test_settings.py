@@ -82,6 +82,8 @@ def sides(address: str, peer: str, network: str) -> str:
         ("  key: keys/id", "  password_from: s3cret!", 8, "name of an environment variable"),
         ("  key: keys/id", "  key: keys/id\n  passphrase_from: s3 cret", 9, "that holds the passphrase, not"),
         ("  key: keys/id", "  password_from: X\n  passphrase_from: Y", 5, "a key's passphrase, and no 'key'"),
+        ("  key: keys/id", "  password_from: LC_PASSWORD", 8, "is a variable that every program gets"),
+        ("  key: keys/id", "  key: keys/id\n  passphrase_from: HOME", 9, "is a variable that every program gets"),
         ("address: 192.0.2.10", "address: -oProxyCommand=x", 4, "is not a name or address"),
         ("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [1, 1]", 5, "pairs of different ports"),
         ("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [0, 1, 2]", 5, "pairs of different ports"),

@@ -42,13 +42,18 @@ _LISTS_OF_FOLDERS = ("PATH", "LD_LIBRARY_PATH")
 _FOLDERS = ("PYTHONHOME", "PYTHONUSERBASE")
 
 
+def is_handed_on(name: str) -> bool:
+    """Whether every program gets the environment variable *name*."""
+    return name in HANDED_ON or name.startswith("LC_")
+
+
 def environment(more: Mapping[str, str] | None = None, given: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment of a program: what is handed on of *given* (this process's own), and *more* as it is.
 
     A secret that a program needs has to be named in *more*.
     """
     given = os.environ if given is None else given
-    found = {name: text for name, text in given.items() if name in HANDED_ON or name.startswith("LC_")}
+    found = {name: text for name, text in given.items() if is_handed_on(name)}
     return {**_safe(found), **(more or {})}
 
 

@@ -1,7 +1,7 @@
 """A keeper's plan: the commands and processes of one testbed, sent as one JSON line.
 
-Processes start in order. A string ``${name.fact}`` in a later process's argv, env or specification stands for a fact
-of an earlier process's ready line. Alone it keeps its type (a port stays a number), within text it becomes text.
+Processes start in order. A string ``${name.fact}`` in a later process's argv or specification stands for a fact of an
+earlier process's ready line. Alone it keeps its type (a port stays a number), within text it becomes text.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ class ProcessPlan:
     ``spec``: the JSON object written to its standard input, which then stays open; its end asks the process to end.
     None: no input, and SIGTERM asks it to end. ``ready``: ``"json"``, the first line of its standard output is
     ``{"ready": true, …}``; or (host, port), it is ready once a connection there succeeds. ``limit``: s until then.
+    ``env``: what it gets besides :func:`..children.environment`, as it is: passwords, which may look like a reference.
     ``log``: the file for its standard error. ``grace``: s for its orderly end; 0: it shares the keeper's limit.
     """
 

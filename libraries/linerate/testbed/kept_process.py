@@ -54,7 +54,6 @@ class KeptProcess:
         try:
             argv = [str(word) for word in resolve(plan.argv, facts)]
             spec = resolve(plan.spec, facts)
-            variables = {key: str(value) for key, value in resolve(plan.env, facts).items()}
         except KeyError as error:
             raise SetupFailed(
                 f"the plan of '{plan.name}' refers to {error}, which no process before it has reported"
@@ -67,7 +66,7 @@ class KeptProcess:
                     stdin=children.DEVNULL if spec is None else children.PIPE,
                     stdout=children.PIPE if plan.ready == "json" else log,
                     stderr=log,
-                    env=children.environment(variables),
+                    env=children.environment(plan.env),
                     bufsize=0,
                 )
             except OSError as error:

@@ -16,6 +16,7 @@ from ..counts.trial import Tolerance
 from ..power.settings import PowerSettings
 from ..simulation.faults import InjectedFault
 from ..simulation.noise import Noise
+from ..system.children import is_handed_on
 from ..traffic.frame_kinds import FrameKind
 from ..traffic.profiles import PAIRS
 from ..units import parse_link_speed
@@ -224,6 +225,10 @@ class LoginSettings(Config):
         if value is not None and not _VARIABLE.fullmatch(value):
             what = str(info.field_name).removesuffix("_from")
             raise ValueError(f"must be the name of an environment variable that holds the {what}, not the {what}")
+        if value is not None and is_handed_on(value):
+            raise ValueError(
+                f"'{value}' is a variable that every program gets; expected one of its own: ROUTER_PASSWORD"
+            )
         return value
 
     @model_validator(mode="after")

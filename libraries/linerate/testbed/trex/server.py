@@ -99,15 +99,10 @@ class ServerOrder:
             argv=children.python("linerate.testbed.trex"),
             log=str(log_path(folder)),
             spec=self.to_json(),
-            env=self._password(),
+            env=self.login.environment() if self.login else {},
             limit=self.limit + 2 * HOLDER_MARGIN + 15.0,
             grace=self.grace + 2 * HOLDER_MARGIN,
         )
-
-    def _password(self) -> dict[str, str]:
-        """The environment variable with the password of the login; none without one."""
-        name = self.login.password_from if self.login else None
-        return {name: os.environ[name]} if name and name in os.environ else {}
 
 
 def log_path(folder: Path) -> Path:

@@ -1,0 +1,144 @@
+"""A whole run against a router that says what it likes: nothing of it acts, and the password stays where it belongs."""
+
+from __future__ import annotations
+
+import json
+import threading
+import unicodedata
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+import psutil
+import pytest
+
+from support import robot_run
+from support.hostile_ssh import Guard, HostileServer
+from support.served_bench import ServedBench, served
+
+pytestmark = pytest.mark.slow
+
+SECRET = "correct-horse-7"
+OTHER = "not-for-anybody-8"
+RAW = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe\u2066\x00\x85\ud800"
+NAMES = ("LAB_LOGIN", "LAB_PHRASE", "ANOTHER_TOKEN")
+
+
+class Echoes(Guard):
+    """Takes the password, and repeats it."""
+
+    methods = ("password",)
+    admits = True
+    banner = f"{RAW[:-1]} {SECRET}\r\n"
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedBench]:
+    with served(tmp_path_factory.mktemp("bench")) as found:
+        yield found
+
+
+@pytest.fixture
+def project(tmp_path: Path, bench: ServedBench) -> Iterator[Path]:
+    """A project whose router is the bench's, behind a server that adds hostile words to all it answers."""
+    home = bench.project(tmp_path)
+    file = home / "variables" / "testbeds" / "lab.yaml"
+    router = bench.router
+
+    async def answer(process: asyncssh.SSHServerProcess[bytes]) -> None:
+        words = f"{RAW} {SECRET}\r\n".encode(errors="surrogatepass") + b"\xff\xfe\n"
+        if process.command and "hostile" in process.command:
+            process.stdout.write(words)
+            process.stderr.write(words)
+            process.exit(0 if "fine" in process.command else 3)
+            return
+        keys = {"client_keys": [str(router.key_path)], "known_hosts": str(router.known_hosts_path)}
+        async with asyncssh.connect(router.host, router.port, username=router.user, **keys) as link:
+            result = await link.run(process.command, encoding=None)
+        process.stdout.write(result.stdout if isinstance(result.stdout, bytes) else b"")
+        process.stderr.write(words)
+        process.exit(result.exit_status or 0)
+
+    server = HostileServer(tmp_path, Echoes, process_factory=answer)
+    text = file.read_text()
+    start, end = text.index("router: "), text.index("prepare:")
+    login = f"port: {server.port}, user: admin, password_from: LAB_LOGIN, known_hosts: {server.known}"
+    file.write_text(f"{text[:start]}router: {{address: 127.0.0.1, {login}}}\n{text[end:]}")
+    yield home
+    server.close()
+
+
+def environments_during(folder: Path, run: Callable[[], Any]) -> tuple[Any, dict[str, bytes]]:
+    """The result of *run*, and the environment of every process that it started: command line -> variables."""
+    found: dict[str, bytes] = {}
+    over = threading.Event()
+    marker = str(folder).encode()
+
+    def watch() -> None:
+        while not over.wait(0.4):
+            for process in psutil.process_iter():
+                place = Path("/proc", str(process.pid))
+                try:
+                    environment = (place / "environ").read_bytes()
+                    if marker in environment:
+                        found[(place / "cmdline").read_bytes().replace(b"\0", b" ").decode()] = environment
+                except OSError:
+                    continue
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        return run(), found
+    finally:
+        over.set()
+        thread.join(20)
+
+
+def test_nothing_hostile_and_no_secret_is_left_anywhere(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in zip(NAMES, (SECRET, OTHER, OTHER), strict=True):
+        monkeypatch.setenv(name, value)
+    suite = robot_run.write_suite(
+        tmp_path,
+        "${text} =    Run On Router    hostile and fine",
+        "Log    ${text}",
+        "Run Keyword And Ignore Error    Run On Router    hostile",
+        "64b unidirectional >= 1 kpps",
+        "Run On Router    hostile",
+    )
+    options = ("-v", f"PROJECT:{project}", "-v", "TESTBED:lab", "-v", "GOAL:quick", "--loglevel", "TRACE")
+    more = ("--listener", f"allure_robotframework:{tmp_path / 'out' / 'allure'}", "--xunit", "xunit.xml")
+    done, environments = environments_during(
+        tmp_path, lambda: robot_run.run(tmp_path, suite, *options, *more, "--debugfile", "debug.txt")
+    )
+    assert r"\x1b]0;owned\x07" in done.message and r"\u202egnp.exe\u2066\x00\x85" in done.message, done.console
+    assert "'hostile' ended with status 3" in done.message and "***" in done.message
+
+    files = [path for folder in ("out", "results") for path in (tmp_path / folder).rglob("*") if path.is_file()]
+    assert {"output.xml", "log.html", "xunit.xml", "debug.txt", "trials.jsonl"} <= {path.name for path in files}
+    for path in files:
+        data = path.read_bytes()
+        assert SECRET.encode() not in data and OTHER.encode() not in data, path
+        if path.suffix in (".json", ".jsonl"):
+            shown = [json.loads(line) for line in (data.splitlines() if path.suffix == ".jsonl" else [data])]
+            text = json.dumps(shown, ensure_ascii=False).replace("\\\\", "")
+            assert "\\u001b" not in text and "\\u0007" not in text, path
+        elif path.suffix not in (".html", ".xml", ".txt"):
+            continue
+        else:
+            text = data.decode()
+        if path.suffix == ".xml":
+            ET.fromstring(text)
+        hostile = {character for character in RAW if not character.isascii() or unicodedata.category(character) == "Cc"}
+        assert not hostile & set(text), path
+    assert SECRET not in done.console and not set(RAW) & set(done.console) & {"\x1b", "\x07", "\u202e"}
+
+    children = [words for words in environments if " -m " in words]
+    for part in ("linerate.generators.trex.client",):
+        assert any(part in words for words in children), environments.keys()
+    for words in children:
+        assert SECRET not in words and OTHER not in words
+        assert SECRET.encode() not in environments[words] and OTHER.encode() not in environments[words], words
