@@ -122,6 +122,20 @@ class TestKeeper:
         assert ended(keeper.pid)
         assert keeper.failures == ()
 
+    def test_a_secret_gets_to_the_process_that_is_named_as_it_is(
+        self, lease: leases.Lease, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("LAB_PHRASE", "${a.port} horse")
+        named = process(lease, "b", OBEDIENT, env={"LAB_PHRASE": "${a.port} horse"})
+        keeper = KeeperClient.start(plan(lease, process(lease, "a", OBEDIENT), named))
+        try:
+            a, b = (psutil.Process(row.pid).environ() for row in leases.Lease.read(lease.path).processes)
+            assert "LAB_PHRASE" not in a and b["LAB_PHRASE"] == "${a.port} horse"
+            assert "LAB_PHRASE" not in psutil.Process(keeper.pid).environ()
+            assert "horse" not in lease.path.read_text()
+        finally:
+            keeper.close()
+
     def test_a_process_that_asks_for_it_is_started_again(self, lease: leases.Lease) -> None:
         keeper = KeeperClient.start(plan(lease, process(lease, "a", RETURNING, spec={"number": 0})))
         try:

@@ -8,6 +8,8 @@ from typing import Protocol
 
 from ..errors import ConfigError
 from ..platforms import Platform
+from ..routers.shell_output import plain_text
+from ..visible import visible
 from .facts import TestbedFacts
 from .hardware import HardwareSetup, hardware_facts
 from .keeper_client import KeeperClient
@@ -72,7 +74,9 @@ class OpenTestbed:
         if self.facts.runtime is None:
             return ""
         with contextlib.suppress(OSError):
-            return log_path(self.facts.runtime).read_text(encoding="utf-8", errors="replace")[-LOG_LENGTH:]
+            text = log_path(self.facts.runtime).read_text(encoding="utf-8", errors="replace")[-LOG_LENGTH:]
+            login = self.facts.generator.login
+            return visible(plain_text(login.masked(text) if login else text))
         return ""
 
     def __enter__(self) -> OpenTestbed:

@@ -319,6 +319,20 @@ class TestRemoteServer:
         assert "TRex v2.87" in testbed.generator_log
         assert within(30, lambda: not psutil.pid_exists(pid))
 
+    def test_a_locked_key_logs_in_with_its_passphrase(
+        self, lab: Lab, host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        key = asyncssh.read_private_key(str(tmp_path / "id"))
+        key.write_private_key(str(tmp_path / "id"), passphrase="${a.port} horse", rounds=50)
+        login = f"ssh: {{user: u, key: id, known_hosts: known, port: {host.port}, passphrase_from: LAB_PHRASE}}"
+        settings = lab(start="", more=login)
+        monkeypatch.delenv("LAB_PHRASE", raising=False)
+        with pytest.raises(TestbedError, match=r"passphrase of '.*id' for the TRex server's host .*'LAB_PHRASE'"):
+            opened(settings, tmp_path)
+        monkeypatch.setenv("LAB_PHRASE", "${a.port} horse")
+        with opened(settings, tmp_path):
+            assert ask_server("127.0.0.1", settings.generator.sync_port).takes_pypi
+
     def test_the_reason_for_a_failed_start_is_reported(self, lab: Lab, host: Host, tmp_path: Path) -> None:
         with pytest.raises(TestbedError, match=rf"at 127\.0\.0\.1:{host.port} ended with status 255 .*nix0"):
             opened(self.settings(lab, host, "dies"), tmp_path)
