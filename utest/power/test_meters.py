@@ -327,12 +327,19 @@ def test_a_file_that_says_wrong_is_one_sentence(tmp_path: Path, text: str | None
         ({"kind": "snmp", "address": "pdu", "oid": "1.3.6.1.4.1"}, "either 'community_from'"),
         ({"kind": "snmp", "address": "pdu", "oid": "1.3.6.1.4.1", "community_from": "a b"}, "environment variable"),
         ({"kind": "shelly", "address": "-x", "accuracy": 1}, "name or address"),
+        ({"kind": "snmp", "address": "pdu", "oid": "1.3.6.1.4.1", "community_from": "HOME"}, "that every program gets"),
         ({"kind": "ipmi", "accuracy": 0}, "greater than 0"),
     ],
 )
 def test_wrong_keys_are_refused(data: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         SETTINGS.validate_python({"accuracy": 1, **data})
+
+
+def test_the_secrets_are_known_by_name() -> None:
+    three = {"user": "a", "authentication_from": "AUTH", "privacy_from": "PRIV"}
+    found = SETTINGS.validate_python({"accuracy": 1, "kind": "snmp", "address": "pdu", "oid": "1.3.6.1.4.1", **three})
+    assert set(found.secret_names) == {"AUTH", "PRIV"}
 
 
 def test_the_accuracy_has_no_default() -> None:

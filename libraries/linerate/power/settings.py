@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from ..config import Config
+from ..system.children import is_handed_on
 
 _URL = re.compile(r"https?://[A-Za-z0-9_.:\[\]-]+(?::\d+)?(?:/[^\s]*)?")
 _OID = re.compile(r"\d+(?:\.\d+){3,127}")
@@ -28,7 +29,19 @@ def _matching(pattern: re.Pattern[str], expected: str) -> AfterValidator:
 Url = Annotated[str, _matching(_URL, "an address that begins with http:// or https://, without spaces")]
 Oid = Annotated[str, _matching(_OID, "an object identifier in digits and dots, as 1.3.6.1.4.1…")]
 Host = Annotated[str, _matching(_HOST, "a name or address of letters, digits and any of . : _ -")]
-Variable = Annotated[str, _matching(_VARIABLE, "the name of an environment variable that holds it, not the secret")]
+
+
+def _of_its_own(value: str) -> str:
+    if is_handed_on(value):
+        raise ValueError(f"'{value}' is a variable that every program gets; expected one of its own: METER_PASSWORD")
+    return value
+
+
+Variable = Annotated[
+    str,
+    _matching(_VARIABLE, "the name of an environment variable that holds it, not the secret"),
+    AfterValidator(_of_its_own),
+]
 
 
 class MeterSettings(Config):
@@ -42,6 +55,12 @@ class MeterSettings(Config):
     resolution: Annotated[float, Field(ge=0, le=1000)] = 0.1
     interval: Annotated[float, Field(gt=0, le=60)] = 1.0
     settle: Annotated[float, Field(ge=0, le=300)] = 2.0
+
+    @property
+    def secret_names(self) -> tuple[str, ...]:
+        """The environment variables that hold secrets: those of every key ``…_from``."""
+        values = ((name, getattr(self, name)) for name in type(self).model_fields if name.endswith("_from"))
+        return tuple(value for _, value in values if value)
 
 
 class HttpMeterSettings(MeterSettings):

@@ -215,8 +215,7 @@ def _client_of(testbed: Testbed) -> str:
 
 def _without_passwords(testbed: Testbed) -> dict[str, str]:
     """The environment for programs of the user's own: none of the variables that hold this testbed's secrets."""
-    secret = testbed.secret_names if isinstance(testbed, HardwareSettings) else ()
-    return {name: value for name, value in os.environ.items() if name not in secret}
+    return {name: value for name, value in os.environ.items() if name not in testbed.secret_names}
 
 
 def _check_fixed_streams(sentence: str, profile: Profile, pps: float) -> None:

@@ -137,6 +137,11 @@ class CommonSettings(Config):
         """One for each port, in order: the file's, or the defaults."""
         return tuple(map(default_side, range(2 * self.pair_count))) if self.sides is None else self.sides
 
+    @property
+    def secret_names(self) -> tuple[str, ...]:
+        """The environment variables that hold secrets."""
+        return self.power.secret_names if self.power else ()
+
     def tolerances(self) -> Tolerance:
         """The tolerance of trials on this testbed."""
         given = {key: value for key, value in self.tolerance.model_dump().items() if value is not None}
@@ -338,8 +343,9 @@ class HardwareSettings(CommonSettings):
 
     @property
     def secret_names(self) -> tuple[str, ...]:
-        """The environment variables that hold secrets of the router's and the generator's login."""
-        return (*self.router.secret_names, *(self.generator.ssh.secret_names if self.generator.ssh else ()))
+        """Those of the power meter, and of the router's and the generator's login."""
+        logins = (self.router, self.generator.ssh)
+        return (*super().secret_names, *(name for login in logins if login for name in login.secret_names))
 
     @property
     def sends_late_frames(self) -> bool:
