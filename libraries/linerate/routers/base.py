@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..counts.telemetry import Telemetry
+from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
 
 
@@ -22,8 +23,17 @@ class Result:
 
 CARD_QUEUE_FULL = "its card's queue was full: the cores are too slow"
 
+RESTORE_LIMIT = 30.0
+"""Seconds in all that undoing every change on a router may take, logins included."""
+
+
+class RouterUnreachable(TestbedError):
+    """No login to the router succeeds: the next command would not get there either."""
+
+
 Shell = Callable[[str, float], Result]
-"""``shell(command, limit in s) -> Result``. Raises TestbedError when the link drops or the limit passes."""
+"""``shell(command, limit in s) -> Result``. Raises TestbedError when the link drops or the limit passes; of these
+RouterUnreachable when it drops and a new login fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +77,7 @@ class Router(Protocol):
         ...
 
     def restore(self) -> None:
-        """Undo all changes, last first. May be repeated."""
+        """Undo all changes, last first, within RESTORE_LIMIT. May be repeated, also after an interrupt."""
         ...
 
     def forget_changes(self) -> None:

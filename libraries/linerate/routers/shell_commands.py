@@ -5,11 +5,12 @@ from __future__ import annotations
 import ipaddress
 import re
 import shlex
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
-from .base import Shell, Side
+from .base import RESTORE_LIMIT, RouterUnreachable, Shell, Side
 from .shell_output import first_line, plain_text
 from .vpp_output import strip_banner
 
@@ -66,7 +67,7 @@ class ShellCommands:
 
     def __init__(self, shell: Shell, limit: float = EXCHANGE_LIMIT, sudo: bool = False) -> None:
         self._shell, self._limit, self._sudo = shell, limit, sudo
-        self._undo: list[tuple[str, Callable[[str], str]]] = []
+        self._undo: list[tuple[str, Callable[[str, float], str]]] = []
 
     def quoted(self, argv: Sequence[str]) -> str:
         """*argv* as one quoted shell command."""
@@ -109,47 +110,57 @@ class ShellCommands:
         """Run *argv*; :meth:`restore` will run *undo*. *silent*: any output means that the command failed."""
         run = self.run_silent if silent else self.run_quoted
         step = (self.quoted(undo), run)
-        # repeated after a link was down: undo it once
-        self._undo = [other for other in self._undo if other != step]
+        # noted first: it may run although the link fails or a user interrupts; repeated after a link was down: once
+        self._undo = [*(other for other in self._undo if other != step), step]
         try:
             run(self.quoted(argv))
         except CommandRefused:
+            self._undo.remove(step)
             raise
-        except TestbedError:
-            # the link failed: the command may have run, so undo it too
-            self._undo.append(step)
-            raise
-        self._undo.append(step)
 
-    def run_quoted(self, command: str) -> str:
+    def run_quoted(self, command: str, limit: float | None = None) -> str:
         """Run a quoted *command* and return its output. Raises CommandRefused if its status is not 0."""
-        result = self._shell(command, self._limit)
+        result = self._shell(command, self._limit if limit is None else limit)
         if result.status != 0:
             raise _refusal(command, result.status, first_line(result.stderr) or first_line(result.stdout))
         return plain_text(result.stdout)
 
-    def run_silent(self, command: str) -> str:
+    def run_silent(self, command: str, limit: float | None = None) -> str:
         """Run a quoted VPP *command*, which prints only errors and exits 0 in any case."""
-        output = strip_banner(self.run_quoted(command))
+        output = strip_banner(self.run_quoted(command, limit))
         if output.strip():
             raise _refusal(command, 0, first_line(output))
         return output
 
     def restore(self) -> None:
-        """Undo every change, last first, even if some fail. Raises TestbedError that names the failed ones."""
+        """Undo every change, last first, even if some fail, within RESTORE_LIMIT; no further one if a login fails.
+
+        Raises TestbedError with the commands that undo what stays on the router. An interrupt keeps what is not undone
+        for the next call.
+        """
         failed: dict[str, list[str]] = {}
+        until = time.monotonic() + RESTORE_LIMIT
         while self._undo:
-            command, run = self._undo.pop()
+            command, run = self._undo[-1]
             try:
-                run(command)
+                if (left := until - time.monotonic()) <= 0:
+                    raise RouterUnreachable(f"not within the {RESTORE_LIMIT:g} s for all of them")
+                run(command, min(self._limit, left))
+            except RouterUnreachable as error:
+                failed.setdefault(str(error), []).extend(f"'{command}'" for command, _ in reversed(self._undo))
+                self._undo.clear()
+                break
             except TestbedError as error:
                 why = error.why if isinstance(error, CommandRefused) else str(error)
-                if _ALREADY_GONE.search(why):
-                    continue
-                failed.setdefault(why, []).append(f"'{command}'")
+                if not _ALREADY_GONE.search(why):
+                    failed.setdefault(why, []).append(f"'{command}'")
+            self._undo.pop()
         if failed:
             listed = "; ".join(f"{', '.join(commands)} ({why})" for why, commands in failed.items())
-            raise TestbedError(f"the router's former configuration could not be restored in full: {listed}")
+            raise TestbedError(
+                "the router's former configuration could not be restored in full; what is left there is undone by these"
+                f" commands on the router, in this order: {listed}"
+            )
 
     def forget_changes(self) -> None:
         """Drop the list of changes: there is nothing to undo."""
@@ -225,9 +236,9 @@ class ShellRouter:
 
     def restore(self) -> None:
         """Undo all changes, last first. May be repeated. Raises TestbedError that names failed ones."""
+        self._commands.restore()
         self._notes.clear()
         self._not_forwarded = {}
-        self._commands.restore()
 
     def forget_changes(self) -> None:
         """The router has restarted and lost its changes: there is nothing to undo."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
+import threading
 import time
 
 from SSHLibrary import SSHLibrary
 
 from ..errors import TestbedError
-from ..system.ssh import CONNECT_LIMIT, Login, connect
+from ..system.ssh import CONNECT_LIMIT, LOGIN_LIMIT, Login, connect
 from ..system.worker_thread import run_in_worker_thread
 from ..visible import visible
-from .base import Result
+from .base import Result, RouterUnreachable
 from .shell_output import plain_text
 
 log = logging.getLogger("linerate.router")
@@ -26,6 +28,10 @@ BYTES = "latin-1"
 """The encoding in which SSHLibrary gives every byte as a character: in UTF-8 it fails at any other byte."""
 
 
+class LinkBroken(TestbedError):
+    """The SSH link broke; the next command logs in again."""
+
+
 class SshShell:
     """A :data:`~linerate.routers.base.Shell` on the machine of *login*.
 
@@ -37,15 +43,25 @@ class SshShell:
         self._login = login
         self._ssh = SSHLibrary(loglevel="DEBUG")
         self._connected = False
+        self._deadline = math.inf
+        # a command that was interrupted here goes on there: what follows, as its undo, waits for it
+        self._one_by_one = threading.Lock()
+
+    def end_by(self, moment: float) -> None:
+        """Let logins and commands take until *moment* of the monotonic clock at most, whatever their own limits are."""
+        self._deadline = moment
 
     def open(self) -> None:
         """Log in. Raises TestbedError, which never contains the password."""
         self.close()
-        client = connect(self._login, HOST_ROLE)
+        client = connect(self._login, HOST_ROLE, self._within(LOGIN_LIMIT))
         # not with SSHLibrary's own keywords: they trust every host key, and try no password and an empty one, too
         self._ssh.open_connection(self._login.host, port=self._login.port, timeout=f"{CONNECT_LIMIT}s", encoding=BYTES)
         self._ssh.current.client = client
         self._connected = True
+
+    def _within(self, limit: float) -> float:
+        return max(0.0, min(limit, self._deadline - time.monotonic()))
 
     def close(self) -> None:
         """Log out. May be repeated."""
@@ -55,26 +71,39 @@ class SshShell:
             run_in_worker_thread(self._ssh.close_all_connections, CLOSE_LIMIT, "closing the SSH link")
 
     def __call__(self, command: str, limit: float) -> Result:
-        """Run *command* within *limit* s; any exit status. Raises TestbedError if the link breaks."""
+        """Run *command* within *limit* s; any exit status.
+
+        Raises TestbedError if the link breaks, RouterUnreachable if it had and the new login fails.
+        """
         if not self._connected:
-            self.open()
+            try:
+                self.open()
+            except TestbedError as error:
+                raise RouterUnreachable(str(error)) from None
         began, words = time.monotonic(), command.encode().decode(BYTES)
+
+        def execute() -> tuple[str, str, int]:
+            # here, where no interrupt of the main thread can be taken for an error of the link
+            with self._one_by_one:
+                try:
+                    # without a limit of SSHLibrary's own: it waits in a loop that takes a whole core of this machine
+                    found = self._ssh.execute_command(words, return_stdout=True, return_stderr=True, return_rc=True)
+                except Exception as error:
+                    self._connected = False
+                    raise LinkBroken(f"the SSH link to the router broke during '{command}': {error}") from None
+            stdout, stderr, status = found
+            return stdout, stderr, status
+
         try:
-            # without a limit of SSHLibrary's own: it waits for one in a loop that takes a whole core of this machine
-            stdout, stderr, status = run_in_worker_thread(
-                lambda: self._ssh.execute_command(words, return_stdout=True, return_stderr=True, return_rc=True),
-                limit,
-                f"'{command}'",
-            )
+            stdout, stderr, status = run_in_worker_thread(execute, self._within(limit), f"'{command}'")
+        except LinkBroken:
+            raise
         except TestbedError as error:
             self.close()  # ends the thread, too
             raise TestbedError(f"{error} on the router") from None
-        except Exception as error:
-            self._connected = False
-            raise TestbedError(f"the SSH link to the router broke during '{command}': {error}") from None
         if status == -1:
             self._connected = False
-            raise TestbedError(f"the SSH link to the router broke during '{command}'; its output is not complete")
+            raise LinkBroken(f"the SSH link to the router broke during '{command}'; its output is not complete")
         stdout, stderr = self._shown(stdout), self._shown(stderr)
         log.debug("$ %s\n%s%s", command, stdout, stderr)
         return Result(stdout, stderr, status, time.monotonic() - began)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ..errors import TestbedError
 from ..routers import make_router
-from ..routers.base import Router, Shell
+from ..routers.base import RESTORE_LIMIT, Router, Shell
 from ..routers.black_box import no_shell
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
@@ -170,17 +171,24 @@ class RouterConnection:
             raise TestbedError(f"'{command}' ended with status {result.status} on the router: {result.stderr.strip()}")
 
     def restore(self) -> None:
-        """Undo the configuration and log out. Harmless when repeated. Raises TestbedError if something stays on it."""
-        router, watch, self._router, self._watch = self._router, self._watch, None, None
+        """Undo the configuration and log out, within RESTORE_LIMIT and twice 5 s for closing its link.
+
+        Harmless when repeated; after an interrupt it goes on where it was. Raises TestbedError with the commands for
+        what stays on the router.
+        """
+        router, watch, failure = self._router, self._watch, None
         try:
             if router is not None:
+                if self._ssh is not None:
+                    self._ssh.end_by(time.monotonic() + RESTORE_LIMIT)
                 router.restore()
-        except TestbedError:
+        except TestbedError as error:
             # a restart has undone it already
-            if watch is None or not watch.restarted:
-                raise
-        finally:
-            self._log_out()
+            failure = None if watch is not None and watch.restarted else error
+        self._router = self._watch = None
+        self._log_out()
+        if failure is not None:
+            raise failure
 
     def _log_out(self) -> None:
         ssh, self._ssh, self._shell = self._ssh, None, None

@@ -76,8 +76,8 @@ class Login:
         return text
 
 
-def connect(login: Login, who: str) -> paramiko.SSHClient:
-    """A logged-in connection to *who*, within :data:`LOGIN_LIMIT` s.
+def connect(login: Login, who: str, limit: float = LOGIN_LIMIT) -> paramiko.SSHClient:
+    """A logged-in connection to *who*, within *limit* s.
 
     Raises TestbedError, which never contains a secret.
     """
@@ -86,7 +86,7 @@ def connect(login: Login, who: str) -> paramiko.SSHClient:
     client = paramiko.SSHClient()
     client.set_log_channel(_LOG)
     try:
-        run_in_worker_thread(partial(_connect, client, login, who), LOGIN_LIMIT, "the login")
+        run_in_worker_thread(partial(_connect, client, login, who), limit, "the login")
     except BaseException as error:
         stage = _stage(client)
         _close(client)
