@@ -2,7 +2,7 @@
 
 It gets its specification as one JSON line on standard input, answers with one JSON line on standard output
 (``{"ready": true, …}`` or ``{"error": "sentence"}``), and ends when standard input ends: so a killed parent leaves
-no child. SIGTERM ends it too; SIGINT is left to the parent, which stops its children in order.
+no child. SIGTERM, SIGHUP and SIGQUIT end it too; SIGINT is left to the parent, which stops its children in order.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _send(data: Mapping[str, Any]) -> None:
 
 
 def on_end(stop: Callable[[], None]) -> None:
-    """Call *stop* once, from another thread, when the parent has gone or SIGTERM arrives; end by force after GRACE."""
+    """Call *stop* once, from another thread, when the parent has gone or a signal ends it; by force after END_LIMIT."""
     ending = threading.Event()
 
     def end() -> None:
@@ -66,5 +66,6 @@ def on_end(stop: Callable[[], None]) -> None:
         end()
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=end, daemon=True).start())
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, lambda *_: threading.Thread(target=end, daemon=True).start())
     threading.Thread(target=watch, daemon=True, name="parent-watch").start()

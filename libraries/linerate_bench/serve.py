@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shlex
-import signal
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from types import FrameType
 
 from linerate.errors import ConfigError, TestbedError
 from linerate.platforms import read_platform
@@ -18,6 +17,7 @@ from linerate.project import Project
 from linerate.routers import RouterKind, make_router
 from linerate.routers.ssh_shell import SshShell
 from linerate.session.reconnection import RESTART_LIMIT
+from linerate.system.signals import termination_as_interrupt
 from linerate.testbed.facts import TestbedFacts
 from linerate.testbed.files import read_testbed
 from linerate.testbed.opening import OpenTestbed, open_testbed
@@ -33,18 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     Raises LinerateError when the bench cannot start or one of its processes ends, SystemExit for wrong arguments.
     """
     arguments = _parser().parse_args(argv)
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.getsignal(number) for number in signals}
-    # from here on a signal ends the bench in order, even while it starts
-    for number in signals:
-        signal.signal(number, _interrupt)
-    try:
+    # a signal ends the bench in order, even while it starts
+    with contextlib.suppress(KeyboardInterrupt), termination_as_interrupt():
         _serve(arguments)
-    except KeyboardInterrupt:
-        pass
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     return 0
 
 
@@ -67,9 +58,6 @@ def _serve(arguments: argparse.Namespace) -> None:
                 configure(bench.facts, platform.software[software].shell)
             print(describe(bench.facts, configured=not arguments.bare), flush=True)
         problem = _watch(bench)
-        # a second Ctrl-C must not interrupt the teardown, which takes seconds
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
     for failure in bench.failures:
         print(failure, file=sys.stderr)
     if problem:
@@ -146,10 +134,6 @@ def _last_lines(facts: TestbedFacts) -> list[str]:
             0, f"SIMULATED: no frames are sent, every figure comes from a model; clock x {facts.clock_speed:g}"
         )
     return lines
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _speed(text: str) -> float:

@@ -41,8 +41,8 @@ def test_failed_undos_with_the_same_cause_are_reported_together():
         commands.restore()
     assert str(caught.value) == (
         "the router's former configuration could not be restored in full; what is left there is undone by these"
-        " commands on the router, in this order: 'vppctl unset b', 'vppctl unset a' (VPP does not answer: clib_socket_init:"
-        " connect: Connection refused)"
+        " commands on the router, in this order: 'vppctl unset b', 'vppctl unset a' (VPP does not answer:"
+        " clib_socket_init: connect: Connection refused)"
     )
     commands.restore()  # may be repeated
 

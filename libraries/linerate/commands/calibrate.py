@@ -22,7 +22,6 @@ from ..session.plan import Plan
 from ..session.session import Session
 from ..session.traffic import PROBE_PPS
 from ..system.cpu_steal import cpu_times, steal_percent, steal_text
-from ..system.signals import termination_as_interrupt
 from ..testbed.settings import HardwareSettings
 from ..traffic.profiles import PAIRS, Profile
 from ..units import si
@@ -83,8 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.pairs > count:
         raise TestbedError(f"testbed '{plan.testbed.testbed}' has {count} pair{'s' * (count > 1)} of ports")
     directions = tuple((both, arguments.pairs) for both in chosen or (False, True))
-    with termination_as_interrupt():
-        calibrate(plan, profiles, directions, arguments.duration, arguments.calibrations or folder(project))
+    calibrate(plan, profiles, directions, arguments.duration, arguments.calibrations or folder(project))
     return 0
 
 

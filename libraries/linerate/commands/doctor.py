@@ -18,7 +18,6 @@ from ..routers.black_box import WHY_UNREAD
 from ..routers.link_state import LinkState, read_link_states
 from ..session.plan import Plan
 from ..session.session import Session
-from ..system.signals import termination_as_interrupt
 from .arguments import add_json, add_plan_arguments, complete_names, print_json
 from .calibrate import GOAL, folder
 
@@ -81,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print a line for each check as it is done; returns 0, or 1 where something is wrong."""
     done: list[Check] = []
-    with termination_as_interrupt(), closing(examine(arguments)) as checks:
+    with closing(examine(arguments)) as checks:
         for check in checks:
             done.append(check)
             if not arguments.json:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import NoReturn
 
 from ..errors import LinerateError
+from ..system.signals import interrupt_words, termination_as_interrupt
 
 NOT_DONE = 2
 INTERRUPTED = 130
@@ -21,11 +23,13 @@ def finish(run: Callable[[], int]) -> NoReturn:
     status = NOT_DONE
     try:
         try:
-            status = run()
+            with termination_as_interrupt():
+                status = run()
         except LinerateError as error:
             print(f"linerate: {error}", file=sys.stderr)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             status = INTERRUPTED
+            print(f"linerate: {error or interrupt_words(signal.SIGINT)}", file=sys.stderr)
         finally:
             if sys.stdout is not None:  # closed by the shell: '>&-'
                 sys.stdout.flush()

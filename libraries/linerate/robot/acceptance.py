@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from robot.api import logger
 from robot.api.deco import keyword
+from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
 from ..counts.trial import Trial
@@ -324,12 +325,15 @@ class AcceptanceKeywords(Component):
                 add_to_summary(self.execution_folder, f"{recorder.folder.path}  {suite}: {counts}")
             except OSError as error:
                 logger.warn(f"no line in the summary of {self.execution_folder}: {error.strerror}")
+        self.shared.interruption.pass_on()
 
 
 def _show_plot(draw: Callable[[], str]) -> None:
     """Show the picture that *draw* returns. It is made of the records: without it the verdict is the same."""
     try:
         plot = draw()
+    except RobotError:  # an interrupt
+        raise
     except Exception as error:
         logger.warn(f"no plot of the trials: {type(error).__name__}: {error}")
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import signal
 import sys
 from contextlib import ExitStack
 from typing import Any
@@ -13,6 +14,7 @@ from robotlibcore import DynamicCore
 from .. import __version__
 from ..evidence import allure
 from ..session.session import Session
+from ..system.signals import handle_ending
 from .acceptance import AcceptanceKeywords
 from .characterisation import CharacterisationKeywords
 from .faults import FaultKeywords
@@ -78,6 +80,7 @@ class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
         super().__init__(components)
         # only a library's listener gives Allure results from a plain `robot` call
         self.ROBOT_LIBRARY_LISTENER = [
+            self._shared.interruption,
             allure.allure_listener(lambda: self._acceptance.allure_folder),
             SuiteListener(self._shared),
             VerdictTags(),
@@ -99,6 +102,8 @@ class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
                 stack.callback(self._shared.opened.pop(0)[1].close)
 
     def _end(self) -> None:
+        # what follows has a limit
+        handle_ending(signal.SIG_IGN)
         self.close()
         with contextlib.suppress(OSError, ValueError):  # nobody reads on
             print(self._acceptance.last_words(), end="", file=sys.__stdout__, flush=True)

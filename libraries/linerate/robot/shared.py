@@ -14,6 +14,7 @@ from ..project import Project
 from ..session.progress import Progress
 from ..session.session import Session
 from .execution import output_folder
+from .interruption import Interruption
 from .run_labels import RunLabels
 
 NO_TESTBED = (
@@ -38,6 +39,9 @@ class Shared:
     recorder: Recorder | None = None
     labels: RunLabels | None = None
     progress: Progress = field(default_factory=lambda: Progress(None))
+
+    def __post_init__(self) -> None:
+        self.interruption = Interruption(lambda: bool(self.opened))
 
     @property
     def project(self) -> Project:

@@ -35,6 +35,7 @@ class TestbedKeywords(Component):
         is expected. Example:
         | ${plan} =    Read Plan    netgate6100    vpp    simulated    standard
         """
+        self.shared.interruption.watch()
         project = self.shared.project
         folder = Path(calibrations) if calibrations else project.results / FOLDER
         plan = Plan.read(project, platform, software, testbed, goal, folder)

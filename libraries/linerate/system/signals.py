@@ -1,17 +1,49 @@
-"""Ending a command by a signal so that it still releases its testbed."""
+"""Signals that end a program in order: Ctrl-C, SIGTERM, a hang-up, SIGQUIT. One rule, so that none leaves a testbed."""
 
 from __future__ import annotations
 
+import os
+import select
 import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+Handler = Callable[[int, FrameType | None], object]
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal ends the program; its text is :func:`interrupt_words`."""
+
+
+def interrupt_words(number: int) -> str:
+    """What ended the work, for messages: ``interrupted by Ctrl-C``."""
+    names = {signal.SIGINT: "Ctrl-C", signal.SIGHUP: "a hang-up (SIGHUP)"}
+    found = signal.Signals(number)
+    return f"interrupted by {names.get(found, found.name)}"
+
+
+def handle_ending(handler: Handler | int) -> dict[int, Any]:
+    """Handle the signals of ENDING; returns the former handlers. A hang-up that is ignored (``nohup``) stays so."""
+    before: dict[int, Any] = {number: signal.getsignal(number) for number in ENDING}
+    if before[signal.SIGHUP] is signal.SIG_IGN:
+        del before[signal.SIGHUP]
+    for number in before:
+        signal.signal(number, handler)
+    return before
 
 
 @contextmanager
 def termination_as_interrupt() -> Iterator[None]:
-    """SIGTERM and SIGHUP raise KeyboardInterrupt, like Ctrl-C: traffic is stopped, ports are released."""
-    before = {number: signal.signal(number, _raise_interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    """The first signal of ENDING raises Interrupted: traffic is stopped, ports are released, the router is restored.
+
+    Further ones are ignored, because all that follows has a limit.
+    """
+    before = handle_ending(_raise_interrupt)
     try:
         yield
     finally:
@@ -20,4 +52,22 @@ def termination_as_interrupt() -> Iterator[None]:
 
 
 def _raise_interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    handle_ending(signal.SIG_IGN)
+    let_go_of_terminal()
+    raise Interrupted(interrupt_words(number))
+
+
+def let_go_of_terminal() -> None:
+    """Write nowhere where nobody reads any more: each write to a terminal that was closed would be an error."""
+    for stream in (sys.__stdout__, sys.__stderr__):
+        try:
+            descriptor = -1 if stream is None else stream.fileno()
+        except (OSError, ValueError):
+            continue
+        found = select.poll()
+        if descriptor >= 0:
+            found.register(descriptor, 0)
+        if any(event & (select.POLLHUP | select.POLLERR) for _, event in found.poll(0)):
+            empty = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(empty, descriptor)
+            os.close(empty)

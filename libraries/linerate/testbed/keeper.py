@@ -5,8 +5,8 @@ standard input, sets it up, and answers one JSON line: ``{"ready": true, "proces
 ``{"error": "sentence"}`` once everything is taken down again. Then it reports: ``{"died": name, "status": n,
 "tail": …, "again": s}`` for a process that ended; if that process asked for a restart (s is not null), ``{"again":
 name}`` follows the restart. ``{"stop": true}`` takes the testbed down and is answered with
-``{"stopped": true, "failures": […]}``. The end of standard input (the owner has ended) and SIGTERM do the same. SIGINT
-and SIGHUP are ignored.
+``{"stopped": true, "failures": […]}``. The end of standard input (the owner has ended), SIGTERM and SIGQUIT do the
+same. SIGINT and SIGHUP are ignored.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class _Events:
         # empty handlers: SIG_IGN would be inherited by the processes started here
         for number in (signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
-        signal.signal(signal.SIGTERM, self._end)
+        for number in (signal.SIGTERM, signal.SIGQUIT):
+            signal.signal(number, self._end)
 
     def _end(self, *_: object) -> None:
         self._stopping = True

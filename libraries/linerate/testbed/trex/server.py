@@ -231,7 +231,8 @@ def main() -> int:
     # empty handlers: SIG_IGN would be inherited by TRex
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
-    signal.signal(signal.SIGTERM, lambda *_: ending.set())
+    for number in (signal.SIGTERM, signal.SIGQUIT):
+        signal.signal(number, lambda *_: ending.set())
 
     def watch() -> None:
         with suppress(OSError):

@@ -229,7 +229,8 @@ def main() -> int:
     service = ClientService(answers)
     library = OfficialLibrary(Path(sys.argv[1])) if sys.argv[1:] else PypiLibrary()
     session = ClientCommands(library, service.cancelled)
-    signal.signal(signal.SIGTERM, service.end)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, service.end)
     threading.Thread(target=service.read, daemon=True, name="commands").start()
     with contextlib.suppress(Refusal):
         library.load()  # before the first command, which reports its failure

@@ -2,7 +2,7 @@
 
 One JSON object per line on standard input, ``{"id": n, "command": …, …}``; one per line on standard output,
 ``{"id": n, "ok": …}`` or ``{"id": n, "error": {"kind": …, "message": …}}``. It ends with ``quit``, with the
-end of standard input and with SIGTERM; a ``stop`` or an end also interrupts a command.
+end of standard input, with SIGTERM, SIGHUP and SIGQUIT; a ``stop`` or an end also interrupts a command.
 """
 
 from __future__ import annotations

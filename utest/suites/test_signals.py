@@ -1,0 +1,109 @@
+"""A run of Robot that a signal ends: it says which, closes its testbed in time, and keeps what it measured."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from robot.api import ExecutionResult
+
+from linerate.evidence.run import check_manifest, read_run
+from support import robot_run
+
+pytestmark = pytest.mark.slow
+
+SENTENCE = "64b 1-flow unidirectional ≥ 1 Mpps"
+TIMER = """\
+Signal This Process
+    [Arguments]    ${number}    ${after}
+    Evaluate    threading.Timer(${after}, os.kill, (os.getpid(), ${number})).start()    modules=os, threading
+"""
+
+
+def run(folder: Path, *steps: str) -> robot_run.RobotRun:
+    suite = robot_run.write_suite(folder, SENTENCE, *steps)
+    with suite.open("a", encoding="utf-8") as file:
+        file.write(f"*** Keywords ***\n{TIMER}")
+    return robot_run.run(folder, suite, *robot_run.short_goal(folder), "-v", "GOAL:quick", limit=100)
+
+
+def left_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "runtime" / "linerate").iterdir())
+
+
+def test_twice_inside_a_command_of_a_router_that_stands_still(tmp_path: Path) -> None:
+    """The second signal comes while the testbed is being closed."""
+    steps = [f"Signal This Process    2    {after}" for after in (0.5, 1.5)]
+    began = time.monotonic()
+    # what the shells' process is asked is never answered
+    lease = f"next(pathlib.Path('{tmp_path}').glob('runtime/linerate/*.lease'))"
+    stop = f"Evaluate    os.kill(linerate.testbed.leases.Lease.read({lease}).processes[1].pid, signal.SIGSTOP)"
+    stop += "    modules=os, pathlib, signal, linerate.testbed.leases"
+    found = run(tmp_path, stop, *steps, "Run On Router    uname -a    limit=50 s")
+    assert time.monotonic() - began < 90
+    assert found.message.startswith("interrupted by Ctrl-C"), found.message
+    assert found.console.count("The testbed is being closed, which takes a minute at most.") == 1
+    assert "could not be restored in full" in found.console and "ip route del" in found.console
+    written = found.console + (tmp_path / "out" / "output.xml").read_text(encoding="utf-8")
+    assert not re.search(r"Traceback|SSH link to the router broke|terminated by signal", written)
+    (folder,) = (path.parent for path in tmp_path.glob("results/*/requirements.jsonl"))
+    assert [item.verdict for item in read_run(folder).requirements] == ["PASS"]
+    assert check_manifest(folder) == ()
+    assert robot_run.processes_of(tmp_path) == [] and left_in(tmp_path) == ["lock"]
+
+
+def start(folder: Path, **more: Any) -> subprocess.Popen[bytes]:
+    suite = robot_run.write_suite(folder, *[SENTENCE] * 200)
+    command = robot_run.command(folder, suite, *robot_run.short_goal(folder), "-v", "GOAL:quick")
+    return subprocess.Popen(command, env=robot_run.environment(folder), cwd=folder, start_new_session=True, **more)
+
+
+def await_verdicts(folder: Path, count: int, limit: float = 60.0) -> None:
+    until = time.monotonic() + limit
+    while sum(path.read_bytes().count(b"\n") for path in folder.glob("results/*/requirements.jsonl")) < count:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_a_terminal_that_is_closed_ends_the_run_in_order(tmp_path: Path) -> None:
+    child, master = pty.fork()
+    if not child:
+        suite = robot_run.write_suite(tmp_path, *[SENTENCE] * 200)
+        command = robot_run.command(tmp_path, suite, *robot_run.short_goal(tmp_path), "-v", "GOAL:quick")
+        os.chdir(tmp_path)
+        os.execve(command[0], command, robot_run.environment(tmp_path))
+    await_verdicts(tmp_path, 2)
+    os.close(master)
+    began = time.monotonic()
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        assert time.monotonic() - began < 60
+        time.sleep(0.05)
+    (test,) = ExecutionResult(tmp_path / "out" / "output.xml").suite.all_tests
+    assert test.message.startswith("interrupted by a hang-up (SIGHUP)")
+    (folder,) = (path.parent for path in tmp_path.glob("results/*/requirements.jsonl"))
+    assert {item.verdict for item in read_run(folder).requirements} == {"PASS"}
+    assert check_manifest(folder) == ()
+    assert robot_run.processes_of(tmp_path) == [] and left_in(tmp_path) == ["lock"]
+
+
+def test_a_run_under_nohup_goes_on_after_a_hang_up_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+    with (tmp_path / "console.txt").open("w") as console:
+        ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
+        process = start(tmp_path, stdout=console, stderr=subprocess.STDOUT, preexec_fn=ignore)
+        with contextlib.ExitStack() as stack:
+            stack.callback(process.kill)
+            await_verdicts(tmp_path, 1)
+            os.killpg(process.pid, signal.SIGHUP)
+            await_verdicts(tmp_path, 4)
+            os.killpg(process.pid, signal.SIGINT)
+            assert process.wait(60) == 1
+    assert "interrupted by Ctrl-C" in (tmp_path / "console.txt").read_text()
+    assert robot_run.processes_of(tmp_path) == [] and left_in(tmp_path) == ["lock"]
