@@ -43,7 +43,7 @@ class Recorder:
         self.folder.write_environment(self.environment)
         self.verdicts: Counter[str] = Counter()
         self._number = 0
-        self._started = 0.0
+        self._started = self._began = 0.0
         self._test = ""
         self._trials: list[int] = []
         self._traffic = self._drains = 0.0
@@ -97,7 +97,7 @@ class Recorder:
     def begin(self, test: str) -> None:
         """Begin the records of a sentence of *test*."""
         self._number = self.folder.next_requirement()
-        self._started = time.time()
+        self._started, self._began = time.time(), time.monotonic()
         self._test = test
         self._trials = []
         self._traffic = self._drains = 0.0
@@ -148,7 +148,7 @@ class Recorder:
 
         The rest is set-up, readings of the router and pauses.
         """
-        wall = time.time() - self._started
+        wall = time.monotonic() - self._began
         return {"traffic_s": round(self._traffic, 3), "drains_s": round(self._drains, 3), "wall_s": round(wall, 3)}
 
     def _kept_streams(self, streams: Mapping[str, object]) -> str:

@@ -11,6 +11,8 @@ import contextlib
 import json
 import os
 import secrets
+import socket
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -21,6 +23,9 @@ from ...system.identity import ProcessIdentity, identify, runtime_folder
 
 CLAIM_LIFETIME = 7 * 86400.0
 """Seconds after which the claim of an ended run is removed: no server keeps ports that long."""
+
+LOOK_LIMIT = 0.5
+"""Seconds to look whether a server of this machine still runs."""
 
 _SUFFIX = ".held"
 
@@ -34,6 +39,15 @@ class PortClaim:
     since: float
     handlers: Mapping[str, str]
     holder: ProcessIdentity
+    uptime: float = 0.0
+    """Of this machine when it was written, s: its clock may be set, and must not make a claim old."""
+
+    @property
+    def outlived(self) -> bool:
+        """Whether it is older than CLAIM_LIFETIME."""
+        now = _uptime()
+        # less than at its writing: this machine has restarted since
+        return now - (self.uptime if self.uptime <= now else 0.0) > CLAIM_LIFETIME
 
     @property
     def ports(self) -> str:
@@ -55,8 +69,8 @@ def write_claim(server: str, handlers: Mapping[str, str]) -> PortClaim | None:
     try:
         holder = identify(os.getpid())
         path = runtime_folder() / f"{secrets.token_hex(8)}{_SUFFIX}"
-        found = PortClaim(path, server, time.time(), dict(handlers), holder)
-        data = {"server": server, "since": found.since, "handlers": found.handlers, "holder": asdict(holder)}
+        found = PortClaim(path, server, time.time(), dict(handlers), holder, _uptime())
+        data = {name: value for name, value in asdict(found).items() if name != "path"}
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             json.dump(data, file)
     except (OSError, TestbedError):
@@ -73,16 +87,34 @@ def read_claims(server: str) -> tuple[tuple[PortClaim, ...], tuple[PortClaim, ..
             try:
                 data = json.loads(path.read_text(encoding="utf-8"))
                 handlers = {str(int(key)): str(value) for key, value in data["handlers"].items()}
-                found = PortClaim(
-                    path, str(data["server"]), float(data["since"]), handlers, ProcessIdentity(**data["holder"])
-                )
+                holder, uptime = ProcessIdentity(**data["holder"]), float(data.get("uptime", 0.0))
+                found = PortClaim(path, str(data["server"]), float(data["since"]), handlers, holder, uptime)
             except (OSError, ValueError, KeyError, TypeError, AttributeError):
                 continue
             if found.holder.alive:
                 if found.server == server:
                     running.append(found)
-            elif time.time() - found.since > CLAIM_LIFETIME:
+            elif found.outlived or (found.server != server and _ended_here(found.server)):
                 found.remove()
             elif found.server == server:
                 ended.append(found)
     return tuple(ended), tuple(running)
+
+
+def _ended_here(server: str) -> bool:
+    """Whether *server* (``host:port``) was one of this machine, and ran until its end."""
+    host, _, port = server.rpartition(":")
+    if host != "localhost" and not host.startswith("127."):
+        return False
+    try:
+        socket.create_connection((host, int(port)), LOOK_LIMIT).close()
+    except ConnectionRefusedError:
+        return True
+    except (OSError, ValueError):
+        pass
+    return False
+
+
+def _uptime() -> float:
+    """Seconds since this machine started, also while it slept."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()

@@ -14,6 +14,7 @@ from . import answers, imp_bridge
 from .library import REPLY_LIMIT, SILENCE_LIMIT
 from .messages import ServerEvents, plain_message
 from .service import Refusal
+from .steady_clock import use_steady_clock
 from .stl_library import StlLibrary, pps_multiplier, start_parameters
 from .stream_objects import build_stream, program_data
 
@@ -40,6 +41,7 @@ def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
     # After an unknown message, the library's subscriber thread calls os.killpg(os.getppid(), SIGTERM) to end its shell.
     # Here the parent is Robot, so that call must do nothing. The library also marks the connection as lost.
     setattr(os, "killpg", lambda *_: None)  # noqa: B010
+    use_steady_clock("trex_stl_lib")
     return SimpleNamespace(
         scapy=scapy, zmq=zmq, builder=builder, streams=streams, STLClient=STLClient, RpcCmdData=RpcCmdData
     )

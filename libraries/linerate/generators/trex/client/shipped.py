@@ -17,6 +17,7 @@ from typing import Any
 from ....errors import TestbedError
 from ..client_folders import cache_folder, client_folder
 from .service import Refusal
+from .steady_clock import use_steady_clock
 
 
 def load_library(folder: Path) -> SimpleNamespace:
@@ -45,6 +46,7 @@ def load_library(folder: Path) -> SimpleNamespace:
         raise Refusal(
             "install", f"the TRex client in '{folder}' cannot be imported ({type(error).__name__}: {error})"
         ) from error
+    use_steady_clock("trex")
     return SimpleNamespace(
         scapy=scapy, zmq=zmq, builder=builder, streams=streams, STLClient=STLClient, RC_OK=RC_OK, RpcCmdData=RpcCmdData
     )
