@@ -201,3 +201,20 @@ class TestRuntimeFolder:
     def test_without_the_variable_it_is_below_tmp(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
         assert runtime_folder() == Path(f"/tmp/linerate-{os.getuid()}")
+
+
+@pytest.mark.slow
+def test_whatever_a_kill_left_half_made_goes_at_the_next_start(runtime: Path, ended: ProcessIdentity) -> None:
+    open_one, killed = leases.create_lease(runtime), abandoned(runtime, ended)
+    for lease in (open_one, killed):
+        lease.path.with_suffix(".new").write_text("{")  # killed while it was written
+    (runtime / "abcdef.new").write_text("")
+    (runtime / "012345").mkdir()
+    (runtime / "012345" / "server.log").write_text("")
+    others = ["somebody's", "notes.new"]
+    for name in others:
+        (runtime / name).write_text("")
+    done = leases.clear_leftovers(runtime)
+    assert len([line for line in done if "abcdef.new" in line or "012345" in line]) == 2
+    names = {path.name for path in runtime.iterdir()}
+    assert names == {"lock", *others, open_one.folder.name, open_one.path.name, open_one.path.with_suffix(".new").name}

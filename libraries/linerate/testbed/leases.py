@@ -37,6 +37,7 @@ LEASE_VARIABLE = "LINERATE_BENCH"
 """Environment variable that every process of a testbed inherits: the path of its lease."""
 
 _SUFFIX, _LEFT = ".lease", "left by a testbed that was killed"
+_WITHOUT_LEASE = re.compile(r"[0-9a-f]{6}(\.new)?")
 _PERMITTED = (
     re.compile(r"(?:(?:/usr)?/s?bin/)?ip netns (?:del|delete) (?P<netns>lr-[A-Za-z0-9-]{1,40})"),
     re.compile(r"(?:(?:/usr)?/s?bin/)?ip link (?:del|delete) (?:dev )?lr[A-Za-z0-9-]{1,13}"),
@@ -113,6 +114,11 @@ def clear_leftovers(runtime: Path | None = None) -> list[str]:
                 continue
             if not lease.holder.alive:
                 done += _release(lease, runtime)
+        for path in sorted(runtime.iterdir()):
+            # a lease that was half written, and a folder whose lease went before it
+            if _WITHOUT_LEASE.fullmatch(path.name) and not path.with_suffix(_SUFFIX).exists():
+                remove_folder(path, runtime)
+                done.append(f"removed {path}, {_LEFT}")
     return done
 
 
@@ -151,6 +157,7 @@ def _release(lease: Lease, runtime: Path) -> list[str]:
     for folder in lease.folders:
         if remove_folder(Path(folder), runtime):
             done.append(f"removed {folder}, {_LEFT}")
+    lease.path.with_suffix(".new").unlink(missing_ok=True)
     lease.path.unlink(missing_ok=True)
     return done
 
