@@ -1,9 +1,11 @@
+from __future__ import annotations
+
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
 import pytest
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from linerate.config import Config, load_config, read_yaml
 from linerate.errors import ConfigError
@@ -11,11 +13,19 @@ from linerate.platforms import Platform, read_platform
 from linerate.sla.goals import Goal, read_goal
 from linerate.traffic.catalogue import Catalogue
 from linerate.traffic.profile_schema import ProfileFile
+from support import hostile
 from support.paths import ROOT
 
 
 class Inner(Config):
     speed: Annotated[int, Field(ge=1)]
+    least: int = 1
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Inner:
+        if self.speed < self.least:
+            raise ValueError("speed must be at least least")
+        return self
 
 
 class Outer(Config):
@@ -41,6 +51,20 @@ def write(tmp_path: Path, text: str) -> Path:
         ("name: a\nname: b\n", 2, "duplicate key 'name', first on line 1"),
         ("name: [a\n", 2, "not YAML"),
         ("- 1\n", 1, "must be a mapping"),
+        ("name: a\ninner: !!set {speed}\n", 2, "a tag (!…) is not for these files"),
+        ("name: !!python/object:os.system x\n", 1, "a tag (!…) is not for these files"),
+        ("name: a\ninner: &a [*a]\n", 2, "an alias (*…) stands for a value that it is in"),
+        ("name: a\n<<: {inner: 1}\n", 2, "a merge key (<<) is not for these files"),
+        ("name: " + "[" * 40 + "]" * 40, 1, "values are more than 32 deep"),
+        ("name: a\ninner: {speed: " + "9" * 5000 + "}", 2, "a number of 5000 characters; expected at most 40"),
+        ("name: a\ninner: {speed: '" + "9" * 5000 + "'}", 2, "a number of 5000 characters; expected at most 40"),
+        ("name: a\ninner: {speed: 1e999}", 2, "the number 1e999 is too large"),
+        ("name: a\ninner: {speed: ٣}\n", 2, "'inner.speed': Input should be a valid integer"),
+        ('name: "a\\0"\n', 1, "the control character U+0000"),
+        ('name: "\\ud800"\n', 1, "the control character U+D800"),
+        ("name: a\n# \x07\n", 2, "the control character U+0007"),
+        ("name: a\n---\nname: b\n", 2, "expected a single document"),
+        ("name: a\ninner:\n  speed: 1\n  least: 2\n", 3, "speed must be at least least"),
     ],
 )
 def test_an_error_names_file_line_and_fix(tmp_path: Path, text: str, line: int, says: str):
@@ -54,6 +78,39 @@ def test_an_error_names_file_line_and_fix(tmp_path: Path, text: str, line: int, 
 def test_words_times_and_octal_numbers_stay_text(tmp_path: Path):
     data, _ = read_yaml(write(tmp_path, "a: on\nb: 12:30:45\nc: 0x10\nd: 2026-11-21\ne: yes\nf: 1e3\ng: 010\n"))
     assert data == {"a": "on", "b": "12:30:45", "c": "0x10", "d": "2026-11-21", "e": "yes", "f": 1000.0, "g": "010"}
+
+
+def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path: Path):
+    path = tmp_path / "box.yaml"
+    path.write_bytes(b"\xef\xbb\xbfname: a\n")
+    assert read_yaml(path)[0] == {"name": "a"}
+    path.write_bytes("name: a\n".encode("utf-16"))
+    with pytest.raises(ConfigError, match=r"is not UTF-8 text \(byte 0\); save it as UTF-8"):
+        read_yaml(path)
+
+
+def test_an_alias_counts_as_what_it_stands_for(tmp_path: Path):
+    data, lines = read_yaml(write(tmp_path, "a: &a {b: 1}\nc: [*a, *a]\n"))
+    assert data == {"a": {"b": 1}, "c": [{"b": 1}, {"b": 1}]}
+    assert lines[("c", "1", "b")] == 1
+    with hostile.bounded(), pytest.raises(ConfigError, match="more than 20000 values, aliases counted"):
+        read_yaml(write(tmp_path, hostile.NESTED))
+    deep = "".join(f"x{depth}: &x{depth} [{f'*x{depth - 1}' if depth else ''}]\n" for depth in range(40))
+    with pytest.raises(ConfigError, match="values are more than 32 deep"):
+        read_yaml(write(tmp_path, deep))
+
+
+def test_of_what_was_read_a_message_shows_a_part(tmp_path: Path):
+    for text in (
+        "name: a\ninner: {speed: 'SECRET'}\n",
+        "SECRET: 1\n",
+        "name: a\ninner: SECRET\n",
+        "? SECRET\n: 1\n" * 2,
+    ):
+        with pytest.raises(ConfigError) as caught:
+            load_config(write(tmp_path, text.replace("SECRET", "x\u202e" * 900)), Outer)
+        said = str(caught.value).removeprefix(str(tmp_path))
+        assert len(said) < 1000 and said.isprintable()
 
 
 def test_missing_and_empty_files_are_refused(tmp_path: Path):

@@ -1,31 +1,39 @@
 """YAML files as frozen typed objects.
 
 An error names the file, the line, the key and what is expected. Unlike YAML 1.1, ``on``/``off``/``yes``/``no`` stay
-words and ``12:30:45`` stays text. A duplicate key is an error.
+words and ``12:30:45`` stays text. A duplicate key is an error. So that no file takes minutes or gigabytes, its bytes,
+its depth and its values are limited; an alias counts as all that it stands for.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import ipaddress
+import json
 import re
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from .errors import ConfigError
+from .errors import ConfigError, shortened
+from .files import read_text
 
 M = TypeVar("M", bound=BaseModel)
-Location = tuple[int | str, ...]
+Location = tuple[str, ...]
+"""Where a value is in a file: keys, and indices of lists as text."""
 
 
 class Config(BaseModel):
-    """Base of every configuration object: frozen, unknown keys refused."""
+    """Base of every configuration object: frozen, finite; unknown keys refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    is_login: ClassVar[bool] = False
+    """Whether its values may hold a secret, by mistake, so that no message shows them."""
 
 
 def _checked_ipv4(value: str) -> str:
@@ -43,32 +51,106 @@ MacAddress = Annotated[str, AfterValidator(_checked_mac)]
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader without YAML 1.1's implicit types, and with duplicate keys refused."""
+    """SafeLoader with bounds, without YAML 1.1's implicit types and without tags; duplicate keys are refused."""
+
+    def __init__(self, text: str, path: Path, most_values: int) -> None:
+        super().__init__(text)
+        self.name, self._most_values = str(path), most_values
+        self._values = 0
+        """So far, with aliases counted as what they stand for."""
+        self._open = 0
+        """Depth of the value that is being read."""
+        self._highest = 0
+        """Depth of the deepest value so far, since the value around it began."""
+        self._extent: dict[str, tuple[int, int]] = {}
+        """Anchor -> number of values and depth of what it names, once that is complete."""
+
+    def problem(self, message: str, node: yaml.Node | yaml.Event) -> ConfigError:
+        """An error at the line of *node*."""
+        return ConfigError(message, self.name, node.start_mark.line + 1)  # type: ignore[union-attr]  # always set
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]  # has no types
+        anchor, before, outside = event.anchor, self._values, self._highest
+        if isinstance(event, yaml.AliasEvent):
+            if anchor in self.anchors and anchor not in self._extent:
+                raise self.problem("an alias (*…) stands for a value that it is in; write the value out", event)
+            values, height = self._extent.get(anchor, (1, 0))
+        else:
+            values, height = 1, 0
+            tag = getattr(event, "tag", None)
+            if tag not in (None, "!", "tag:yaml.org,2002:str"):
+                raise self.problem("a tag (!…) is not for these files; leave it out, and put text in quotes", event)
+        self._values += values
+        if self._values > self._most_values:
+            raise self.problem(f"more than {self._most_values} values, aliases counted; shorten it", event)
+        if self._open + height >= _DEEPEST:
+            raise self.problem(f"values are more than {_DEEPEST} deep in each other; expected fewer", event)
+        self._open += 1
+        self._highest = self._open + height
+        node = super().compose_node(parent, index)
+        self._open -= 1
+        if anchor is not None and not isinstance(event, yaml.AliasEvent):
+            self._extent[anchor] = self._values - before, self._highest - self._open - 1
+        self._highest = max(self._highest, outside)
+        return node
+
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
+        value = super().construct_scalar(node)
+        if isinstance(value, str) and (found := _CONTROL.search(value)):
+            raise self.problem(f"text with the control character U+{ord(found[0]):04X}; remove it", node)
+        # in quotes too: a model takes the text of a number as that number
+        if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+            if len(value) > _LONGEST_NUMBER:
+                raise self.problem(f"a number of {len(value)} characters; expected at most {_LONGEST_NUMBER}", node)
+            with contextlib.suppress(ValueError):  # a date, a version
+                if abs(float(value)) > _LARGEST_NUMBER:
+                    raise self.problem(f"the number {value} is too large; expected at most {_LARGEST_NUMBER:g}", node)
+        return value
+
+    def construct_number(self, node: yaml.ScalarNode) -> int | float:
+        """A number; int or float, by the tag that the resolver gave it."""
+        value = self.construct_scalar(node)
+        return int(value) if node.tag.endswith(":int") else float(value)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: dict[Any, int] = {}
         for key, _ in node.value:
             line = key.start_mark.line + 1
             name = self.construct_object(key, deep=True)
+            if name == "<<":
+                raise self.problem("a merge key (<<) is not for these files; write the keys out", key)
             if not isinstance(name, str | int | float | bool):
                 raise ConfigError("a key must be a word or a number", self.name, line)
             if name in seen:
-                raise ConfigError(f"duplicate key '{name}', first on line {seen[name]}; keep one", self.name, line)
+                shown = shortened(name)
+                raise ConfigError(f"duplicate key '{shown}', first on line {seen[name]}; keep one", self.name, line)
             seen[name] = line
         return super().construct_mapping(node, deep)
 
 
+_DEEPEST = 32
+_LONGEST_NUMBER = 40
+_LARGEST_NUMBER = 10**18
+_MOST_VALUES = 20_000
+_MOST_BYTES = 256 << 10
+
+_NUMBER = re.compile(r"[-+]?[0-9_.]+(?:[eE][-+]?[0-9]+)?")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith((":bool", ":int", ":float", ":timestamp"))]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.endswith(":null")]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|false|False)$"), list("tTfF"))
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9]\d*)$"), list("-+0123456789"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789"))
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][-+]?\d+)?$"),
+    re.compile(r"^[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?$"),
     list("-+.0123456789"),
 )
+for _kind in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _Loader.construct_number)
 
 
 def load_config(path: Path, model: type[M]) -> M:
@@ -79,27 +161,43 @@ def load_config(path: Path, model: type[M]) -> M:
 
 def read_yaml(path: Path) -> tuple[Any, dict[Location, int]]:
     """The plain data of a YAML file, and the line of each key. Raises ConfigError."""
+    return parse_yaml(read_text(path, _MOST_BYTES), path)
+
+
+def parse_yaml(text: str, path: Path, most_values: int = _MOST_VALUES) -> tuple[Any, dict[Location, int]]:
+    """The plain data of *text*, the content of the YAML file *path*, and the line of each key. Raises ConfigError."""
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", path) from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"is not UTF-8 text (byte {error.start})", path) from None
-    try:
-        loader = _Loader(text)
-        loader.name = str(path)
+        loader = _Loader(text, path, most_values)
         node = loader.get_single_node()
         if node is None:
             raise ConfigError("is empty", path)
         return loader.construct_document(node), _line_numbers(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise ConfigError(f"not YAML: {error.problem}", path, mark.line + 1 if mark else None) from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"not YAML: {error}", path) from None
+        # names of aliases and tags are not shown: they may be a password that begins with '*' or '!'
+        words = re.sub(r"'[^'<]{2,}'", "'…'", ", ".join(filter(None, (error.context, error.problem))))
+        raise ConfigError(f"not YAML: {shortened(words)}", path, mark.line + 1 if mark else None) from None
+    except yaml.reader.ReaderError as error:
+        code, line = ord(text[error.position]), text.count("\n", 0, error.position) + 1
+        raise ConfigError(f"has the control character U+{code:04X}; remove it", path, line) from None
 
 
-def validate_config(data: Any, model: type[M], path: Path, lines: dict[Location, int]) -> M:
+def parse_json(text: str, path: Path) -> Any:
+    """The data of *text*, the content of the JSON file *path*. Raises ConfigError."""
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"not JSON: {error.msg}", path, error.lineno) from None
+    except (ValueError, RecursionError) as error:
+        reason = "values are too deep in each other" if isinstance(error, RecursionError) else shortened(error)
+        raise ConfigError(f"not JSON: {reason}", path) from None
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def validate_config(data: Any, model: type[M], path: Path, lines: Mapping[Location, int]) -> M:
     """*data* as a *model*; *lines* as from :func:`read_yaml`."""
     if not isinstance(data, dict):
         raise ConfigError(f"must be a mapping with the keys {', '.join(model.model_fields)}", path, 1)
@@ -109,9 +207,22 @@ def validate_config(data: Any, model: type[M], path: Path, lines: dict[Location,
         # a misspelt required key is both unknown and missing: report it as unknown
         first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
         location = first["loc"]
-        line = next((lines[location[:n]] for n in range(len(location), 0, -1) if location[:n] in lines), 1)
+        explained = _explain_error(first, location, model)
         more = f" ({error.error_count() - 1} more after this one)" if error.error_count() > 1 else ""
-        raise ConfigError(_explain_error(first, location, model) + more, path, line) from None
+        raise ConfigError(explained + more, path, _line(lines, first)) from None
+
+
+def _line(lines: Mapping[Location, int], error: Any) -> int:
+    """The line of *error*. Of one about several keys of a mapping: that of the key that the message names first."""
+    place: Location = ()
+    for part in error["loc"]:
+        # what is no key or index is a union's tag
+        place = (*place, str(part)) if (*place, str(part)) in lines else place
+    if isinstance(error["input"], dict):
+        for word in re.findall(r"\w+", error["msg"]):
+            if (*place, word) in lines:
+                return lines[*place, word]
+    return lines.get(place, 1)
 
 
 def _line_numbers(node: yaml.Node, parent: Location = ()) -> dict[Location, int]:
@@ -123,43 +234,54 @@ def _line_numbers(node: yaml.Node, parent: Location = ()) -> dict[Location, int]
             found |= _line_numbers(value, location)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
-            found[(*parent, index)] = value.start_mark.line + 1
-            found |= _line_numbers(value, (*parent, index))
+            location = (*parent, str(index))
+            found[location] = value.start_mark.line + 1
+            found |= _line_numbers(value, location)
     return found
 
 
-def _explain_error(error: Any, location: Location, model: type[BaseModel]) -> str:
-    key = ".".join(str(part) for part in location)
+def _explain_error(error: Any, location: tuple[int | str, ...], model: type[BaseModel]) -> str:
+    key = shortened(".".join(str(part) for part in location))
     if error["type"] == "extra_forbidden":
-        known = _known_keys(model, location[:-1])
-        near = difflib.get_close_matches(str(location[-1]), known, 1)
-        hint = f"did you mean '{near[0]}'?" if near else f"known here: {', '.join(known)}" if known else ""
-        return f"unknown key '{key}'; {hint}".rstrip("; ")
+        known = list(_models(model, location[:-1])[-1].model_fields)
+        hint = did_you_mean(str(location[-1]), known) or f"known here: {', '.join(known)}"
+        return f"unknown key '{key}'; {hint}".rstrip()
     if error["type"] == "missing":
         return f"the key '{key}' is missing"
-    message = error["msg"].removeprefix("Value error, ")
-    return f"'{key}': {message} (got {error['input']!r})" if key else message
+    message = shortened(error["msg"].removeprefix("Value error, "), 600)
+    value = error["input"]
+    # a mapping is not shown: it may be long, and a login may be in it
+    secret = any(issubclass(found, Config) and found.is_login for found in _models(model, location))
+    shown = secret or isinstance(value, dict | list | tuple)
+    return f"'{key}': {message}{'' if shown else f' (got {shortened(repr(value))})'}" if key else message
 
 
-def _known_keys(model: type[BaseModel], location: Location) -> list[str]:
-    """The keys of the model at *location*; empty where the path to it is not through plain models."""
-    current: Any = model
+def did_you_mean(word: str, known: Collection[str]) -> str:
+    """``did you mean 'x'? `` if one of *known* is like *word*, else ""."""
+    near = difflib.get_close_matches(word[:_LONGEST_WORD], known, 1)
+    return f"did you mean '{near[0]}'? " if near else ""
+
+
+_LONGEST_WORD = 100
+
+
+def _models(model: type[BaseModel], location: tuple[int | str, ...]) -> list[type[BaseModel]]:
+    """The models on the way to *location*, *model* the first."""
+    found, choice = [model], [model]
     for part in location:
-        if not (isinstance(current, type) and issubclass(current, BaseModel)):
-            return []
-        field = current.model_fields.get(str(part))
-        if field is None:
-            # not a field but a mapping's key, a list's index or a union's tag: stay at this model
-            continue
-        current = _model_in(field.annotation)
-    return list(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
+        field = found[-1].model_fields.get(str(part)) if len(choice) == 1 else None
+        if field is not None:
+            choice = _models_in(field.annotation) or choice
+        elif len(choice) > 1:  # the tag that chooses a member of a union, after the index in a list
+            tagged = [each for each in choice if str(part) in get_args(each.model_fields["kind"].annotation)]
+            choice = tagged or choice
+        # else a mapping's key or a list's index: stay at this model
+        if len(choice) == 1 and choice[0] is not found[-1]:
+            found.append(choice[0])
+    return found
 
 
-def _model_in(annotation: Any) -> Any:
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for argument in getattr(annotation, "__args__", ()):
-        found = _model_in(argument)
-        if found is not None:
-            return found
-    return None
+        return [annotation]
+    return [model for argument in getattr(annotation, "__args__", ()) for model in _models_in(argument)]

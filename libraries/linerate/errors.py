@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .visible import shortened as shortened
 from .visible import visible_data
 
 

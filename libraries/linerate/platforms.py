@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from .config import Config, load_config
-from .errors import ConfigError
-from .project import Folder
+from .config import Config, did_you_mean, load_config
+from .errors import ConfigError, shortened
+from .project import Folder, listed
 from .units import parse_link_speed
 
 
@@ -56,15 +55,16 @@ def read_platform(folder: Folder, name: str) -> Platform:
     path = named_file(folder, name, "platform")
     found = load_config(path, Platform)
     if found.platform != name:
-        raise ConfigError(f"says 'platform: {found.platform}'; in a file of this name expected '{name}'", path)
+        raise ConfigError(
+            f"says 'platform: {shortened(found.platform)}'; in a file of this name expected '{name}'", path
+        )
     return found
 
 
 def named_file(folder: Folder, name: str, kind: str) -> Path:
     """``folder/name.yaml``. Raises ConfigError that lists the *kind*s there."""
-    known = sorted(path.stem for path in folder.glob("*.yaml"))
+    known = [path.stem for path in listed(folder, "*.yaml")]
     if name not in known:
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean '{near[0]}'? " if near else ""
-        raise ConfigError(f"no {kind} '{name}' here; {hint}known: {', '.join(known) or 'none'}", str(folder))
+        hint, shown = did_you_mean(name, known), ", ".join(map(shortened, known)) or "none"
+        raise ConfigError(f"no {kind} '{shortened(name)}' here; {hint}known: {shown}", str(folder))
     return folder / f"{name}.yaml"

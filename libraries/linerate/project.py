@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from .errors import ConfigError
+from .files import is_folder, require_folder
 
 KINDS = ("platforms", "testbeds", "goals", "profiles", "generators")
 """The folders of ``variables/``."""
@@ -22,11 +25,22 @@ class Layers:
     def __truediv__(self, name: str) -> Path:
         """The file *name*: the project's, else the packaged one; the project's path if there is none."""
         own, packaged = self.own / name, self.packaged / name
-        return packaged if packaged.exists() and not own.exists() else own
+        # a link to nothing is the project's too: its reader refuses it
+        return packaged if packaged.exists() and not os.path.lexists(own) else own
 
     def glob(self, pattern: str) -> Iterator[Path]:
-        """The files of both that match, each name once."""
-        return iter({path.name: path for layer in (self.packaged, self.own) for path in layer.glob(pattern)}.values())
+        """The files of both that match, each name once. Raises ConfigError for a folder that cannot be read."""
+        return iter(
+            {path.name: path for layer in (self.packaged, self.own) for path in listed(layer, pattern)}.values()
+        )
+
+    def hiding(self, name: str) -> Path | None:
+        """The project's file *name*, if it takes the place of a packaged one with other content; else None."""
+        own, packaged = self.own / name, self.packaged / name
+        try:
+            return own if own.read_bytes() != packaged.read_bytes() else None
+        except OSError:  # there is only one
+            return None
 
     def __str__(self) -> str:
         """The project's folder."""
@@ -35,6 +49,22 @@ class Layers:
 
 Folder = Path | Layers
 """What files are read from by name."""
+
+
+def listed(folder: Folder, pattern: str) -> list[Path]:
+    """The paths in *folder* whose names match *pattern*, in order, no hidden ones; none if there is no such folder.
+
+    Raises ConfigError for what is no folder or cannot be read: as empty, packaged files would take its place.
+    """
+    if isinstance(folder, Layers):
+        return sorted(folder.glob(pattern))
+    try:
+        found = list(folder.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}; expected a folder", folder) from None
+    return sorted(path for path in found if fnmatchcase(path.name, pattern) and not path.name.startswith("."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +84,9 @@ class Project:
         Without one *start* itself is the project, and all files are packaged ones. Raises ConfigError if there is no
         such folder.
         """
-        here = (start or Path.cwd()).resolve()
-        if not here.is_dir():
-            raise ConfigError("there is no such folder; expected that of a project", here)
+        here = require_folder(Path(os.path.realpath(start or Path.cwd())), "the project's folder")
         for folder in (here, *here.parents):
-            if any((folder / "variables" / kind).is_dir() for kind in KINDS):
+            if any(is_folder(folder / "variables" / kind) for kind in KINDS):
                 return cls(folder)
         return cls(here)
 

@@ -27,6 +27,21 @@ def visible_data(data: Any) -> Any:
     return [visible_data(value) for value in data] if isinstance(data, list) else data
 
 
+_SHOWN = 160
+"""Characters of what was read that a message shows."""
+
+
+def shortened(text: object, most: int = _SHOWN) -> str:
+    """*text*, which somebody else wrote, for a message: :func:`visible`, and in one line.
+
+    Of more than *most* characters both ends are kept: where it begins, and what the sentence about it ends with.
+    """
+    words = str(text)
+    if len(words) > most:
+        words = f"{words[: most - most // 3]} … {words[-(most // 3) :]}"
+    return visible(words).replace("\n", "\\n").replace("\t", "\\t")
+
+
 def _escaped(found: re.Match[str]) -> str:
     character = found[0]
     if character.isprintable() or unicodedata.category(character) == "Zs":

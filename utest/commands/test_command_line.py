@@ -51,7 +51,7 @@ def test_wrong_arguments_are_status_2(words: list[str], capsys: pytest.CaptureFi
 
 
 def test_an_error_is_raised_for_whoever_ends_the_process() -> None:
-    with pytest.raises(ConfigError, match="no such folder"):
+    with pytest.raises(ConfigError, match="does not exist"):
         main(["check", "--project", "/nowhere"])
 
 

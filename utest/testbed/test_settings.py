@@ -130,3 +130,35 @@ def test_a_side_is_needed_for_each_port(tmp_path: Path) -> None:
 def test_an_unknown_testbed_is_reported_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="did you mean 'simulated'"):
         read_testbed(TESTBEDS, "simulatd")
+
+
+SECRETS = ("S3cret!", "'S3cret", '"S3cret" x', "*S3cret", "!S3cret", "&S3cret", "S3cret: x", "[S3cret]", "{S3cret: 1}")
+
+
+@pytest.mark.parametrize(
+    "field", ["password_from", "key", "user", "known_hosts", "port", "address", "password", "sudo"]
+)
+@pytest.mark.parametrize("owner", ["router", "ssh"])
+def test_no_message_shows_what_a_login_holds(tmp_path: Path, field: str, owner: str) -> None:
+    refused = 0
+    for secret in SECRETS:
+        login = {"address": "192.0.2.20", "user": "admin", field: secret}
+        rows = "".join(f"    {key}: {value}\n" for key, value in login.items() if (owner, key) != ("ssh", "address"))
+        router = f"testbed: lab\nkind: hardware\ngenerator: {{address: 192.0.2.10}}\nrouter:\n{rows}"
+        try:
+            lab(tmp_path, router if owner == "router" else _with_ssh(rows))
+        except ConfigError as error:
+            refused += 1
+            assert "S3cret" not in str(error)
+    assert refused >= len(SECRETS) - 1  # 'S3cret!' may name a key's file
+
+
+def _with_ssh(rows: str) -> str:
+    return HARDWARE.replace("  address: 192.0.2.10\n", f"  address: 192.0.2.10\n  ssh:\n{rows}")
+
+
+@pytest.mark.parametrize("text", ["router: S3cret\n", "router: [S3cret]\n", "generator: {ssh: S3cret}\n"])
+def test_no_message_shows_what_stands_in_place_of_a_login(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        lab(tmp_path, f"testbed: lab\nkind: hardware\n{text}")
+    assert "S3cret" not in str(caught.value)

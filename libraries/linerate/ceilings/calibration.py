@@ -21,7 +21,7 @@ from pydantic import Field, field_validator, model_validator
 from ..config import Config, load_config
 from ..counts.ceiling import Ceiling, OwnLatency
 from ..counts.latency import LatencyBounds
-from ..errors import ConfigError, LinerateError, TestbedError
+from ..errors import ConfigError, LinerateError, TestbedError, shortened
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import Profile
 
@@ -216,7 +216,7 @@ def read_calibration(folder: Path, testbed: str, platform: str) -> Calibration |
     found = load_config(path, CalibrationFile)
     for key, value, expected in (("testbed", found.testbed, testbed), ("platform", found.platform, platform)):
         if value != expected:
-            raise ConfigError(f"says '{key}: {value}'; in a file of this name expected '{expected}'", path)
+            raise ConfigError(f"says '{key}: {shortened(value)}'; in a file of this name expected '{expected}'", path)
     return Calibration(found, path, hashlib.sha256(path.read_bytes()).hexdigest())
 
 

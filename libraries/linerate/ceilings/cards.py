@@ -16,9 +16,9 @@ from typing import Annotated
 from pydantic import Field, field_validator, model_validator
 
 from ..config import Config, load_config
-from ..errors import ConfigError
+from ..errors import ConfigError, shortened
 from ..generators.base import GeneratorPort
-from ..project import Folder
+from ..project import Folder, listed
 from ..traffic.frame_kinds import FrameKind
 from ..units import parse_link_speed
 
@@ -189,10 +189,12 @@ class CardFile:
 def read_cards(folder: Folder) -> tuple[CardFile, ...]:
     """Every file of *folder*; none if there is no such folder. Raises ConfigError with file, line and fix."""
     found = []
-    for path in sorted(folder.glob("*.yaml")):
+    for path in listed(folder, "*.yaml"):
         card = load_config(path, Card)
         if card.card != path.stem or not _CARD_NAME.fullmatch(card.card):
-            raise ConfigError(f"says 'card: {card.card}'; in a file of this name expected '{path.stem}'", path)
+            raise ConfigError(
+                f"says 'card: {shortened(card.card)}'; in a file of this name expected '{path.stem}'", path
+            )
         found.append(CardFile(card, path, hashlib.sha256(path.read_bytes()).hexdigest()))
     return tuple(found)
 

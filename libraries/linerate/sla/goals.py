@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from ..config import Config, load_config
-from ..errors import ConfigError
+from ..errors import ConfigError, shortened
 from ..platforms import named_file
 from ..project import Folder
 from .sequential_plan import SequentialPlan
@@ -200,5 +200,5 @@ def read_goal(folder: Folder, name: str) -> Goal:
     path = named_file(folder, name, "goal")
     found = load_config(path, Goal)
     if found.goal != name:
-        raise ConfigError(f"says 'goal: {found.goal}'; in a file of this name expected '{name}'", path)
+        raise ConfigError(f"says 'goal: {shortened(found.goal)}'; in a file of this name expected '{name}'", path)
     return found

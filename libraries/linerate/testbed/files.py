@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config import read_yaml, validate_config
-from ..errors import ConfigError
+from ..errors import ConfigError, shortened
 from ..platforms import named_file
 from ..power.settings import CsvMeterSettings
 from ..project import Folder
@@ -29,13 +29,15 @@ def read_testbed(folder: Folder, name: str) -> Testbed:
     path = named_file(folder, name, "testbed")
     data, lines = read_yaml(path)
     kind: Any = data.get("kind") if isinstance(data, dict) else None
-    if kind not in KINDS:
-        problem = f"unknown kind '{kind}'" if kind is not None else "the key 'kind' is missing"
+    if not isinstance(kind, str) or kind not in KINDS:
+        problem = f"unknown kind '{shortened(kind)}'" if kind is not None else "the key 'kind' is missing"
         raise ConfigError(f"{problem}; expected one of {', '.join(KINDS)}", path, lines.get(("kind",), 1))
     found: Testbed = validate_config(data, KINDS[kind], path, lines)
     if found.testbed != name:
         line = lines.get(("testbed",))
-        raise ConfigError(f"says 'testbed: {found.testbed}'; in a file of this name expected '{name}'", path, line)
+        raise ConfigError(
+            f"says 'testbed: {shortened(found.testbed)}'; in a file of this name expected '{name}'", path, line
+        )
     if len(found.cabled_sides) != 2 * found.pair_count:
         raise ConfigError(
             f"'sides' are {len(found.cabled_sides)}, and the generator's ports are {2 * found.pair_count}; expected"

@@ -7,7 +7,7 @@ import ipaddress
 import itertools
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
@@ -216,6 +216,8 @@ class LoginSettings(Config):
 
     ``passphrase_from``: the variable that holds the key's passphrase; without it ssh-agent has to hold such a key.
     """
+
+    is_login: ClassVar[bool] = True
 
     port: TcpPort = 22
     user: HostName

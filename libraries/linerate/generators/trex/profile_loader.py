@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ConfigError, TestbedError
+from ...files import read_file
 from ...system import children
 from ...traffic.profile_schema import TrexFile
 from ...traffic.trex_profile import ProfileSource, TrexProfile
@@ -26,6 +27,9 @@ MODULE = "linerate.generators.trex.client.profile_program"
 
 IMPORT_LIMIT = 60.0
 """Seconds for the process to import a client's library, on a slow and busy machine."""
+
+LARGEST_PROFILE = 2 << 20
+"""Bytes of a profile in TRex's format."""
 
 _NEEDS_NEWER_CLIENT = re.compile(
     r"cannot import name|unexpected keyword argument|is not defined|has no attribute|No module named 'trex|invalid type"
@@ -50,10 +54,7 @@ class TrexProfileLoader:
     def __call__(self, path: Path, entry: TrexFile) -> TrexProfile:
         """The streams of *path* with the tunables of *entry*. Raises ConfigError, or TestbedError without a library."""
         path = Path(os.path.normpath(path.absolute()))
-        try:
-            content = path.read_bytes()
-        except OSError as error:
-            raise ConfigError(f"cannot be read: {error.strerror}", path) from None
+        content = read_file(path, LARGEST_PROFILE)
         digest = hashlib.sha256(content).hexdigest()
         folder = self._folder() if path.suffix == ".py" else None
         settings = json.dumps([entry.words, entry.named, entry.mac_dst])
@@ -133,7 +134,7 @@ def _read_data_file(path: Path, content: bytes, entry: TrexFile) -> dict[str, An
     if entry.tunables:
         raise ConfigError("takes no tunables; expected a profile that is a '.py' file", path)
     try:
-        found = read_streams(path, content.decode())
+        found = read_streams(path, content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigError(f"is not UTF-8 text (byte {error.start})", path) from None
     return {"client": "", "directions": [{"streams": found}, {"streams": []}]}

@@ -7,30 +7,23 @@ the file and its rate as one key (``pps: 100``). Neither has directions.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from ...config import parse_json, parse_yaml
 from ...errors import ConfigError
 from ...traffic.captures import first_frame
+
+MOST_VALUES = 100_000
+"""Of a file: some thousand streams."""
 
 RATES = ("pps", "bps_L1", "bps_L2", "percentage")
 
 
 def read_streams(path: Path, text: str) -> list[dict[str, Any]]:
     """The streams of *text*, the content of the file *path*. Raises ConfigError."""
-    try:
-        data = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"not JSON: {error.msg}", path, error.lineno) from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise ConfigError(f"not YAML: {error.problem}", path, mark.line + 1 if mark else None) from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"not YAML: {error}", path) from None
+    data = parse_json(text, path) if path.suffix == ".json" else parse_yaml(text, path, MOST_VALUES)[0]
     if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
         raise ConfigError("is no list of streams", path, 1)
     return [_stream(number, item, path) for number, item in enumerate(data, 1)]

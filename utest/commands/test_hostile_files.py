@@ -1,0 +1,128 @@
+"""Whatever is in a file that a user writes: ``linerate check`` says it in one paragraph, soon, in little memory."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.ceilings.calibration import calibration_path, read_calibration
+from linerate.commands import check
+from linerate.errors import LinerateError
+from linerate.project import KINDS
+from support import hostile
+from support.paths import ROOT
+
+FILES = sorted(path for kind in KINDS for path in (ROOT / "variables" / kind).glob("*.yaml"))
+
+CALIBRATION = """\
+testbed: simulated
+platform: netgate6100
+kind: simulated
+link_bps: 10000000000.0
+linerate: 0.2.0
+simulated: true
+versions: {server: v3.08, mode: STL}
+ceilings:
+- traffic: 64b
+  mean_size: 64.0
+  bidirectional: false
+  measured: '2026-11-22T12:00:00+00:00'
+  line_pps: 14880952.381
+  offered_pps: 14880952.381
+  lossless_pps: 14434523.81
+  received_pps: 14434523.81
+  trials: 21
+  trial_duration: 1.0
+  steal_percent: 0.0
+  latency: {load_pps: 7217261.905, frames: 1000, mean_us: 3.0, p99_low_us: 0.0, p99_high_us: 10.0}
+  pairs: 1
+  watched: {goal: standard, load_pps: 14145833.333, trials: 14, lossy: 0, trial_duration: 5.0}
+"""
+
+
+def problems(project: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What `linerate check` prints, each a paragraph of its own."""
+    arguments = argparse.Namespace(suites=[], project=project, json=False)
+    with hostile.bounded():
+        status = check.run(arguments)
+    *found, last = capsys.readouterr().out.splitlines()
+    assert last == f"{len(found)} problem{'' if len(found) == 1 else 's'}", found
+    assert status == bool(found)
+    for problem in found:
+        assert problem.isprintable() and len(problem) < 2500, problem
+        assert problem.startswith(str(project)), problem
+    return found
+
+
+def mutated_file(project: Path, source: Path, content: bytes) -> Path:
+    path = project / "variables" / source.parent.name / source.name
+    for old in path.parent.parent.glob("*/*"):
+        old.unlink()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+@hostile.of(60)
+@given(data=st.data())
+def test_a_mutated_file_is_right_or_one_paragraph(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], data: st.DataObject
+):
+    source = data.draw(st.sampled_from(FILES))
+    content = data.draw(hostile.mutated(source.read_text(encoding="utf-8")))
+    mutated_file(tmp_path, source, content)
+    problems(tmp_path, capsys)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_aliases_of_aliases_take_no_time(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str):
+    source = next(path for path in FILES if path.parent.name == kind)
+    path = mutated_file(tmp_path, source, hostile.NESTED.encode() + b"\n" + source.read_bytes())
+    (found,) = problems(tmp_path, capsys)
+    assert found.startswith(f"{path}:5: more than 20000 values")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("what", ["folder", "pipe", "device", "link", "large"])
+def test_what_is_no_file_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, what: str):
+    source = next(path for path in FILES if path.parent.name == kind)
+    path = mutated_file(tmp_path, source, b"#" * 300_000)
+    says = "has more than 256 KiB"
+    if what != "large":
+        path.unlink()
+    if what == "folder":
+        path.mkdir()
+        says = "is a folder; expected a file"
+    elif what == "pipe":
+        os.mkfifo(path)
+        says = "is a device, a pipe or a socket"
+    elif what == "device":
+        path.symlink_to("/dev/zero")
+        says = "is a device, a pipe or a socket"
+    elif what == "link":
+        path.symlink_to(tmp_path / "none")
+        says = "is a link to a file that does not exist"
+    (found,) = problems(tmp_path, capsys)
+    assert found.startswith(f"{path}: {says}")
+
+
+@hostile.of(40)
+@given(data=st.data())
+def test_a_mutated_calibration_is_right_or_one_paragraph(tmp_path: Path, data: st.DataObject):
+    path = calibration_path(tmp_path, "simulated", "netgate6100")
+    path.write_bytes(data.draw(hostile.mutated(CALIBRATION)))
+    with hostile.bounded():
+        try:
+            assert read_calibration(tmp_path, "simulated", "netgate6100") is not None
+        except LinerateError as error:
+            assert str(error).startswith(str(path)) and str(error).isprintable()
+
+
+def test_the_calibration_is_right_before_it_is_mutated(tmp_path: Path):
+    calibration_path(tmp_path, "simulated", "netgate6100").write_text(CALIBRATION)
+    assert read_calibration(tmp_path, "simulated", "netgate6100") is not None

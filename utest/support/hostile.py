@@ -1,0 +1,118 @@
+"""What a typing error, a broken disk or an attacker puts in place of what a file should hold."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+EXAMPLES = int(os.environ.get("LINERATE_HOSTILE_EXAMPLES", "0"))
+"""So many examples of each test in place of the few that every run takes."""
+
+SECONDS, MEGABYTES = 5.0, 500
+"""The most that reading one input may take."""
+
+VALUES = (
+    *("", "~", "x", "-1", "0", "1", "1e999", "-1e-300", "0.0", ".inf", "nan", "inf", "'inf'", "true", "yes", "[]"),
+    *("{}", "0x10", "010", "12:30:45", "1_000", "٣", "٣b", "９", "1,5", "[1, 2]", "{a: 1}", "[[[[]]]]", "2026-02-30"),
+    *("=", "<<", "9" * 20, "9" * 400, "9" * 5000, f"'{'9' * 400}'", "'1e308'", "1e17", "1e-17", "x" * 20000),
+    *("!!python/object:os.system x", "!!binary aGk=", "!!timestamp 2026-01-01", "!!set {a}", "!!int x", "!!float x"),
+    *("!!str 5", "!foo", "&a [*a]", "*nothing", "&b x", "'", '"', '"\\0"', '"\\ud800"', '"\\e[31m"', '"a\\nb"', "|"),
+    *(">", "@", "../../etc/passwd", "/dev/zero", "a/b", "..", "\x00", "\x07", "\ufeff", "\u2028", "${HOME}", "%n"),
+    *("# x", ": :", "- -", "[" * 200, "{a: " * 200, "? " * 200, "- " * 200, "\t", "---", "...", "%YAML 9.9"),
+    *("10 Gbps", "٣ Gbps", "9" * 400 + " Gbps", "1000000000000000000"),
+)
+"""In place of a value of a YAML file."""
+
+CHANGES = ("utf-16", "latin-1", "utf-8-sig", "bytes", "cut", "nested", "anchors")
+
+NESTED = "\n".join(
+    f"x{depth}: &x{depth} [{', '.join(['x' if not depth else f'*x{depth - 1}'] * 9)}]" for depth in range(9)
+)
+"""Aliases of aliases: 500 bytes that stand for 9⁹ values."""
+
+
+def of(few: int) -> settings:
+    """Hypothesis' settings: *few* examples, or those that the environment asks for."""
+    checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+    return settings(max_examples=EXAMPLES or few, deadline=None, suppress_health_check=checks, database=None)
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """What is done inside takes no more than SECONDS of CPU and MEGABYTES of memory."""
+    began, before = time.process_time(), _peak()
+    yield
+    assert time.process_time() - began < SECONDS
+    assert _peak() - before < MEGABYTES
+
+
+def _peak() -> float:
+    """The most MB of memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+@st.composite
+def mutated(draw: st.DrawFn, text: str) -> bytes:
+    """The YAML file *text* with one or two things wrong."""
+    content = text
+    for _ in range(draw(st.integers(1, 2))):
+        content = draw(st.sampled_from((_value, _value, _value, _line, _characters)))(draw, content)
+    data = content.encode("utf-8", "surrogatepass")
+    change = draw(st.sampled_from((None,) * 8 + CHANGES))
+    if change == "bytes":
+        at = draw(st.integers(0, len(data)))
+        data = data[:at] + draw(st.binary(max_size=8)) + data[at + draw(st.integers(0, 8)) :]
+    elif change == "cut":
+        data = data[: draw(st.integers(0, len(data)))]
+    elif change == "nested":
+        data = NESTED.encode() + b"\n" + data
+    elif change == "anchors":
+        data = data.replace(b": ", b": &a ", 1)
+    elif change:
+        data = data.decode("utf-8", "replace").encode(change, "replace")
+    return data
+
+
+def _value(draw: st.DrawFn, text: str) -> str:
+    lines = text.splitlines()
+    places = [number for number, line in enumerate(lines) if ": " in line and not line.lstrip().startswith("#")]
+    if not places:
+        return text
+    number = draw(st.sampled_from(places))
+    key, _, value = lines[number].partition(": ")
+    hostile = draw(st.sampled_from(VALUES))
+    if draw(st.booleans()):
+        lines[number] = f"{key}: {hostile}"
+    else:  # one of several values in a line
+        parts = value.split(" ")
+        parts[draw(st.integers(0, len(parts) - 1))] = hostile
+        lines[number] = f"{key}: {' '.join(parts)}"
+    return "\n".join(lines) + "\n"
+
+
+def _line(draw: st.DrawFn, text: str) -> str:
+    lines = text.splitlines() or [""]
+    at, other = draw(st.integers(0, len(lines) - 1)), draw(st.integers(0, len(lines) - 1))
+    change = draw(st.sampled_from(("drop", "double", "swap", "indent", "key")))
+    if change == "drop":
+        del lines[at]
+    elif change == "double":
+        lines.insert(other, lines[at])
+    elif change == "swap":
+        lines[at], lines[other] = lines[other], lines[at]
+    elif change == "indent":
+        lines[at] = " " * draw(st.integers(1, 4)) + lines[at]
+    else:
+        lines[at] = lines[at].replace(lines[at].strip().partition(":")[0] or "#", draw(st.sampled_from(VALUES)), 1)
+    return "\n".join(lines) + "\n"
+
+
+def _characters(draw: st.DrawFn, text: str) -> str:
+    at = draw(st.integers(0, len(text)))
+    return text[:at] + draw(st.text(max_size=6)) + text[at + draw(st.integers(0, 6)) :]
