@@ -1,14 +1,15 @@
-"""Frames of a packet capture and how often each occurs. The only file that imports ``dpkt``."""
+"""Frames of a packet capture and how often each occurs."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import dpkt
-
 from ..errors import ConfigError
+from ..files import read_file
+from . import capture_file
 from .ip_header import ip_header
 
 MIN_BYTES, MAX_BYTES = 60, 9212
@@ -16,6 +17,9 @@ MIN_BYTES, MAX_BYTES = 60, 9212
 
 MAX_FRAMES = 256
 """Different frames of a profile: each is a stream of the generator."""
+
+MAX_FILE_BYTES = 8 << 20
+"""Bytes of a capture file."""
 
 _ETHERNET = 1
 _UDP_TCP = (6, 17)
@@ -37,19 +41,10 @@ class CapturedFrames:
 def read_capture(path: Path) -> CapturedFrames:
     """The frames of the capture file *path*. Raises ConfigError for frames that a router cannot forward."""
     found: Counter[bytes] = Counter()
-    try:
-        with path.open("rb") as stream:
-            reader = dpkt.pcap.UniversalReader(stream)
-            if reader.datalink() != _ETHERNET:
-                raise ConfigError(f"was captured on link type {reader.datalink()}; expected Ethernet (1)", path)
-            for number, (_, data) in enumerate(reader, 1):
-                found[_check_frame(bytes(data), number, path)] += 1
-                if len(found) > MAX_FRAMES:
-                    raise ConfigError(f"has more than {MAX_FRAMES} different frames; expected a shorter one", path)
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", path) from None
-    except (ValueError, dpkt.dpkt.Error) as error:
-        raise ConfigError(f"is not a pcap or pcapng file ({error})", path) from None
+    for number, data in enumerate(_frames(path), 1):
+        found[_check_frame(data, number, path)] += 1
+        if len(found) > MAX_FRAMES:
+            raise ConfigError(f"has more than {MAX_FRAMES} different frames; expected a shorter one", path)
     if not found:
         raise ConfigError("has no frames", path)
     pairs = [addresses for frame in found if (addresses := _ipv4_addresses(frame))]
@@ -58,14 +53,16 @@ def read_capture(path: Path) -> CapturedFrames:
 
 
 def first_frame(path: Path) -> bytes:
-    """The first frame of the capture file *path*, unchanged. Raises ConfigError."""
-    try:
-        with path.open("rb") as stream:
-            return next((bytes(data) for _, data in dpkt.pcap.UniversalReader(stream)), b"")
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", path) from None
-    except (ValueError, dpkt.dpkt.Error) as error:
-        raise ConfigError(f"is not a pcap or pcapng file ({error})", path) from None
+    """The first frame of the capture file *path*, unchanged; none: empty. Raises ConfigError."""
+    return next(_frames(path), b"")
+
+
+def _frames(path: Path) -> Iterator[bytes]:
+    """Each frame of the capture file *path*. Raises ConfigError."""
+    for frame in capture_file.frames(read_file(path, MAX_FILE_BYTES), path):
+        if frame.link_type != _ETHERNET:
+            raise ConfigError(f"was captured on link type {frame.link_type}; expected Ethernet (1)", path)
+        yield frame.data
 
 
 def _check_frame(data: bytes, number: int, path: Path) -> bytes:
@@ -77,7 +74,7 @@ def _check_frame(data: bytes, number: int, path: Path) -> bytes:
     length = int.from_bytes(frame[at + 2 : at + 4], "big")
     if header.version == 6:
         length = 40 + int.from_bytes(frame[at + 4 : at + 6], "big")
-    if at + length > len(frame):
+    if at + length > len(data):
         raise ConfigError(
             f"frame {number} was cut: {len(data)} of {at + length} bytes; expected a capture of whole"
             " frames ('tcpdump -s 0')",

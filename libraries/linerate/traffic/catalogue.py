@@ -12,8 +12,9 @@ from typing import Any
 
 from ..config import load_config
 from ..errors import ConfigError, SentenceError
-from ..project import Folder, Layers
+from ..project import Folder, Layers, listed
 from ..units import FCS
+from .captures import read_capture
 from .profile_schema import FlowCountFile, FlowsFile, GenomeFile, HeadersFile, MixFile, ProfileFile, SizesFile, TrexFile
 from .profiles import ETHERTYPES, AddressRange, Flows, FrameClass, Headers, Profile
 from .trex_profile import TrexProfile
@@ -237,9 +238,6 @@ def _at_most_one(what: str, words: list[str]) -> str:
 
 
 def _capture_profile(name: str, path: Path) -> Profile:
-    # imported only when needed: dpkt is for projects with captures
-    from .captures import read_capture
-
     capture = read_capture(path)
     frames = tuple(FrameClass(len(data) + FCS, weight, data) for data, weight in capture.frames)
     source, destination = _address_range(*capture.sources), _address_range(*capture.destinations)
@@ -253,7 +251,7 @@ def _address_range(first: int, last: int) -> AddressRange:
 def _entries(folder: Folder) -> Iterator[tuple[Path, Any]]:
     """What the files define, each with its file; what is packaged only if the project defines nothing of that name."""
     own = folder.own if isinstance(folder, Layers) else folder
-    read = [(path, entry) for path in sorted(folder.glob("*.yaml")) for entry in load_config(path, ProfileFile).entries]
+    read = [(path, entry) for path in listed(folder, "*.yaml") for entry in load_config(path, ProfileFile).entries]
     mine = [entry for path, entry in read if path.parent == own]
     taken = {_name(entry) for entry in mine}
     has_default = any(isinstance(entry, FlowsFile) and entry.default for entry in mine)
