@@ -15,6 +15,8 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from .errors import shortened
+
 FCS = 4
 """Bytes of the frame check sequence, included in every frame size here."""
 
@@ -23,7 +25,13 @@ OVERHEAD = 20
 
 PREFIX = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9}
 
-_SPEED = re.compile(r"^\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<prefix>[kKMG]?)(?:bps|bit/s|b/s)\s*$")
+NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,15})?"
+"""A figure in text, as an expression: without sign, exponent, or digits that are not ASCII's."""
+
+_SPEED = re.compile(rf"\s*(?P<number>{NUMBER})\s*(?P<prefix>[kKMG]?)(?:bps|bit/s|b/s)\s*")
+
+
+_FASTEST = 1e15
 
 
 class Layer(Enum):
@@ -54,11 +62,12 @@ def line_rate_pps(link_bps: float, size: float) -> float:
 
 
 def parse_link_speed(text: str) -> float:
-    """``"10 Gbps"`` or ``"2.5 Gbit/s"`` as bit/s. Raises ValueError."""
-    found = _SPEED.match(text)
-    if not found or float(found["number"]) <= 0:
-        raise ValueError(f"'{text}' is not a link speed; expected for example '10 Gbps' or '2.5 Gbit/s'")
-    return float(found["number"]) * PREFIX[found["prefix"]]
+    """``"10 Gbps"`` or ``"2.5 Gbit/s"`` as bit/s, at most 10^15. Raises ValueError."""
+    found = _SPEED.fullmatch(text)
+    speed = float(found["number"]) * PREFIX[found["prefix"]] if found else 0.0
+    if not 0 < speed <= _FASTEST:
+        raise ValueError(f"'{shortened(text)}' is not a link speed; expected for example '10 Gbps' or '2.5 Gbit/s'")
+    return speed
 
 
 def si(value: float, unit: str, digits: int = 4) -> str:

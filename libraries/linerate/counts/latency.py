@@ -19,7 +19,7 @@ from typing import Self
 
 from ..errors import SentenceError
 
-_PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,3})?)$")
+_PERCENTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]{1,3})?)$")
 
 NAMED_STATISTICS = ("min", "mean", "max")
 

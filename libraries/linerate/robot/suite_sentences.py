@@ -10,6 +10,7 @@ from typing import Any
 from robot.api import TestSuite
 from robot.variables import VariableMatches
 
+from ..errors import shortened
 from ..sla.sentence import EXAMPLES, is_sentence
 from ..traffic.catalogue import Catalogue
 
@@ -102,13 +103,13 @@ def malformed(step: KeywordCall, catalogue: Catalogue, is_keyword: Callable[[str
     if step.arguments:
         if any(_variables(step.name)):  # a template with a wrong number of arguments: Robot reports it
             return None
-        shown = "  ".join([step.name, *step.arguments])
+        shown = shortened("  ".join([step.name, *step.arguments]))
         return f"'{shown}' has two spaces inside, which end a keyword's name in Robot; keep one between words"
     if is_sentence(step.name):
         return None
     wrong = re.search(r"[<>=≠]+", step.name)
     hint = f" ('{wrong[0]}' is no comparison here)" if wrong else ""
-    return f"'{step.name}' looks like a sentence but compares nothing{hint}; expected ≥ or ≤, as in '{EXAMPLES[0]}'"
+    return f"'{shortened(step.name)}' looks like a sentence but compares nothing{hint}; expected ≥ or ≤, as in '{EXAMPLES[0]}'"
 
 
 def _all(suite: TestSuite) -> Iterator[KeywordCall]:

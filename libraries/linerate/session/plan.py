@@ -132,6 +132,7 @@ class Plan:
     def requirement(self, sentence: str) -> Requirement:
         """The sentence, parsed and checked against the platform's ports. Raises SentenceError."""
         found = parse(sentence, self.catalogue)
+        sentence = found.sentence
         if found.threshold.unit is Unit.PPS_PER_CORE:
             if self.software.workers is None:
                 raise SentenceError(

@@ -11,10 +11,12 @@ from __future__ import annotations
 import difflib
 import re
 
+from ..config import did_you_mean
 from ..counts.latency import Statistic
-from ..errors import SentenceError
+from ..errors import SentenceError, shortened
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import PAIRS, Profile
+from ..units import NUMBER
 from .requirement import (
     ENERGY_UNITS,
     RATE_UNITS,
@@ -43,19 +45,23 @@ _AT_LEAST = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.GATHERING)
 
 _NEEDS_LOAD = (Quantity.LOSS, Quantity.LATENCY, Quantity.DELAY_VARIATION)
 
+LONGEST = 300
+"""Characters of a sentence: then no expression below takes long, whatever the words are."""
+
+_COMPARISONS = ("≥", "≤", ">=", "<=")
 _COMPARISON = re.compile(r"\s*(≥|≤|>=|<=)\s*")
 _WRONG_COMPARISON = re.compile(r"[<>=]=?")
 _RIGHT_SIDE = re.compile(
-    r"^(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[^\d\s].*?)"
+    rf"^(?P<number>{NUMBER})\s*(?P<unit>[^\d\s].*?)"
     r"(?:\s+(?P<scope>each way|in total))?(?:\s+at\s+(?P<load>.+?))?$"
 )
 _ON_PAIRS = re.compile(r"(?:^|\s)on\s+(?P<number>\S+)\s+(?:port\s+)?pairs?(?=\s|$)")
-_NUMBER_WITH_COMMA = re.compile(r"\b\d+(?:,\d+)+\b")
+_NUMBER_WITH_COMMA = re.compile(r"\b[0-9]+(?:,[0-9]+)+\b")
 _FOR_TIME = re.compile(r"^(?P<before>.*\S)\s+for\s+(?P<time>.+)$")
-_TIME = re.compile(r"^(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>s|min|h)$")
+_TIME = re.compile(rf"^(?P<number>{NUMBER})\s*(?P<unit>s|min|h)$")
 _SECONDS_OF_UNIT = {"s": 1.0, "min": 60.0, "h": 3600.0}
 _LONGEST_TIME = 86400.0
-_LOAD = re.compile(r"^(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[^\d\s].*?)(?:\s+(?P<scope>each way|in total))?$")
+_LOAD = re.compile(rf"^(?P<number>{NUMBER})\s*(?P<unit>[^\d\s].*?)(?:\s+(?P<scope>each way|in total))?$")
 _PPS_UNIT = re.compile(r"^(?P<prefix>[kMG]?)pps(?P<core> per core)?$")
 _BPS_UNIT = re.compile(r"^(?P<prefix>[kMG]?)(?:bps|bit/s)(?:\s+(?P<layer>L1|L2))?$")
 _MICROSECONDS_OF_UNIT = {"µs": 1.0, "μs": 1.0, "us": 1.0, "ms": 1000.0}
@@ -73,15 +79,25 @@ EXAMPLES = ("imix unidirectional ≥ 95% line rate", "64b 1-flow ≥ 5 Mpps", "6
 
 def is_sentence(text: str) -> bool:
     """Whether *text* is meant as a sentence: it has a comparison."""
-    return bool(_COMPARISON.search(text))
+    return any(each in text for each in _COMPARISONS)
 
 
 def parse(sentence: str, catalogue: Catalogue) -> Requirement:
     """The requirement of *sentence*. Raises SentenceError, which says what is wrong and what is expected."""
     try:
-        return _parse_sentence(" ".join(sentence.split()), catalogue)
+        return _parse_sentence(_one_line(sentence), catalogue)
     except SentenceError as error:
-        raise SentenceError(f"'{sentence}': {error}") from None
+        raise SentenceError(f"'{shortened(sentence)}': {error}") from None
+
+
+def _one_line(text: str) -> str:
+    """*text* with one space between words. Raises SentenceError if it is longer than a sentence or does not print."""
+    if len(text) > LONGEST:
+        raise SentenceError(f"has {len(text)} characters; expected at most {LONGEST}")
+    found = " ".join(text.split())
+    if not found.isprintable():
+        raise SentenceError("has characters that do not print; write it again")
+    return found
 
 
 def _parse_sentence(sentence: str, catalogue: Catalogue) -> Requirement:
@@ -127,8 +143,8 @@ def _parse_sentence(sentence: str, catalogue: Catalogue) -> Requirement:
 
 def parse_traffic(words: str, catalogue: Catalogue) -> TrafficWords:
     """The traffic of ``TRAFFIC DIRECTION [on N pairs]``, a sentence without a demand. Raises SentenceError."""
-    text = " ".join(words.split())
     try:
+        text = _one_line(words)
         if is_sentence(text):
             raise SentenceError(f"has a threshold; expected traffic alone, as '{_COMPARISON.split(text)[0]}'")
         left, pairs = _split_pairs(text)
@@ -137,7 +153,7 @@ def parse_traffic(words: str, catalogue: Catalogue) -> TrafficWords:
             raise SentenceError(f"'{quantity.value}' belongs to a sentence; expected traffic and direction alone")
         return _traffic(text, catalogue.profile(named), asked, pairs)
     except SentenceError as error:
-        raise SentenceError(f"'{words}': {error}") from None
+        raise SentenceError(f"'{shortened(words)}': {error}") from None
 
 
 def _split_pairs(left: str) -> tuple[str, int]:
@@ -148,7 +164,7 @@ def _split_pairs(left: str) -> tuple[str, int]:
     if len(found) > 1:
         raise SentenceError("says the number of port pairs twice; keep one")
     number = found[0]["number"]
-    if not number.isdecimal() or not 1 <= int(number) <= PAIRS:
+    if not re.fullmatch("[0-9]{1,3}", number) or not 1 <= int(number) <= PAIRS:
         raise SentenceError(f"'{found[0][0].strip()}': expected 'on 1 pair' to 'on {PAIRS} pairs'")
     return f"{left[: found[0].start()]} {left[found[0].end() :]}", int(number)
 
@@ -203,9 +219,8 @@ def _parse_left_side(
             )
         else:
             known = [*catalogue.words(), "unidirectional", "bidirectional", "on <N> pairs", *quantities]
-            near = difflib.get_close_matches(word, known, 1)
-            hint = f"did you mean '{near[0]}'? " if near else ""
-            raise SentenceError(f"'{word}' is not understood; {hint}known words: {', '.join(known)}")
+            hint = did_you_mean(word, known)
+            raise SentenceError(f"'{shortened(word)}' is not understood; {hint}known words: {', '.join(known)}")
     return traffic, bidirectional, quantity, statistic
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..config import load_config
-from ..errors import ConfigError, SentenceError
+from ..errors import ConfigError, SentenceError, shortened
 from ..project import Folder, Layers, listed
 from ..units import FCS
 from .captures import read_capture
@@ -22,8 +22,8 @@ from .trex_profile import TrexProfile
 ProgramLoader = Callable[[Path, TrexFile], TrexProfile]
 """Loads a profile in TRex's format from a file. Raises ConfigError, TestbedError."""
 
-_SIZE = re.compile(r"^(\d+)b$")
-_FLOWS = re.compile(r"^(\d+)([kM]?)-flows$")
+_SIZE = re.compile(r"([0-9]{1,9})b")
+_FLOWS = re.compile(r"([0-9]{1,9})([kM]?)-flows")
 _FACTOR = {"": 1, "k": 10**3, "M": 10**6}
 _GENOME = "genome:"
 
@@ -114,10 +114,10 @@ class Catalogue:
     def _names_frames(self, word: str) -> bool:
         genome = self.genome is not None and word.startswith(_GENOME)
         files = word in self.captures or word in self.programs
-        return bool(_SIZE.match(word)) or word in self.mixes or files or genome
+        return bool(_SIZE.fullmatch(word)) or word in self.mixes or files or genome
 
     def _names_flows(self, word: str) -> bool:
-        return word in self.flows or (self.counts is not None and bool(_FLOWS.match(word)))
+        return word in self.flows or (self.counts is not None and bool(_FLOWS.fullmatch(word)))
 
     def profile(self, words: list[str]) -> Profile:
         """The profile that *words* name, in any order.
@@ -126,7 +126,7 @@ class Catalogue:
         """
         for word in words:
             if not self.is_word(word):
-                raise SentenceError(f"'{word}' is not a traffic word; known: {', '.join(self.words())}")
+                raise SentenceError(f"'{shortened(word)}' is not a traffic word; known: {', '.join(self.words())}")
         frame_word = _at_most_one("which frames", [word for word in words if self._names_frames(word)])
         flow_word = _at_most_one("which flows", [word for word in words if self._names_flows(word)])
         header_words = [word for word in words if word in self.headers]
@@ -173,7 +173,7 @@ class Catalogue:
         return (FrameClass(self._size(word)),)
 
     def _size(self, word: str) -> int:
-        found = _SIZE.match(word)
+        found = _SIZE.fullmatch(word)
         if not found:
             raise SentenceError(f"'{word}' is not a frame size; expected for example '64b'")
         named = int(found[1])
@@ -202,7 +202,7 @@ class Catalogue:
         return tuple(FrameClass(size, weight) for size, weight in counted.items())
 
     def _flows(self, word: str) -> Flows:
-        found = _FLOWS.match(word)
+        found = _FLOWS.fullmatch(word)
         if word not in self.flows and found and self.counts:
             ports = self.counts.source_port, self.counts.destination_port
             number = int(found[1]) * _FACTOR[found[2]]
