@@ -109,7 +109,8 @@ def malformed(step: KeywordCall, catalogue: Catalogue, is_keyword: Callable[[str
         return None
     wrong = re.search(r"[<>=≠]+", step.name)
     hint = f" ('{wrong[0]}' is no comparison here)" if wrong else ""
-    return f"'{shortened(step.name)}' looks like a sentence but compares nothing{hint}; expected ≥ or ≤, as in '{EXAMPLES[0]}'"
+    shown = shortened(step.name)
+    return f"'{shown}' looks like a sentence but compares nothing{hint}; expected ≥ or ≤, as in '{EXAMPLES[0]}'"
 
 
 def _all(suite: TestSuite) -> Iterator[KeywordCall]:

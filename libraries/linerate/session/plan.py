@@ -149,7 +149,10 @@ class Plan:
                 f" expected 'for' at least its duration sum, {least:g} s"
             )
         load = self.load_for(found, self.platform.link_bps).pps
-        frames = load * self.goal_for(found).final_trial_duration
+        try:
+            frames = load * self.goal_for(found).final_trial_duration
+        except ValueError as error:
+            raise SentenceError(f"'{sentence}': {error}") from None
         if frames < MIN_FRAMES:
             raise SentenceError(
                 f"'{sentence}': a trial of goal '{self.goal.goal}' would be {frames:.3g} frames, which prove nothing;"

@@ -19,6 +19,9 @@ MOST_LENGTHENED_TRIALS = 20
 
 _ROUNDING = 1e-6
 
+MOST_TRIALS = 100_000
+"""Of a verdict: a day of one-second trials is fewer."""
+
 FORGIVEN = 0.001
 """Where no loss is allowed, bad trials that the goal forgives may lose this share of all frames together."""
 
@@ -79,9 +82,9 @@ class Goal(Config):
     clear_loss_ratio: Annotated[float | None, Field(ge=0, le=1)] = None
     scout: Annotated[float, Field(ge=0, le=60)] = 0.0
     buffer_frames: Annotated[int, Field(ge=0, le=10**9)] = 0
-    resolution: Annotated[float, Field(gt=0, lt=1)] = 0.01
+    resolution: Annotated[float, Field(ge=1e-6, lt=1)] = 0.01
     longest_trial: Annotated[float | None, Field(gt=0, le=3600)] = None
-    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    confidence: Annotated[float, Field(gt=0, le=0.999999)] = 0.95
     whole: bool = False
     window: Annotated[float | None, Field(gt=0)] = None
     plan: Mapping[Annotated[int, Field(ge=1)], SequentialPlan] = {}
@@ -92,6 +95,8 @@ class Goal(Config):
     def _check_consistent(self) -> Goal:
         if self.duration_sum < self.final_trial_duration:
             raise ValueError("duration_sum must be at least final_trial_duration")
+        if self.duration_sum > MOST_TRIALS * self.final_trial_duration:
+            raise ValueError(f"duration_sum must be at most {MOST_TRIALS} times final_trial_duration")
         if self.longest_trial is not None and self.longest_trial < self.final_trial_duration:
             raise ValueError("longest_trial must be at least final_trial_duration")
         if self.clear_loss_ratio is not None and self.clear_loss_ratio < self.loss_ratio:
@@ -133,7 +138,12 @@ class Goal(Config):
         return self.model_copy(update={"plan": {directions: self.plan_for(directions)}}) if self.plan else self
 
     def as_soak(self, seconds: float) -> Goal:
-        """This goal for *seconds* of trials, all of them; as before, so many may be bad within its duration sum."""
+        """This goal for *seconds* of trials, all of them; as before, so many may be bad within its duration sum.
+
+        Raises ValueError if they are more than MOST_TRIALS.
+        """
+        if seconds > MOST_TRIALS * self.final_trial_duration:
+            raise ValueError(f"more than {MOST_TRIALS} trials of {self.final_trial_duration:g} s; expected less time")
         return self.model_copy(update={"plan": {}, "duration_sum": seconds, "whole": True, "window": self.duration_sum})
 
     def with_loss_ratio(self, loss_ratio: float) -> Goal:

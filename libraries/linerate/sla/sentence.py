@@ -247,6 +247,8 @@ def _parse_value(number: str, unit: str, quantity: Quantity) -> Value:
         raise SentenceError(f"'{unit}' does not fit '{quantity.value}'; expected {expected}")
     if value.number <= 0 and quantity is not Quantity.LOSS:
         raise SentenceError("the threshold must be more than 0")
+    if value.unit is Unit.SECONDS and value.number > _LONGEST_TIME:
+        raise SentenceError("a time is at most 24 h")
     if value.unit is Unit.PERCENT and value.number > 100:
         raise SentenceError("loss is at most 100%")
     return value
