@@ -32,14 +32,14 @@ _SHOWN = 160
 
 
 def shortened(text: object, most: int = _SHOWN) -> str:
-    """*text*, which somebody else wrote, for a message: :func:`visible`, and in one line.
+    """*text*, which somebody else wrote, for a message: in one line, what does not print escaped.
 
     Of more than *most* characters both ends are kept: where it begins, and what the sentence about it ends with.
     """
     words = str(text)
     if len(words) > most:
         words = f"{words[: most - most // 3]} … {words[-(most // 3) :]}"
-    return visible(words).replace("\n", "\\n").replace("\t", "\\t")
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in words)
 
 
 def _escaped(found: re.Match[str]) -> str:
