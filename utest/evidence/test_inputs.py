@@ -14,7 +14,7 @@ from linerate.evidence.environment import code_identity
 from linerate.evidence.inputs import REMOVED, input_files, read_kept_plan, without_secrets
 from linerate.evidence.recorder import Recorder
 from linerate.evidence.records import EnvironmentRecord
-from linerate.evidence.run import INPUTS
+from linerate.evidence.run_files import INPUTS
 from linerate.project import Project
 from linerate.session.plan import Plan
 from support import robot_run

@@ -16,12 +16,14 @@ from linerate.counts.step_down import CountSnapshot, StepDown
 from linerate.counts.telemetry import InterfaceCounters, NodeRuntime, Telemetry
 from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from linerate.evidence import records
+from linerate.evidence.chain import first_link, sealed
 from linerate.evidence.readings import ReadingRecord
 from linerate.evidence.records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord
 from linerate.session.router_watch import Reading
 from linerate.units import Rate
 from support.evidence_builders import requirement_record, trial_record
 
+LINK = first_link("20261121T040000Z-abc123")
 ID = st.text(min_size=1, max_size=30)
 COUNT = st.integers(0, 2**63)
 FLOAT = st.floats(allow_nan=False, allow_infinity=False)
@@ -152,7 +154,7 @@ ENVIRONMENTS = st.builds(
 @settings(max_examples=40, deadline=None)
 @given(TRIALS)
 def test_a_trial_can_be_read_back_and_fits_its_schema(record):
-    data = json.loads(records.dumps(record.to_json()))
+    data = json.loads(sealed(record.to_json(), LINK)[0])
     jsonschema.validate(data, records.schema(records.TRIAL))
     assert TrialRecord.from_json(data) == record
 
@@ -161,7 +163,7 @@ def test_a_trial_can_be_read_back_and_fits_its_schema(record):
 @given(TRIALS, STEP_DOWNS)
 def test_the_counts_of_a_change_of_load_can_be_read_back(record, step_down):
     whole = replace(record, step_down=step_down(record.trial.outcome))
-    data = json.loads(records.dumps(whole.to_json()))
+    data = json.loads(sealed(whole.to_json(), LINK)[0])
     jsonschema.validate(data, records.schema(records.TRIAL))
     assert TrialRecord.from_json(data) == whole
 
@@ -169,31 +171,18 @@ def test_the_counts_of_a_change_of_load_can_be_read_back(record, step_down):
 @settings(max_examples=40, deadline=None)
 @given(READINGS)
 def test_a_reading_can_be_read_back_and_fits_its_schema(record):
-    data = json.loads(records.dumps(record.to_json()))
+    data = json.loads(sealed(record.to_json(), LINK)[0])
     jsonschema.validate(data, records.schema(records.READING))
     assert ReadingRecord.from_json(data) == record
 
 
-def test_records_of_the_version_before_are_read():
-    """What they lack is empty; what was added since is optional in none of today's records."""
-    for record, name in ((trial_record(), records.TRIAL), (requirement_record(), records.REQUIREMENT)):
-        data = record.to_json() | {"schema": name.replace("/2", "/1")}
-        added = {
-            "sent_for_at_most",
-            "streams",
-            "evidence",
-            "why",
-            "frame_sizes",
-            "counters",
-            "tolerance",
-            "deviations",
-            "breakdown",
-        }
-        for key in added & set(data):
-            del data[key]
-            with pytest.raises(jsonschema.ValidationError):
-                jsonschema.validate(data | {"schema": name}, records.schema(name))
-        assert type(record).from_json(data) == record
+def test_records_of_earlier_versions_are_refused():
+    """They have no chain: nobody can check them."""
+    for record in (trial_record(), requirement_record()):
+        name = record.to_json()["schema"]
+        for earlier in records.EARLIER[name]:
+            with pytest.raises(ValueError, match=f"'{earlier}'; expected '{name}'"):
+                type(record).from_json(record.to_json() | {"schema": earlier})
 
 
 @pytest.mark.parametrize(
@@ -219,7 +208,7 @@ def test_loss_alone_is_always_explained(sizes, data):
 @settings(max_examples=40, deadline=None)
 @given(REQUIREMENTS)
 def test_a_requirement_can_be_read_back_and_fits_its_schema(record):
-    data = json.loads(records.dumps(record.to_json()))
+    data = json.loads(sealed(record.to_json(), LINK)[0])
     jsonschema.validate(data, records.schema(records.REQUIREMENT))
     assert RequirementRecord.from_json(data) == record
 
@@ -233,7 +222,8 @@ def test_an_environment_can_be_read_back_and_fits_its_schema(record):
 
 
 @pytest.mark.parametrize(
-    "name", [records.TRIAL, records.REQUIREMENT, records.ENVIRONMENT, records.READING, records.MANIFEST]
+    "name",
+    [records.TRIAL, records.REQUIREMENT, records.ENVIRONMENT, records.READING, records.FILE, records.MANIFEST],
 )
 def test_each_schema_is_valid_and_has_its_version(name):
     schema = records.schema(name)
@@ -249,7 +239,7 @@ def test_the_schema_knows_every_fault():
 
 def test_a_number_that_is_not_finite_is_written_as_null():
     record = trial_record(readings={"cpu": math.nan, "queue_full": 3})
-    data = json.loads(records.dumps(record.to_json()))
+    data = json.loads(sealed(record.to_json(), LINK)[0])
     jsonschema.validate(data, records.schema(records.TRIAL))
     assert data["readings"] == {"cpu": None, "queue_full": 3}
     assert math.isnan(TrialRecord.from_json(data).trial.outcome.readings["cpu"])
@@ -259,8 +249,8 @@ def test_a_number_that_is_not_finite_is_written_as_null():
     ("change", "words"),
     [
         (
-            {"schema": "linerate.trial/3"},
-            "'schema' is 'linerate.trial/3'; expected 'linerate.trial/2' or 'linerate.trial/1'",
+            {"schema": "linerate.trial/4"},
+            "'schema' is 'linerate.trial/4'; expected 'linerate.trial/3'",
         ),
         ({"run": 7}, "'run' is 7; expected str"),
         ({"requirement": True}, "'requirement' is True; expected int"),
@@ -289,9 +279,9 @@ def test_an_unknown_verdict_is_refused():
 
 
 def test_data_that_is_not_json_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"linerate\.requirement/2"):
+    with pytest.raises(ValueError, match=r"linerate\.requirement/3"):
         records.dumps(requirement_record(extra={"x": object()}).to_json())
-    with pytest.raises(ValueError, match=r"linerate\.requirement/2"):
+    with pytest.raises(ValueError, match=r"linerate\.requirement/3"):
         records.dumps(requirement_record(extra={"x": math.inf}).to_json())
 
 

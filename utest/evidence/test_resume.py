@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import time
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from linerate.ceilings.calibration import Calibration
+from linerate.commands.main import main
 from linerate.errors import ConfigError, TestbedError
 from linerate.evidence.records import EnvironmentRecord
 from linerate.evidence.resume import FINGERPRINTS, Resumption, fingerprints
@@ -134,6 +136,32 @@ def test_another_suite_is_not_resumed(tmp_path: Path):
         Resumption.find(tmp_path, RUN, "Other")
 
 
+def test_a_verdict_that_was_edited_is_not_carried_over(tmp_path: Path):
+    path = written(tmp_path, ("a", "PASS"), ("b", "FAIL")) / "requirements.jsonl"
+    path.write_text(path.read_text(encoding="utf-8").replace('"FAIL"', '"PASS"'), encoding="utf-8")
+    with pytest.raises(
+        ConfigError, match=r"requirements\.jsonl:2: was changed \(bytes \d+ to \d+ of the file\); .* proves"
+    ):
+        Resumption.find(tmp_path, RUN, SUITE)
+
+
+def test_an_environment_that_was_edited_is_not_resumed(tmp_path: Path):
+    """Another version of the router would be taken for the same one."""
+    path = written(tmp_path, ("a", "PASS")) / "environment.json"
+    path.write_text(path.read_text(encoding="utf-8").replace("24.10", "25.02"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"environment\.json: was changed"):
+        Resumption.find(tmp_path, RUN, SUITE)
+
+
+def test_what_was_altered_in_another_suites_folder_is_no_hindrance(tmp_path: Path):
+    (written(tmp_path, ("a", "PASS")) / "extra.txt").write_text("")
+    new = RunFolder.create(tmp_path, RUN)
+    new.write_environment(environment(run=new.run_id, extra={"suite": "Other"}))
+    assert Resumption.find(tmp_path, RUN, "Other").run_id == f"{RUN}-2"
+    with pytest.raises(ConfigError, match=r"extra\.txt: was added"):
+        Resumption.find(tmp_path, RUN, SUITE)
+
+
 @pytest.mark.slow
 def test_a_killed_run_is_resumed(tmp_path: Path):
     suite = robot_run.ROOT / "tests" / "netgate6100.robot"
@@ -153,6 +181,23 @@ def test_a_killed_run_is_resumed(tmp_path: Path):
     decided = lines(tmp_path)
     assert 3 <= decided < 9
     (killed,) = (tmp_path / "results").iterdir()
+    assert main(["verify", str(killed)]) == 0
+    altered = killed / "requirements.jsonl"
+    whole = altered.read_text(encoding="utf-8")
+    altered.write_text(whole.replace('"PASS"', '"FAIL"', 1), encoding="utf-8")
+    refused = subprocess.run(
+        robot_run.command(tmp_path, suite, "-v", "GOAL:quick", "-v", f"RESUME:{killed.name}"),
+        capture_output=True,
+        text=True,
+        env=robot_run.environment(tmp_path),
+        cwd=tmp_path,
+        check=False,
+    )
+    assert refused.returncode == 9 and f"{altered}:1: was changed" in refused.stdout
+    (left,) = (path for path in (tmp_path / "results").iterdir() if path != killed)
+    assert [path.name for path in left.iterdir()] == ["allure"], "no run was begun"
+    shutil.rmtree(left)
+    altered.write_text(whole, encoding="utf-8")
     resumed = robot_run.run(tmp_path, suite, "-v", "GOAL:quick", "-v", f"RESUME:{killed.name}")
     messages = [message for _, message in resumed.tests.values()]
     assert {status for status, _ in resumed.tests.values()} == {"PASS"}

@@ -65,7 +65,7 @@ def test_a_folder_never_closed_is_readable(folder):
     filled(folder)
     run = read_run(folder.path)
     assert len(run.trials) == 2
-    assert any("not closed" in note for note in run.notes)
+    assert any("never closed" in note for note in run.notes)
 
 
 def test_an_empty_run_is_readable(folder):
@@ -88,7 +88,7 @@ def test_a_damaged_line_is_named(folder):
     path = folder.path / "trials.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text(lines[0][:40] + "\n" + lines[1])
-    with pytest.raises(ConfigError, match=r"trials\.jsonl:1: is no record"):
+    with pytest.raises(ConfigError, match=r"trials\.jsonl:1: was changed \(bytes 1 to 40 of the file\)"):
         read_run(folder.path)
 
 
@@ -150,6 +150,7 @@ def test_the_manifest_fits_its_schema_and_leaves_out_derived_files(folder):
     jsonschema.validate(data, records.schema(records.MANIFEST))
     assert set(data["files"]) == {
         "environment.json",
+        "files.jsonl",
         "readings.jsonl",
         "requirements.jsonl",
         "trials.jsonl",
@@ -199,7 +200,7 @@ def test_requirements_are_numbered_from_one(folder):
 
 def test_the_environment_file_is_replaced_atomically(folder):
     folder.write_environment(ENVIRONMENT)
-    folder.write_environment(EnvironmentRecord(**{**_fields(ENVIRONMENT), "ended": 5.0}))
+    folder.close(EnvironmentRecord(**{**_fields(ENVIRONMENT), "ended": 5.0}))
     run = read_run(folder.path)
     assert run.environment.ended == 5.0
     assert not list(folder.path.glob(".*"))

@@ -21,6 +21,7 @@ from linerate.errors import ConfigError
 from linerate.evidence.rejudging import rejudge
 from support import robot_run
 from support.command_line import environment
+from support.resealed import change_records, reseal
 
 pytestmark = pytest.mark.slow
 
@@ -95,13 +96,6 @@ def copy(run: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(run, tmp_path / run.name))
 
 
-def change(file: Path, edit: Callable[[list[dict[str, Any]]], object]) -> None:
-    """*edit* the lines of a file of records."""
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    edit(rows)
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-
-
 def first_trial(rows: list[dict[str, Any]], sentence: int) -> dict[str, Any]:
     """The first judged trial of a sentence, by its place."""
     return next(row for row in rows if row["requirement"] == sentence + 1 and row["number"] == 1)
@@ -135,18 +129,17 @@ def test_as_json(run: Path, capsys: pytest.CaptureFixture[str]):
 
 
 def test_frames_that_were_not_lost(copy: Path, capsys: pytest.CaptureFixture[str]):
-    """Somebody makes a FAIL better: the verdict differs, and the counts contradict their raw counters."""
+    """Somebody makes a FAIL better, and seals the run again: the counts contradict their raw counters."""
 
     def edit(rows: list[dict[str, Any]]) -> None:
         (row,) = first_trial(rows, MISSED)["directions"]
         row["forwarded"] = row["offered"]
 
-    change(copy / "trials.jsonl", edit)
+    change_records(copy / "trials.jsonl", edit)
     assert main(["rejudge", str(copy)]) == 1
     said = capsys.readouterr().out
     assert "UNKNOWN   64b 1-flow unidirectional ≥ 6 Mpps  [FAIL → the records are not enough]" in said
     assert "frames were forwarded, and its counters say" in said
-    assert "since it was closed, trials.jsonl was changed" in said
     assert "5 of 6 sentences come to the same verdict" in said
 
 
@@ -156,7 +149,7 @@ def test_frames_that_were_lost_and_their_counters_too(copy: Path):
             trial["directions"][0]["forwarded"] -= 300_000
             trial["counters"]["after"]["1.ipackets"] -= 300_000
 
-    change(copy / "trials.jsonl", edit)
+    change_records(copy / "trials.jsonl", edit)
     found = rejudge(copy).sentences[KEPT]
     assert found.verdict is not None and found.verdict.ruling.value == "FAIL" and not found.same
     assert "trial 1 was 'good', and is 'bad beyond what is forgiven' now" in found.notes
@@ -183,7 +176,7 @@ def test_records_that_are_not_enough_are_named(
             for row in (row for row in rows if row["requirement"] == place + 1):
                 edit(row)
 
-    change(copy / file, edit_row)
+    change_records(copy / file, edit_row)
     found = rejudge(copy).sentences[place]
     assert not found.same
     assert says in "; ".join(found.problems), found
@@ -192,6 +185,7 @@ def test_records_that_are_not_enough_are_named(
 def test_another_goal_than_that_of_the_run(copy: Path):
     (goal,) = (copy / "inputs" / "variables" / "goals").iterdir()
     goal.write_text(goal.read_text(encoding="utf-8").replace("final_trial_duration: 1", "final_trial_duration: 2"))
+    reseal(copy)
     found = rejudge(copy).sentences[KEPT]
     assert found.verdict is None
     assert found.problems == ("trial 1 is one of 2 s at 2 Mpps now, and the recorded one took 1 s at 2 Mpps",)
@@ -210,9 +204,28 @@ def test_a_breakdown_is_inconclusive_again_for_its_reason(run: Path):
 def test_a_missing_file_is_one_sentence(copy: Path, name: str):
     path = copy / name
     shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with pytest.raises(ConfigError, match=f"{path}.* is missing") as caught:
+        rejudge(copy)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["environment.json", "inputs", "inputs/variables"])
+def test_what_a_resealed_run_lacks_is_one_sentence(copy: Path, name: str):
+    path = copy / name
+    said = json.loads((copy / "environment.json").read_text(encoding="utf-8"))["run"]
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    reseal(copy, said)
     with pytest.raises(ConfigError, match=str(copy)) as caught:
         rejudge(copy)
     assert "\n" not in str(caught.value)
+
+
+def test_an_altered_run_is_refused(copy: Path):
+    """Nothing that was edited is judged again, whatever comes out of it."""
+    file = copy / "requirements.jsonl"
+    file.write_text(file.read_text(encoding="utf-8").replace('"FAIL"', '"PASS"'), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"requirements\.jsonl:2: was changed .*; what was altered proves nothing"):
+        rejudge(copy)
 
 
 def test_what_was_sent_is_kept_once(run: Path):

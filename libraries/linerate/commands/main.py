@@ -19,7 +19,7 @@ EXIT_STATUS = """\
 exit status, of every command:
   0  done, and nothing is wrong
   1  done, and something is wrong: a file or a testbed that was checked, a figure outside its bound, a sentence proven
-     worse
+     worse, a run that was altered
   2  not done: wrong arguments or files, or a testbed that does not answer; one sentence says what
   130  interrupted; 141  nobody reads the output any more
 """
@@ -53,6 +53,7 @@ COMMANDS = (
     Command("doctor", "is this testbed fit for a run? Step by step, without traffic", "doctor"),
     Command("calibrate", "what the generator itself carries, the router bypassed", "calibrate"),
     Command("compare", "what two runs of a suite measured, and what is proven worse", "compare"),
+    Command("verify", "is a run's folder as the run left it? What was altered, added or removed", "verify"),
     Command("rejudge", "judge a recorded run again, from its folder alone", "rejudge"),
 )
 BENCH_COMMANDS = {

@@ -82,14 +82,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.description = (
         "Judge a recorded run again, from its folder alone: no testbed, no project, no other file. Exit status 1 if a"
-        " sentence comes to another verdict, or a file was changed since the run was closed."
+        " sentence comes to another verdict. A folder that was altered is refused (exit status 2)."
     )
     parser.add_argument("run_folder", metavar="RUN", type=Path, help="folder of the run: results/<run id>")
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it. 0: the same verdicts, 1: some differ, or files were changed. Raises LinerateError."""
+    """Print it. 0: the same verdicts, 1: some differ or are missing. Raises LinerateError."""
     found = rejudge(arguments.run_folder)
     if arguments.json:
         print_json(document(found))

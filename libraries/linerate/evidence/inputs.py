@@ -22,7 +22,7 @@ from ..traffic.trex_profile import ProfileSource, TrexProfile
 from ..traffic.trex_streams import read_trex_profile
 from .json_fields import Fields
 from .records import EnvironmentRecord
-from .run import INPUTS
+from .run_files import INPUTS
 
 PACKAGED, CALIBRATIONS, FILES, PROGRAMS = "packaged", "calibrations", "files", "programs"
 

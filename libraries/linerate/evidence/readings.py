@@ -27,7 +27,7 @@ class ReadingRecord:
     reading: Reading
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON data (schema ``linerate.reading/1``)."""
+        """The record as JSON data (schema ``linerate.reading/2``)."""
         found = self.reading
         return {
             "schema": READING,

@@ -245,12 +245,12 @@ class Recorder:
         self.folder.add_requirement(copy.record)
         return copy
 
-    def close(self, cpu_steal_percent: float | None = None) -> None:
-        """Note the end and write the manifest. Harmless when repeated."""
-        if self.environment.ended is None:
+    def close(self, cpu_steal_percent: float | None = None) -> str:
+        """Note the end and write the manifest; returns its SHA-256. Harmless when repeated."""
+        first = self.environment.ended is None
+        if first:
             self.environment = replace(self.environment, ended=time.time(), cpu_steal_percent=cpu_steal_percent)
-            self.folder.write_environment(self.environment)
-        self.folder.close()
+        return self.folder.close(self.environment if first else None)
 
 
 def _port_data(port: GeneratorPort) -> dict[str, object]:

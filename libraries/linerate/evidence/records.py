@@ -1,9 +1,9 @@
 """The records of a run: one per trial, one per requirement, one of the environment. Plain data, to JSON and back.
 
-Every record has its schema (``linerate.trial/2`` …), its run and whether it was simulated. Those of the version
-before (0.1) are read too: what they lack is empty. The JSON Schema files are in ``schemas/`` beside this module. Times
-are Unix time in s; rates are frames/s of one direction; sizes are bytes with FCS. A number that is not finite is
-written as ``null`` and read back as NaN.
+Every record has its schema (``linerate.trial/3`` …), its run and whether it was simulated. Those of earlier versions
+are refused: they have no chain (:mod:`.chain`). The JSON Schema files are in ``schemas/`` beside this module. Times are
+Unix time in s; rates are frames/s of one direction; sizes are bytes with FCS. A number that is not finite is written as
+``null`` and read back as NaN.
 """
 
 from __future__ import annotations
@@ -21,14 +21,20 @@ from ..units import Rate
 from .json_fields import Fields, field_data
 from .outcome_json import outcome_data, problems_data, read_outcome, read_problems, read_step_down, step_down_data
 
-TRIAL = "linerate.trial/2"
-REQUIREMENT = "linerate.requirement/2"
+TRIAL = "linerate.trial/3"
+REQUIREMENT = "linerate.requirement/3"
 ENVIRONMENT = "linerate.environment/2"
-READING = "linerate.reading/1"
+READING = "linerate.reading/2"
+FILE = "linerate.file/1"
 MANIFEST = "linerate.manifest/1"
 CHARACTERISATION = "linerate.characterisation/1"
 
-_EARLIER = {TRIAL: "linerate.trial/1", REQUIREMENT: "linerate.requirement/1", ENVIRONMENT: "linerate.environment/1"}
+EARLIER = {
+    TRIAL: ("linerate.trial/1", "linerate.trial/2"),
+    REQUIREMENT: ("linerate.requirement/1", "linerate.requirement/2"),
+    READING: ("linerate.reading/1",),
+}
+"""Records without a chain, which nobody can check."""
 
 VerdictWord = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 VERDICTS: tuple[str, ...] = get_args(VerdictWord)
@@ -88,7 +94,7 @@ class TrialRecord:
     step_down: StepDown | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON data (schema ``linerate.trial/2``)."""
+        """The record as JSON data (schema ``linerate.trial/3``)."""
         trial, found = self.trial, self.step_down
         return {
             "schema": TRIAL,
@@ -106,16 +112,7 @@ class TrialRecord:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TrialRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        take = _versioned(
-            data,
-            TRIAL,
-            sent_for_at_most=data.get("sent_for"),
-            needed_pps=None,
-            streams="",
-            evidence="",
-            why="",
-            frame_sizes=[],
-        )
+        take = Fields(data, TRIAL)
         outcome, problems = read_outcome(take), read_problems(take("problems", list))
         found = take.fields(cls, without=("trial", "step_down"))
         sizes = tuple(FrameSizes(**Fields(item).fields(FrameSizes)) for item in found.pop("frame_sizes"))
@@ -166,13 +163,13 @@ class RequirementRecord:
             raise ValueError(f"a verdict is one of {', '.join(VERDICTS)}, not '{self.verdict}'")
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON data (schema ``linerate.requirement/2``)."""
+        """The record as JSON data (schema ``linerate.requirement/3``)."""
         return {"schema": REQUIREMENT, **field_data(self)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RequirementRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        found = _versioned(data, REQUIREMENT, tolerance={}, deviations=[], breakdown=None).fields(cls)
+        found = Fields(data, REQUIREMENT).fields(cls)
         if found["measured"] is not None:
             found["measured"] = RateFigures(**Fields(found["measured"]).fields(RateFigures))
         return cls(**{**found, "trials": tuple(found["trials"]), "deviations": tuple(found["deviations"])})
@@ -213,7 +210,7 @@ class EnvironmentRecord:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> EnvironmentRecord:
         """The record that *data* holds. Raises ValueError saying what is missing or wrong."""
-        found = _versioned(data, ENVIRONMENT, code={}, ports=[], interfaces={}).fields(cls)
+        found = Fields(data, ENVIRONMENT).fields(cls)
         return cls(**{**found, "ports": tuple(found["ports"])})
 
 
@@ -223,9 +220,3 @@ def dumps(data: Mapping[str, Any]) -> str:
         return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
     except (TypeError, ValueError) as error:
         raise ValueError(f"a {data.get('schema', 'record')} record cannot be written as JSON: {error}") from None
-
-
-def _versioned(data: Any, name: str, **added: Any) -> Fields:
-    """The fields of a record of schema *name*, or of the version before, which lacks the keys *added*."""
-    take = Fields(data, name, _EARLIER[name])
-    return take if data["schema"] == name else Fields({**added, **data})

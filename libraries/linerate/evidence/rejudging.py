@@ -15,7 +15,8 @@ from ..sla.verdict import Verdict
 from .inputs import read_kept_plan
 from .recorded_session import RecordedSentence, RecordedSession, RecordMismatch
 from .records import EnvironmentRecord, RequirementRecord
-from .run import MANIFEST_FILE, READINGS, REQUIREMENTS, TRIALS, RecordedRun, check_manifest, read_run
+from .run import RecordedRun, read_run
+from .run_files import REQUIREMENTS, TRIALS
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class RejudgedSentence:
 
 @dataclass(frozen=True, slots=True)
 class RejudgedRun:
-    """All sentences of a run. ``notes``: what its files lack; ``changed``: what differs from its manifest, in words."""
+    """All sentences of a run. ``notes``: what its files lack; ``changed``: which verdicts it lacks, in words."""
 
     run: RecordedRun
     environment: EnvironmentRecord
@@ -48,31 +49,24 @@ class RejudgedRun:
 
     @property
     def same(self) -> bool:
-        """Whether nothing was changed since the run was closed, and every sentence comes to the same verdict."""
+        """Whether no verdict is missing, and every sentence comes to the same one."""
         return not self.changed and all(item.same for item in self.sentences)
 
 
 def rejudge(folder: Path) -> RejudgedRun:
-    """Every sentence of the run in *folder*, judged again. Reads nothing else. Raises ConfigError."""
+    """Every sentence of the run in *folder*, judged again. Reads nothing else.
+
+    Raises ConfigError, above all where the folder was altered.
+    """
     run = read_run(folder)
-    for name in (TRIALS, READINGS, REQUIREMENTS):
-        if not (folder / name).is_file():
-            raise ConfigError(f"has no {name}, without which nothing can be judged again", folder)
     if run.environment is None:
         raise ConfigError("has no environment.json, which says what was tested", folder)
     plan = read_kept_plan(folder, run.environment)
     changed: tuple[str, ...] = ()
-    if (folder / MANIFEST_FILE).exists():
-        changed = tuple(f"since it was closed, {item}" for item in check_manifest(folder))
-    elif run.environment.ended is not None:
-        changed = (f"{MANIFEST_FILE} is missing, though the run was closed",)
     judged = {record.number for record in run.requirements}
     lonely = sorted({item.requirement for item in run.trials if item.evidence} - judged)
     if lonely and run.environment.ended is not None:
-        changed = (
-            *changed,
-            f"{REQUIREMENTS} has no verdict of sentence {', '.join(map(str, lonely))}, which has trials",
-        )
+        changed = (f"{REQUIREMENTS} has no verdict of sentence {', '.join(map(str, lonely))}, which has trials",)
     sentences = tuple(_rejudged(plan, run, run.environment, record) for record in run.requirements)
     return RejudgedRun(run, run.environment, sentences, run.notes, changed)
 

@@ -7,6 +7,7 @@ by itself and names the run that each of them comes from.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from ..session.plan import Plan
 from .readings import ReadingRecord
 from .records import EnvironmentRecord, RequirementRecord, TrialRecord
 from .run import RecordedRun, read_run
+from .run_files import ENVIRONMENT_FILE
 
 DECIDED = ("PASS", "FAIL")
 FINGERPRINTS = "fingerprints"
@@ -100,17 +102,19 @@ class Resumption:
 
     @classmethod
     def find(cls, results: Path, run_id: str, suite: str) -> Resumption:
-        """The verdicts of *suite* in run *run_id*. Raises ConfigError naming the last runs if there is no such run."""
-        folders = [results / run_id, *sorted(results.glob(f"{run_id}-*"))]
-        runs = [read_run(folder) for folder in folders if (folder / "environment.json").is_file()]
-        if not runs or "/" in run_id or run_id in ("", ".", ".."):
-            known = sorted(path.parent.name for path in results.glob("*/environment.json"))[-5:]
-            raise ConfigError(
-                f"there is no run '{run_id}' to resume; the last runs are {', '.join(known) or 'none'}", results
-            )
-        for run in runs:
-            if run.environment is not None and run.environment.extra.get("suite") == suite:
-                return cls(run)
+        """The verdicts of *suite* in run *run_id*.
+
+        Raises ConfigError naming the last runs if there is no such run, and what was altered in it if anything was.
+        """
+        known = {path.parent: _suite(path) for path in sorted(results.glob(f"*/{ENVIRONMENT_FILE}"))}
+        runs = [folder for folder in known if folder.name == run_id or folder.name.startswith(f"{run_id}-")]
+        if not runs or not run_id:
+            last = ", ".join(folder.name for folder in list(known)[-5:])
+            raise ConfigError(f"there is no run '{run_id}' to resume; the last runs are {last or 'none'}", results)
+        for folder in runs:
+            # the other suites' folders are no concern of this one
+            if known[folder] == suite:
+                return cls(read_run(folder))
         raise ConfigError(f"run '{run_id}' has no suite '{suite}'; resume it with the suite that it ran", results)
 
     def check(self, now: EnvironmentRecord) -> None:
@@ -134,6 +138,14 @@ class Resumption:
         for place, carried in enumerate(self._left):
             if (carried.record.test, carried.record.sentence) == (test, sentence):
                 return self._left.pop(place)
+        return None
+
+
+def _suite(path: Path) -> str | None:
+    """The suite that an environment.json names, altered or not; None if it names none."""
+    try:
+        return str(json.loads(path.read_bytes())["extra"]["suite"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
 
 

@@ -1,7 +1,8 @@
 """The folder of one run: records appended as they happen, SHA-256 sums at the end.
 
 A line is on the disk when the call that wrote it returns, so a crash or a power cut loses nothing already measured.
-A folder that was never closed only lacks its manifest.
+Every line is chained to the one before (:mod:`.chain`), and ``files.jsonl`` has the sum of every other file before it
+takes its name: a folder that was never closed only lacks its manifest, and can be checked as well.
 """
 
 from __future__ import annotations
@@ -12,31 +13,35 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import ConfigError, TestbedError
+from .chain import first_link, sealed
+from .integrity import check_integrity, manifest_alterations, sums_text
 from .readings import ReadingRecord
-from .records import MANIFEST, EnvironmentRecord, RequirementRecord, TrialRecord, dumps
-
-TRIALS = "trials.jsonl"
-REQUIREMENTS = "requirements.jsonl"
-READINGS = "readings.jsonl"
-INPUTS = "inputs"
-STREAMS = "streams"
-ENVIRONMENT_FILE = "environment.json"
-TELEMETRY = "telemetry"
-CHARACTERISATION = "characterisation"
-MANIFEST_FILE = "manifest.json"
-SUMS = "SHA256SUMS"
-SUMMARY = "summary.txt"
-"""In the folder of the execution's first run: a line for each of its runs."""
-
-DERIVED = frozenset({"allure", "report", SUMMARY})
-"""What can be made again from the records; it is not in the manifest."""
+from .records import FILE, MANIFEST, EnvironmentRecord, RequirementRecord, TrialRecord
+from .run_files import (
+    CHARACTERISATION,
+    ENVIRONMENT_FILE,
+    FILES,
+    INPUTS,
+    MANIFEST_FILE,
+    READINGS,
+    RECORDS,
+    REQUIREMENTS,
+    STREAMS,
+    SUMMARY,
+    SUMS,
+    TELEMETRY,
+    TRIALS,
+    partial,
+    sha256_of,
+    summed_files,
+)
 
 R = TypeVar("R")
 
@@ -55,6 +60,7 @@ class RunFolder:
         self.path = path
         self.run_id = run_id
         self._requirements = 0
+        self._links = dict.fromkeys(RECORDS, first_link(run_id))
 
     @classmethod
     def create(cls, results: Path, run_id: str) -> RunFolder:
@@ -73,7 +79,7 @@ class RunFolder:
                         raise
                     number += 1
                     path = results / f"{run_id}-{number}"
-            for file in (TRIALS, READINGS, REQUIREMENTS):
+            for file in RECORDS:
                 (path / file).touch(exist_ok=False)
             for folder in (path, results):
                 _sync_folder(folder)
@@ -157,20 +163,29 @@ class RunFolder:
         self._replace(file, text)
         return self.path / file
 
-    def write_manifest(self) -> None:
-        """Write ``manifest.json`` and ``SHA256SUMS`` of the present files. The same files give the same text."""
-        sums = {name: _sha256(self.path / name) for name in _listed_files(self.path)}
-        data = {"schema": MANIFEST, "run": self.run_id, "algorithm": "sha256", "files": sums}
-        self._replace(MANIFEST_FILE, json.dumps(data, indent=2, ensure_ascii=False))
-        listed = {**sums, MANIFEST_FILE: _sha256(self.path / MANIFEST_FILE)}
-        self._replace(SUMS, "".join(f"{digest}  {name}\n" for name, digest in listed.items()))
+    def close(self, environment: EnvironmentRecord | None = None) -> str:
+        """Write *environment*, if there is one, then the manifest of all files; returns its SHA-256.
 
-    def close(self) -> None:
-        """Write the manifest. Harmless when repeated; after further records, close again."""
-        self.write_manifest()
+        Harmless when repeated: the same files give the same text. After further records, close again. Raises
+        TestbedError.
+        """
+        manifest, sums = self.path / MANIFEST_FILE, self.path / SUMS
+        # while it is there, the run is being closed: without it and without a manifest, the manifest was removed
+        self._write_partial(manifest, b"")
+        if environment is not None:
+            self.write_environment(environment)
+        listed = {name: sha256_of(self.path / name) for name in summed_files(self.path)}
+        data = {"schema": MANIFEST, "run": self.run_id, "algorithm": "sha256", "files": listed}
+        content = json.dumps(data, indent=2, ensure_ascii=False).encode()
+        self._write_partial(manifest, content)
+        digest = hashlib.sha256(content).hexdigest()
+        self._write_partial(sums, sums_text(listed, digest).encode())
+        self._rename_partial(sums)
+        self._rename_partial(manifest)
+        return digest
 
     def _append(self, name: str, data: Mapping[str, Any]) -> None:
-        line = (dumps(data) + "\n").encode()
+        line, link = sealed(data, self._links[name])
         path = self.path / name
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -188,15 +203,33 @@ class RunFolder:
                 os.close(descriptor)
         except OSError as error:
             raise TestbedError(f"a record cannot be kept in {path}: {error.strerror}") from None
+        self._links[name] = link
 
     def _replace(self, name: str, text: str | bytes) -> None:
-        path = self.path / name
-        temporary = path.with_name(f".{path.name}.part")
+        path, content = self.path / name, text.encode() if isinstance(text, str) else text
+        self._write_partial(path, content)
+        sums = {"bytes": len(content), "content_sha256": hashlib.sha256(content).hexdigest()}
+        try:
+            self._append(FILES, {"schema": FILE, "run": self.run_id, "name": name, **sums})
+        except TestbedError:
+            partial(path).unlink(missing_ok=True)
+            raise
+        self._rename_partial(path)
+
+    def _write_partial(self, path: Path, content: bytes) -> None:
+        temporary = partial(path)
         try:
             with temporary.open("wb") as file:
-                file.write(text.encode() if isinstance(text, str) else text)
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise TestbedError(f"{path} cannot be written: {error.strerror}") from None
+
+    def _rename_partial(self, path: Path) -> None:
+        temporary = partial(path)
+        try:
             temporary.replace(path)
             _sync_folder(path.parent)
         except OSError as error:
@@ -223,17 +256,17 @@ class RecordedRun:
 
 
 def read_run(folder: Path) -> RecordedRun:
-    """Read a run's folder, closed or not.
+    """Read a run's folder, closed or not, that is as the run left it.
 
-    A last line that a crash cut off is left out and noted. Raises ConfigError naming file and line of any other error.
+    A last line that a crash cut off is left out and noted. Raises ConfigError naming file and line of what was
+    altered, added or removed since, and of any other error.
     """
-    if not folder.is_dir():
-        raise ConfigError("is no folder; expected the folder of one run, as results/<run id>", folder)
-    notes: list[str] = []
-    trials = _read_lines(folder / TRIALS, TrialRecord.from_json, notes)
-    readings = _read_lines(folder / READINGS, ReadingRecord.from_json, notes)
-    requirements = _read_lines(folder / REQUIREMENTS, RequirementRecord.from_json, notes)
-    environment = None
+    found = check_integrity(folder)
+    found.refuse_altered()
+    trials = _records(folder / TRIALS, found.lines[TRIALS], TrialRecord.from_json)
+    readings = _records(folder / READINGS, found.lines[READINGS], ReadingRecord.from_json)
+    requirements = _records(folder / REQUIREMENTS, found.lines[REQUIREMENTS], RequirementRecord.from_json)
+    environment, notes = None, found.notes
     path = folder / ENVIRONMENT_FILE
     if path.exists():
         try:
@@ -241,44 +274,18 @@ def read_run(folder: Path) -> RecordedRun:
         except (OSError, ValueError) as error:
             raise ConfigError(f"is no record of a run's environment: {error}", path) from None
     else:
-        notes.append(f"{ENVIRONMENT_FILE} is missing: versions and host are not known")
-    if not (folder / MANIFEST_FILE).exists():
-        notes.append(f"{MANIFEST_FILE} is missing: the run was not closed")
-    return RecordedRun(folder, trials, requirements, environment, tuple(notes), readings)
+        notes = (*notes, f"{ENVIRONMENT_FILE} is missing: versions and host are not known")
+    return RecordedRun(folder, trials, requirements, environment, notes, readings)
 
 
 def check_manifest(folder: Path) -> tuple[str, ...]:
-    """What differs from the manifest, in words; empty if nothing does.
-
-    Raises ConfigError if the manifest is missing or cannot be read.
-    """
-    path = folder / MANIFEST_FILE
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        sums: dict[str, str] = dict(data["files"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ConfigError(f"is no manifest of a run: {error}", path) from None
-    present = _listed_files(folder)
-    found = [f"{name} is missing" for name in sums if name not in present]
-    found += [f"{name} was added" for name in present if name not in sums]
-    found += [f"{name} was changed" for name in present if name in sums and _sha256(folder / name) != sums[name]]
-    return tuple(found)
+    """What differs from the manifest, in words; empty if nothing does. Raises ConfigError if there is none."""
+    return tuple(map(str, manifest_alterations(folder)))
 
 
-def _read_lines(path: Path, parse: Callable[[Mapping[str, Any]], R], notes: list[str]) -> tuple[R, ...]:
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        notes.append(f"{path.name} is missing")
-        return ()
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", path) from None
-    *whole, rest = content.split(b"\n")
-    # every record ends with a newline, so a rest after the last one is incomplete
-    if rest:
-        notes.append(f"{path.name}: the last line is incomplete and left out ({len(rest)} bytes)")
+def _records(path: Path, lines: Sequence[bytes], parse: Callable[[Mapping[str, Any]], R]) -> tuple[R, ...]:
     found = []
-    for number, line in enumerate(whole, 1):
+    for number, line in enumerate(lines, 1):
         try:
             found.append(parse(json.loads(line)))
         except ValueError as error:
@@ -305,20 +312,6 @@ def read_summary(execution: Path) -> str:
 
 def _slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:80]
-
-
-def _listed_files(folder: Path) -> tuple[str, ...]:
-    names = []
-    for path in folder.rglob("*"):
-        relative = path.relative_to(folder)
-        if path.is_file() and relative.parts[0] not in DERIVED and not path.name.startswith("."):
-            names.append(relative.as_posix())
-    return tuple(sorted(set(names) - {MANIFEST_FILE, SUMS}))
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sync_folder(folder: Path) -> None:

@@ -317,7 +317,8 @@ class AcceptanceKeywords(Component):
         if recorder is not None:
             if testbed is not None and testbed.generator_log:
                 recorder.folder.add_telemetry(0, GENERATOR_LOG, testbed.generator_log)
-            recorder.close(steal_percent(self._cpu, cpu_times()))
+            manifest = recorder.close(steal_percent(self._cpu, cpu_times()))
+            logger.info(f"SHA-256 of {recorder.folder.path}/manifest.json: {manifest}", also_console=True)
             counts = ", ".join(f"{recorder.verdicts[ruling.value]} {ruling.value}" for ruling in Ruling)
             counts += ", 1 interrupted" if self._judging else ""
             self._judging, suite = False, recorder.environment.extra["suite"]

@@ -1,0 +1,71 @@
+"""The chain of a file of records: each line carries the SHA-256 of itself and that of the line before.
+
+A line ends with ``, "previous": "…", "sha256": "…"}``. ``sha256`` is that of the line's bytes up to ``, "sha256"``, so
+that it covers ``previous``, which is the ``sha256`` of the line before; of the first line, the SHA-256 of the run's id.
+A line that was edited is found by itself; one that was removed, added or moved by the next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .records import dumps
+
+_OWN = b', "sha256": "'
+_END = b'"}'
+_TAIL = len(_OWN) + 64 + len(_END)
+
+
+class Break(NamedTuple):
+    """Where a chain is broken: the line, from 1, and what is wrong, in words."""
+
+    line: int
+    words: str
+
+
+def first_link(run: str) -> str:
+    """What the first line of each file of *run* carries as ``previous``."""
+    return hashlib.sha256(run.encode()).hexdigest()
+
+
+def sealed(data: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
+    """*data* as a line that follows one with the sum *previous*, and its own sum. Raises ValueError as ``dumps``."""
+    body = dumps({**data, "previous": previous}).encode()[:-1]
+    own = hashlib.sha256(body).hexdigest()
+    return body + _OWN + own.encode() + _END + b"\n", own
+
+
+def breaks(lines: Sequence[bytes], run: str) -> list[Break]:
+    """Where the *lines* of a file of *run*, without their newlines, are not as they were written. Takes linear time."""
+    found: list[Break] = []
+    before: str | None = first_link(run)
+    start = 0
+    for number, line in enumerate(lines, 1):
+        own = _own_sum(line)
+        if own is None:
+            found.append(Break(number, f"was changed (bytes {start + 1} to {start + len(line)} of the file)"))
+        elif before is not None and not _follows(line, before):
+            place = f"line {number - 1}" if number > 1 else "the beginning of this run"
+            found.append(Break(number, f"does not follow {place}: lines were removed, added or moved here"))
+        # a line whose body alone was changed still says what the next one followed
+        before = own or _said_sum(line)
+        start += len(line) + 1
+    return found
+
+
+def _own_sum(line: bytes) -> str | None:
+    """The sum of *line*; None if it says another one, or none."""
+    own = hashlib.sha256(line[:-_TAIL]).hexdigest()
+    return own if line[-_TAIL:] == _OWN + own.encode() + _END else None
+
+
+def _said_sum(line: bytes) -> str | None:
+    tail = line[-_TAIL:]
+    whole = len(tail) == _TAIL and tail.startswith(_OWN) and tail.endswith(_END)
+    return tail[len(_OWN) : -len(_END)].decode("ascii", "replace") if whole else None
+
+
+def _follows(line: bytes, before: str) -> bool:
+    return line[:-_TAIL].endswith(f', "previous": "{before}"'.encode())

@@ -1,0 +1,260 @@
+"""Is a run's folder as the run left it? Its chains of records, its files, its manifest: checked before it is believed.
+
+Names in ``files.jsonl`` and in the manifest are compared with those of the folder. No file is opened because its name
+stands there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError
+from .chain import breaks
+from .json_fields import Fields
+from .records import EARLIER, FILE
+from .run_files import (
+    ENVIRONMENT_FILE,
+    FILES,
+    MANIFEST_FILE,
+    RECORDS,
+    SUMS,
+    entries,
+    is_partial,
+    partial,
+    sha256_of,
+)
+
+LARGEST_MANIFEST = 64 * 2**20
+"""Bytes. A run of 24 h that reads the router at each trial has 100 000 files, of about 150 bytes each here."""
+
+CHANGED, MISSING, ADDED = "was changed", "is missing", "was added"
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """What is not as the run left it: a file of its folder, words, and of a file of records the line, from 1."""
+
+    file: str
+    words: str
+    line: int | None = None
+
+    def __post_init__(self) -> None:
+        # somebody else may have chosen the name
+        if not self.file.isprintable():
+            object.__setattr__(self, "file", ascii(self.file))
+
+    def __str__(self) -> str:
+        return f"{self.file}{f':{self.line}' if self.line else ''} {self.words}"
+
+
+@dataclass(frozen=True, slots=True)
+class Integrity:
+    """What was found of the run in ``path``.
+
+    ``altered``: everything that was changed, added or removed. ``notes``: what a crash has left, in words. ``lines``:
+    those of each file of records, whole ones only. ``files``: how many the run has. ``manifest``: the SHA-256 of
+    manifest.json; None: the run was never closed.
+    """
+
+    path: Path
+    altered: tuple[Alteration, ...]
+    notes: tuple[str, ...]
+    lines: Mapping[str, Sequence[bytes]]
+    files: int
+    manifest: str | None
+
+    def refuse_altered(self) -> None:
+        """Raise ConfigError naming the first alteration, if there is one."""
+        if self.altered:
+            first, *more = self.altered
+            others = f" (and {len(more)} more)" if more else ""
+            raise ConfigError(
+                f"{first.words}{others}; what was altered proves nothing: use the folder as the run left it"
+                f" ('linerate verify {self.path}' names every alteration)",
+                self.path / first.file,
+                first.line,
+            )
+
+
+@dataclass(frozen=True)
+class _Journal:
+    """``files.jsonl``: the sum of each file, as it was written last; ``last`` one, and its sum ``before`` that."""
+
+    sums: dict[str, str] = field(default_factory=dict)
+    last: str = ""
+    before: str | None = None
+
+
+def check_integrity(folder: Path) -> Integrity:
+    """Compare the run in *folder* with its own sums. Takes time linear in its bytes.
+
+    Raises ConfigError if it is no folder of a run, a file cannot be read, or an earlier Linerate wrote it.
+    """
+    if not folder.is_dir():
+        raise ConfigError("is no folder; expected the folder of one run, as results/<run id>", folder)
+    found = dict(entries(folder))
+    present = {name for name, regular in found.items() if regular}
+    if not found.keys() & {*RECORDS, ENVIRONMENT_FILE, MANIFEST_FILE}:
+        raise ConfigError("holds no run; expected the folder of one run, as results/<run id>", folder)
+    notes: list[str] = []
+    altered = [
+        Alteration(name, "is no regular file; the files of a run are neither links nor devices")
+        for name in sorted(found.keys() - present)
+    ]
+    environment = _environment(folder, present)
+    lines = {name: _lines(folder / name, notes) if name in present else [] for name in RECORDS}
+    for name, content in lines.items():
+        altered += [Alteration(name, words, line) for line, words in breaks(content, environment["run"])]
+    journal = None
+    if not any(item.file == FILES for item in altered):
+        try:
+            journal = _read_journal(lines[FILES])
+        except (ValueError, RecursionError) as error:
+            altered.append(Alteration(FILES, f"has a line that is no record: {error}"))
+    closed = MANIFEST_FILE in present
+    listed = _read_manifest(folder) if closed else {}
+    known = {**(listed or {}), **(journal.sums if journal else {})}
+    names = sorted(present - {MANIFEST_FILE, SUMS})
+    # what nobody listed may be anything, and of any size
+    sums = {name: sha256_of(folder / name) if name in known or name in RECORDS else "" for name in names}
+    differences: list[Alteration] = []
+    if journal is not None:
+        differences += _against_journal(journal, sums, closed, notes)
+    if closed:
+        differences += _against_manifest(folder, listed, sums)
+    else:
+        differences += _never_closed(environment, present, notes)
+    named = {item.file for item in altered}
+    altered += [item for item in dict.fromkeys(differences) if item.file not in named]
+    manifest = sha256_of(folder / MANIFEST_FILE) if closed else None
+    return Integrity(folder, tuple(altered), tuple(notes), lines, len(sums), manifest)
+
+
+def manifest_alterations(folder: Path) -> tuple[Alteration, ...]:
+    """What differs from the manifest alone. Raises ConfigError if there is none."""
+    if not (folder / MANIFEST_FILE).is_file():
+        raise ConfigError("is no manifest of a run: no such file", folder / MANIFEST_FILE)
+    names = sorted({name for name, regular in entries(folder) if regular} - {MANIFEST_FILE, SUMS})
+    sums = {name: sha256_of(folder / name) for name in names}
+    return tuple(_against_manifest(folder, _read_manifest(folder), sums))
+
+
+def sums_text(sums: Mapping[str, str], manifest: str) -> str:
+    """The content of ``SHA256SUMS``. *manifest*: the sum of manifest.json."""
+    return "".join(f"{digest}  {name}\n" for name, digest in {**sums, MANIFEST_FILE: manifest}.items())
+
+
+def _environment(folder: Path, present: set[str]) -> dict[str, Any]:
+    """``run``, else the folder's name, and ``ended``, as environment.json says them; it may say anything."""
+    found: Any = None
+    if ENVIRONMENT_FILE in present:
+        try:
+            found = json.loads((folder / ENVIRONMENT_FILE).read_bytes())
+        except (OSError, ValueError, RecursionError):
+            found = None
+    said = found if isinstance(found, dict) else {}
+    return {"run": str(said.get("run", folder.resolve().name)), "ended": said.get("ended")}
+
+
+def _lines(path: Path, notes: list[str]) -> list[bytes]:
+    """The whole lines: every record ends with a newline, so that a rest after the last one is incomplete."""
+    try:
+        *whole, rest = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", path) from None
+    if rest:
+        notes.append(f"{path.name}: the last line is incomplete and left out ({len(rest)} bytes)")
+    for now, earlier in EARLIER.items():
+        if whole and whole[0].startswith(tuple(f'{{"schema": "{name}"'.encode() for name in earlier)):
+            raise ConfigError(
+                f"is of an earlier Linerate, whose records have no chain; expected '{now}': use the Linerate that made"
+                " the run, or run the suite again",
+                path,
+                1,
+            )
+    return whole
+
+
+def _read_journal(lines: Sequence[bytes]) -> _Journal:
+    """Raises ValueError."""
+    sums: dict[str, str] = {}
+    last, before = "", None
+    for line in lines:
+        take = Fields(json.loads(line), FILE)
+        last = take("name", str)
+        before = sums.get(last)
+        sums[last] = take("content_sha256", str)
+    return _Journal(sums, last, before)
+
+
+def _against_journal(
+    journal: _Journal, sums: Mapping[str, str], closed: bool, notes: list[str]
+) -> Iterator[Alteration]:
+    """What differs from the run's own list of its files.
+
+    A line is written just before its file takes its name: a crash comes between the last line and that file.
+    """
+    others = [name for name in sums if name not in RECORDS and not is_partial(name)]
+    if not journal.sums:
+        if others:
+            yield Alteration(FILES, f"{MISSING} or empty, though the run has other files")
+        return
+    for name in RECORDS:
+        if name not in sums:
+            yield Alteration(name, MISSING)
+    for name, digest in journal.sums.items():
+        if sums.get(name) == digest:
+            continue
+        if name == journal.last and sums.get(name) == journal.before and not closed:
+            notes.append(f"{name} is not the last one: the run was killed while it wrote it")
+        else:
+            yield Alteration(name, CHANGED if name in sums else MISSING)
+    for name in sums:
+        if is_partial(name) and not closed:
+            notes.append(f"{name} is what the run was writing when it was killed")
+        elif name not in journal.sums and name not in RECORDS:
+            yield Alteration(name, ADDED)
+
+
+def _read_manifest(folder: Path) -> dict[str, str] | None:
+    """The sums that the manifest lists; None: it is no manifest. Raises ConfigError if it cannot be read."""
+    path = folder / MANIFEST_FILE
+    try:
+        if path.stat().st_size > LARGEST_MANIFEST:
+            return None
+        listed = json.loads(path.read_bytes())["files"]
+        return {str(name): str(digest) for name, digest in listed.items()}
+    except OSError as error:
+        raise ConfigError(f"is no manifest of a run: {error.strerror}", path) from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _against_manifest(folder: Path, listed: Mapping[str, str] | None, sums: Mapping[str, str]) -> Iterator[Alteration]:
+    if listed is None:
+        yield Alteration(MANIFEST_FILE, f"{CHANGED}: it is no manifest of a run")
+        return
+    for name in sorted(listed.keys() | sums.keys()):
+        if sums.get(name) != listed.get(name):
+            yield Alteration(name, MISSING if name not in sums else ADDED if name not in listed else CHANGED)
+    path = folder / SUMS
+    if path.is_symlink() or not path.is_file():
+        yield Alteration(SUMS, MISSING)
+        return
+    expected, found = sums_text(listed, sha256_of(folder / MANIFEST_FILE)).encode(), path.read_bytes()
+    if found != expected:
+        right = expected.splitlines()[-1] in found.splitlines()
+        other = f"its sum in {SUMS} is another"
+        yield Alteration(SUMS, CHANGED) if right else Alteration(MANIFEST_FILE, f"{CHANGED}: {other}")
+
+
+def _never_closed(environment: Mapping[str, Any], present: set[str], notes: list[str]) -> Iterator[Alteration]:
+    closing = partial(Path(MANIFEST_FILE)).name in present
+    if not closing and (environment["ended"] is not None or SUMS in present):
+        yield Alteration(MANIFEST_FILE, f"{MISSING}, though the run was closed")
+    else:
+        notes.append(f"{MANIFEST_FILE} is missing: the run was never closed")

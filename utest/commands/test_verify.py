@@ -1,0 +1,84 @@
+"""``linerate verify``: what it prints, and its exit status. What it finds is tested in evidence/test_integrity.py."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from linerate.commands.main import main
+from linerate.errors import ConfigError
+from linerate.evidence.records import EnvironmentRecord
+from linerate.evidence.run import RunFolder
+from linerate.evidence.run_files import sha256_of
+from support.evidence_builders import requirement_record, trial_record
+
+
+def run(results: Path, name: str, closed: bool = True) -> Path:
+    """A run with two sentences."""
+    folder = RunFolder.create(results, name)
+    environment = EnvironmentRecord(name, True, "simulated", "box", "vpp", 1.0, 0.0)
+    folder.write_environment(environment)
+    for number in (1, 2):
+        folder.add_trial(trial_record())
+        folder.add_requirement(requirement_record(run=name, number=number, verdict="FAIL"))
+    if closed:
+        folder.close()
+    return folder.path
+
+
+def alter(path: Path) -> None:
+    """Make the second FAIL a PASS."""
+    first, second = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text(first + second.replace('"FAIL"', '"PASS"'), encoding="utf-8")
+
+
+def test_a_run_as_it_was_left_and_the_sum_of_its_manifest(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    one, two = run(tmp_path, "one"), run(tmp_path, "two", closed=False)
+    assert main(["verify", str(one), str(two)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{one}: as the run left it (5 files, 5 records)",
+        f"  SHA-256 of manifest.json: {sha256_of(one / 'manifest.json')}; the run's console and log.html have it too",
+        f"{two}: as the run left it (5 files, 5 records)",
+        "  note: manifest.json is missing: the run was never closed",
+    ]
+
+
+def test_an_altered_run_is_named_among_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    good, bad = run(tmp_path, "good"), run(tmp_path, "bad")
+    alter(bad / "requirements.jsonl")
+    (bad / "more").write_text("")
+    assert main(["verify", str(good), str(bad)]) == 1
+    said = capsys.readouterr().out
+    assert f"{good}: as the run left it" in said and f"{bad}: ALTERED, findings: 2" in said
+    assert "  requirements.jsonl:2 was changed (bytes " in said and "  more was added" in said
+
+
+def test_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    bad, open_ = run(tmp_path, "bad"), run(tmp_path, "open", closed=False)
+    alter(bad / "requirements.jsonl")
+    assert main(["verify", "--json", str(bad), str(open_)]) == 1
+    found = json.loads(capsys.readouterr().out)
+    first, second = found["runs"]
+    assert found["altered"] == 1 and first["run"] == str(bad)
+    assert [(item["file"], item["line"]) for item in first["altered"]] == [("requirements.jsonl", 2)]
+    assert (first["closed"], first["manifest_sha256"]) == (True, sha256_of(bad / "manifest.json"))
+    assert (second["closed"], second["manifest_sha256"], second["altered"]) == (False, None, [])
+    assert second["notes"] == ["manifest.json is missing: the run was never closed"]
+
+
+@pytest.mark.parametrize("name", ["nothing", "."])
+def test_what_is_no_run_is_not_verified(tmp_path: Path, name: str):
+    with pytest.raises(ConfigError, match="expected the folder of one run"):
+        main(["verify", str(tmp_path / name)])
+
+
+def test_compare_refuses_an_altered_run(tmp_path: Path):
+    one, two = run(tmp_path, "one"), run(tmp_path, "two")
+    alter(two / "requirements.jsonl")
+    with pytest.raises(
+        ConfigError, match=r"two/requirements\.jsonl:2: was changed .*; what was altered proves nothing"
+    ):
+        main(["compare", str(one), str(two)])
+    main(["compare", str(one), str(run(tmp_path, "three"))])

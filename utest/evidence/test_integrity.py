@@ -1,0 +1,406 @@
+"""Whatever was altered, added or removed in a run's folder is found; what a crash leaves is not taken for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import linerate
+from linerate.commands.main import main
+from linerate.commands.verify import verify
+from linerate.errors import ConfigError
+from linerate.evidence.chain import breaks, first_link, sealed
+from linerate.evidence.integrity import LARGEST_MANIFEST, check_integrity
+from linerate.evidence.readings import ReadingRecord
+from linerate.evidence.records import EnvironmentRecord
+from linerate.evidence.run import RunFolder, read_run
+from linerate.evidence.run_files import MANIFEST_FILE, RECORDS, SUMS
+from linerate.session.router_watch import Reading
+from support.evidence_builders import RUN, requirement_record, trial_record
+from support.paths import SUPPORT
+from support.resealed import change_records
+
+TRIES = int(os.environ.get("LINERATE_ALTERATIONS", "200"))
+"""How many alterations are tried, of each kind."""
+
+ENVIRONMENT = EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 10.0, 1_795_000_000.0)
+
+
+def written(results: Path, closed: bool = True) -> Path:
+    """A run with each kind of file."""
+    folder = RunFolder.create(results, RUN)
+    environment = replace(ENVIRONMENT, run=folder.run_id)
+    folder.write_environment(environment)
+    folder.add_input("variables/goals/quick.yaml", b"goal: quick\n")
+    streams = folder.add_streams({"0": [{"pps": 1}]})
+    for number in (1, 2, 3):
+        for trial in (1, 2):
+            folder.add_trial(replace(trial_record(number=trial), requirement=number, streams=streams))
+        folder.add_reading(ReadingRecord(RUN, True, number, 2, Reading(None, "the router did not answer", False)))
+        folder.add_telemetry(number, "show runtime", f"Thread {number} vpp_wk_0\n")
+        folder.write_environment(replace(environment, cpu_steal_percent=float(number)))
+        folder.add_requirement(requirement_record(number=number, verdict="PASS" if number != 2 else "FAIL"))
+    if closed:
+        folder.close(replace(environment, ended=1_795_000_060.0))
+    return folder.path
+
+
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("closed"))
+
+
+@pytest.fixture(scope="module")
+def unclosed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("unclosed"), closed=False)
+
+
+def copied(run: Path, folder: Path) -> Path:
+    return Path(shutil.copytree(run, folder / run.name, symlinks=True))
+
+
+def files(run: Path) -> list[Path]:
+    return sorted(path for path in run.rglob("*") if path.is_file())
+
+
+def altered(run: Path) -> list[str]:
+    return [str(item) for item in check_integrity(run).altered]
+
+
+def alter_a_byte(content: bytes, chance: random.Random) -> bytes:
+    """*content* with one byte changed, added or removed."""
+    place = chance.randrange(len(content)) if content else 0
+    kind = chance.choice(("change", "add", "remove")) if content else "add"
+    if kind == "change":
+        return content[:place] + bytes([content[place] ^ (1 << chance.randrange(8))]) + content[place + 1 :]
+    if kind == "add":
+        return content[:place] + bytes([chance.randrange(256)]) + content[place:]
+    return content[:place] + content[place + 1 :]
+
+
+def test_what_a_run_left_is_as_it_left_it(closed: Path, unclosed: Path):
+    assert verify(closed).problems == () and verify(closed).found.notes == ()
+    found = verify(unclosed)
+    assert found.problems == () and found.found.notes == ("manifest.json is missing: the run was never closed",)
+    assert len(read_run(closed).trials) == len(read_run(unclosed).trials) == 6
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_altered_byte_is_found(closed: Path, tmp_path: Path, seed: int):
+    chance, run = random.Random(seed), copied(closed, tmp_path)
+    for _ in range(TRIES // 4):
+        path = chance.choice(files(run))
+        before = path.read_bytes()
+        after = alter_a_byte(before, chance)
+        if after == before:  # one of two equal bytes was removed and is there still
+            continue
+        path.write_bytes(after)
+        name = path.relative_to(run).as_posix()
+        assert any(name in item or name == SUMS for item in altered(run)), f"{name}: {after!r}"
+        with pytest.raises(ConfigError):
+            read_run(run)
+        path.write_bytes(before)
+    assert altered(run) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_altered_byte_of_an_unclosed_run_is_found(unclosed: Path, tmp_path: Path, seed: int):
+    """But for bytes cut off at the end of a file of records: that is what a crash does."""
+    chance, run = random.Random(seed), copied(unclosed, tmp_path)
+    for _ in range(TRIES // 4):
+        path = chance.choice(files(run))
+        before = path.read_bytes()
+        after = alter_a_byte(before, chance)
+        # without its newline, or with more after it, the last line is an incomplete one
+        torn = path.name in RECORDS and len(after) - len(before) <= 1 and after[: len(before) - 1] == before[:-1]
+        if after == before or torn:
+            continue
+        path.write_bytes(after)
+        assert altered(run), f"{path.name}: {after!r}"
+        path.write_bytes(before)
+
+
+@pytest.mark.parametrize("closed_run", [True, False])
+def test_every_removed_and_added_file_is_found(closed: Path, unclosed: Path, tmp_path: Path, closed_run: bool):
+    run = copied(closed if closed_run else unclosed, tmp_path)
+    for path in files(run):
+        content, name = path.read_bytes(), path.relative_to(run).as_posix()
+        path.unlink()
+        assert any(item.startswith(name) for item in altered(run)), name
+        path.write_bytes(content)
+    for name in ("new.txt", ".hidden", "telemetry/new.txt", "inputs/variables/goals/deep/er/new.yaml"):
+        (run / name).parent.mkdir(parents=True, exist_ok=True)
+        (run / name).write_text("")
+        assert altered(run) == [f"{name} was added"]
+        (run / name).unlink()
+
+
+def edit(lines: list[bytes]) -> None:
+    lines[1] = lines[1].replace(b'"FAIL"', b'"PASS"')
+
+
+def drop(lines: list[bytes]) -> None:
+    del lines[1]
+
+
+def drop_the_first(lines: list[bytes]) -> None:
+    del lines[0]
+
+
+def double(lines: list[bytes]) -> None:
+    lines.insert(1, lines[1])
+
+
+def swap(lines: list[bytes]) -> None:
+    lines[0], lines[1] = lines[1], lines[0]
+
+
+def seal_one_line(lines: list[bytes]) -> None:
+    row = json.loads(lines[1])
+    previous, _ = row.pop("previous"), row.pop("sha256")
+    lines[1] = sealed(row | {"verdict": "PASS"}, previous)[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (edit, "requirements.jsonl:2 was changed (bytes "),
+        (drop, "requirements.jsonl:2 does not follow line 1: lines were removed, added or moved here"),
+        (drop_the_first, "requirements.jsonl:1 does not follow the beginning of this run"),
+        (double, "requirements.jsonl:3 does not follow line 2"),
+        (swap, "requirements.jsonl:1 does not follow the beginning of this run"),
+        (seal_one_line, "requirements.jsonl:3 does not follow line 2"),
+    ],
+)
+@pytest.mark.parametrize("closed_run", [True, False])
+def test_an_altered_line_is_named(closed: Path, unclosed: Path, tmp_path: Path, closed_run: bool, change, says: str):
+    run = copied(closed if closed_run else unclosed, tmp_path)
+    path = run / "requirements.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    change(lines)
+    path.write_bytes(b"".join(lines))
+    first, *more = altered(run)
+    assert first.startswith(says)
+    assert all(item.startswith("requirements.jsonl:") for item in more), "the file is not named again as a whole"
+    with pytest.raises(ConfigError, match=r"requirements\.jsonl:\d: .*; what was altered proves nothing"):
+        read_run(run)
+
+
+def test_records_of_another_run_are_refused(unclosed: Path, tmp_path: Path):
+    run = copied(unclosed, tmp_path)
+    other = RunFolder.create(tmp_path / "other", "20260101T000000Z-000000")
+    other.add_requirement(requirement_record(run=other.run_id))
+    shutil.copy(other.path / "requirements.jsonl", run)
+    assert altered(run) == [
+        "requirements.jsonl:1 does not follow the beginning of this run: lines were removed, added or moved here"
+    ]
+
+
+@pytest.mark.parametrize("name", ["trials.jsonl", "telemetry/001-show-runtime.txt", "new", "inputs/link"])
+def test_links_are_refused_and_not_followed(closed: Path, tmp_path: Path, name: str):
+    run = copied(closed, tmp_path)
+    target = tmp_path / "elsewhere"
+    if (run / name).exists():
+        shutil.move(run / name, target)
+    else:
+        target.mkdir()
+    (run / name).symlink_to(target)
+    assert f"{name} is no regular file; the files of a run are neither links nor devices" in altered(run)
+
+
+def test_a_pipe_is_refused_and_not_opened(closed: Path, tmp_path: Path):
+    run = copied(closed, tmp_path)
+    (run / "manifest.json").unlink()
+    os.mkfifo(run / "manifest.json")
+    assert any(item.startswith("manifest.json is no regular file") for item in altered(run))
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "../" + RUN + "/trials.jsonl"])
+def test_a_manifest_opens_no_other_files(closed: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch):
+    run = copied(closed, tmp_path)
+    data = json.loads((run / MANIFEST_FILE).read_text())
+    data["files"][name] = "0" * 64
+    (run / MANIFEST_FILE).write_text(json.dumps(data))
+    opened: list[Path] = []
+    real = Path.open
+
+    def watched(path: Path, *args: Any, **options: Any) -> Any:
+        opened.append(path)
+        return real(path, *args, **options)
+
+    monkeypatch.setattr(Path, "open", watched)
+    assert f"{name} is missing" in altered(run)
+    assert opened and all(path.is_relative_to(run) and ".." not in path.parts for path in opened)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"files": 3}', b'{"files": {"a": ' + b"[" * 100_000, b"\xff"])
+def test_what_is_no_manifest_is_an_alteration(closed: Path, tmp_path: Path, content: bytes):
+    run = copied(closed, tmp_path)
+    (run / MANIFEST_FILE).write_bytes(content)
+    assert altered(run) == ["manifest.json was changed: it is no manifest of a run"]
+
+
+def test_a_huge_manifest_is_not_read(closed: Path, tmp_path: Path):
+    run = copied(closed, tmp_path)
+    with (run / MANIFEST_FILE).open("r+b") as file:
+        file.truncate(LARGEST_MANIFEST + 1)
+    assert altered(run) == ["manifest.json was changed: it is no manifest of a run"]
+
+
+def test_a_removed_manifest_is_no_run_that_was_never_closed(closed: Path, tmp_path: Path):
+    run = copied(closed, tmp_path)
+    (run / MANIFEST_FILE).unlink()
+    (run / SUMS).unlink()
+    assert altered(run) == ["manifest.json is missing, though the run was closed"]
+
+
+def test_a_manifest_that_was_made_again_does_not_hide_what_the_chain_shows(closed: Path, tmp_path: Path):
+    run = copied(closed, tmp_path)
+    path = run / "telemetry" / "001-show-runtime.txt"
+    path.write_text("Thread 1 vpp_wk_9\n")
+    RunFolder(run, RUN).close()
+    assert altered(run) == ["telemetry/001-show-runtime.txt was changed"]
+
+
+def test_names_that_a_terminal_would_obey_are_shown_as_text(closed: Path, tmp_path: Path):
+    run = copied(closed, tmp_path)
+    (run / "\x1b[2Jall is well").write_text("")
+    (run / os.fsdecode(b"\xff")).write_text("")
+    assert altered(run) == ["'\\x1b[2Jall is well' was added", "'\\udcff' was added"]
+    assert main(["verify", str(run), "--json"]) == 1
+
+
+def test_derived_files_belong_to_nobody(closed: Path, tmp_path: Path):
+    run = copied(closed, tmp_path)
+    (run / "allure").mkdir()
+    (run / "allure" / "x-result.json").write_text("{}")
+    (run / "report").symlink_to(tmp_path)
+    (run / "summary.txt").write_text("")
+    assert altered(run) == []
+
+
+@pytest.mark.parametrize("cut", [1, 10, 200])
+@pytest.mark.parametrize("name", ["trials.jsonl", "requirements.jsonl"])
+def test_a_torn_last_line_is_a_crash(unclosed: Path, tmp_path: Path, name: str, cut: int):
+    run = copied(unclosed, tmp_path)
+    path = run / name
+    path.write_bytes(path.read_bytes()[:-cut])
+    found = check_integrity(run)
+    assert found.altered == () and f"{name}: the last line is incomplete and left out" in found.notes[0]
+
+
+def test_records_of_an_earlier_linerate_are_refused_in_words(closed: Path, tmp_path: Path):
+    run = copied(closed, tmp_path)
+    (run / "trials.jsonl").write_text('{"schema": "linerate.trial/2", "run": "x"}\n')
+    with pytest.raises(ConfigError, match=r"trials\.jsonl:1: is of an earlier Linerate, .* no chain; .* run the suite"):
+        read_run(run)
+
+
+@pytest.mark.parametrize("folder", [".", "missing"])
+def test_what_is_no_run_is_not_checked(tmp_path: Path, folder: str):
+    with pytest.raises(ConfigError, match="expected the folder of one run"):
+        check_integrity(tmp_path / folder)
+
+
+def test_a_record_that_does_not_fit_its_schema_is_named(closed: Path, tmp_path: Path):
+    """Somebody sealed it again, with a verdict that there is none of."""
+    run = copied(closed, tmp_path)
+    change_records(run / "requirements.jsonl", lambda rows: rows[2].update(verdict="PERHAPS"))
+    (problem,) = verify(run).problems
+    assert str(problem).startswith("requirements.jsonl:3 does not fit the schema linerate.requirement/3: verdict must")
+
+
+def test_a_chain_of_a_day_is_checked_in_linear_time():
+    lines, link = [], first_link(RUN)
+    data = trial_record().to_json()
+    for _ in range(20_000):
+        line, link = sealed(data, link)
+        lines.append(line[:-1])
+
+    def seconds(count: int) -> float:
+        start = time.process_time()
+        assert breaks(lines[:count], RUN) == []
+        return time.process_time() - start
+
+    # four times the lines: sixteen times as long, if it were not linear
+    assert min(seconds(20_000) for _ in range(3)) < 8 * min(seconds(5_000) for _ in range(3))
+
+
+class Killed(BaseException):
+    """No handler of errors sees it, as none sees a SIGKILL."""
+
+
+def test_a_run_that_is_killed_before_any_step_is_as_it_left_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Killed at each call that changes the disk, and within each line."""
+    steps = 0
+
+    def killing(real: Any, at: int, torn: bool) -> Any:
+        def call(*args: Any, **options: Any) -> Any:
+            nonlocal steps
+            steps += 1
+            if steps < at:
+                return real(*args, **options)
+            if steps == at and torn:
+                real(args[0], args[1][: len(args[1]) // 2])
+            raise Killed
+
+        return call
+
+    for torn in (False, True):
+        for at in range(1, 1000):
+            steps, results = 0, tmp_path / f"{at}-{torn}"
+            with monkeypatch.context() as patch:
+                calls = {"write": os.write, "open": os.open, "replace": os.replace, "mkdir": os.mkdir, "fsync": int}
+                for name in ("write",) if torn else calls:
+                    patch.setattr(os, name, killing(calls[name], at, torn))
+                try:
+                    written(results)
+                except Killed:
+                    pass
+                else:
+                    break
+            run = results / RUN
+            if any(run.glob("*.jsonl")):
+                found = check_integrity(run)
+                assert found.altered == (), f"killed before step {at}: {found}"
+                assert found.manifest is None or not found.notes
+            shutil.rmtree(results, ignore_errors=True)
+        assert at > (20 if torn else 100)
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from evidence.test_integrity import written
+
+print("begun", flush=True)
+while True:
+    written(Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(int(os.environ.get("LINERATE_KILLS", "2"))))
+def test_runs_of_a_killed_process_are_as_they_left_them(tmp_path: Path, seed: int):
+    paths = [str(SUPPORT.parent), str(Path(linerate.__file__).parents[1])]
+    child = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+    with child:
+        child.stdout.readline()
+        time.sleep(random.Random(seed).uniform(0.1, 0.5))
+        child.kill()
+    runs = [path.parent for path in tmp_path.glob("*/files.jsonl")]
+    assert runs and all(check_integrity(run).altered == () for run in runs)
