@@ -20,6 +20,7 @@ from linerate.commands.main import main
 from linerate.commands.verify import verify
 from linerate.errors import ConfigError
 from linerate.evidence.chain import breaks, first_link, sealed
+from linerate.evidence.derived import seal_derived
 from linerate.evidence.integrity import LARGEST_MANIFEST, check_integrity
 from linerate.evidence.readings import ReadingRecord
 from linerate.evidence.records import EnvironmentRecord
@@ -287,6 +288,26 @@ def test_derived_files_belong_to_nobody(closed: Path, tmp_path: Path):
     (run / "report").symlink_to(tmp_path)
     (run / "summary.txt").write_text("")
     assert altered(run) == []
+
+
+def test_every_altered_byte_of_what_was_derived_is_found_and_nobody_refuses_the_run(closed: Path, tmp_path: Path):
+    chance, run = random.Random(1), copied(closed, tmp_path)
+    (run / "allure").mkdir()
+    (run / "allure" / "x-result.json").write_text('{"status": "failed"}')
+    (run / "summary.txt").write_text(f"{run}  Suite: 1 PASS\n")
+    seal_derived(run)
+    (run / "allure" / "added-result.json").write_text("{}")
+    assert verify(run).problems == ()
+    for name in ("allure/x-result.json", "summary.txt", "derived.sha256"):
+        before = (run / name).read_bytes()
+        for _ in range(20):
+            after = alter_a_byte(before, chance)
+            (run / name).write_bytes(after)
+            assert after == before or verify(run).problems, f"{name}: {after!r}"
+            assert read_run(run).requirements
+        (run / name).write_bytes(before)
+    (run / "summary.txt").unlink()
+    assert [str(item) for item in verify(run).problems] == ["summary.txt is missing"]
 
 
 @pytest.mark.parametrize("cut", [1, 10, 200])

@@ -24,11 +24,11 @@ def rows(file: Path) -> list[dict[str, Any]]:
 
 def write_rows(file: Path, records: list[dict[str, Any]], run: str) -> None:
     """*records* as the lines of *file*, chained."""
-    link, content = first_link(run), b""
+    link, lines = first_link(run), []
     for row in records:
         line, link = sealed(row, link)
-        content += line
-    file.write_bytes(content)
+        lines.append(line)
+    file.write_bytes(b"".join(lines))
 
 
 def reseal(folder: Path, run: str | None = None) -> None:

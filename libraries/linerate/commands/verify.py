@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..evidence.derived import derived_alterations
 from ..evidence.integrity import Alteration, Integrity, check_integrity
 from ..evidence.record_schemas import schema_problems
 from .arguments import add_json, print_json
@@ -28,7 +29,7 @@ class VerifiedRun:
 def verify(folder: Path) -> VerifiedRun:
     """Compare the run in *folder* with its own sums and schemas. Raises ConfigError."""
     found = check_integrity(folder)
-    return VerifiedRun(found, (*found.altered, *schema_problems(found)))
+    return VerifiedRun(found, (*found.altered, *derived_alterations(folder), *schema_problems(found)))
 
 
 def report(run: VerifiedRun) -> str:

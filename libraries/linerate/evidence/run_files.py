@@ -27,7 +27,10 @@ SUMS = "SHA256SUMS"
 SUMMARY = "summary.txt"
 """In the folder of the execution's first run: a line for each of its runs."""
 
-DERIVED = frozenset({"allure", "report", SUMMARY})
+DERIVED_SUMS = "derived.sha256"
+"""Beside the summary: the sums of it and of Allure's results, after the last suite."""
+
+DERIVED = frozenset({"allure", "report", SUMMARY, DERIVED_SUMS, f".{DERIVED_SUMS}.part"})
 """What can be made again from the records; it is not in the manifest."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable
@@ -16,8 +17,9 @@ from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
 from ..counts.trial import Trial
-from ..errors import Inconclusive, SlaFailure
+from ..errors import Inconclusive, LinerateError, SlaFailure
 from ..evidence import allure
+from ..evidence.derived import seal_derived
 from ..evidence.environment import code_identity, host_facts, package_versions
 from ..evidence.ledger_table import ledgers_fragment, ledgers_table
 from ..evidence.plots import ThresholdLine, svg_image, trials_plot
@@ -34,7 +36,7 @@ from ..system.cpu_steal import cpu_times, steal_percent
 from ..testbed.opening import OpenTestbed
 from ..units import si
 from . import suite_sentences
-from .execution import execution_id, summary_words
+from .execution import beside_others, execution_id, summary_words
 from .run_labels import RunLabels
 from .shared import Component, Shared
 
@@ -57,10 +59,12 @@ class AcceptanceKeywords(Component):
         self._resumption: Resumption | None = None
         self._cpu: Any = None
         self._judging = False
+        self._alone = True
 
     @cached_property
     def execution_folder(self) -> Path:
         """The folder of this execution's first run."""
+        self._alone = not beside_others()
         return self.shared.results / execution_id()
 
     @property
@@ -74,6 +78,9 @@ class AcceptanceKeywords(Component):
             return ""
         if self.allure_folder.is_dir() and not (self.allure_folder / "allurerc.json").exists():
             allure.write_categories(self.allure_folder)  # no testbed was opened
+        if self._alone:
+            with contextlib.suppress(OSError, LinerateError):  # without these sums nothing is lost
+                seal_derived(self.execution_folder)
         return summary_words(self.execution_folder, read_summary(self.execution_folder))
 
     @keyword(tags=["evidence"])

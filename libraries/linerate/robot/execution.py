@@ -32,8 +32,13 @@ def execution_id() -> str:
     return new if shared is None else _agreed(shared / ID_FILE, new)
 
 
+def beside_others() -> bool:
+    """Whether this is a process of pabot, which shares Allure's results and the summary with others."""
+    return BuiltIn().get_variable_value("${PABOTQUEUEINDEX}") is not None
+
+
 def _pabot_folder(output: Path) -> Path | None:
-    if BuiltIn().get_variable_value("${PABOTQUEUEINDEX}") is None:
+    if not beside_others():
         return None
     return next((folder for folder in output.parents if folder.name == PABOT), None)
 

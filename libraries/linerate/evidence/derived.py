@@ -1,0 +1,42 @@
+"""The sums of what is derived from a run: Allure's results and the summary, which are whole after the last suite only.
+
+Nothing is judged by them, so that they are no part of the manifest. ``derived.sha256`` is as ``sha256sum`` writes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from .integrity import CHANGED, MISSING, Alteration
+from .run_files import DERIVED_SUMS, MANIFEST_FILE, SUMMARY, partial, sha256_of
+
+_LINE = re.compile(r"([0-9a-f]{64})  ((?:allure/)?[^/\n]+)\n")
+
+
+def seal_derived(folder: Path) -> None:
+    """Sum what the execution derived in *folder*, that of its first run, if the run was closed. Raises OSError."""
+    if (folder / MANIFEST_FILE).is_file():
+        paths = [folder / SUMMARY, *sorted((folder / "allure").glob("*"))]
+        sums = {path.relative_to(folder).as_posix(): sha256_of(path) for path in paths if path.is_file()}
+        whole = partial(folder / DERIVED_SUMS)
+        whole.write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()), encoding="utf-8")
+        whole.replace(folder / DERIVED_SUMS)
+
+
+def derived_alterations(folder: Path) -> Iterator[Alteration]:
+    """What was changed or removed since. What was added has no sum: it may be of a process that was killed."""
+    path = folder / DERIVED_SUMS
+    if path.is_symlink() or not path.is_file():
+        return
+    text = path.read_bytes().decode(errors="replace")
+    listed = {name: digest for digest, name in _LINE.findall(text)}
+    if "".join(f"{digest}  {name}\n" for name, digest in listed.items()) != text:
+        yield Alteration(DERIVED_SUMS, CHANGED)
+    for name, digest in listed.items():
+        file = folder / name
+        if file.is_symlink() or not file.is_file():
+            yield Alteration(name, MISSING)
+        elif sha256_of(file) != digest:
+            yield Alteration(name, CHANGED)
