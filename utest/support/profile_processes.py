@@ -1,23 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 """Processes that load profiles, forked from one that has imported trex-stl-lib, which takes a second of each.
 
-A forked process runs the program that :mod:`linerate.generators.trex.profile_loader` starts, to its end. Suites with
+A forked process runs the program that :mod:`linerate.generators.trex.profile_process` starts, to its end. Suites with
 such traffic, and clients that TRex ships, have it started as users do.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-import tempfile
+import os
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
 from linerate.system import children
 from support.fork_server import ForkServer
-
-NOBODY = 1 << 30
-"""A process id that no process has: beyond Linux's highest. Signals to 0 or -1 would go to this process too."""
 
 
 class ProfileProcesses:
@@ -31,9 +27,11 @@ class ProfileProcesses:
     def __init__(self) -> None:
         self.server = ForkServer(__name__)
 
-    def start(self, argv: Sequence[str], **options: Any) -> ProfileProcess:
-        """As :func:`linerate.system.children.start`; the process begins with its input."""
-        return ProfileProcess(self.server, argv, options)
+    def start(self, argv: Sequence[str], **options: Any) -> ProfileProcess | children.Child[bytes]:
+        """As :func:`linerate.system.children.start`; forked, unless the client is one that TRex ships."""
+        if len(argv) > len(children.python("")):
+            return children.start(argv, **options)
+        return ProfileProcess(self.server, options)
 
     def close(self) -> None:
         """End the process from which they are forked."""
@@ -43,50 +41,23 @@ class ProfileProcesses:
 class ProfileProcess:
     """What the loader needs of :class:`subprocess.Popen`."""
 
-    def __init__(self, server: ForkServer, argv: Sequence[str], options: Mapping[str, Any]) -> None:
-        self._server, self._argv, self._options = server, argv, options
-        self._started: subprocess.Popen[bytes] | None = None
-        self._status: int | None = None
-        self.pid = NOBODY
+    def __init__(self, server: ForkServer, options: Mapping[str, Any]) -> None:
+        self._server = server
+        self.returncode: int | None = None
+        (far_in, near_in), (near_out, far_out) = os.pipe(), os.pipe()
+        self.stdin: IO[bytes] = os.fdopen(near_in, "wb", 0)
+        self.stdout: IO[bytes] = os.fdopen(near_out, "rb", 0)
+        self.pid = server.fork([], options["env"], options["cwd"], [far_in, far_out, options["stderr"].fileno()])
+        os.close(far_in)
+        os.close(far_out)
 
-    def __enter__(self) -> ProfileProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.wait()
-
-    @property
-    def returncode(self) -> int:
-        return self.wait()
-
-    def communicate(self, request: bytes, timeout: float) -> tuple[bytes, bytes]:
-        """Output and errors. Raises TimeoutExpired."""
-        if json.loads(request)["client"]:
-            self._started = subprocess.Popen(self._argv, **self._options)
-            self.pid = self._started.pid
-            return self._started.communicate(request, timeout)
-        with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-            asked.write(request)
-            files = (asked, output, errors)
-            for file in files:
-                file.seek(0)
-            streams = [file.fileno() for file in files]
-            self.pid = self._server.fork([], self._options["env"], self._options["cwd"], streams)
-            self._status = self._server.wait(timeout)
-            if self._status is None:
-                raise subprocess.TimeoutExpired(list(self._argv), timeout)
-            output.seek(0)
-            errors.seek(0)
-            return output.read(), errors.read()
-
-    def wait(self) -> int:
-        """The exit status, once it has ended; negative: by that signal."""
-        if self._started is not None:
-            return self._started.wait()
-        if self._status is None:
-            self._status = self._server.wait()
-        assert self._status is not None
-        return self._status
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit status, once it has ended; negative: by that signal. Raises TimeoutExpired."""
+        if self.returncode is None:
+            self.returncode = self._server.wait(timeout)
+        if self.returncode is None:
+            raise children.TimeoutExpired("a profile", timeout or 0.0)
+        return self.returncode
 
 
 def preload() -> None:
@@ -102,4 +73,5 @@ def main(argv: Sequence[str]) -> None:
     """Run the loader's program, which ends its process."""
     from linerate.generators.trex.client import profile_program
 
+    sys.argv = [profile_program.__file__]
     profile_program.main()

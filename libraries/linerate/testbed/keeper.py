@@ -12,7 +12,6 @@ same. SIGINT and SIGHUP are ignored.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import select
@@ -27,6 +26,7 @@ from typing import Any
 
 import psutil
 
+from ..system.descendants import become_subreaper
 from ..system.identity import identify
 from .keeper_plan import KeeperPlan
 from .kept_process import KeptProcess, SetupFailed
@@ -37,8 +37,6 @@ ORDERLY_LIMIT = 1.5
 
 KILL_AFTER = 0.7
 """Seconds from SIGTERM to SIGKILL after that."""
-
-_SET_CHILD_SUBREAPER = 36
 
 
 class _StopRequested(Exception):
@@ -227,12 +225,6 @@ def send(data: Mapping[str, Any]) -> None:
         os.write(1, json.dumps(data).encode() + b"\n")
 
 
-def _become_subreaper() -> None:
-    """Become the parent of every descendant whose own parent ends (prctl(2), Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
 def _log_end(tail: str) -> str:
     return f"; its log ends: {tail}" if tail else "; its log is empty"
 
@@ -240,7 +232,7 @@ def _log_end(tail: str) -> str:
 def main() -> int:
     """Keep one testbed; returns 0 when it was taken down, 1 when it could not be set up."""
     events = _Events()
-    _become_subreaper()
+    become_subreaper()
     try:
         keeper = Keeper(KeeperPlan.from_json(events.next_line()), events)
     except _StopRequested:

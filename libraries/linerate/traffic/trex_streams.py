@@ -20,13 +20,11 @@ from ..units import FCS, l1_bits, l2_bits
 from .ip_header import ip_header
 from .patterns import Pattern, StreamTiming, make_pattern
 from .stream_flows import address_ranges, flow_count
+from .stream_schema import check_answer, read_error
 from .trex_profile import ProfileSource, ProgramStream, TrexProfile, mean_frame_size
 
 MIN_BYTES, MAX_TREX_BYTES, MIN_TREX_BYTES = 60, 9238, 14
 """Bytes without FCS: padded size of short frames; the most and the least that TRex accepts."""
-
-MAX_STREAMS = 4096
-"""Most streams of one direction."""
 
 MAX_START_DELAY = 1000.0
 """Microseconds by which a stream may start late; with more, a trial would miss its frames."""
@@ -39,19 +37,21 @@ _FOLLOWS_LOAD = "expected streams whose rate in pps or bit/s follows the load"
 def read_trex_profile(answer: Mapping[str, Any], source: ProfileSource) -> TrexProfile:
     """The profile in the *answer* of the process that ran it. Raises ConfigError for streams that no load can scale."""
     path = source.path
+    check_answer(answer, path)
     first, second = answer["directions"]
     if source.mac_dst == "port":
         first, second = _with_port_mac(first, path), _with_port_mac(second, path)
-    streams, pattern = _read_direction(first["streams"], path)
+    streams, pattern = _read_direction(first.get("streams", ()), path)
     reason = ""
     back: tuple[ProgramStream, ...] = ()
     pattern_back: Pattern | None = None
     if path.suffix != ".py":
         reason = "a file of streams has no second direction"
-    elif "error" in second:
-        line = f" (line {second['error']['line']})" if second["error"]["line"] else ""
-        reason = f"for the second direction, 'get_streams(direction=1)', it {second['error']['message']}{line}"
-    elif not second["streams"]:
+    elif second.get("error"):
+        problem = read_error(second["error"], path)
+        line = f" (line {problem.line})" if problem.line else ""
+        reason = f"for the second direction, 'get_streams(direction=1)', it {problem.message}{line}"
+    elif not second.get("streams"):
         reason = "it has no streams for the second direction, 'get_streams(direction=1)'"
     elif _packets(second["streams"]) == _packets(first["streams"]):
         # a router would send them back to the port they came from, and all would count as lost
@@ -95,8 +95,6 @@ def _packets(streams: Sequence[Mapping[str, Any]]) -> list[Any]:
 
 def _read_direction(items: Sequence[Mapping[str, Any]], path: Path) -> tuple[tuple[ProgramStream, ...], Pattern | None]:
     """The streams of one direction, and their pattern unless all are continuous. Raises ConfigError."""
-    if len(items) > MAX_STREAMS:
-        raise ConfigError(f"has {len(items)} streams; expected at most {MAX_STREAMS}", path)
     known = [(_stream_name(number, item), item) for number, item in enumerate(items, 1) if item.get("enabled", True)]
     if not known:
         raise ConfigError("has no streams; expected at least one from 'get_streams'", path)

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import re
-import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ...errors import ConfigError, TestbedError
 from ...files import read_file
-from ...system import children
 from ...traffic.profile_schema import TrexFile
+from ...traffic.stream_schema import read_error
 from ...traffic.trex_profile import ProfileSource, TrexProfile
 from ...traffic.trex_streams import read_trex_profile
 from . import client_copies as copies
 from .client_choice import FROM_SERVER, HOME_VARIABLE, PYPI, named_client
 from .client_folders import client_folder
+from .profile_process import ProfileFailed, ask_profile
 from .stream_files import read_streams
-
-MODULE = "linerate.generators.trex.client.profile_program"
-
-IMPORT_LIMIT = 60.0
-"""Seconds for the process to import a client's library, on a slow and busy machine."""
 
 LARGEST_PROFILE = 2 << 20
 """Bytes of a profile in TRex's format."""
@@ -64,7 +58,7 @@ class TrexProfileLoader:
                 answer = run_profile(path, entry, folder, self._limit, self._environment)
             else:
                 answer = _read_data_file(path, content, entry)
-            source = ProfileSource(path, digest, " ".join(entry.words), str(answer["client"]), entry.mac_dst)
+            source = ProfileSource(path, digest, " ".join(entry.words), str(answer.get("client", "")), entry.mac_dst)
             self._loaded[key] = read_trex_profile(answer, source)
         return self._loaded[key]
 
@@ -80,53 +74,24 @@ def run_profile(
     path: Path, entry: TrexFile, folder: Path | None, limit: float, environment: Mapping[str, str]
 ) -> dict[str, Any]:
     """The answer of :mod:`.client.profile_program` for the profile *path*. Raises as :class:`TrexProfileLoader`."""
-    request = {
-        "file": str(path),
-        "client": "" if folder is None else str(folder),
-        "tunables": entry.words,
-        "named": entry.named,
-        "limit": limit,
-    }
-    with children.start(
-        children.python(MODULE),
-        stdin=children.PIPE,
-        stdout=children.PIPE,
-        stderr=children.PIPE,
-        env=children.environment(given=environment),
-        cwd=path.parent,
-        start_new_session=True,
-    ) as process:
-        try:
-            output, errors = process.communicate(json.dumps(request).encode(), IMPORT_LIMIT + 2.5 * limit)
-        except children.TimeoutExpired:
-            late = f"did not end within {limit:g} s for each direction, and its process was ended"
-            raise ConfigError(late, path) from None
-        finally:
-            with contextlib.suppress(ProcessLookupError):  # with all processes that it started
-                os.killpg(process.pid, signal.SIGKILL)
-    return _parse_answer(output, errors, process.returncode, path, folder)
-
-
-def _parse_answer(output: bytes, errors: bytes, status: int, path: Path, folder: Path | None) -> dict[str, Any]:
+    request = {"file": str(path), "tunables": entry.words, "named": entry.named, "limit": limit}
     try:
-        answer: dict[str, Any] = json.loads(output)
-    except ValueError:
-        last = " / ".join(line.strip() for line in errors.decode(errors="replace").strip().splitlines()[-2:])
-        words = f"; its last output: {last[-300:]}" if last else ""
-        raise ConfigError(f"ended the process that loads it (status {status}){words}", path) from None
+        answer = ask_profile(request, folder, path.parent, environment)
+    except ProfileFailed as error:
+        raise ConfigError(str(error), path) from None
     if "error" in answer:
-        error = answer["error"]
-        if error["kind"] == "install":
+        problem = read_error(answer["error"], path)
+        if problem.kind == "install":
             raise TestbedError(
-                f"'{path.name}' cannot be loaded: {error['message']}; expected trex-stl-lib 0.3 and what it"
+                f"'{path.name}' cannot be loaded: {problem.message}; expected trex-stl-lib 0.3 and what it"
                 " requires, which every client here needs: pip install trex-stl-lib==0.3"
             )
-        older = folder is None and _NEEDS_NEWER_CLIENT.search(error["message"])
+        older = folder is None and _NEEDS_NEWER_CLIENT.search(problem.message)
         hint = (
             f" (loaded with trex-stl-lib 0.3 of 2019; a newer client is used where {HOME_VARIABLE} names a TRex"
             " installation, or 'client' in the testbed file)"
         )
-        raise ConfigError(error["message"] + (hint if older else ""), path, error["line"])
+        raise ConfigError(problem.message + (hint if older else ""), path, problem.line)
     return answer
 
 

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
 """The process that runs a user's profile, a module in TRex's format, and answers its streams as JSON. Sends nothing.
 
-Standard input: one object (see :func:`..profile_loader.run_profile`). Standard output: ``{"client": …, "directions":
-[…]}``, for each direction ``{"streams": […]}`` or ``{"error": …}``; or ``{"error": …}`` alone. An error has ``kind``
-(``install``, ``file``), ``message`` and ``line`` or None. Output of the profile goes to standard error.
+Run as ``python -m linerate.generators.trex.client.profile_program [FOLDER]``; FOLDER has the client that TRex ships.
+Standard input: one line, an object (see :func:`..profile_loader.run_profile`); its end ends the process. Standard
+output, in lines: ``{"begin": direction}`` before each direction; then ``{"client": …, "directions": […]}``, for each
+direction ``{"streams": […]}`` or ``{"error": …}``; or ``{"error": …}`` alone. An error has ``kind`` (``install``,
+``file``), ``message`` and ``line`` or None. If there is no answer, and always at the end, the line of
+:func:`.profile_guard.run_guarded`, which runs the profile in a process with limits.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from typing import Any, NoReturn
 
 from ..client_folders import client_folder
 from . import pypi, scapy_bridge, shipped
+from .profile_guard import run_guarded
 from .service import Refusal
 
 EXPECTED_NAMES = (
@@ -54,20 +58,30 @@ class ProfileError(Exception):
 
 
 def main() -> NoReturn:
-    """Read the request, answer it, end the process."""
+    """Read the request; answer it in a guarded process; end when nothing of that is left."""
+    line = sys.stdin.buffer.readline()
+    if not line:
+        os._exit(0)
+    run_guarded(lambda: answer_request(json.loads(line)))
+
+
+def answer_request(request: Mapping[str, Any]) -> NoReturn:
+    """Answer *request*, end the process."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    request = json.loads(sys.stdin.read())
     os.dup2(2, 1)  # output of profiles is not part of the answer
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
 
     def respond(answer: Mapping[str, Any]) -> NoReturn:
-        answers.write(json.dumps(answer))
+        answers.write(json.dumps(answer) + "\n")
         answers.close()
         sys.stderr.flush()
         os._exit(0)  # does not wait for threads of the profile
 
+    def begin(direction: int) -> None:
+        answers.write(json.dumps({"begin": direction}) + "\n")
+        answers.flush()
+
     try:
-        answer = run(request, respond)
+        answer = run(request, begin, respond)
     except Refusal as error:
         answer = {"error": {"kind": "install", "message": str(error), "line": None}}
     except ProfileError as error:
@@ -75,14 +89,18 @@ def main() -> NoReturn:
     respond(answer)
 
 
-def run(request: Mapping[str, Any], respond: Respond) -> dict[str, Any]:
-    """The answer to *request*; *respond* sends one and ends the process. Raises Refusal, ProfileError."""
-    client = _import_client(request["client"])
+def run(request: Mapping[str, Any], begin: Callable[[int], None], respond: Respond) -> dict[str, Any]:
+    """The answer to *request*; *begin* says which direction begins, *respond* sends an answer and ends the process.
+
+    Raises Refusal, ProfileError.
+    """
+    client = _import_client(sys.argv[1] if sys.argv[1:] else "")
     path = Path(request["file"])
     sys.argv, sys.dont_write_bytecode = [str(path)], True
     sys.path.append(str(path.parent))  # last: no module that the client uses may come from there
     directions: list[dict[str, Any]] = []
     for direction in (0, 1):
+        begin(direction)
         try:
             with _time_limit(request["limit"], path, respond):
                 directions.append({"streams": _read_streams(path, direction, request["tunables"], request["named"])})
