@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -58,12 +59,19 @@ def lease(tmp_path: Path) -> Iterator[leases.Lease]:
     runtime = tmp_path / "runtime"
     runtime.mkdir(mode=0o700)
     yield leases.create_lease(runtime)
-    assert [path.name for path in runtime.iterdir()] == ["lock"]
+    assert {path.name for path in runtime.iterdir()} - {"logs"} == {"lock"}  # the logs that an error named stay
 
 
 def process(lease: leases.Lease, name: str, code: str, **more: Any) -> ProcessPlan:
     fields: dict[str, Any] = {"spec": {}, "limit": 10.0, **more}
     return ProcessPlan(name, (sys.executable, "-c", code), str(lease.folder / f"{name}.log"), **fields)
+
+
+def log_named_in(message: str) -> Path:
+    """What a person opens who reads *message*."""
+    found = re.search(r"\(all of it is in (.+?)\)", message)
+    assert found
+    return Path(found[1])
 
 
 def plan(lease: leases.Lease, *processes: ProcessPlan, **more: tuple[tuple[str, ...], ...]) -> KeeperPlan:
@@ -185,8 +193,9 @@ class TestKeeper:
         code = "import sys; sys.exit('it hurts')"
         with pytest.raises(
             TestbedError, match=r"'ill' ended with status 1 before it was ready; its log ends: it hurts"
-        ):
+        ) as caught:
             KeeperClient.start(plan(lease, process(lease, "ill", code)))
+        assert not lease.folder.exists() and log_named_in(str(caught.value)).read_text() == "it hurts\n"
 
     def test_the_error_of_a_process_is_passed_on(self, lease: leases.Lease) -> None:
         code = 'print(\'{"error": "port 4501 is taken"}\'); raise SystemExit(1)'
@@ -208,9 +217,13 @@ class TestKeeper:
         keeper = KeeperClient.start(plan(lease, process(lease, "a", OBEDIENT), process(lease, "b", code)))
         try:
             assert soon(lambda: len(keeper.deaths()) == 1)
-            assert str(keeper.deaths()[0]) == "the testbed's process 'b' ended with status 1; its log ends: tired"
+            said = str(keeper.deaths()[0])
+            assert said.startswith(
+                "the testbed's process 'b' ended with status 1; its log ends: tired (all of it is in "
+            )
         finally:
             keeper.close()
+        assert log_named_in(said).read_text() == "tired\n"
 
     def test_processes_that_do_not_end_and_orphans_are_killed(self, lease: leases.Lease) -> None:
         keeper = KeeperClient.start(plan(lease, process(lease, "mule", STUBBORN), process(lease, "p", PARENT)))
@@ -300,5 +313,6 @@ class TestKeeper:
         broken.write_text("#!/bin/sh\necho broken >&2\nexit 1\n")
         broken.chmod(0o755)
         monkeypatch.setattr(sys, "executable", str(broken))
-        with pytest.raises(TestbedError, match=r"did not answer; its log ends: broken"):
+        with pytest.raises(TestbedError, match=r"did not answer; its log ends: broken") as caught:
             KeeperClient.start(plan(lease))
+        assert log_named_in(str(caught.value)).read_text() == "broken\n"

@@ -1,10 +1,13 @@
 """The simulated testbed: two connected processes, reached by TRex's ports and over SSH."""
 
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import paramiko
 import psutil
@@ -16,7 +19,8 @@ from linerate.system.children import environment
 from linerate.testbed import leases
 from linerate.testbed.files import read_testbed
 from linerate.testbed.hardware import hardware_facts
-from linerate.testbed.opening import open_testbed
+from linerate.testbed.keeper_client import KeeperClient
+from linerate.testbed.opening import OpenTestbed, open_testbed
 from linerate.testbed.settings import HardwareSettings, SimulatedSettings
 from linerate.testbed.simulated import SimulatedSetup
 from linerate_bench import serve
@@ -165,3 +169,26 @@ def test_serve_refuses_an_impossible_clock_speed(capsys: pytest.CaptureFixture[s
     with pytest.raises(SystemExit):
         serve.main(["--platform", "netgate6100", "--clock-speed", "0.1"])
     assert "0.1 is not between 1 and 1000" in capsys.readouterr().err
+
+
+def test_what_a_process_wrote_to_its_log_is_there_after_the_end(runtime: Path) -> None:
+    (runtime / "run").mkdir()
+    (runtime / "run" / "server.log").write_text("it went wrong\n")
+    (runtime / "run" / "shells.log").write_text("")
+    settings = read_testbed(ROOT / "variables" / "testbeds", "lab-example")
+    assert isinstance(settings, HardwareSettings)
+    facts = replace(hardware_facts(settings, PLATFORM, "vpp"), runtime=runtime / "run")
+    testbed = OpenTestbed(facts, cast(KeeperClient, FakeKeeper(runtime / "run")))
+    testbed.close()
+    testbed.close()
+    assert testbed.logs == {"server": "it went wrong\n"}
+
+
+class FakeKeeper:
+    """Removes its folder, as the keeper does."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def close(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -42,9 +42,6 @@ from .shared import Component, Shared
 
 HAVE_CAPACITY = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.LOSS)
 
-GENERATOR_LOG = "trex log"
-"""The telemetry's name for the log of a TRex server that this run started."""
-
 
 class AcceptanceKeywords(Component):
     """Judges SLA sentences: PASS, FAIL or INCONCLUSIVE, each with its evidence.
@@ -322,8 +319,8 @@ class AcceptanceKeywords(Component):
         recorder, self.shared.recorder, self.shared.labels = self.shared.recorder, None, None
         testbed, self._testbed = self._testbed, None
         if recorder is not None:
-            if testbed is not None and testbed.generator_log:
-                recorder.folder.add_telemetry(0, GENERATOR_LOG, testbed.generator_log)
+            for name, text in testbed.logs.items() if testbed is not None else ():
+                recorder.folder.add_telemetry(0, f"{name} log", text)
             manifest = recorder.close(steal_percent(self._cpu, cpu_times()))
             logger.info(f"SHA-256 of {recorder.folder.path}/manifest.json: {manifest}", also_console=True)
             counts = ", ".join(f"{recorder.verdicts[ruling.value]} {ruling.value}" for ruling in Ruling)

@@ -141,7 +141,7 @@ class Keeper:
                     process.read_rest()
                     after = process.restart.after if process.restart else None
                     status = process.popen.returncode
-                    send({"died": process.plan.name, "status": status, "tail": process.tail(), "again": after})
+                    send({"died": process.plan.name, "status": status, "tail": process.log_end(), "again": after})
                     if process.restart is not None:
                         self._restarts.append((time.monotonic() + process.restart.after, process))
             self._reap()
@@ -196,9 +196,9 @@ class Keeper:
             if found is not None:
                 return found
             if status is not None and process.descriptor is None:
-                raise SetupFailed(f"'{name}' ended with status {status} before it was ready{_log_end(process.tail())}")
+                raise SetupFailed(f"'{name}' ended with status {status} before it was ready{_log_end(process)}")
             if too_late:
-                raise SetupFailed(f"'{name}' was not ready within {limit:g} s{_log_end(process.tail())}")
+                raise SetupFailed(f"'{name}' was not ready within {limit:g} s{_log_end(process)}")
             ends = [] if process.descriptor is None else [process.descriptor]
             if self._events.wait(ends, 0.05):
                 process.read()
@@ -225,8 +225,9 @@ def send(data: Mapping[str, Any]) -> None:
         os.write(1, json.dumps(data).encode() + b"\n")
 
 
-def _log_end(tail: str) -> str:
-    return f"; its log ends: {tail}" if tail else "; its log is empty"
+def _log_end(process: KeptProcess) -> str:
+    end = process.log_end()
+    return f"; its log ends: {end}" if end else "; its log is empty"
 
 
 def main() -> int:

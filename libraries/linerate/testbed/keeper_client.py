@@ -14,6 +14,7 @@ from typing import Any
 from ..errors import TestbedError
 from ..system import children
 from .keeper_plan import Facts, KeeperPlan
+from .kept_logs import log_end
 from .leases import COMMAND_LIMIT, release
 
 CLOSE_LIMIT = 5.0
@@ -176,7 +177,5 @@ class KeeperClient:
         ]
 
     def _log_end(self) -> str:
-        with contextlib.suppress(OSError):
-            text = self._log.read_text(encoding="utf-8", errors="replace").strip()
-            return f"; its log ends: {text[-600:]}" if text else ""
-        return ""
+        text = log_end(self._log)
+        return f"; its log ends: {text}" if text else ""

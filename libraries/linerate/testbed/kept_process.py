@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import select
 import socket
 import sys
@@ -16,17 +15,10 @@ from typing import Any
 
 from ..system import children
 from .keeper_plan import ProcessPlan, resolve
-
-LOG_TAIL = 600
-"""Characters of a log that an error quotes."""
-
-LOG_LINES = 6
-"""Lines of a log that an error quotes."""
+from .kept_logs import log_end
 
 LONGEST_LINE = 1 << 20
 """Bytes of an unfinished line that are kept."""
-
-_HAS_WORD = re.compile(r"[A-Za-z]{3}")
 
 
 class SetupFailed(Exception):
@@ -136,15 +128,9 @@ class KeptProcess:
             pass
         raise SetupFailed(f"'{name}' wrote something that is no ready line: {line[:200].decode(errors='replace')!r}")
 
-    def tail(self) -> str:
-        """The end of its log in one line, for messages."""
-        with contextlib.suppress(OSError):
-            lines = Path(self.plan.log).read_text(encoding="utf-8", errors="replace").splitlines()
-            # without lines of dashes and the like
-            shown = [words for line in lines if _HAS_WORD.search(words := " ".join(line.split()))]
-            text = "; ".join(shown[-LOG_LINES:])
-            return text if len(text) <= LOG_TAIL else "…" + text[-LOG_TAIL:]
-        return ""
+    def log_end(self) -> str:
+        """The end of its log for messages, and where all of it stays; see :func:`.kept_logs.log_end`."""
+        return log_end(Path(self.plan.log))
 
     def request_end(self) -> None:
         """Ask it to end: by the end of its input if it has one, else by SIGTERM."""

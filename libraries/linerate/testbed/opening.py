@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import Protocol
 
@@ -14,12 +13,9 @@ from .facts import TestbedFacts
 from .hardware import HardwareSetup, hardware_facts
 from .keeper_client import KeeperClient
 from .keeper_plan import Facts, KeeperPlan
+from .kept_logs import read_log
 from .leases import clear_leftovers, create_lease, release
 from .settings import HardwareSettings, SimulatedSettings, Testbed
-from .trex.server import log_path
-
-LOG_LENGTH = 1 << 20
-"""Characters from the end of a server's log that are kept."""
 
 
 class TestbedSetup(Protocol):
@@ -38,13 +34,13 @@ class OpenTestbed:
     """An open testbed. :meth:`close` it; if its owner is killed instead, it closes by itself within seconds.
 
     ``cleared``: a sentence for each thing that an earlier, killed testbed had left and that was removed.
-    ``generator_log``: after :meth:`close`, the log of a TRex server that was started here.
+    ``logs``: after :meth:`close`, by process, what those that it started wrote to their logs, if anything: the last MB.
     """
 
     def __init__(self, facts: TestbedFacts, keeper: KeeperClient | None = None, cleared: tuple[str, ...] = ()) -> None:
         self.facts = facts
         self.cleared = cleared
-        self.generator_log = ""
+        self.logs: dict[str, str] = {}
         self._keeper = keeper
 
     def problems(self) -> tuple[str, ...]:
@@ -67,17 +63,14 @@ class OpenTestbed:
     def close(self) -> None:
         """Stop the testbed's processes and remove what was made for it. Harmless when repeated."""
         if self._keeper:
-            self.generator_log = self.generator_log or self._read_log()
+            self.logs = self.logs or self._read_logs()
             self._keeper.close()
 
-    def _read_log(self) -> str:
-        if self.facts.runtime is None:
-            return ""
-        with contextlib.suppress(OSError):
-            text = log_path(self.facts.runtime).read_text(encoding="utf-8", errors="replace")[-LOG_LENGTH:]
-            login = self.facts.generator.login
-            return visible(plain_text(login.masked(text) if login else text))
-        return ""
+    def _read_logs(self) -> dict[str, str]:
+        paths = [] if self.facts.runtime is None else sorted(self.facts.runtime.glob("*.log"))
+        login = self.facts.generator.login
+        found = {path.stem: text for path in paths if (text := read_log(path))}
+        return {name: visible(plain_text(login.masked(text) if login else text)) for name, text in found.items()}
 
     def __enter__(self) -> OpenTestbed:
         return self

@@ -8,9 +8,10 @@ import mmap
 import os
 import select
 import signal
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
 from linerate.errors import TestbedError
 from linerate.system import children
@@ -25,6 +26,8 @@ class SenderProcess:
     """One sending process of port *port*: its pipes, and its status in shared memory. *timed*: for latency streams."""
 
     def __init__(self, port: int, netns: str | None, interface: str, timed: bool = False) -> None:
+        self.log: IO[bytes] | None = None
+        """What the sending processes of its group wrote; an error quotes the end."""
         self._port, self._netns, self._interface, self.timed = port, netns, interface, timed
         self._far_commands, self._commands = os.pipe()
         self._answers, self._far_answers = os.pipe()
@@ -77,12 +80,19 @@ class SenderProcess:
             piece = os.read(self._answers, 65536)
             if not piece:
                 self._alive = False
-                raise TestbedError(f"a sending process of port {self._port} has died; the server's log says why")
+                raise TestbedError(f"a sending process of port {self._port} has died{self._last_output()}")
             self._read += piece
         line, self._read = self._read.split(b"\n", 1)
         found = json.loads(line)
         if "error" in found:
             raise TestbedError(found["error"])
+
+    def _last_output(self) -> str:
+        if self.log is None:
+            return ""
+        text = os.pread(self.log.fileno(), 1 << 16, max(0, os.fstat(self.log.fileno()).st_size - (1 << 16)))
+        lines = [line.strip() for line in text.decode(errors="replace").splitlines() if line.strip()]
+        return f"; its last output: {' / '.join(lines[-3:])[-500:]}" if lines else "; it wrote nothing"
 
     def ask(self, order: Mapping[str, Any]) -> None:
         """Do one command and wait until it is done."""
@@ -127,10 +137,14 @@ class SenderProcesses:
     def __init__(self, places: Sequence[tuple[int, str | None, str, bool]]) -> None:
         self._all = tuple(SenderProcess(*place) for place in places)
         self._ports = tuple(place[0] for place in places)
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        for process in self._all:
+            process.log = self._log
         self._process = children.start(
             children.python("linerate_bench.wire.sender"),
             stdin=children.PIPE,
             stdout=children.DEVNULL,
+            stderr=self._log,
             pass_fds=[handle for process in self._all for handle in process.far],
             # no linear algebra is done there: idle threads of that library would only take CPU time
             env=children.environment({"OPENBLAS_NUM_THREADS": "1"}),
@@ -166,3 +180,4 @@ class SenderProcesses:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait(1.5)
+        self._log.close()

@@ -135,7 +135,7 @@ class TestLocalServer:
             assert found["config"]["interfaces"] == ["03:00.0", "03:00.1"]
             assert found["config"]["zmq_rpc_port"] == settings.generator.sync_port
         assert testbed.failures == ()
-        assert "TRex v2.87" in testbed.generator_log
+        assert "TRex v2.87" in testbed.logs["trex"]
         assert not psutil.pid_exists(found["pid"])
 
     def test_a_server_that_does_not_end_is_killed(self, lab: Lab, tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ class TestRemoteServer:
             pid = seen(settings.generator.trex_home)["pid"]
             assert ask_server("127.0.0.1", settings.generator.sync_port).takes_pypi
         assert testbed.failures == ()
-        assert "TRex v2.87" in testbed.generator_log
+        assert "TRex v2.87" in testbed.logs["trex"]
         assert within(30, lambda: not psutil.pid_exists(pid))
 
     def test_a_locked_key_logs_in_with_its_passphrase(
