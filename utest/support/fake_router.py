@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -112,10 +113,11 @@ class ControlServer:
     def _serve(self) -> None:
         while not self._end.is_set():
             if self._socket.poll(50):
-                self._socket.send_json(self._answer(self._socket.recv_json()))
+                token, text = self._socket.recv_multipart()
+                self._socket.send_json(self._answer(token, json.loads(text)))
 
-    def _answer(self, request: Any) -> dict[str, Any]:
-        if request["token"] != self.token:
+    def _answer(self, token: bytes, request: Any) -> dict[str, Any]:
+        if token != self.token.encode():
             return {"error": "the token is wrong"}
         if request["op"] == "state":
             return {"ok": to_json(self.model.state())}

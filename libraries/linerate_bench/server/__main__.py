@@ -10,7 +10,8 @@ from typing import Any
 from ..backend import Backend
 from ..process import on_end, read_specification, ready, refuse
 from .control import ControlService
-from .loop import PortTaken, TrexServer
+from .loop import TrexServer
+from .request_socket import PortTaken
 
 OpenBackend = tuple[Backend, Callable[[], float], ControlService | None]
 

@@ -1,4 +1,7 @@
-"""The control socket: shells read and configure the modelled router (see ``linerate_bench/state.py``)."""
+"""The control socket: shells read and configure the modelled router (see ``linerate_bench/state.py``).
+
+A request has two frames: the token, and a JSON object, which nobody reads before the token is compared.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import json
 import secrets
 from typing import Any, Protocol
 
+from linerate.json_messages import read_json
+from linerate.simulation.control import LARGEST_MESSAGE
 from linerate.simulation.faults import InjectedFault
 
 from ..state import ModelledRouter, configuration_from_json, to_json
@@ -33,19 +38,23 @@ class ControlService:
         self.faults, self.port = faults, port
         self.token = token or secrets.token_hex(16)
 
-    def handle(self, request: bytes) -> bytes:
+    def handle(self, *frames: bytes) -> bytes:
         """The reply to one request. Never raises."""
         try:
-            answer = {"ok": self._answer(json.loads(request))}
-        except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
-            answer = {"error": f"the simulated router refuses: {error}"}
+            answer = {"ok": self._answer(frames)}
+        except Exception as error:
+            answer = {"error": f"the simulated router refuses: {str(error)[:1000]}"}
         return json.dumps(answer).encode()
 
-    def _answer(self, request: Any) -> Any:
-        if not isinstance(request, dict) or not secrets.compare_digest(
-            str(request.get("token")).encode(), self.token.encode()
-        ):
-            raise ValueError("the token is wrong; expected the control_token of the server's first line")
+    def _answer(self, frames: tuple[bytes, ...]) -> Any:
+        if len(frames) != 2 or not secrets.compare_digest(frames[0], self.token.encode()):
+            raise ValueError(
+                "the token is wrong; expected the control_token of the server's first line in a frame of its own,"
+                " before the request"
+            )
+        request = read_json(frames[1], LARGEST_MESSAGE)
+        if not isinstance(request, dict):
+            raise ValueError("a request is a JSON object")
         operation = request.get("op")
         if operation == "state":
             return to_json(self._model.state())
@@ -60,4 +69,4 @@ class ControlService:
         if operation == "fault" and self.faults:
             self.faults.cause((InjectedFault.model_validate(request["fault"]),))
             return True
-        raise ValueError(f"unknown op '{operation}'; expected state, configure or clear, ssh or fault")
+        raise ValueError(f"unknown op '{str(operation)[:40]}'; expected state, configure or clear, ssh or fault")

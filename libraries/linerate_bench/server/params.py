@@ -34,6 +34,9 @@ def bad_parameter(sentence: str) -> RpcError:
 
 _REQUIRED: Any = object()
 
+LONGEST_TEXT = 1000
+"""Characters of names, addresses and words of a call; the server keeps some of them."""
+
 
 class Params:
     """An object of a request. Readers raise RpcError -32602 unless the field fits, or is absent and has a *default*."""
@@ -81,11 +84,11 @@ class Params:
             raise bad_parameter(f"field '{name}' is {found!r:.40}; expected true or false")
         return found
 
-    def text(self, name: str, default: str = _REQUIRED) -> str:
-        """A string."""
+    def text(self, name: str, default: str = _REQUIRED, longest: int = LONGEST_TEXT) -> str:
+        """A string of at most *longest* characters."""
         found = self._get(name, default)
-        if not isinstance(found, str):
-            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected a string")
+        if not isinstance(found, str) or len(found) > longest:
+            raise bad_parameter(f"field '{name}' is {found!r:.40}; expected a string of at most {longest} characters")
         return found
 
     def choice(self, name: str, choices: tuple[str, ...], default: str = _REQUIRED) -> str:

@@ -18,6 +18,10 @@ import zmq
 from .rpc import ZIP_ABOVE, encode, zip_message
 
 MOST_SESSIONS, MOST_KEPT = 32, 10_000
+MOST_READ = 100
+"""Subscriptions that are read at once: whoever sends more must not keep the server from its work."""
+ALL_TOPICS = b"\x01"
+"""The subscription of a TRex client."""
 REPEAT_WITHIN = 1.0
 """Seconds for which a barrier is repeated to a new subscriber."""
 
@@ -89,10 +93,15 @@ class Publisher:
 
         Without this the 0.3 client repeats its first ``publish_now`` only after 100 ms.
         """
-        while self._socket.poll(0):
-            request = self._socket.recv()
-            if request[:1] == b"\x01" and self._barrier and time.monotonic() - self._barrier[0] < REPEAT_WITHIN:
-                self._send(self._barrier[1])
+        new = False
+        for _ in range(MOST_READ):
+            try:
+                frames = self._socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                break
+            new = new or frames[0] == ALL_TOPICS
+        if new and self._barrier and time.monotonic() - self._barrier[0] < REPEAT_WITHIN:
+            self._send(self._barrier[1])
 
     def arrival(self) -> None:
         """A new client has connected: barriers before this moment are for others.

@@ -9,15 +9,24 @@ from __future__ import annotations
 import json
 import logging
 import struct
+import time
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .params import Params, RpcError
+from linerate.json_messages import read_json
+
+from .params import LONGEST_TEXT, Params, RpcError
 
 MAGIC = 0xABE85CEA
 LARGEST_REQUEST = 999_999
 """Bytes of the largest request (TRex's MAX_RPC_MSG_LEN)."""
+MOST_CALLS = 10_000
+"""Calls in one batch: TRex's clients put half a megabyte into one, and no call is shorter than 50 bytes."""
+BATCH_LIMIT, LARGEST_BATCH_REPLY = 3.0, 16 << 20
+"""Seconds and bytes after which the rest of a batch is refused: other clients wait meanwhile."""
+MOST_LOGGED = 20
+"""Failures of methods that the log describes: whoever causes them must not fill the disk."""
 ZIP_ABOVE = 256
 """Published messages longer than this many bytes are zipped."""
 NO_HANDLE_NEEDED = frozenset({"api_sync", "api_sync_v2", "get_version", "ping"})
@@ -63,8 +72,8 @@ def encode(data: Any) -> bytes:
     return json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _no_constant(text: str) -> Any:
-    raise ValueError(f"{text} is not JSON")
+def _error_reply(error: RpcError, number: str | int | float | None = None) -> bytes:
+    return encode({"jsonrpc": "2.0", "id": number, "error": error.as_dict()})
 
 
 class Dispatcher:
@@ -73,49 +82,63 @@ class Dispatcher:
     def __init__(self, methods: Mapping[str, Method], api_h: str) -> None:
         self._methods = methods
         self._api_h = api_h
+        self._logged = 0
 
-    def handle(self, request: bytes) -> bytes:
-        """The reply to one frame. Never raises: every error becomes an error reply."""
+    def handle(self, *frames: bytes) -> bytes:
+        """The reply to a message of one frame. Never raises: every error becomes an error reply."""
+        request = frames[0] if len(frames) == 1 else b""
         zipped = is_zipped(request)
         try:
+            if len(frames) != 1:
+                raise RpcError(-32600, "Bad Request", f"a request is one frame, and this message has {len(frames)}")
             if len(request) > LARGEST_REQUEST:
                 raise too_large(len(request))
-            answer = self._answer(unzip_message(request) if zipped else request)
+            reply = self._answer(unzip_message(request) if zipped else request)
         except RpcError as error:
-            answer = {"jsonrpc": "2.0", "id": None, "error": error.as_dict()}
-        reply = encode(answer)
+            reply = _error_reply(error)
         return zip_message(reply) if zipped else reply
 
-    def _answer(self, request: bytes) -> Any:
+    def _answer(self, request: bytes) -> bytes:
         try:
-            calls = json.loads(request, parse_constant=_no_constant)
-        except (ValueError, RecursionError):
+            calls = read_json(request, LARGEST_REQUEST)
+        except ValueError:
             raise RpcError(-32700, "Bad JSON Format") from None
         if not isinstance(calls, list):
             return self._one(calls)
-        answers = [self._one(call) for call in calls]
+        if len(calls) > MOST_CALLS:
+            raise RpcError(-32600, "Bad Request", f"a batch of {len(calls)} calls is too long; at most {MOST_CALLS}")
+        answers: list[bytes] = []
+        size, until = 0, time.monotonic() + BATCH_LIMIT
+        for call in calls:
+            if size > LARGEST_BATCH_REPLY or time.monotonic() > until:
+                answers.append(_error_reply(RpcError(-32600, "Bad Request", "the calls before this one took too long")))
+                continue
+            answers.append(self._one(call))
+            size += len(answers[-1])
         if not answers:
-            return None
-        return answers[0] if len(answers) == 1 else answers
+            return b"null"
+        return answers[0] if len(answers) == 1 else b"[" + b",".join(answers) + b"]"
 
-    def _one(self, call: Any) -> dict[str, Any]:
-        answer: dict[str, Any] = {"jsonrpc": "2.0", "id": None}
+    def _one(self, call: Any) -> bytes:
+        number: str | int | float | None = None
         try:
             if not isinstance(call, dict):
                 raise RpcError(-32600, "Bad Request", "a call is a JSON object")
-            if isinstance(call.get("id"), str | int | float):
-                answer["id"] = call["id"]
-            answer["result"] = self._call(call)
-            # a result that is not JSON must not break the other answers of the batch
-            encode(answer["result"])
+            if isinstance(given := call.get("id"), str | int | float) and len(str(given)) <= LONGEST_TEXT:
+                number = given
+            return encode({"jsonrpc": "2.0", "id": number, "result": self._call(call)})
         except RpcError as error:
-            answer.pop("result", None)
-            answer["error"] = error.as_dict()
+            return _error_reply(error, number)
         except Exception as error:
-            log.exception("%s failed", call.get("method") if isinstance(call, dict) else call)
-            answer.pop("result", None)
-            answer["error"] = RpcError(-32603, "Internal error", f"{type(error).__name__}: {error}").as_dict()
-        return answer
+            self._log_failure(str(call.get("method"))[:40] if isinstance(call, dict) else "a call")
+            text = f"{type(error).__name__}: {error}"
+            return _error_reply(RpcError(-32603, "Internal error", text[:LONGEST_TEXT]), number)
+
+    def _log_failure(self, name: str) -> None:
+        self._logged += 1
+        if self._logged <= MOST_LOGGED:
+            rest = "; later failures are not logged" if self._logged == MOST_LOGGED else ""
+            log.exception("%s failed%s", name, rest)
 
     def _call(self, call: dict[str, Any]) -> Any:
         name = call.get("method")
@@ -123,7 +146,7 @@ class Dispatcher:
             raise RpcError(-32600, "Missing Method Name")
         method = self._methods.get(name)
         if method is None:
-            raise RpcError(-32601, f"Method {name} not registered")
+            raise RpcError(-32601, f"Method {name:.80} not registered")
         given = call.get("params")
         if given is not None and not isinstance(given, dict):
             raise RpcError(-32602, "Bad parameters for method", "'params' is not an object")

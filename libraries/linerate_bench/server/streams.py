@@ -173,7 +173,7 @@ def _group(stream_id: int, rule: Params, counts: bool) -> StreamGroup | None:
 def packet_bytes(packet: Params) -> bytes:
     """The frame of a client's *packet*, without FCS. Raises RpcError if it is not base64 or has a wrong size."""
     try:
-        frame = base64.b64decode(packet.text("binary"), validate=True)
+        frame = base64.b64decode(packet.text("binary", longest=2 * LONGEST), validate=True)
     except (binascii.Error, ValueError):
         raise bad_parameter("field 'binary' is not base64") from None
     if not SHORTEST <= len(frame) <= LONGEST:

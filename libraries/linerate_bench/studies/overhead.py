@@ -19,8 +19,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-import zmq
-
 from linerate.counts.trial import Load, Measure
 from linerate.errors import TestbedError
 from linerate.generators.base import Direction
@@ -34,7 +32,8 @@ from linerate.system import children
 from linerate.system.cpu_steal import cpu_times, steal_percent, steal_text
 from linerate.traffic.catalogue import Catalogue
 
-from ..state import RouterConfiguration, to_json
+from ..shells.control import ModelControl
+from ..state import RouterConfiguration
 
 PLATFORM, SOFTWARE = "netgate6100", "vpp"
 
@@ -184,16 +183,8 @@ def _facts(output: IO[bytes]) -> dict[str, Any]:
 
 def configure(facts: Mapping[str, Any], configuration: RouterConfiguration) -> None:
     """Give the server's simulated router a configuration, as its shell would. Raises TestbedError."""
-    request = {"token": facts["control_token"], "op": "configure", "configuration": to_json(configuration)}
-    with zmq.Context() as context, context.socket(zmq.REQ) as link:
-        link.setsockopt(zmq.LINGER, 0)
-        link.connect(f"tcp://127.0.0.1:{facts['control_port']}")
-        link.send_json(request)
-        if not link.poll(round(LIMIT * 1000)):
-            raise TestbedError(f"the simulated router did not answer within {LIMIT:g} s")
-        answer = json.loads(link.recv())
-    if "error" in answer:
-        raise TestbedError(f"the simulated router cannot be configured: {answer['error']}")
+    with contextlib.closing(ModelControl(facts["control_port"], facts["control_token"], LIMIT)) as control:
+        control.configure(configuration)
 
 
 def _forwarding(ports: Sequence[Mapping[str, Any]], interfaces: Sequence[str]) -> RouterConfiguration:

@@ -18,7 +18,8 @@ import pytest
 import zmq
 
 from linerate_bench.server.control import ControlService
-from linerate_bench.server.loop import PortTaken, TrexServer
+from linerate_bench.server.loop import TrexServer
+from linerate_bench.server.request_socket import PortTaken
 from linerate_bench.state import RouterConfiguration, RouterState, state_from_json, to_json
 from support.paths import ROOT
 
@@ -49,7 +50,7 @@ class Model:
 
 
 def ask(control: ControlService, **request: Any) -> Any:
-    return json.loads(control.handle(json.dumps({"token": control.token, **request}).encode()))
+    return json.loads(control.handle(control.token.encode(), json.dumps(request).encode()))
 
 
 def test_state_configure_clear() -> None:
@@ -165,7 +166,7 @@ def test_the_model_is_served_with_its_control() -> None:
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         asking = context.socket(zmq.REQ)
         asking.connect(f"tcp://127.0.0.1:{said['control_port']}")
-        asking.send_json({"token": said["control_token"], "op": "state"})
+        asking.send_multipart([said["control_token"].encode(), b'{"op": "state"}'])
         assert asking.poll(2000)
         answer: Any = asking.recv_json()
         state = state_from_json(answer["ok"])

@@ -1,0 +1,76 @@
+"""The embedded server in a process of its own, and what that process holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from support.paths import LIBRARIES, VARIABLES
+
+CODE = "from linerate_bench.server.__main__ import main; main()"
+
+
+@dataclass(frozen=True)
+class EmbeddedServer:
+    """A running server and its first line."""
+
+    process: subprocess.Popen[bytes]
+    facts: dict[str, Any]
+    log: Path
+
+    @property
+    def rpc(self) -> int:
+        """The TCP port for requests."""
+        return int(self.facts["rpc_port"])
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory that it holds."""
+        return int(psutil.Process(self.process.pid).memory_info().rss)
+
+    @property
+    def descriptors(self) -> int:
+        """Open files and sockets."""
+        return psutil.Process(self.process.pid).num_fds()
+
+    @property
+    def runs(self) -> bool:
+        """Whether the process has not ended."""
+        return self.process.poll() is None
+
+
+@contextmanager
+def embedded_server(folder: Path, **specification: Any) -> Iterator[EmbeddedServer]:
+    """A simulated Netgate 6100, or what *specification* says, until the context ends."""
+    platform = VARIABLES / "platforms" / "netgate6100.yaml"
+    chosen = {"backend": "model", "platform_file": str(platform), "software": "vpp", "seed": 1, **specification}
+    log = folder / "server.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", CODE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=out,
+            env=os.environ | {"PYTHONPATH": str(LIBRARIES)},
+        )
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        process.stdin.write(json.dumps(chosen).encode() + b"\n")
+        process.stdin.flush()
+        yield EmbeddedServer(process, json.loads(process.stdout.readline()), log)
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(20)
+        finally:
+            process.kill()
+            process.stdout.close()
