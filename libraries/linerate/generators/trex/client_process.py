@@ -11,13 +11,17 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ...errors import TestbedError
+from ...json_messages import read_json
 from ...system import children
 from ...visible import visible_data
 
 MODULE = "linerate.generators.trex.client"
+
+LONGEST_LINE = 128 << 20
+"""Bytes of one answer; the largest are captured frames."""
 
 
 class ClientError(TestbedError):
@@ -41,10 +45,14 @@ class ClientProcess:
             stdin=children.PIPE,
             stdout=children.PIPE,
             stderr=self._log,
+            bufsize=0,
             start_new_session=True,
         )
         self._number = 0
-        self._pending = b""
+        self._unsent, self._pending = bytearray(), bytearray()
+        self._searched = 0
+        assert self._process.stdin is not None  # noqa: S101
+        os.set_blocking(self._process.stdin.fileno(), False)
 
     @property
     def pid(self) -> int:
@@ -62,41 +70,60 @@ class ClientProcess:
         If the process has ended or does not answer in time, raises TestbedError and kills it.
         """
         self._number += 1
-        line = json.dumps({**(arguments or {}), "id": self._number, "command": command}) + "\n"
-        try:
-            assert self._process.stdin is not None  # noqa: S101
-            self._process.stdin.write(line.encode())
-            self._process.stdin.flush()
-        except (BrokenPipeError, ValueError) as error:
-            raise self._ended(command) from error
         until = time.monotonic() + limit
+        line = json.dumps({**(arguments or {}), "id": self._number, "command": command}) + "\n"
+        self._send(line.encode(), command, until, limit)
         while True:
             try:
-                answer = visible_data(json.loads(self._line(command, until, limit)))
+                answer = visible_data(read_json(self._line(command, until, limit), LONGEST_LINE))
             except ValueError:
                 continue  # the rest of an answer whose reading was interrupted
-            if answer.get("id") != self._number:
+            if not isinstance(answer, dict) or answer.get("id") != self._number:
                 continue  # the answer to an interrupted call
             if "error" in answer:
                 raise ClientError(str(answer["error"]["kind"]), str(answer["error"]["message"]))
             return answer["ok"]
 
+    def _send(self, line: bytes, command: str, until: float, limit: float) -> None:
+        assert self._process.stdin is not None  # noqa: S101
+        self._unsent += line  # behind the rest of a line whose sending was interrupted
+        try:
+            while self._unsent:
+                self._wait(self._process.stdin, selectors.EVENT_WRITE, command, until, limit)
+                del self._unsent[: os.write(self._process.stdin.fileno(), self._unsent[: 1 << 16])]
+        except (BrokenPipeError, ValueError) as error:
+            raise self._ended(command) from error
+
     def _line(self, command: str, until: float, limit: float) -> bytes:
         assert self._process.stdout is not None  # noqa: S101
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ)
-            while b"\n" not in self._pending:
-                if not selector.select(max(0.0, until - time.monotonic())):
-                    self.kill()
-                    raise TestbedError(
-                        f"the TRex client's process did not answer '{command}' within {limit:g} s and was ended"
-                    )
-                chunk = os.read(self._process.stdout.fileno(), 1 << 16)
-                if not chunk:
-                    raise self._ended(command)
-                self._pending += chunk
-        line, _, self._pending = self._pending.partition(b"\n")
+        while (end := self._pending.find(b"\n", self._searched)) < 0:
+            self._searched = len(self._pending)
+            if self._searched > LONGEST_LINE:
+                self.kill()
+                raise TestbedError(
+                    f"the TRex client's process answered '{command}' with more than {LONGEST_LINE >> 20} MB and was"
+                    " ended"
+                )
+            self._wait(self._process.stdout, selectors.EVENT_READ, command, until, limit)
+            chunk = os.read(self._process.stdout.fileno(), 1 << 16)
+            if not chunk:
+                raise self._ended(command)
+            self._pending += chunk
+        line = bytes(self._pending[:end])
+        del self._pending[: end + 1]
+        self._searched = 0
         return line
+
+    def _wait(self, stream: IO[bytes], event: int, command: str, until: float, limit: float) -> None:
+        """Wait until *stream* is ready; at *until* end the process, even if it is busy writing."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(stream, event)
+            left = until - time.monotonic()
+            if left <= 0 or not selector.select(left):
+                self.kill()
+                raise TestbedError(
+                    f"the TRex client's process did not answer '{command}' within {limit:g} s and was ended"
+                )
 
     def _ended(self, command: str) -> TestbedError:
         with contextlib.suppress(children.TimeoutExpired):
@@ -109,8 +136,8 @@ class ClientProcess:
     def _last_output(self) -> str:
         if self._log.closed:
             return ""
-        self._log.seek(0)
-        lines = self._log.read()[-4000:].decode(errors="replace").strip().splitlines()
+        self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - 4000))
+        lines = self._log.read().decode(errors="replace").strip().splitlines()
         return " / ".join(line.strip() for line in lines[-3:])
 
     def close(self, limit: float = 5.0) -> bool:

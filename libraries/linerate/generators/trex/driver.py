@@ -365,7 +365,12 @@ class TrexGenerator:
     def _call(self, command: str, limit: float = CALL_LIMIT, **arguments: Any) -> Any:
         if self._process is None:
             raise TestbedError("the generator is closed")
-        return self._process.call(command, limit, arguments)
+        try:
+            return self._process.call(command, limit, arguments)
+        except ClientError:
+            raise
+        except TestbedError as error:
+            raise TestbedError(f"{error}; it was connected to the TRex server at {self.settings.address}") from error
 
     def _ask(self, command: str, limit: float = CALL_LIMIT, **arguments: Any) -> Any:
         where = self.settings.address

@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import re
 import socket
+import time
 from dataclasses import dataclass
 
+import psutil
 import zmq
 
 from ...errors import TestbedError
 from ...visible import visible_data
+from .answer_limits import check_calls, read_answer
 
 PYPI_API = (4, 1)
 """Core API (major, minor) of trex-stl-lib 0.3."""
@@ -24,6 +27,13 @@ CONNECT_LIMIT = 1.2
 
 HANDSHAKE_LIMIT = 2.5
 """Seconds for the answer to the handshake."""
+
+
+LARGEST_HANDSHAKE, LONGEST_TEXT = 1 << 20, 500
+"""Bytes of an answer to the handshake, and characters of it that a message repeats."""
+
+MEMORY_LIMIT = 256 << 20
+"""Bytes that this process may grow by while it waits for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +69,16 @@ def ask_server(server: str, sync_port: int) -> ServerFacts:
     pypi = {"type": "core", "major": PYPI_API[0], "minor": PYPI_API[1]}
     answer = _call(server, sync_port, "api_sync", {"api_vers": [pypi]})
     found = _call(server, sync_port, "get_version", {}).get("result")
-    version = str(found.get("version", "")) if isinstance(found, dict) else ""
+    version = printable(str(found.get("version", "")), 60) if isinstance(found, dict) else ""
     if "error" not in answer:
         return ServerFacts(where, True, version=version)
     text = _text(answer["error"])
-    if mode := re.search(r"server RPC configuration: '(?!STL')(\w+)'", text):
+    if mode := re.search(r"server RPC configuration: '(?!STL')(\w{1,20})'", text):
         raise TestbedError(
             f"the TRex server {version} at {where} runs in the mode {mode[1]}, not in stateless mode; expected to"
             " start it with: ./t-rex-64 -i --stl"
         )
-    wanted = re.search(r"server: '(\d+)\.(\d+)'", text)
+    wanted = re.search(r"server: '(\d{1,4})\.(\d{1,4})'", text)
     return ServerFacts(where, False, (int(wanted[1]), int(wanted[2])) if wanted else None, version, text)
 
 
@@ -95,26 +105,49 @@ def _connect(server: str, port: int, role: str) -> None:
 
 def _call(server: str, port: int, method: str, parameters: dict[str, object]) -> dict[str, object]:
     request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
+    where = f"{server}:{port}"
     with zmq.Context() as context, context.socket(zmq.REQ) as link:
         link.setsockopt(zmq.LINGER, 0)
+        link.setsockopt(zmq.MAXMSGSIZE, LARGEST_HANDSHAKE)
         link.connect(f"tcp://{server}:{port}")
         link.send_string(json.dumps(request))
-        if not link.poll(round(HANDSHAKE_LIMIT * 1000)):
+        _await_answer(link, where)
+        try:
+            _, answer = read_answer(link.recv_multipart(zmq.NOBLOCK), LARGEST_HANDSHAKE)
+            check_calls(answer, [1])
+        except (ValueError, zmq.ZMQError):
+            answer = None
+    if not isinstance(answer, dict):
+        raise TestbedError(f"what answers at {where} is not a TRex server; fix 'address' in the testbed file")
+    return {str(key): value for key, value in visible_data(answer).items()}
+
+
+def _await_answer(link: zmq.Socket[bytes], where: str) -> None:
+    """Wait until *link* has received a whole message. Raises TestbedError."""
+    own, until = psutil.Process(), time.monotonic() + HANDSHAKE_LIMIT
+    most = own.memory_info().rss + MEMORY_LIMIT
+    while not link.poll(50):
+        # ZeroMQ collects the frames of a message for as long as more come
+        if own.memory_info().rss > most:
             raise TestbedError(
-                f"something listens at {server}:{port}, but it does not answer like a TRex server within"
+                f"what answers at {where} is not a TRex server: its answer does not end; fix 'address' in the testbed"
+                " file"
+            )
+        if time.monotonic() > until:
+            raise TestbedError(
+                f"something listens at {where}, but it does not answer like a TRex server within"
                 f" {HANDSHAKE_LIMIT:g} s; fix 'address' in the testbed file, or start TRex in interactive mode there"
             )
-        try:
-            answer = visible_data(json.loads(link.recv()))
-        except ValueError:
-            answer = None
-    if not isinstance(answer, dict) or not ("error" in answer or "result" in answer):
-        raise TestbedError(f"what answers at {server}:{port} is not a TRex server; fix 'address' in the testbed file")
-    return answer
 
 
 def _text(error: object) -> str:
     found = ""
     if isinstance(error, dict):
         found = str(error.get("specific_err") or error.get("message") or "")
-    return " ".join(found.split())
+    return printable(found)
+
+
+def printable(text: str, longest: int = LONGEST_TEXT) -> str:
+    """Words of a server in one line of at most *longest* characters, all of them printable."""
+    words = " ".join(text[: 10 * longest].split())[:longest]
+    return "".join(each if each.isprintable() else "?" for each in words)

@@ -8,11 +8,14 @@ Run as ``python -m linerate.generators.trex.client [FOLDER]`` in its own session
 from __future__ import annotations
 
 import contextlib
+import inspect
+import math
 import os
 import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,11 @@ from .packet_groups import UPDATE_PERIOD, all_placed, group_counts
 from .pypi import PypiLibrary
 from .running_traffic import RunningTraffic
 from .service import ClientService, Refusal
+
+UNEXPECTED = (TypeError, LookupError, ValueError, AttributeError, ArithmeticError)
+"""Errors of whoever reads an answer that has another form than a TRex server's."""
+
+LARGEST_COUNT = 2**64 - 1
 
 COUNTERS = ("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors")
 
@@ -50,11 +58,19 @@ class ClientCommands(RunningTraffic):
             raise Refusal("request", f"no command '{name}'; there are {', '.join(known)} and quit")
 
         def checked(**arguments: Any) -> Any:
+            method = getattr(self, name)
+            inspect.signature(method).bind(**arguments)  # a wrong request is not the server's fault
             try:
-                return getattr(self, name)(**arguments)
+                return method(**arguments)
             except Refusal as error:
                 self._gone |= error.kind == "lost"
                 raise
+            except UNEXPECTED as error:
+                if hasattr(error, "msg"):  # an error of a library
+                    raise Refusal("lost" if self._library.lost else "refused", plain_message(error)) from error
+                traceback.print_exc()
+                text = plain_message(error)
+                raise Refusal("refused", f"its answer is not a TRex server's, or not understood: {text}") from error
             except Exception as error:
                 if hasattr(error, "msg"):  # an error of a library
                     raise Refusal("lost" if self._library.lost else "refused", plain_message(error)) from error
@@ -199,9 +215,13 @@ class ClientCommands(RunningTraffic):
         if missing:
             raise Refusal("refused", f"the server reports no {', '.join(missing)}")
         found: dict[str, Any] = {
-            str(port): {field: int(fresh[f"{field}-{port}"]) for field in COUNTERS} for port in self._held
+            str(port): {field: _count(f"{field}-{port}", fresh) for field in COUNTERS} for port in self._held
         }
-        found["global"] = {key: value for key, value in fresh.items() if key.startswith("m_") and "-" not in key}
+        found["global"] = {
+            key: value
+            for key, value in fresh.items()
+            if key.startswith("m_") and "-" not in key and not (isinstance(value, float) and not math.isfinite(value))
+        }
         return found
 
     def _reachable(self) -> bool:
@@ -218,6 +238,16 @@ class ClientCommands(RunningTraffic):
         if self._cancelled.is_set():
             self._library.stop_traffic(self._held)
             raise Refusal("cancelled", "stopped on request")
+
+
+def _count(name: str, counters: Mapping[str, Any]) -> int:
+    """The counter *name*. Raises Refusal unless it is a whole number that a 64-bit counter can show."""
+    found = counters[name]
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= LARGEST_COUNT:
+        raise Refusal("refused", f"its counter {name} is {str(found)[:40]!r}; expected a whole number of 64 bits")
+    if found != int(found):
+        raise Refusal("refused", f"its counter {name} is {found!r}; expected a whole number")
+    return int(found)
 
 
 def main() -> int:

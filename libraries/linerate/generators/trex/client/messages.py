@@ -14,6 +14,15 @@ from typing import Any
 JOB_DONE, ACQUIRED, ERROR, ATTRIBUTES, SERVER_STOPPED = 4, 5, 7, 8, 100
 """Types of ``trex-event`` messages."""
 
+LONGEST_MESSAGE = 2000
+"""Characters of a server's own words that a message repeats."""
+
+MOST_COMPLAINTS = 20
+"""Events of a trial that are repeated in words."""
+
+PORTS = range(256)
+"""Numbers that a port may have."""
+
 
 def plain_message(error: object) -> str:
     """The text of an error or result of the library in one line. Its errors fail in ``str()`` and have colours."""
@@ -23,8 +32,9 @@ def plain_message(error: object) -> str:
     if text is None:
         text = f"{type(error).__name__}: {error}" if isinstance(error, Exception) else str(error)
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(text)).replace("***", "")
-    lines = (" ".join(line.split()).replace(" : ", ": ") for line in text.splitlines())
-    return "; ".join(line for line in lines if line)
+    lines = (" ".join(line.split()).replace(" : ", ": ") for line in text[: 2 * LONGEST_MESSAGE].splitlines())
+    found = "".join(each if each.isprintable() else "?" for each in "; ".join(line for line in lines if line))
+    return found if len(found) <= LONGEST_MESSAGE else found[: LONGEST_MESSAGE - 1] + "…"
 
 
 def peak_load(cores: Iterable[Sequence[float]], seconds: float) -> float | None:
@@ -108,19 +118,25 @@ class ServerEvents:
 
     def _record(self, kind: int, data: Mapping[str, Any], now: float) -> None:
         port = data.get("port_id")
+        if not isinstance(port, int) or port not in PORTS:
+            port = None
         if kind == JOB_DONE and port is not None:
-            self.ended[int(port)] = now
+            self.ended[port] = now
         elif kind == ACQUIRED and data.get("session_id") != self._session_id:
-            self.complaints.append(f"port {port} was taken by '{data.get('who')}'")
+            self._complain(f"port {port} was taken by '{str(data.get('who'))[:80]}'")
         elif kind == ERROR:
-            self.complaints.append(f"port {port} reports an error")
+            self._complain(f"port {port} reports an error")
         elif kind == ATTRIBUTES and port is not None:
             # some attribute has changed; the event has the link's current state
             if _link_up(data) is False:
-                self.links_down.add(int(port))
+                self.links_down.add(port)
             self.links_in_doubt = True
         elif kind == SERVER_STOPPED:
-            self.complaints.append(f"the server was shut down ({data.get('cause')})")
+            self._complain(f"the server was shut down ({str(data.get('cause'))[:200]})")
+
+    def _complain(self, text: str) -> None:
+        if len(self.complaints) < MOST_COMPLAINTS:
+            self.complaints.append(plain_message(text))
 
 
 def _link_up(data: Mapping[str, Any]) -> object:

@@ -81,6 +81,11 @@ class ClientService:
 
     def _answer(self, answer: dict[str, Any]) -> None:
         # if the driver is gone, the end of standard input follows
+        try:
+            line = json.dumps(answer, allow_nan=False)
+        except ValueError:
+            text = "one of its readings is no number (NaN or infinite)"
+            line = json.dumps({"id": answer["id"], "error": {"kind": "refused", "message": text}})
         with contextlib.suppress(BrokenPipeError):
-            self._answers.write(json.dumps(answer) + "\n")
+            self._answers.write(line + "\n")
             self._answers.flush()

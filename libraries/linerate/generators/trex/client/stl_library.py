@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from .bounded_socket import bound_libraries
 from .messages import ServerEvents, plain_message
 from .service import Refusal
 from .stream_objects import OWN_RATES
@@ -43,7 +44,9 @@ class StlLibrary(ABC):
 
     def load(self) -> None:
         """Import the library, once. Raises Refusal."""
-        self._library = self._library or self._import()
+        if self._library is None:
+            self._library = self._import()
+            bound_libraries()
 
     @property
     def _loaded(self) -> SimpleNamespace:
@@ -54,6 +57,8 @@ class StlLibrary(ABC):
     def _connect_client(self) -> None:
         try:
             self._client.connect()
+        except Refusal as refusal:
+            raise Refusal("connect", str(refusal)) from refusal
         except Exception as error:
             raise Refusal("connect", plain_message(error)) from error
 
@@ -71,6 +76,8 @@ class StlLibrary(ABC):
     def _acquire(self, ports: Sequence[int], force: bool) -> None:
         try:
             self._client.acquire(list(ports), force=force, sync_streams=False)
+        except Refusal:
+            raise
         except Exception as error:
             raise Refusal("taken" if "already" in plain_message(error) else "refused", plain_message(error)) from error
 

@@ -1,0 +1,267 @@
+"""A TRex server that sends anything: one paragraph that names its address, within the limits of time and memory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psutil
+import pytest
+
+from linerate.counts.trial import Load
+from linerate.errors import TestbedError
+from linerate.generators.base import Direction
+from linerate.generators.trex import client_process
+from linerate.generators.trex.answer_limits import LARGEST_ANSWER, read_answer
+from linerate.generators.trex.client_process import ClientProcess
+from linerate.generators.trex.driver import TrexGenerator, TrexSettings
+from linerate.generators.trex.server_facts import HANDSHAKE_LIMIT, MEMORY_LIMIT, ask_server
+from linerate.traffic.catalogue import Catalogue
+from support.hostile_trex import (
+    BAD_BYTES,
+    BAD_VALUES,
+    Answer,
+    HostileServer,
+    endless,
+    garbage,
+    hostile_trex,
+    raw_server,
+    result,
+    slow,
+)
+from support.paths import VARIABLES
+
+REQUEST = [{"id": 1}]
+
+
+def sentence(error: BaseException, where: str) -> str:
+    """The text of *error*, which is for a person."""
+    text = str(error)
+    assert where in text and "\n" not in text and text.isprintable() and len(text) < 3000, text
+    assert "Traceback" not in text
+    return text
+
+
+# -- one message
+
+
+@pytest.mark.parametrize("name", BAD_BYTES)
+def test_a_bad_answer_takes_little_time_and_memory(name: str) -> None:
+    answer = BAD_BYTES[name](REQUEST)
+    parts = answer if isinstance(answer, list) else [answer]
+    before, began = psutil.Process().memory_info().rss, time.thread_time()
+    if name in ("a list", "null", "a number", "wrong id", "text for an error", "number for an error's text"):
+        read_answer(parts)
+    else:
+        with pytest.raises(ValueError):
+            read_answer(parts)
+    assert time.thread_time() - began < 1
+    assert psutil.Process().memory_info().rss < before + LARGEST_ANSWER + (16 << 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BAD_BYTES)
+def test_the_handshake_names_the_address(name: str) -> None:
+    with hostile_trex() as server:
+        server.instead["*"] = BAD_BYTES[name]
+        with pytest.raises(TestbedError) as caught:
+            ask_server("127.0.0.1", server.rpc_port)
+    assert "is not a TRex server" in sentence(caught.value, f"127.0.0.1:{server.rpc_port}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", ["x" * 100_000, "a\x1b[31m\nb\0\u202e", "server: '" + "9" * 5000 + ".1'"])
+def test_a_refusal_in_strange_words_is_one_line(words: str) -> None:
+    import json
+
+    with hostile_trex() as server:
+        server.instead["api_sync"] = lambda request: json.dumps(
+            {"id": request["id"], "error": {"code": -1, "message": "x", "specific_err": words}}
+        ).encode()
+        server.instead["get_version"] = result(json.dumps({"version": words}))
+        found = ask_server("127.0.0.1", server.rpc_port)
+    assert len(found.refusal) <= 500 and len(found.version) <= 60 and (found.refusal + found.version).isprintable()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("serve", [endless, slow, garbage])
+def test_an_answer_that_does_not_end_has_a_limit(serve: Callable[..., None]) -> None:
+    before, began = psutil.Process().memory_info().rss, time.monotonic()
+    with raw_server(serve) as port, pytest.raises(TestbedError) as caught:
+        ask_server("127.0.0.1", port)
+    sentence(caught.value, f"127.0.0.1:{port}")
+    assert time.monotonic() - began < 2 * HANDSHAKE_LIMIT + 10
+    assert psutil.Process().memory_info().rss < before + 3 * MEMORY_LIMIT
+
+
+# -- the client's process
+
+
+@pytest.fixture(scope="module")
+def hostile() -> Iterator[HostileServer]:
+    with hostile_trex() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def opened(hostile: HostileServer) -> Iterator[TrexGenerator]:
+    with TrexGenerator(TrexSettings("127.0.0.1", hostile.rpc_port, hostile.pub_port)) as generator:
+        catalogue = Catalogue.read(VARIABLES / "profiles")
+        generator.prepare(catalogue.profile(["64b"]), (Direction(0, 1),))
+        generator.measure(Load(1000), 0.1)
+        yield generator
+
+
+def failure(generator: TrexGenerator, hostile: HostileServer, method: str, answer: Answer | None) -> str:
+    """What a trial says while the server answers *method* so; the next one is good."""
+    hostile.instead[method] = answer
+    try:
+        with pytest.raises(TestbedError) as caught:
+            generator.measure(Load(1000), 0.1)
+    finally:
+        hostile.instead.clear()
+    found = sentence(caught.value, f"127.0.0.1:{hostile.rpc_port}")
+    check_good(generator)
+    return found
+
+
+def check_good(generator: TrexGenerator) -> None:
+    """A trial after the server has become good again."""
+    generator.stop()
+    assert generator.measure(Load(1000), 0.1).directions[0].offered == 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BAD_BYTES)
+def test_a_trial_names_the_server_that_answers_nonsense(
+    opened: TrexGenerator, hostile: HostileServer, name: str
+) -> None:
+    assert "not a TRex server's" in failure(opened, hostile, "start_traffic", BAD_BYTES[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BAD_VALUES)
+@pytest.mark.parametrize("method", ["get_port_status", "get_utilization"])
+def test_a_trial_names_the_server_whose_values_are_none(
+    opened: TrexGenerator, hostile: HostileServer, name: str, method: str
+) -> None:
+    hostile.instead[method] = BAD_VALUES[name]
+    try:
+        opened.measure(Load(1000), 0.1)
+    except TestbedError as error:
+        sentence(error, f"127.0.0.1:{hostile.rpc_port}")
+    finally:
+        hostile.instead.clear()
+    check_good(opened)
+
+
+@pytest.mark.slow
+def test_bad_published_messages_change_no_trial(opened: TrexGenerator, hostile: HostileServer) -> None:
+    answers = [answer(REQUEST) for answer in BAD_BYTES.values()]
+    events = [
+        b'{"name":"trex-event","type":4,"data":{"port_id":"x"}}',
+        b'{"name":"trex-event","type":8,"data":{"port_id":10000000000000,"attr":[]}}',
+        b'{"name":"trex-event","type":[],"data":{}}',
+        b'{"name":"trex-event","type":null,"data":{"port_id":{}}}',
+        b'{"name":"trex-barrier","type":"x","data":{}}',
+        b'{"name":"trex-global","type":0,"data":[]}',
+        b'{"name":"trex-global"}',
+        b'{"name":{},"type":0,"data":{}}',
+    ]
+    hostile.published = [each if isinstance(each, list) else [each] for each in [*answers, *events]]
+    try:
+        for _ in range(2):
+            found = opened.measure(Load(1000), 0.3)
+            assert (found.directions[0].offered, found.directions[0].forwarded) == (300, 300)
+    finally:
+        hostile.published = []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("value", ["-1", "0.5", '"5"', "null", "[]", "1e300", "18446744073709551616", "true"])
+def test_a_counter_that_is_none_is_named(opened: TrexGenerator, hostile: HostileServer, value: str) -> None:
+    text = '{"name":"trex-global","type":0,"baseline":false,"data":{"opackets-0":' + value + "}}"
+    # every message that the server itself publishes follows this one: only this reaches the client
+    hostile.published = [[text.encode()]]
+    try:
+        opened.measure(Load(1000), 0.1)
+    except TestbedError as error:
+        sentence(error, f"127.0.0.1:{hostile.rpc_port}")
+    finally:
+        hostile.published = []
+
+
+@pytest.mark.slow
+def test_an_answer_without_end_ends_the_process_within_its_memory() -> None:
+    """In a process of its own: what is received counts against its limit."""
+    code = (
+        "import sys, zmq, types\n"
+        "from linerate.generators.trex.client import bounded_socket as module\n"
+        "module.MEMORY_LIMIT = 300 << 20\n"
+        "module.bound_libraries()\n"
+        "link = module.BoundedContext().socket(zmq.REQ)\n"
+        "link.setsockopt(zmq.RCVTIMEO, 2000)\n"
+        "link.connect(sys.argv[1])\n"
+        "link.send(b'{\"id\": 1}')\n"
+        "link.recv()\n"
+    )
+    with raw_server(endless) as port:
+        ran = subprocess.run(
+            [sys.executable, "-c", code, f"tcp://127.0.0.1:{port}"],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            timeout=60,
+        )
+    assert ran.returncode != 0 and b"Resource temporarily unavailable" in ran.stderr, "ZeroMQ broke the connection"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ("sys.stdin.readline()\nwhile True: out.write(b'x' * 65536)", "more than 1 MB"),
+        ("while True: out.write(b'\\n'); time.sleep(0.001)", "did not answer 'ports' within 2 s"),
+        ("while True: out.write(b'[' * 99 + b'\\n'); time.sleep(0.001)", "did not answer 'ports' within 2 s"),
+        ("while True: out.write(b'x'); out.flush(); time.sleep(0.01)", "did not answer 'ports' within 2 s"),
+        ("time.sleep(60)", "did not answer 'ports' within 2 s"),
+        ("out.write(b'{\"id\": 1'); sys.exit(3)", "status 3"),
+    ],
+)
+def test_a_client_process_that_writes_anything_is_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, program: str, message: str
+) -> None:
+    (tmp_path / "hostile_child.py").write_text(f"import sys, time\nout = sys.stdout.buffer\n{program}\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(client_process, "MODULE", "hostile_child")
+    monkeypatch.setattr(client_process, "LONGEST_LINE", 1 << 20)
+    child = ClientProcess()
+    began = time.monotonic()
+    # much more than a pipe holds: a process that does not read must not stop the writer
+    with pytest.raises(TestbedError, match=message):
+        child.call("ports", 2.0, {"ports": ["x" * 1000] * 1000})
+    assert time.monotonic() - began < 20
+    assert not child.alive
+    child.close()
+
+
+@pytest.mark.slow
+def test_the_sockets_of_the_libraries_are_bounded() -> None:
+    code = (
+        "from linerate.generators.trex.client import pypi\n"
+        "library = pypi.PypiLibrary()\n"
+        "library.load()\n"
+        "import resource, trex_stl_lib.trex_stl_jsonrpc_client as rpc, trex_stl_lib.trex_stl_async_client as events\n"
+        "names = {type(module.zmq.Context().socket(module.zmq.REQ)).__name__ for module in (rpc, events)}\n"
+        "assert names == {'BoundedSocket'}, names\n"
+        "assert resource.getrlimit(resource.RLIMIT_DATA)[0] == 2 << 30\n"
+    )
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        check=True,
+        timeout=60,
+    )

@@ -1,0 +1,186 @@
+"""A TRex server that means harm: an embedded one behind a neighbour that replaces answers and published messages."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import zmq
+
+from linerate_bench.server.loop import TrexServer
+from linerate_bench.server.rpc import is_zipped, unzip_message, zip_message
+from support.hostile_bytes import GREETING, MAGIC, frame, ready
+from support.server_support import FakeBackend, serving
+
+BOMB = zlib.compress(b" " * (200 << 20), 1)
+"""200 MB in 1 MB."""
+
+DEEP = b'{"jsonrpc":"2.0","id":1,"result":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+
+Answer = Callable[[Any], "bytes | list[bytes]"]
+"""The bytes, or frames, in place of the right answer to a request."""
+
+
+def result(value: str) -> Answer:
+    """An answer with the JSON text *value* for a result."""
+
+    def make(request: Any) -> bytes:
+        number = json.dumps(request[0]["id"] if isinstance(request, list) else request["id"])
+        return f'{{"jsonrpc":"2.0","id":{number},"result":{value}}}'.encode()
+
+    return make
+
+
+BAD_BYTES: Mapping[str, Answer] = {
+    "bomb": lambda _: MAGIC + struct.pack(">I", 200 << 20) + BOMB,
+    "bomb that lies": lambda _: MAGIC + struct.pack(">I", 100) + BOMB,
+    "damaged zip": lambda _: MAGIC + struct.pack(">I", 100) + b"x" * 100,
+    "deep": lambda _: DEEP,
+    "zipped and deep": lambda _: zip_message(DEEP),
+    "several frames": lambda _: [b"{}", b"{}"],
+    "nothing": lambda _: b"",
+    "no JSON": lambda _: b"hello",
+    "no UTF-8": lambda _: b'{"result": "\xff\xfe"}',
+    "a list": lambda _: b"[[], 5]",
+    "null": lambda _: b"null",
+    "a number": lambda _: b"7",
+    "wrong id": lambda _: b'{"jsonrpc":"2.0","id":"other","result":{}}',
+    "text for an error": lambda _: b'{"jsonrpc":"2.0","id":1,"error":"no"}',
+    "number for an error's text": lambda _: b'{"jsonrpc":"2.0","id":1,"error":{"message":5}}',
+    "endless digits": result("1" * 100_000),
+}
+"""What no TRex server sends to any request."""
+
+BAD_VALUES: Mapping[str, Answer] = {
+    "null": result("null"),
+    "NaN": result("NaN"),
+    "infinite": result('{"attr": {"speed": 1e999}, "cpu": [{"history": [1e999, NaN]}]}'),
+    "a list": result("[]"),
+    "a text": result('"x"'),
+    "an empty object": result("{}"),
+    "wrong types": result('{"attr": 5, "rate": "x", "0": [], "ports": {"a": 1}}'),
+}
+"""JSON-RPC, but not what a method answers."""
+
+
+class HostileServer:
+    """*server* until :attr:`instead` has an answer for a method (``*``: every one); None as an answer is silence."""
+
+    def __init__(self, server: TrexServer) -> None:
+        self.instead: dict[str, Answer | None] = {}
+        self.published: list[list[bytes]] = []
+        self._over = threading.Event()
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._front, self._events = self._context.socket(zmq.ROUTER), self._context.socket(zmq.XPUB)
+        self.rpc_port = self._front.bind_to_random_port("tcp://127.0.0.1")
+        self.pub_port = self._events.bind_to_random_port("tcp://127.0.0.1")
+        self._back, self._source = self._context.socket(zmq.DEALER), self._context.socket(zmq.XSUB)
+        self._back.connect(f"tcp://127.0.0.1:{server.rpc_port}")
+        self._source.connect(f"tcp://127.0.0.1:{server.pub_port}")
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        poller = zmq.Poller()
+        for link in (self._front, self._back, self._events, self._source):
+            poller.register(link, zmq.POLLIN)
+        while not self._over.is_set():
+            found = dict(poller.poll(20))
+            if self._front in found:
+                self._request(self._front.recv_multipart())
+            if self._back in found:
+                self._front.send_multipart(self._back.recv_multipart())
+            if self._events in found:
+                self._source.send(self._events.recv())
+            if self._source in found:
+                for message in self.published:
+                    self._events.send_multipart(message)
+                self._events.send_multipart(self._source.recv_multipart())
+
+    def _request(self, parts: list[bytes]) -> None:
+        data = parts[-1]
+        request = json.loads(unzip_message(data) if is_zipped(data) else data)
+        names = {call["method"] for call in (request if isinstance(request, list) else [request])}
+        chosen = next((name for name in self.instead if name in names or name == "*"), None)
+        if chosen is None:
+            self._back.send_multipart(parts)
+        elif (make := self.instead[chosen]) is not None:
+            answer = make(request)
+            self._front.send_multipart([*parts[:-1], *(answer if isinstance(answer, list) else [answer])])
+
+    def close(self) -> None:
+        """End it."""
+        self._over.set()
+        self._thread.join(5)
+        self._context.destroy(linger=0)
+
+
+@contextmanager
+def hostile_trex() -> Iterator[HostileServer]:
+    """A hostile server over a :class:`FakeBackend`."""
+    with serving(FakeBackend()) as server:
+        found = HostileServer(server)
+        try:
+            yield found
+        finally:
+            found.close()
+
+
+@contextmanager
+def raw_server(serve: Callable[[socket.socket], None]) -> Iterator[int]:
+    """A TCP port whose connections *serve* gets, each in a thread."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def run(link: socket.socket) -> None:
+        with link, suppress(OSError):
+            serve(link)
+
+    def accept() -> None:
+        while True:
+            try:
+                link, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=run, args=(link,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield int(listener.getsockname()[1])
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+
+
+def endless(link: socket.socket, size: int = 1 << 20) -> None:
+    """An answer whose frames never end."""
+    _greet(link)
+    link.sendall(frame(b"", True))
+    part = frame(b" " * size, True)
+    while True:
+        link.sendall(part)
+
+
+def slow(link: socket.socket) -> None:
+    """An answer that comes one byte at a time."""
+    _greet(link)
+    for byte in frame(b"", True) + frame(b" " * 10_000):
+        link.sendall(bytes([byte]))
+        time.sleep(0.05)
+
+
+def garbage(link: socket.socket) -> None:
+    """No ZeroMQ at all, without end."""
+    while True:
+        link.sendall(b"\x7fELF" * 10_000)
+
+
+def _greet(link: socket.socket) -> None:
+    link.sendall(GREETING + ready(b"REP"))
+    link.recv(4096)
