@@ -12,6 +12,7 @@ from SSHLibrary import SSHLibrary
 
 from ..errors import TestbedError
 from ..system.ssh import CONNECT_LIMIT, LOGIN_LIMIT, Login, connect
+from ..system.ssh_command import run_ssh_command
 from ..system.worker_thread import run_in_worker_thread
 from ..visible import visible
 from .base import Result, RouterUnreachable
@@ -24,9 +25,6 @@ CLOSE_LIMIT = 5.0
 
 HOST_ROLE = "the router"
 
-BYTES = "latin-1"
-"""The encoding in which SSHLibrary gives every byte as a character: in UTF-8 it fails at any other byte."""
-
 
 class LinkBroken(TestbedError):
     """The SSH link broke; the next command logs in again."""
@@ -35,7 +33,7 @@ class LinkBroken(TestbedError):
 class SshShell:
     """A :data:`~linerate.routers.base.Shell` on the machine of *login*.
 
-    SSHLibrary alone trusts every host key, ignores return codes and reports a dropped link as rc -1. Here the host key
+    SSHLibrary alone trusts every host key, bounds no output and reports a dropped link as rc -1. Here the host key
     must be known, and a dropped link raises TestbedError; the next command tries once to log in again.
     """
 
@@ -56,7 +54,7 @@ class SshShell:
         self.close()
         client = connect(self._login, HOST_ROLE, self._within(LOGIN_LIMIT))
         # not with SSHLibrary's own keywords: they trust every host key, and try no password and an empty one, too
-        self._ssh.open_connection(self._login.host, port=self._login.port, timeout=f"{CONNECT_LIMIT}s", encoding=BYTES)
+        self._ssh.open_connection(self._login.host, port=self._login.port, timeout=f"{CONNECT_LIMIT}s")
         self._ssh.current.client = client
         self._connected = True
 
@@ -80,34 +78,35 @@ class SshShell:
                 self.open()
             except TestbedError as error:
                 raise RouterUnreachable(str(error)) from None
-        began, words = time.monotonic(), command.encode().decode(BYTES)
+        began, within = time.monotonic(), self._within(limit)
 
-        def execute() -> tuple[str, str, int]:
+        def execute() -> tuple[bytes, bytes, int]:
             # here, where no interrupt of the main thread can be taken for an error of the link
             with self._one_by_one:
                 try:
-                    # without a limit of SSHLibrary's own: it waits in a loop that takes a whole core of this machine
-                    found = self._ssh.execute_command(words, return_stdout=True, return_stderr=True, return_rc=True)
+                    # not with SSHLibrary's keyword, which keeps whatever a router writes; this ends by itself a moment
+                    # before the thread would be left
+                    return run_ssh_command(self._ssh.current.client, command, within)
+                except TestbedError:
+                    raise
                 except Exception as error:
                     self._connected = False
                     raise LinkBroken(f"the SSH link to the router broke during '{command}': {error}") from None
-            stdout, stderr, status = found
-            return stdout, stderr, status
 
         try:
-            stdout, stderr, status = run_in_worker_thread(execute, self._within(limit), f"'{command}'")
+            stdout, stderr, status = run_in_worker_thread(execute, within + CLOSE_LIMIT, f"'{command}'")
         except LinkBroken:
             raise
         except TestbedError as error:
             self.close()  # ends the thread, too
-            raise TestbedError(f"{error} on the router") from None
+            raise TestbedError(f"{error} on the router; run it there by hand to see why") from None
         if status == -1:
             self._connected = False
             raise LinkBroken(f"the SSH link to the router broke during '{command}'; its output is not complete")
-        stdout, stderr = self._shown(stdout), self._shown(stderr)
-        log.debug("$ %s\n%s%s", command, stdout, stderr)
-        return Result(stdout, stderr, status, time.monotonic() - began)
+        found = Result(self._shown(stdout), self._shown(stderr), status, time.monotonic() - began)
+        log.debug("$ %s\n%s%s", command, found.stdout, found.stderr)
+        return found
 
-    def _shown(self, text: str) -> str:
+    def _shown(self, output: bytes) -> str:
         """Output as all above get it: no control characters, and no password that the router echoed."""
-        return self._login.masked(visible(plain_text(text.encode(BYTES).decode(errors="replace"))))
+        return self._login.masked(visible(plain_text(output.decode(errors="replace"))))

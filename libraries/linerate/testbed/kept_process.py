@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..json_messages import read_json
 from ..system import children
 from .keeper_plan import ProcessPlan, resolve
 from .kept_logs import log_end
@@ -84,7 +85,8 @@ class KeptProcess:
             return
         # everything is read, so that the process never blocks on a full pipe
         *lines, rest = (self._partial + received).split(b"\n")
-        self._partial = rest[-LONGEST_LINE:]
+        # one byte more marks a line as too long
+        self._partial = rest[: LONGEST_LINE + 1]
         for line in lines:
             if self._ready_line is None:
                 self._ready_line = line
@@ -98,7 +100,7 @@ class KeptProcess:
 
     def _read_request(self, line: bytes) -> None:
         with contextlib.suppress(ValueError, KeyError, TypeError):
-            found = json.loads(line)["again"]
+            found = read_json(line, LONGEST_LINE)["again"]
             self.restart = RestartRequest(max(0.0, float(found["after"])), dict(found["specification"]))
 
     def restart_plan(self) -> ProcessPlan:
@@ -119,7 +121,7 @@ class KeptProcess:
         if line is None:
             return None
         try:
-            data = json.loads(line)
+            data = read_json(line, LONGEST_LINE)
             if "error" in data:
                 raise SetupFailed(str(data["error"]))
             if data["ready"] is True:

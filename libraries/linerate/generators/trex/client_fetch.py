@@ -29,6 +29,9 @@ ANSWER_LIMIT, COPY_LIMIT = 15.0, 120.0
 MAX_FILES, MAX_BYTES, MAX_DEPTH = 3000, 64 << 20, 8
 """Limits of a client (v3.08 has about 300 files, 4 MB)."""
 
+MAX_ENTRIES = 10_000
+"""Entries of one folder."""
+
 PACKAGES = ("trex", "trex_stl_lib")
 EXCLUDED_FOLDERS = frozenset(
     {"__pycache__", "cmds_server", "console", "examples", "pybird", "pybird_server", "scapy_server", "unit_tests"}
@@ -115,10 +118,14 @@ def _python_files(
     sftp: paramiko.SFTPClient, place: PurePosixPath, depth: int, until: float
 ) -> Iterator[tuple[PurePosixPath, int]]:
     """Python files below *place* with their sizes, without links."""
-    if time.monotonic() > until:
-        raise TestbedError(f"copying TRex's client took more than {COPY_LIMIT:g} s")
+    rows: list[paramiko.SFTPAttributes] = []
     try:
-        rows = sftp.listdir_attr(str(place))
+        for row in sftp.listdir_iter(str(place)):
+            rows.append(row)
+            if time.monotonic() > until:
+                raise TestbedError(f"copying TRex's client took more than {COPY_LIMIT:g} s")
+            if len(rows) > MAX_ENTRIES:
+                raise TestbedError(f"'{place}' on the TRex server's host has more than {MAX_ENTRIES} entries")
     except FileNotFoundError:
         return
     for row in sorted(rows, key=lambda item: item.filename):

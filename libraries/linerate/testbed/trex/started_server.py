@@ -26,6 +26,11 @@ QUOTED_LINES = 5
 QUOTED_LENGTH = 500
 """Characters of them at most."""
 
+LONGEST_LOG = 64 << 20
+"""Bytes of its output that go into the log: a server that writes without end must not fill the disk."""
+
+LOG_FULL = b"\nlinerate: more output of TRex is not kept\n"
+
 START_LIMIT = 15.0
 """Seconds for the host to accept a command over SSH."""
 
@@ -37,13 +42,15 @@ class ServerOutput:
 
     def __init__(self) -> None:
         self._lines: collections.deque[str] = collections.deque(maxlen=QUOTED_LINES)
-        self._rest = ""
+        self._rest, self._left = "", LONGEST_LOG
         self._lock = threading.Lock()
 
     def add(self, data: bytes) -> None:
         """Add bytes that were read."""
+        left, self._left = self._left, max(0, self._left - len(data))
         with contextlib.suppress(OSError):
-            os.write(2, data)
+            if left:
+                os.write(2, data[:left] if self._left else data[:left] + LOG_FULL)
         with self._lock:
             *lines, self._rest = (self._rest + data.decode(errors="replace")).replace("\r", "\n").split("\n")
             self._rest = self._rest[-QUOTED_LENGTH:]

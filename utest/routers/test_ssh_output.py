@@ -1,0 +1,124 @@
+"""What a router's commands write, and for how long: any bytes, within limits of size, time and memory."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from queue import SimpleQueue
+
+import asyncssh
+import psutil
+import pytest
+
+from linerate.errors import TestbedError
+from linerate.routers.ssh_shell import SshShell
+from linerate.system.ssh import Login
+from linerate.system.ssh_command import LARGEST_OUTPUT
+from linerate.testbed.keys import make_key, write_known_hosts
+
+pytestmark = pytest.mark.slow
+
+
+class OpenHouse(asyncssh.SSHServer):
+    """Admits everybody: what is tested is after the login."""
+
+    def public_key_auth_supported(self) -> bool:
+        return True
+
+    def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
+        return True
+
+
+async def answer(process: asyncssh.SSHServerProcess[bytes]) -> None:
+    """A command is the name of a way to write. SSHLibrary also opens a shell when it logs in."""
+    word = str(process.command or "silent")
+    try:
+        if word in ("gigabytes", "errors"):
+            out = process.stdout if word == "gigabytes" else process.stderr
+            while True:
+                out.write(b"x" * (1 << 20))
+                await out.drain()
+        elif word == "drip":
+            while True:
+                process.stdout.write(b".")
+                await asyncio.sleep(0.02)
+        elif word == "bytes":
+            process.stdout.write(bytes(range(256)) * 10)
+            process.stderr.write(b"\xff\xfe" * 10)
+            process.exit(4)
+        elif word == "large":
+            process.stdout.write(b"y" * (4 << 20))
+            process.exit(0)
+        elif word == "unfinished":
+            process.stdout.write(b"z")
+            process.stdout.write_eof()
+            await asyncio.sleep(300)
+        elif word == "cut":
+            process.stdout.write(b"half of it")
+            process.get_extra_info("connection").abort()
+        else:
+            await asyncio.sleep(300)
+    except (asyncssh.Error, OSError):
+        pass
+
+
+def serve(host_key: asyncssh.SSHKey, ports: SimpleQueue[int], over: threading.Event) -> None:
+    async def until_over() -> None:
+        async with await asyncssh.create_server(
+            OpenHouse, "127.0.0.1", 0, server_host_keys=[host_key], process_factory=answer, gss_host=None, encoding=None
+        ) as server:
+            ports.put(server.get_port())
+            await asyncio.to_thread(over.wait)
+
+    asyncio.run(until_over())  # cancels what is still writing
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshShell]:
+    folder: Path = tmp_path_factory.mktemp("ssh")
+    host_key, ports, over = asyncssh.generate_private_key("ssh-ed25519"), SimpleQueue[int](), threading.Event()
+    thread = threading.Thread(target=serve, args=(host_key, ports, over), daemon=True)
+    thread.start()
+    port, known = ports.get(timeout=20), folder / "known_hosts"
+    write_known_hosts(known, "127.0.0.1", port, host_key.export_public_key().decode().strip())
+    shell = SshShell(Login("127.0.0.1", port, "user", make_key(folder / "key").path, known))
+    yield shell
+    shell.close()
+    over.set()
+    thread.join(10)
+
+
+@pytest.mark.parametrize("word", ["gigabytes", "errors", "drip", "unfinished", "silent"])
+def test_output_without_end_is_one_sentence_within_the_limits(shell: SshShell, word: str) -> None:
+    shell.open()
+    before, began = psutil.Process().memory_info().rss, time.monotonic()
+    limit = 20.0 if word in ("gigabytes", "errors") else 0.5
+    with pytest.raises(TestbedError) as caught:
+        shell(word, limit)
+    text = str(caught.value)
+    cause = rf"(wrote more than {LARGEST_OUTPUT >> 10} kB|did not end within [\d.]+ s)"
+    assert re.fullmatch(f"'{word}' {cause} on the router; run it there by hand to see why", text)
+    assert ("wrote" in text) == (word in ("gigabytes", "errors"))
+    assert time.monotonic() - began < limit + 10
+    # the server is in this process, too
+    assert psutil.Process().memory_info().rss < before + 8 * LARGEST_OUTPUT
+    assert shell("bytes", 20).status == 4, "the next command logs in again"
+
+
+def test_any_bytes_are_text(shell: SshShell) -> None:
+    found = shell("bytes", 20)
+    assert found.stdout.startswith("\0\1\2") and "\ufffd" in found.stdout and found.stdout.count("A") == 10
+    assert (found.stderr, found.status) == ("\ufffd" * 20, 4)
+
+
+def test_a_long_answer_is_whole(shell: SshShell) -> None:
+    assert shell("large", 30).stdout == "y" * (4 << 20)
+
+
+def test_a_broken_link_is_no_short_answer(shell: SshShell) -> None:
+    with pytest.raises(TestbedError, match=r"the SSH link to the router broke during 'cut'"):
+        shell("cut", 20)
