@@ -45,6 +45,7 @@ warning  calibration: none: what the generator itself loses is not known; linera
 
 
 def doctor(folder: Path, *arguments: str, root: Path = robot_run.ROOT) -> subprocess.CompletedProcess[str]:
+    (folder / "calibrations").mkdir(exist_ok=True)
     return linerate(folder, "doctor", *arguments, "--calibrations", str(folder / "calibrations"), cwd=root)
 
 

@@ -46,6 +46,7 @@ def command(folder: Path, suite: Path, *options: str) -> list[str]:
 def _arguments(folder: Path, suite: Path, *options: str) -> list[str]:
     results = ["-v", f"RESULTS:{folder / 'results'}", "--outputdir", str(folder / "out"), "--consolecolors", "off"]
     # calibrations of this machine must not influence a test
+    (folder / "calibrations").mkdir(exist_ok=True)
     results += ["-v", f"CALIBRATIONS:{folder / 'calibrations'}"]
     return ["--exitonerror", *results, *options, str(suite)]
 

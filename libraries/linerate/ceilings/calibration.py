@@ -22,6 +22,7 @@ from ..config import Config, load_config
 from ..counts.ceiling import Ceiling, OwnLatency
 from ..counts.latency import LatencyBounds
 from ..errors import ConfigError, LinerateError, TestbedError, shortened
+from ..files import require_folder
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import Profile
 
@@ -210,8 +211,10 @@ def calibration_path(folder: Path, testbed: str, platform: str) -> Path:
 
 def read_calibration(folder: Path, testbed: str, platform: str) -> Calibration | None:
     """The calibration of *testbed* with *platform*; None if there is none. Raises ConfigError for a wrong file."""
+    if os.path.lexists(folder):
+        require_folder(folder, "the folder of calibrations")
     path = calibration_path(folder, testbed, platform)
-    if not path.exists():
+    if not os.path.lexists(path):
         return None
     found = load_config(path, CalibrationFile)
     for key, value, expected in (("testbed", found.testbed, testbed), ("platform", found.platform, platform)):

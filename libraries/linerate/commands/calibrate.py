@@ -12,7 +12,7 @@ from ..ceilings.calibration import FOLDER, CalibrationFile, CeilingEntry, Watch,
 from ..ceilings.headroom import USABLE_SHARE
 from ..counts.ceiling import OwnLatency
 from ..counts.trial import Fault, Load, Trial
-from ..errors import LinerateError, TestbedError
+from ..errors import LinerateError, TestbedError, shortened
 from ..generators.base import Probe
 from ..methods.ceiling import find_ceiling, own_latency
 from ..methods.trials import CharacterisationEnded, CharacterisationTerms, TrialSeries
@@ -71,7 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
         both for both, wanted in ((False, arguments.unidirectional), (True, arguments.bidirectional)) if wanted
     )
     project = Project.find()
-    plan = Plan.read(project, arguments.platform, arguments.software, arguments.testbed, arguments.goal)
+    # an earlier file is read too: one that is wrong would be found only when this one is to be written
+    kept_in = arguments.calibrations or folder(project)
+    plan = Plan.read(project, arguments.platform, arguments.software, arguments.testbed, arguments.goal, kept_in)
     profiles = [plan.catalogue.profile(words.split()) for words in arguments.traffic or TRAFFIC]
     if isinstance(plan.testbed, HardwareSettings):
         used = plan.testbed.generator.ports[: 2 * arguments.pairs]
@@ -82,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.pairs > count:
         raise TestbedError(f"testbed '{plan.testbed.testbed}' has {count} pair{'s' * (count > 1)} of ports")
     directions = tuple((both, arguments.pairs) for both in chosen or (False, True))
-    calibrate(plan, profiles, directions, arguments.duration, arguments.calibrations or folder(project))
+    calibrate(plan, profiles, directions, arguments.duration, kept_in)
     return 0
 
 
@@ -211,7 +213,10 @@ def _line(found: CeilingEntry) -> str:
 
 
 def _duration(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0.1 <= value <= 600:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0.1 and 600")
+        raise argparse.ArgumentTypeError(f"{shortened(text)} is not between 0.1 and 600")
     return value

@@ -10,6 +10,7 @@ from enum import Enum
 from pathlib import Path
 
 from ..errors import LinerateError, TestbedError
+from ..files import require_folder
 from ..generators.base import GeneratorPort
 from ..methods.budget import duration_text
 from ..project import Project
@@ -99,7 +100,9 @@ def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
     """Every check, each after those it depends on. Everything that was opened is closed at the end."""
     try:
         project = Project.find()
-        calibrations = arguments.calibrations or folder(project)
+        calibrations = folder(project)
+        if arguments.calibrations is not None:
+            calibrations = require_folder(arguments.calibrations, "the folder of calibrations")
         plan = Plan.read(
             project, arguments.platform, arguments.software, arguments.testbed, arguments.goal, calibrations
         )

@@ -16,6 +16,7 @@ from ..sla.requirement import Requirement
 from ..sla.sentence import parse
 from ..traffic.catalogue import Catalogue
 from . import suite_sentences
+from .run_variables import check_run_variables
 from .shared import NO_TESTBED, Shared
 from .suite_sentences import KeywordCall
 
@@ -112,6 +113,7 @@ class SuiteListener:
 
     def _read_files(self, opening: Any) -> None:
         """Read what `Open Testbed For` names, else the traffic words alone: sentences need them. Raises ConfigError."""
+        check_run_variables()
         project = self._shared.project
         self._catalogue = catalogue = Catalogue.read(project.profiles, TrexProfileLoader(""))
         self._read = lambda sentence: parse(sentence, catalogue)
@@ -136,7 +138,9 @@ class SuiteListener:
         for place, argument in enumerate(arguments):
             name, equals, value = argument.partition("=")
             found |= {name: value} if equals and name in names else {names[place]: argument}
-        read: dict[str, Any] = {name: value and BuiltIn().replace_variables(value) for name, value in found.items()}
+        values = {name: value and BuiltIn().replace_variables(value) for name, value in found.items()}
+        # a variable file may give a list; Robot makes it text when it calls the keyword
+        read: dict[str, Any] = {name: None if value is None else str(value) for name, value in values.items()}
         return Plan.read(self._shared.project, **read)
 
 

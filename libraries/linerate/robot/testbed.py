@@ -16,6 +16,7 @@ from ..session.session import Session
 from ..sla.requirement import Requirement
 from . import suite_sentences
 from .run_labels import show_simulated
+from .run_variables import check_run_variables
 from .sentence_check import check_sentences
 from .shared import Component
 
@@ -36,6 +37,7 @@ class TestbedKeywords(Component):
         | ${plan} =    Read Plan    netgate6100    vpp    simulated    standard
         """
         self.shared.interruption.watch()
+        check_run_variables()
         project = self.shared.project
         folder = Path(calibrations) if calibrations else project.results / FOLDER
         plan = Plan.read(project, platform, software, testbed, goal, folder)

@@ -1,0 +1,116 @@
+"""The suites' variables of the command line (``robot -v NAME:value``), checked before any traffic."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from robot.libraries.BuiltIn import BuiltIn
+from robot.utils import timestr_to_secs
+
+from ..errors import ConfigError, shortened
+from ..files import is_folder, read_text, require_folder
+from .suite_sentences import plain
+
+NAMES = (
+    "TESTBED",
+    "GOAL",
+    "CHARACTERISE",
+    "SEARCH_DEADLINE",
+    "CALIBRATIONS",
+    "RESUME",
+    "PROJECT",
+    "RESULTS",
+    "BENCH",
+)
+"""Those of the resources."""
+
+CHARACTERISE = ("never", "on failure", "always")
+
+_LIKE = 0.74
+"""How like one of ours a name must be (difflib's ratio): 'GAOL' is 0.75 of 'GOAL'."""
+
+_RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+
+
+def check_run_variables() -> None:
+    """Raise ConfigError for a variable of the running suite that is wrong or misspelt; says what is expected."""
+    check_names(_given(sys.argv), Path(str(BuiltIn().get_variable_value("${SUITE SOURCE}"))))
+    check_values({name: BuiltIn().get_variable_value(f"${{{name}}}") for name in NAMES})
+
+
+def check_names(given: Iterable[str], suite: Path) -> None:
+    """Raise ConfigError for one of the names *given* on the command line that is like one of ours, but is not.
+
+    A name in the file *suite* is the suite's own.
+    """
+    ours = {plain(name): name for name in NAMES}
+    for name in given:
+        near = difflib.get_close_matches(plain(name)[:40], ours, 1, _LIKE)
+        if plain(name) not in ours and near and plain(name) not in _text(suite):
+            raise ConfigError(
+                f"'-v {shortened(name)}:…': neither the suite nor Linerate has this variable; did you mean"
+                f" '{ours[near[0]]}'?",
+                suite,
+            )
+
+
+def _text(suite: Path) -> str:
+    with contextlib.suppress(ConfigError):
+        return plain(read_text(suite / "__init__.robot" if is_folder(suite) else suite, 1 << 20))
+    return ""
+
+
+def check_values(values: Mapping[str, Any]) -> None:
+    """Raise ConfigError for a value that could only fail later. None or "": its default."""
+    when = values.get("CHARACTERISE")
+    if when is not None and _word(when) not in map(_word, CHARACTERISE):
+        raise _wrong("CHARACTERISE", when, f"expected {', '.join(CHARACTERISE[:-1])} or {CHARACTERISE[-1]}")
+    deadline = values.get("SEARCH_DEADLINE")
+    if deadline is not None and _word(deadline) != "none":
+        try:
+            seconds = timestr_to_secs(deadline)
+        except (ValueError, OverflowError):
+            seconds = 0.0
+        if not 0 < seconds <= 86400:
+            raise _wrong("SEARCH_DEADLINE", deadline, "expected a time of more than 0 and at most 24 h, as '5 min'")
+    run = values.get("RESUME")
+    if run and not _RUN_ID.fullmatch(str(run)):
+        raise _wrong("RESUME", run, "expected the name of a run's folder in the results")
+    if calibrations := values.get("CALIBRATIONS"):
+        require_folder(Path(str(calibrations)), "the folder of calibrations (-v CALIBRATIONS:)")
+    results = values.get("RESULTS")
+    if results and (there := _nearest(Path(str(results)).absolute())) is not None and not is_folder(there):
+        raise ConfigError("is not a folder; expected a folder for results (-v RESULTS:), which may be new", there)
+
+
+def _nearest(path: Path) -> Path | None:
+    """*path*, or the nearest above it that exists."""
+    try:
+        return next((each for each in (path, *path.parents) if each.exists()), None)
+    except OSError:
+        return path
+
+
+def _wrong(name: str, value: object, expected: str) -> ConfigError:
+    return ConfigError(f"'-v {name}:{shortened(value)}': {expected}")
+
+
+def _word(value: object) -> str:
+    """As Robot compares words."""
+    return re.sub(r"[ _-]", "", str(value)).lower()
+
+
+def _given(argv: Sequence[str]) -> Iterator[str]:
+    """Names of the variables that Robot's command line *argv* sets."""
+    for option, value in zip(argv, [*argv[1:], ""], strict=True):
+        text = value if option in ("-v", "--variable") else ""
+        if found := re.match(r"(?:-v|--variable=)(.+)", option):
+            text = found[1] if not option.startswith("--variable") or "=" in option else ""
+        if ":" in text:
+            yield text.partition(":")[0]

@@ -1,0 +1,83 @@
+"""A word on Robot's command line that would be looked at late is checked before any traffic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linerate.errors import ConfigError
+from linerate.robot.run_variables import NAMES, _given, check_names, check_values
+from support.paths import ROOT
+
+
+def test_they_are_those_of_the_resources():
+    text = "".join((ROOT / "resources" / f"{name}.resource").read_text() for name in ("testbed", "methodology"))
+    assert {line.split("}")[0][2:] for line in text.splitlines() if line.startswith("${") and "    " in line} >= set(
+        NAMES
+    )
+    assert {line.split("}")[0][2:] for line in text.splitlines() if line.startswith("${")} == set(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("CHARACTERISE", "xx", "'-v CHARACTERISE:xx': expected never, on failure or always"),
+        ("CHARACTERISE", ["never"], "expected never, on failure or always"),
+        ("SEARCH_DEADLINE", "soon", "expected a time"),
+        ("SEARCH_DEADLINE", "-1", "expected a time"),
+        ("SEARCH_DEADLINE", "nan", "expected a time"),
+        ("SEARCH_DEADLINE", "1e999", "expected a time"),
+        ("SEARCH_DEADLINE", "9" * 5000, "expected a time"),
+        ("SEARCH_DEADLINE", [], "expected a time"),
+        ("RESUME", "../x", "expected the name of a run's folder"),
+        ("RESUME", "**/*", "expected the name of a run's folder"),
+        ("RESUME", "/etc", "expected the name of a run's folder"),
+        ("CALIBRATIONS", "/nowhere/at/all", "(-v CALIBRATIONS:) does not exist"),
+        ("CALIBRATIONS", "/etc/passwd", "(-v CALIBRATIONS:) is not a folder"),
+        ("CALIBRATIONS", "a\0b", "(-v CALIBRATIONS:) does not exist"),
+        ("CALIBRATIONS", "x" * 5000, "(-v CALIBRATIONS:) does not exist"),
+        ("RESULTS", "/etc/passwd", "/etc/passwd: is not a folder"),
+        ("RESULTS", "/etc/passwd/runs", "/etc/passwd: is not a folder"),
+        ("RESULTS", "/dev/null", "/dev/null: is not a folder"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_what_is_expected(name: str, value: Any, says: str):
+    with pytest.raises(ConfigError) as caught:
+        check_values({name: value})
+    assert says in str(caught.value)
+
+
+def test_defaults_and_what_robot_takes_are_right(tmp_path: Path):
+    check_values(dict.fromkeys(NAMES))
+    check_values({"CHARACTERISE": "On_Failure", "SEARCH_DEADLINE": "5 min", "RESUME": "20261121T120000Z-1a2b3c"})
+    check_values({"SEARCH_DEADLINE": 300, "CALIBRATIONS": str(tmp_path), "RESULTS": str(tmp_path / "new" / "one")})
+
+
+@pytest.mark.parametrize(("name", "near"), [("GAOL", "GOAL"), ("characterize", "CHARACTERISE"), ("RESULT", "RESULTS")])
+def test_a_misspelt_name_is_refused(tmp_path: Path, name: str, near: str):
+    with pytest.raises(ConfigError, match=f"did you mean '{near}'"):
+        check_names([name], tmp_path)
+
+
+def test_other_names_are_the_suites_own(tmp_path: Path):
+    check_names(["Test Bed", "goal", "MODEST", "x", "RATE"], tmp_path)
+    (tmp_path / "suite.robot").write_text("*** Variables ***\n${Test Bed 2}    x\n")
+    check_names(["TESTBED2"], tmp_path / "suite.robot")
+
+
+def test_names_are_read_from_the_command_line():
+    argv = [
+        "robot",
+        "-v",
+        "GOAL:x",
+        "--variable",
+        "A:b:c",
+        "-vB:1",
+        "--variable=C:2",
+        "--variablefile",
+        "d:e",
+        "f.robot",
+    ]
+    assert list(_given(argv)) == ["GOAL", "A", "B", "C"]
