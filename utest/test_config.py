@@ -146,3 +146,17 @@ def test_imix_has_the_mean_size_of_trex_bench_profile():
     assert imix.mean_size == pytest.approx(361.8333333)
     assert imix.line_rate_pps(10e9) == pytest.approx(3_273_679.6, abs=0.1)
     assert imix.flows.count == 251
+
+
+def test_the_page_of_goal_files_has_every_key_with_its_default():
+    page = (ROOT / "docs" / "goals.md").read_text(encoding="utf-8")
+    rows = {
+        row[1].strip("` "): row for line in page.splitlines() if (row := line.split("|"))[0] == "" and len(row) == 6
+    }
+    documented = {key: row[3].strip(" `") for key, row in rows.items() if key in Goal.model_fields}
+    assert set(documented) == set(Goal.model_fields)
+    for key, field in Goal.model_fields.items():
+        if field.is_required():
+            assert documented[key] == "needed", key
+        elif field.default not in (None, {}, ()):
+            assert documented[key] == str(field.default).lower().removesuffix(".0"), key

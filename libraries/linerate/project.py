@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import filecmp
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -34,13 +36,14 @@ class Layers:
             {path.name: path for layer in (self.packaged, self.own) for path in listed(layer, pattern)}.values()
         )
 
-    def hiding(self, name: str) -> Path | None:
-        """The project's file *name*, if it takes the place of a packaged one with other content; else None."""
-        own, packaged = self.own / name, self.packaged / name
-        try:
-            return own if own.read_bytes() != packaged.read_bytes() else None
-        except OSError:  # there is only one
-            return None
+    def replaced(self, names: Iterable[str] | None = None) -> list[Path]:
+        """The project's files that take the place of packaged ones with other content. *names*: among these (all)."""
+        found = []
+        for path in listed(self.own, "*.yaml") if names is None else [self.own / name for name in names]:
+            with contextlib.suppress(OSError):  # there is only one
+                if not filecmp.cmp(path, self.packaged / path.name, shallow=False):
+                    found.append(path)
+        return found
 
     def __str__(self) -> str:
         """The project's folder."""

@@ -118,3 +118,39 @@ def test_every_kind_of_file_is_read(tmp_path: Path, path: str, text: str, words:
 def test_the_shipped_suites_and_files_are_right() -> None:
     found = check(ROOT, "tests")
     assert (found.returncode, found.stdout) == (0, "0 problems\n"), found.stdout + found.stderr
+
+
+def test_files_and_words_that_hide_shipped_ones_are_named(tmp_path: Path) -> None:
+    goals, profiles, cards = (tmp_path / "variables" / kind for kind in ("goals", "profiles", "generators"))
+    for folder in (goals, profiles, cards):
+        folder.mkdir(parents=True)
+    shipped = ROOT / "variables"
+    (goals / "standard.yaml").write_text((shipped / "goals" / "standard.yaml").read_text() + "# mine\n")
+    (goals / "quick.yaml").write_text((shipped / "goals" / "quick.yaml").read_text())
+    (cards / "virtual.yaml").write_text((shipped / "generators" / "virtual.yaml").read_text() + "# mine\n")
+    (profiles / "own.yaml").write_text(
+        "entries:\n- {kind: mix, name: imix, frames: [{size: 64, weight: 1}], about: x}\n"
+        "- {kind: mix, name: mine, frames: [{size: 64, weight: 1}], about: x}\n"
+    )
+    found = check(tmp_path, "--json")
+    assert found.returncode == 0, found.stdout + found.stderr
+    warnings = json.loads(found.stdout)["warnings"]
+    assert [words.split(": ")[0] for words in warnings] == [
+        str(goals / "standard.yaml"),
+        str(profiles / "own.yaml"),
+        str(cards / "virtual.yaml"),
+    ]
+    assert "'linerate study plan standard'" in warnings[0] and "'imix' takes the place" in warnings[1]
+    assert check(tmp_path).stdout.startswith(f"warning: {goals / 'standard.yaml'}: takes the place of")
+
+
+def test_a_run_says_that_its_goal_hides_a_shipped_one(tmp_path: Path) -> None:
+    goals = robot_run.project(tmp_path) / "variables" / "goals" / "quick.yaml"
+    goals.write_text(goals.read_text() + "# mine\n")
+    path = robot_run.write_suite(tmp_path, "64b 1-flow unidirectional ≥ 1 Mpps")
+    found = robot_run.run(tmp_path, path, "-v", "GOAL:quick", "-v", f"PROJECT:{tmp_path / 'project'}")
+    assert found.status == 0, found.console
+    assert f"{goals}: takes the place of" in found.console.replace("\n", " ")
+    (record,) = (tmp_path / "results").glob("*/environment.json")
+    (words,) = json.loads(record.read_text())["extra"]["replaced"]
+    assert words.startswith(f"{goals}: takes the place of")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import tempfile
@@ -16,6 +17,7 @@ from ..errors import ConfigError, LinerateError
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..platforms import read_platform
 from ..project import Project, listed
+from ..session.plan import replaced_files
 from ..sla.goals import read_goal
 from ..system import children
 from ..testbed.files import read_testbed
@@ -46,10 +48,12 @@ def run(arguments: argparse.Namespace) -> int:
             raise ConfigError("there is no such suite or folder", path)
     project = Project.find(arguments.project)
     problems = list(dict.fromkeys([*_files(project), *(_sentences(arguments.suites) if arguments.suites else ())]))
+    warnings = _replaced(project)
     if arguments.json:
-        print_json({"project": str(project.root), "problems": problems})
+        print_json({"project": str(project.root), "problems": problems, "warnings": warnings})
     else:
-        print("\n".join([*problems, f"{len(problems)} problem{'s' if len(problems) != 1 else ''}"]))
+        rows = [*(f"warning: {words}" for words in warnings), *problems]
+        print("\n".join([*rows, f"{len(problems)} problem{'s' if len(problems) != 1 else ''}"]))
     return 1 if problems else 0
 
 
@@ -70,6 +74,14 @@ def _files(project: Project) -> Iterator[str]:
             yield from _problem(partial(read, path.stem))
     yield from _words(project)
     yield from _problem(lambda: read_cards(project.generators))
+
+
+def _replaced(project: Project) -> list[str]:
+    """Which of the project's files take the place of packaged ones."""
+    found: list[str] = []
+    with contextlib.suppress(ConfigError):  # a problem already
+        found.extend(replaced_files(project))
+    return found
 
 
 def _words(project: Project) -> Iterator[str]:

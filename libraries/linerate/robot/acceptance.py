@@ -107,6 +107,7 @@ class AcceptanceKeywords(Component):
                 "goal": plan.goal.model_dump(),
                 "suite": suite,
                 FINGERPRINTS: fingerprints(plan),
+                **({"replaced": list(plan.replaced)} if plan.replaced else {}),
                 **({SIMULATED_BECAUSE: list(session.simulation_signs)} if session.simulated else {}),
                 **({"resumed_from": self._resumption.run_id} if self._resumption else {}),
             },

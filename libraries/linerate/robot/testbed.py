@@ -44,6 +44,8 @@ class TestbedKeywords(Component):
         logger.info(f"{plan.platform.description}, {plan.software_name} {plan.software.version}; {plan.goal}")
         for layers, name in ((project.platforms, platform), (project.testbeds, testbed), (project.goals, goal)):
             logger.info(f"read {layers / f'{name}.yaml'}")
+        for words in plan.replaced:
+            logger.warn(words)
         profiles = sorted(str(path) for path in project.profiles.glob("*.yaml"))
         logger.info(f"traffic words from {', '.join(profiles)}")
         return plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,13 +16,13 @@ from ..generators.trex.profile_loader import TrexProfileLoader
 from ..methods.budget import Budget, sum_of_budgets
 from ..methods.recovery import OverloadPhases
 from ..platforms import Platform, Software, named_file, read_platform
-from ..project import Project
+from ..project import KINDS, Layers, Project
 from ..sla.goals import Goal, read_goal
 from ..sla.requirement import ENERGY_UNITS, RUNTIME_UNITS, Quantity, Requirement, TrafficWords, Unit
 from ..sla.sentence import parse
 from ..testbed.files import read_testbed
 from ..testbed.settings import HardwareSettings, SimulatedSettings, Testbed
-from ..traffic.catalogue import Catalogue, ProgramLoader
+from ..traffic.catalogue import Catalogue, ProgramLoader, replaced_entries
 from ..traffic.profiles import Profile
 from ..units import si
 
@@ -107,6 +107,12 @@ class Plan:
     def maximum_load(self, profile: Profile, link_bps: float) -> Load:
         """The testbed's maximum load, per port."""
         return Load(profile.line_rate_pps(link_bps) * self.testbed.maximum_load_percent / 100)
+
+    @property
+    def replaced(self) -> tuple[str, ...]:
+        """A sentence for each file or word of the project that takes the place of one that comes with Linerate."""
+        used = {"platforms": self.platform.platform, "testbeds": self.testbed.testbed, "goals": self.goal.goal}
+        return tuple(replaced_files(self.project, used))
 
     @property
     def card(self) -> str | None:
@@ -211,6 +217,23 @@ def check_login(testbed: Testbed, software: Software, path: Path) -> None:
         raise ConfigError("a black box (shell: none) is hardware; expected a testbed of 'kind: hardware'", path)
     if testbed.prepare != "none":
         raise ConfigError("a black box (shell: none) is not configured; expected 'prepare: none'", path)
+
+
+def replaced_files(project: Project, used: Mapping[str, str] | None = None) -> Iterator[str]:
+    """A sentence for each file or word of *project* in place of a packaged one. *used*: the only file of a kind."""
+    for kind in KINDS:
+        layers: Layers = getattr(project, kind)
+        if kind == "profiles":
+            yield from replaced_entries(layers)
+            continue
+        for path in layers.replaced([f"{used[kind]}.yaml"] if used and kind in used else None):
+            words = f"{path}: takes the place of the file of this name that comes with Linerate"
+            if kind == "goals":
+                words += (
+                    f"; what the documents promise of goal '{path.stem}' is not about it: 'linerate study plan"
+                    f" {path.stem}' compares its plan with its own promises"
+                )
+            yield words
 
 
 def _client_of(testbed: Testbed) -> str:

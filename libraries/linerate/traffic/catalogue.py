@@ -263,6 +263,16 @@ def _entries(folder: Folder) -> Iterator[tuple[Path, Any]]:
             yield path, entry.model_copy(update={"default": False}) if other else entry
 
 
+def replaced_entries(folder: Layers) -> list[str]:
+    """A sentence for each word of the project that means something else in the packaged files. Raises ConfigError."""
+    packaged = {_name(entry): entry for _, entry in _entries(folder.packaged)}
+    return [
+        f"{path}: '{_name(entry)}' takes the place of the one that comes with Linerate"
+        for path, entry in _entries(folder)
+        if path.parent == folder.own and packaged.get(_name(entry), entry) != entry
+    ]
+
+
 def _name(entry: Any) -> str:
     """The traffic word that *entry* defines, else its kind, of which there is one."""
     return str(getattr(entry, "name", entry.kind))
