@@ -44,3 +44,14 @@ def test_an_interrupt_does_not_leave_a_lock_held():
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         stop.set()
+
+
+def test_a_thread_that_cannot_begin_is_an_error_of_the_call(monkeypatch: pytest.MonkeyPatch):
+    """From Python 3.12 on, while the interpreter ends."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(TestbedError, match="waiting cannot begin: can't create new thread"):
+        run_in_worker_thread(lambda: None, 5, "waiting")

@@ -12,6 +12,7 @@ from typing import Any
 from robotlibcore import DynamicCore
 
 from .. import __version__
+from ..errors import LinerateError
 from ..evidence import allure
 from ..session.session import Session
 from ..system.signals import handle_ending
@@ -104,7 +105,11 @@ class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
     def _end(self) -> None:
         # what follows has a limit
         handle_ending(signal.SIG_IGN)
-        self.close()
+        try:
+            self.close()
+        except LinerateError as error:
+            with contextlib.suppress(OSError, ValueError):
+                print(error, file=sys.__stderr__, flush=True)
         with contextlib.suppress(OSError, ValueError):  # nobody reads on
             print(self._acceptance.last_words(), end="", file=sys.__stdout__, flush=True)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from robot.api import TestSuite, logger
+from robot.errors import ExecutionFailed
 from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 
 from ..errors import LinerateError, SentenceError
@@ -61,7 +62,7 @@ def _requirement(step: KeywordCall, read: ReadSentence) -> Requirement | None:
         return None
     try:
         sentence = str(BuiltIn().replace_variables(text))
-    except RobotNotRunningError:
+    except (RobotNotRunningError, ExecutionFailed):  # the latter: an interrupt
         raise
     except Exception:  # a variable that does not exist yet: the sentence is checked when it runs
         logger.debug(f"not checked before the run: {text}")

@@ -177,8 +177,10 @@ class RouterConnection:
         what stays on the router.
         """
         router, watch, failure = self._router, self._watch, None
+        # a simulated router ends with its process, and its changes with it
+        ended = router is not None and self.testbed.facts.simulated and bool(self.testbed.problems())
         try:
-            if router is not None:
+            if router is not None and not ended:
                 if self._ssh is not None:
                     self._ssh.end_by(time.monotonic() + RESTORE_LIMIT)
                 router.restore()

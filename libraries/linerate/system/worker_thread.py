@@ -34,7 +34,10 @@ def run_in_worker_thread(function: Callable[[], T], limit: float, what: str) -> 
         except BaseException as error:
             answers.put(error)
 
-    threading.Thread(target=work, daemon=True, name=f"worker: {what}").start()
+    try:
+        threading.Thread(target=work, daemon=True, name=f"worker: {what}").start()
+    except RuntimeError as error:  # from Python 3.12 on, while the interpreter ends
+        raise TestbedError(f"{what} cannot begin: {error}") from None
     try:
         answer = answers.get(timeout=limit)
     except Empty:

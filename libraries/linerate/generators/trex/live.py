@@ -18,6 +18,9 @@ from .outcomes import make_outcome
 BEGIN_WAIT = 0.1
 """Seconds of the testbed's clock from the answer to the start to a look whether every port sends, and between looks."""
 
+STOP_LIMIT = 5.0
+"""Seconds for the client to stop the traffic of a trial that failed or was interrupted; its end stops it too."""
+
 BEGIN_ARGUMENTS = ("rates", "directions", "duration", "intended")
 """Those arguments of the client's ``trial`` that its ``begin`` takes."""
 
@@ -54,7 +57,7 @@ def trial_during(ask: AskClient, trial: Mapping[str, Any], during: During, limit
         answer = ask("finish", limit=limit, drain=trial["drain"], clock_speed=speed)
     except BaseException:
         with contextlib.suppress(TestbedError):
-            ask("stop")
+            ask("stop", limit=STOP_LIMIT)
         raise
     return {**answer, "readings": readings}
 
@@ -91,7 +94,7 @@ def step_down(
         answer = ask("finish", drain=trial["drain"], clock_speed=speed)
     except BaseException:
         with contextlib.suppress(TestbedError):
-            ask("stop")
+            ask("stop", limit=STOP_LIMIT)
         raise
     outcome = make_outcome(answer, first, duration, directions, speed)
     before, after = (_snapshot(changed[name], began["counters"], directions) for name in ("before", "after"))
