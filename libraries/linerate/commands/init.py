@@ -17,7 +17,7 @@ from .arguments import complete_names
 
 TEMPLATE = Path(__file__).parent / "template"
 
-NAME = re.compile(r"[a-z][a-z0-9_-]*")
+NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import ConfigError
+from ..errors import ConfigError, shortened
 from ..units import FCS, l1_bits, l2_bits
 from .ip_header import ip_header
 from .patterns import Pattern, StreamTiming, make_pattern
@@ -36,6 +36,13 @@ _FOLLOWS_LOAD = "expected streams whose rate in pps or bit/s follows the load"
 
 def read_trex_profile(answer: Mapping[str, Any], source: ProfileSource) -> TrexProfile:
     """The profile in the *answer* of the process that ran it. Raises ConfigError for streams that no load can scale."""
+    try:
+        return _read_profile(answer, source)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:  # of a user's own streams
+        raise ConfigError(f"has streams that TRex does not accept ({_reason(error)})", source.path) from None
+
+
+def _read_profile(answer: Mapping[str, Any], source: ProfileSource) -> TrexProfile:
     path = source.path
     check_answer(answer, path)
     first, second = answer["directions"]
@@ -110,7 +117,7 @@ def _read_direction(items: Sequence[Mapping[str, Any]], path: Path) -> tuple[tup
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
             raise ConfigError(f"{name} is not a stream that TRex accepts ({_reason(error)})", path) from None
         if not 0 < value < math.inf or unit not in ("pps", "bps_L1", "bps_L2", "percentage"):
-            raise ConfigError(f"{name} has a rate of {value:g} {unit}; expected more than 0", path)
+            raise ConfigError(f"{name} has a rate of {value:g} {shortened(unit)}; expected more than 0", path)
         if fixed and _is_intermittent(item):
             raise ConfigError(f"{name} measures latency in bursts, at a rate that no load changes; {_CONTINUOUS}", path)
         if unit == "percentage" and fixed:
@@ -181,7 +188,9 @@ def _stream_timings(
             if following in (None, "", -1) or int(item.get("action_count") or 0) == 1:  # the first end is the last
                 number = None
             elif following not in places:
-                raise ConfigError(f"{name} starts '{following}', and no stream that is sent has that name", path)
+                raise ConfigError(
+                    f"{name} starts '{shortened(following)}', and no stream that is sent has that name", path
+                )
             elif places[following] not in scaled:
                 raise ConfigError(f"{name} starts '{following}', which measures latency; {_FOLLOWS_LOAD}", path)
             else:
@@ -228,7 +237,7 @@ def _pattern_stream_json(item: Mapping[str, Any], pps: float, delay: float, foll
 
 def _stream_name(number: int, item: Mapping[str, Any]) -> str:
     name = item.get("name")
-    return f"stream {number}" + (f" ('{name}')" if name not in (None, "") else "")
+    return f"stream {number}" + (f" ('{shortened(name, 60)}')" if name not in (None, "") else "")
 
 
 def _continuous_stream_json(item: Mapping[str, Any], pps: float) -> str:
@@ -241,7 +250,7 @@ def _check_mode(name: str, item: Mapping[str, Any], path: Path) -> None:
     mode = item["mode"]
     kind = mode["type"]
     if kind not in ("continuous", "single_burst", "multi_burst"):
-        raise ConfigError(f"{name} has the mode '{kind}'; {_CONTINUOUS}", path)
+        raise ConfigError(f"{name} has the mode '{shortened(kind)}'; {_CONTINUOUS}", path)
     if int(item["flags"]) & _DUMMY_FLAG:
         raise ConfigError(f"{name} is a dummy, which sends nothing; {_CONTINUOUS}", path)
     if item.get("start_paused", False):
@@ -313,4 +322,4 @@ def _lengths(name: str, instructions: Sequence[Mapping[str, Any]], length: int, 
 
 
 def _reason(error: Exception) -> str:
-    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
+    return f"{shortened(error)} is missing" if isinstance(error, KeyError) else shortened(error)

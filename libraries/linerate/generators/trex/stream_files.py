@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...config import parse_json, parse_yaml
-from ...errors import ConfigError
+from ...errors import ConfigError, shortened
 from ...traffic.captures import first_frame
 
 MOST_VALUES = 100_000
@@ -26,7 +26,13 @@ def read_streams(path: Path, text: str) -> list[dict[str, Any]]:
     data = parse_json(text, path) if path.suffix == ".json" else parse_yaml(text, path, MOST_VALUES)[0]
     if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
         raise ConfigError("is no list of streams", path, 1)
-    return [_stream(number, item, path) for number, item in enumerate(data, 1)]
+    found = []
+    for number, item in enumerate(data, 1):
+        try:
+            found.append(_stream(number, item, path))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ConfigError(f"stream {number} is not a stream that TRex accepts ({shortened(error)})", path) from None
+    return found
 
 
 def _stream(number: int, item: Mapping[str, Any], path: Path) -> dict[str, Any]:
