@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import sys
 import threading
@@ -21,7 +22,12 @@ END_LIMIT = 3.0
 
 
 def read_specification() -> dict[str, Any]:
-    """The one JSON object that the parent writes first."""
+    """The one JSON object that the parent writes first.
+
+    From here on the process may have as many open files as its user may: connections of others do not use them up.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     line = sys.stdin.readline()
     if not line:
         raise SystemExit(1)

@@ -14,6 +14,7 @@ import zmq
 from linerate.simulation.control import LARGEST_MESSAGE
 
 from ..backend import Backend
+from .connections import Connections
 from .control import ControlService
 from .fault_actions import carry_out
 from .publisher import Publisher
@@ -29,6 +30,10 @@ LARGEST_FRAME = 4 * LARGEST_REQUEST
 
 LARGEST_SUBSCRIPTION = 64
 """Bytes of a frame to the publishing socket: clients name their kind (40 bytes) and subscribe to everything (1)."""
+
+
+MOST_SUBSCRIBED = 64 << 10
+"""Bytes that a subscriber may send in all: a client's subscription has 1."""
 
 
 class TrexServer:
@@ -51,6 +56,7 @@ class TrexServer:
         self._control_socket = RequestSocket(self._context, LARGEST_MESSAGE)
         self._stop_read, self._stop_write = os.pipe()
         self.control_port = 0
+        self._connections: list[Connections] = []
         try:
             limit_messages(self._pub, LARGEST_SUBSCRIPTION)
             self._pub.setsockopt(zmq.XPUB_VERBOSE, 1)
@@ -58,6 +64,9 @@ class TrexServer:
             self.pub_port = bind(self._pub, host, pub_port)
             if control:
                 self.control_port = self._control_socket.listen("127.0.0.1", control.port)
+            watched = (self._rpc.connections, self._control_socket.connections)
+            subscribers = Connections(self._pub, self.pub_port, MOST_SUBSCRIBED)
+            self._connections = [subscribers, *(found for found in watched if found is not None)]
         except BaseException:
             self._release()
             raise
@@ -95,6 +104,10 @@ class TrexServer:
                 wait = min(wait, delayed[0][0] - time.monotonic())
             if (due := transmission.wait()) is not None:
                 wait = min(wait, due)
+            for connections in self._connections:
+                connections.look()
+                if (due := connections.due) is not None:
+                    wait = min(wait, due - time.monotonic())
             # one message of each socket, then the server's own work: nobody who sends many keeps it from that
             ready = dict(poller.poll(math.ceil(max(0.0, wait) * 1000)))
             if self._stop_read in ready:
@@ -125,6 +138,8 @@ class TrexServer:
         return {"rpc_port": self.rpc_port, "pub_port": self.pub_port, **control}
 
     def _release(self) -> None:
+        for connections in self._connections:
+            connections.close()
         self._context.destroy(linger=100)
         for end in (self._stop_read, self._stop_write):
             with contextlib.suppress(OSError):

@@ -12,12 +12,21 @@ from dataclasses import dataclass
 
 import zmq
 
+from .connections import Connections
+
 HANDSHAKE_LIMIT = 5.0
 """Seconds in which whoever connects must begin to speak ZeroMQ's protocol."""
 
 MOST_REQUESTS, MOST_ANSWERS = 2, 100
 """Messages of one connection that wait to be read and to be sent. A client has one under way, but ZeroMQ learns only
 after 1 ms that an answer has gone."""
+
+
+MOST_WAITING = 1024
+"""Connections that wait until they are accepted."""
+
+KERNEL_BUFFER = 16 << 20
+"""Bytes of a connection that the kernel may hold."""
 
 
 class PortTaken(Exception):
@@ -41,6 +50,8 @@ def limit_messages(socket: zmq.Socket[bytes], largest: int) -> None:
     socket.setsockopt(zmq.LINGER, 100)
     socket.setsockopt(zmq.MAXMSGSIZE, largest)
     socket.setsockopt(zmq.HANDSHAKE_IVL, round(HANDSHAKE_LIMIT * 1000))
+    # many who connect at once let nobody wait for a second try
+    socket.setsockopt(zmq.BACKLOG, MOST_WAITING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +71,27 @@ class RequestSocket:
         self.socket.setsockopt(zmq.RCVHWM, MOST_REQUESTS)
         self.socket.setsockopt(zmq.SNDHWM, MOST_ANSWERS)
 
+        self._most = (MOST_REQUESTS + 1) * largest + KERNEL_BUFFER
+        self.connections: Connections | None = None
+
     def listen(self, host: str, port: int) -> int:
         """Listen at tcp://host:port (0: any free one); returns the port. Raises PortTaken."""
-        return bind(self.socket, host, port)
+        found = bind(self.socket, host, port)
+        self.connections = Connections(self.socket, found, self._most)
+        return found
 
     def next_request(self) -> Request | None:
         """The next request; None: nothing has come, or no REQ socket has sent it."""
         try:
-            parts = self.socket.recv_multipart(zmq.NOBLOCK)
+            frames = self.socket.recv_multipart(zmq.NOBLOCK, copy=False)
         except zmq.Again:
             return None
+        parts = [frame.bytes for frame in frames]
+        if self.connections:
+            # what a frame has before its bytes, 2 or 9 of them, counts as read. Peers that speak ZeroMQ's protocol of
+            # 2009 have no number, and may send no more than the limit
+            with contextlib.suppress(zmq.ZMQError):
+                self.connections.note_read(frames[-1].get(zmq.SRCFD), sum(len(part) + 9 for part in parts))
         if b"" not in parts[1:-1]:
             return None
         end = parts.index(b"", 1) + 1

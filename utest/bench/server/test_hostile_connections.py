@@ -1,0 +1,152 @@
+"""Connections to the embedded server that send without end, or nothing: it holds little, and answers others."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import random
+import resource
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zmq
+
+from linerate_bench.server.loop import MOST_SUBSCRIBED
+from support.embedded_server import EmbeddedServer, embedded_server
+from support.hostile_bytes import GREETING, frame, noise, ready
+
+pytestmark = pytest.mark.slow
+
+PORTS = ("rpc_port", "pub_port", "control_port")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[EmbeddedServer]:
+    with embedded_server(tmp_path) as found:
+        yield found
+        assert found.runs, found.log.read_text()
+
+
+def ping(server: EmbeddedServer) -> None:
+    """It answers within the time that a client waits."""
+    with zmq.Context() as context, context.socket(zmq.REQ) as link:
+        link.setsockopt(zmq.LINGER, 0)
+        link.connect(f"tcp://127.0.0.1:{server.rpc}")
+        link.send(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+        assert link.poll(5000)
+        assert json.loads(link.recv())["result"]["ts"] > 0
+
+
+def connect(server: EmbeddedServer, port: str) -> socket.socket:
+    link = socket.create_connection(("127.0.0.1", server.facts[port]), 5)
+
+    def read() -> None:
+        with contextlib.suppress(OSError):
+            while link.recv(65536):
+                pass
+
+    threading.Thread(target=read, daemon=True).start()
+    return link
+
+
+@pytest.mark.parametrize(
+    ("port", "kind", "size"),
+    [
+        ("rpc_port", b"REQ", 1 << 20),
+        ("rpc_port", b"DEALER", 1),
+        ("control_port", b"REQ", 1000),
+        ("pub_port", b"SUB", 40),
+    ],
+)
+def test_a_message_without_end_loses_its_connection(server: EmbeddedServer, port: str, kind: bytes, size: int) -> None:
+    before, until = server.memory, time.monotonic() + 60
+    part = frame(b"x" * size, True) * max(1, 100_000 // size)
+    with connect(server, port) as link, pytest.raises(OSError):
+        link.sendall(GREETING + ready(kind) + frame(b"", True))
+        for number in itertools.count():
+            link.sendall(part)
+            assert time.monotonic() < until
+            if number % 100 == 0:
+                ping(server)
+    ping(server)
+    assert server.memory < before + (200 << 20)
+
+
+def test_subscriptions_without_end_lose_their_connection(server: EmbeddedServer) -> None:
+    before = server.memory
+    with connect(server, "pub_port") as link, pytest.raises(OSError):
+        link.sendall(GREETING + ready(b"SUB"))
+        for _ in range(1000 * MOST_SUBSCRIBED // 30):
+            link.sendall(b"\0\x1e\x01" + os.urandom(29))
+    ping(server)
+    assert server.memory < before + (50 << 20)
+
+
+def test_a_long_session_keeps_its_connection(server: EmbeddedServer) -> None:
+    """More bytes than an unread message may have: what was read does not count."""
+    text = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": "y" * 900_000}}).encode()
+    with zmq.Context() as context, context.socket(zmq.REQ) as link:
+        link.setsockopt(zmq.LINGER, 0)
+        link.setsockopt(zmq.RCVTIMEO, 10_000)
+        link.connect(f"tcp://127.0.0.1:{server.rpc}")
+        watch: Any = link.get_monitor_socket(zmq.EVENT_DISCONNECTED)
+        for _ in range(60):
+            link.send(text)
+            assert json.loads(link.recv())["result"]["ts"] > 0
+        assert not watch.poll(0)
+        link.disable_monitor()
+        watch.close()
+
+
+def test_a_thousand_connections_keep_nobody_out(server: EmbeddedServer) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    before, memory, chance = server.descriptors, server.memory, random.Random(1)
+    links: list[socket.socket] = []
+    try:
+        for number in range(1500):
+            links.append(socket.create_connection(("127.0.0.1", server.facts[PORTS[number % 3]]), 5))
+            if number % 2:
+                with contextlib.suppress(OSError):
+                    links[-1].sendall(noise(chance))
+        ping(server)
+        until = time.monotonic() + 30
+        # half-open ones are given up by the server itself
+        while server.descriptors > before + 700 and time.monotonic() < until:
+            time.sleep(0.2)
+        assert server.descriptors <= before + 700
+        ping(server)
+    finally:
+        for link in links:
+            link.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    until = time.monotonic() + 30
+    while server.descriptors > before + 3 and time.monotonic() < until:
+        time.sleep(0.1)
+    assert server.descriptors <= before + 3
+    assert server.memory < memory + (100 << 20)
+
+
+def test_more_connections_than_a_usual_limit_of_files(tmp_path: Path) -> None:
+    """The server raises its own limit: the shell's is often 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 3000:
+        pytest.skip("needs a hard limit of 3000 open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))
+    try:
+        with embedded_server(tmp_path) as server:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            links = [socket.create_connection(("127.0.0.1", server.rpc), 5) for _ in range(1300)]
+            ping(server)
+            for link in links:
+                link.close()
+            assert server.runs
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
