@@ -10,7 +10,8 @@ import pytest
 
 from linerate.testbed import kept_process
 from linerate.testbed.keeper_plan import ProcessPlan
-from linerate.testbed.kept_process import LOG_READ, KeptProcess, SetupFailed, log_end
+from linerate.testbed.kept_logs import LENGTH, read_log
+from linerate.testbed.kept_process import KeptProcess, SetupFailed
 from linerate.testbed.trex import started_server
 from linerate.testbed.trex.started_server import LOG_FULL, ServerOutput
 
@@ -21,10 +22,10 @@ def test_only_the_end_of_a_log_is_read(tmp_path: Path) -> None:
         file.truncate(20 << 30)  # without taking room on the disk
         file.seek(0, 2)
         file.write(b"\xff the last words")
-    text = log_end(log)
-    assert text.endswith("\ufffd the last words") and len(text) <= LOG_READ
+    text = read_log(log)
+    assert text.endswith("\ufffd the last words") and len(text) <= LENGTH
     log.write_text("short")
-    assert log_end(log) == "short"
+    assert read_log(log) == "short"
 
 
 def test_a_server_that_writes_without_end_does_not_fill_the_disk(
