@@ -72,7 +72,7 @@ def mutated_file(project: Path, source: Path, content: bytes) -> Path:
     return path
 
 
-@hostile.of(60)
+@hostile.of(40)
 @given(data=st.data())
 def test_a_mutated_file_is_right_or_one_paragraph(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], data: st.DataObject
@@ -143,7 +143,7 @@ def test_what_is_accepted_serves_sentences(tmp_path: Path, data: st.DataObject):
 EXTREMES = ("0", "1e-300", "1e-17", "1e-9", "0.999999999", "1e9", "1e17", "999999999999999999", "-1")
 
 
-@hostile.of(60)
+@hostile.of(25)
 @given(data=st.data())
 def test_no_figure_of_a_goal_takes_long(tmp_path: Path, data: st.DataObject):
     source = data.draw(st.sampled_from([path for path in FILES if path.parent.name == "goals"]))

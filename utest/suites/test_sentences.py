@@ -98,4 +98,4 @@ def test_another_wish_is_refused(tmp_path: Path):
     suite = tmp_path / "suite.robot"
     suite.write_text(SUITE, encoding="utf-8")
     run = robot_run.run(tmp_path, suite, "-t", "A Soak", "-v", "CHARACTERISE:sometimes")
-    assert "'sometimes' that cannot be converted to 'never', 'on failure' or 'always'" in run.message
+    assert "'-v CHARACTERISE:sometimes': expected never, on failure or always" in run.message
