@@ -79,9 +79,9 @@ def sides(address: str, peer: str, network: str) -> str:
         ("testbed: lab", "testbed: other", 1, "expected 'lab'"),
         ("  user: admin", "  usr: admin", 7, "did you mean 'user'?"),
         ("  key: keys/id\n", "", 5, "either 'key'"),
-        ("  key: keys/id", "  password_from: s3cret!", 8, "name of an environment variable"),
+        ("  key: keys/id", "  password_from: s3cret!", 8, "name, in capitals, of an environment variable"),
         ("  key: keys/id", "  key: keys/id\n  passphrase_from: s3 cret", 9, "that holds the passphrase, not"),
-        ("  key: keys/id", "  password_from: X\n  passphrase_from: Y", 5, "a key's passphrase, and no 'key'"),
+        ("  key: keys/id", "  password_from: X\n  passphrase_from: Y", 9, "a key's passphrase, and no 'key'"),
         ("  key: keys/id", "  password_from: LC_PASSWORD", 8, "is a variable that every program gets"),
         ("  key: keys/id", "  key: keys/id\n  passphrase_from: HOME", 9, "is a variable that every program gets"),
         ("address: 192.0.2.10", "address: -oProxyCommand=x", 4, "is not a name or address"),
@@ -155,6 +155,13 @@ def test_no_message_shows_what_a_login_holds(tmp_path: Path, field: str, owner: 
 
 def _with_ssh(rows: str) -> str:
     return HARDWARE.replace("  address: 192.0.2.10\n", f"  address: 192.0.2.10\n  ssh:\n{rows}")
+
+
+@pytest.mark.parametrize("secret", ["S3cret", "hunter2", "correct_horse"])
+def test_a_word_that_may_be_the_password_is_no_variables_name(tmp_path: Path, secret: str) -> None:
+    with pytest.raises(ConfigError, match="in capitals") as caught:
+        lab(tmp_path, HARDWARE.replace("key: keys/id", f"password_from: {secret}"))
+    assert secret not in str(caught.value)
 
 
 @pytest.mark.parametrize("text", ["router: S3cret\n", "router: [S3cret]\n", "generator: {ssh: S3cret}\n"])

@@ -14,7 +14,7 @@ from ..system.children import is_handed_on
 _URL = re.compile(r"https?://[A-Za-z0-9_.:\[\]-]+(?::\d+)?(?:/[^\s]*)?")
 _OID = re.compile(r"\d+(?:\.\d+){3,127}")
 _HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 
 def _matching(pattern: re.Pattern[str], expected: str) -> AfterValidator:
@@ -39,7 +39,7 @@ def _of_its_own(value: str) -> str:
 
 Variable = Annotated[
     str,
-    _matching(_VARIABLE, "the name of an environment variable that holds it, not the secret"),
+    _matching(_VARIABLE, "the name, in capitals, of an environment variable that holds it, not the secret"),
     AfterValidator(_of_its_own),
 ]
 

@@ -96,19 +96,13 @@ def connect(login: Login, who: str, limit: float = LOGIN_LIMIT) -> paramiko.SSHC
     return client
 
 
-def variable_text(name: str) -> str:
-    """The environment variable *name* for messages: named only if it is no word that may be the secret itself."""
-    return f"the environment variable '{name}'" if name.isupper() else "the environment variable that its file names"
-
-
 def read_secret(name: str, what: str, who: str) -> bytes:
     """The secret *what* for *who* from the environment variable *name*. Raises TestbedError if it is unset or empty."""
     secret = os.environ.get(name)
     if not secret:
-        state, named = "not set" if secret is None else "empty", name if name.isupper() else "NAME"
         raise TestbedError(
-            f"the testbed takes the {what} for {who} from {variable_text(name)}, which is {state}; set it: read -rs"
-            f" {named}; export {named}"
+            f"the testbed takes the {what} for {who} from the environment variable '{name}', which is"
+            f" {'not set' if secret is None else 'empty'}; set it: read -rs {name}; export {name}"
         )
     return os.fsencode(secret)
 
@@ -243,7 +237,7 @@ def _as_error(error: Exception, stage: str, login: Login, who: str) -> TestbedEr
     text = _reason(error)
     if isinstance(error, paramiko.AuthenticationException) and text == "Authentication failed":
         if login.password_from:
-            credential = f"the password in {variable_text(login.password_from)}; fix that variable, or"
+            credential = f"the password in '{login.password_from}'; fix that variable, or"
         else:
             credential = f"the key '{login.key_path}'; put the key's public half into its authorized_keys, or correct"
         return TestbedError(

@@ -23,7 +23,7 @@ from ..units import parse_link_speed
 from .trex.settings import StartSettings
 
 _HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 Ratio = Annotated[float, Field(ge=0, lt=1)]
 
@@ -231,7 +231,9 @@ class LoginSettings(Config):
     def _check_variable_name(cls, value: str | None, info: ValidationInfo) -> str | None:
         if value is not None and not _VARIABLE.fullmatch(value):
             what = str(info.field_name).removesuffix("_from")
-            raise ValueError(f"must be the name of an environment variable that holds the {what}, not the {what}")
+            raise ValueError(
+                f"must be the name, in capitals, of an environment variable that holds the {what}, not the {what}"
+            )
         if value is not None and is_handed_on(value):
             raise ValueError(
                 f"'{value}' is a variable that every program gets; expected one of its own: ROUTER_PASSWORD"
