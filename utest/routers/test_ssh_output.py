@@ -111,7 +111,7 @@ def test_output_without_end_is_one_sentence_within_the_limits(shell: SshShell, w
 
 def test_any_bytes_are_text(shell: SshShell) -> None:
     found = shell("bytes", 20)
-    assert found.stdout.startswith("\0\1\2") and "\ufffd" in found.stdout and found.stdout.count("A") == 10
+    assert found.stdout.startswith(r"\x00\x01\x02") and "\ufffd" in found.stdout and found.stdout.count("A") == 10
     assert (found.stderr, found.status) == ("\ufffd" * 20, 4)
 
 

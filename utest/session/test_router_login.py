@@ -31,8 +31,9 @@ def test_a_login_that_comes_too_late_is_ended(end: str, monkeypatch: pytest.Monk
     made: list[LateShell] = []
     monkeypatch.setattr("linerate.session.router.SshShell", lambda login: LateShell(made))
     nothing: Any = None
+    plan: Any = SimpleNamespace(software=SimpleNamespace(shell="linux"))
     testbed: Any = SimpleNamespace(facts=SimpleNamespace(router=None, sides=()))
-    router = RouterConnection(nothing, testbed, nothing, nothing)
+    router = RouterConnection(plan, testbed, nothing, nothing)
     with pytest.raises(TestbedError):
         router.connect()
     if end == "restore":

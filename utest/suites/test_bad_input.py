@@ -145,7 +145,7 @@ def test_an_unknown_host_key(tmp_path: Path, lab: OpenTestbed):
     empty.write_text("")
     suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
     found = robot_run.run(tmp_path, suite, *as_hardware(tmp_path, lab, known_hosts=empty))
-    refused(found, f"is not in '{empty}'", "ssh-keyscan")
+    refused(found, f"is not in '{empty}'", "ssh-keygen")
 
 
 def test_another_host_key(tmp_path: Path, lab: OpenTestbed):

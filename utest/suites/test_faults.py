@@ -9,8 +9,6 @@ import json
 import os
 import re
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -18,7 +16,10 @@ from linerate.errors import TestbedError
 from linerate.project import Project
 from linerate.robot.faults import FaultKeywords
 from linerate.robot.shared import Shared
+from linerate.session.plan import Plan
 from linerate.session.session import Session
+from linerate.testbed.facts import NO_ROUTER, GeneratorEndpoint, TestbedFacts
+from linerate.testbed.opening import OpenTestbed
 from linerate_bench.studies import faults
 from support import robot_run
 
@@ -85,8 +86,10 @@ def test_a_suite_goes_on_after_the_sentence_that_was_hit(tmp_path: Path) -> None
 
 
 def test_the_keyword_refuses_a_bench_that_is_not_simulated() -> None:
-    plan: Any = SimpleNamespace(testbed=SimpleNamespace(testbed="lab"))
-    testbed: Any = SimpleNamespace(facts=SimpleNamespace(control=None))
+    plan = Plan.read(Project.find(ROOT), "netgate6100", "vpp", "simulated", "quick")
+    testbed = OpenTestbed(
+        TestbedFacts(GeneratorEndpoint("", 0, 0), NO_ROUTER, (), 10e9, "for a test")  # no control socket
+    )
     session = Session(plan, testbed)
-    with pytest.raises(TestbedError, match="'link flap' can be caused on a simulated testbed only, and 'lab' is none"):
+    with pytest.raises(TestbedError, match="'link flap' can be caused on a simulated testbed only"):
         FaultKeywords(Shared(opened=[("", session)])).cause_fault("link flap", at="0.5")

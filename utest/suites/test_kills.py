@@ -160,7 +160,7 @@ class Run:
             assert leftovers.namespaces_of(tags) == set()
             with mock.patch.dict(os.environ, robot_run.environment(self.folder)):
                 port_claims.read_claims("192.0.2.10:4501")
-            assert {path.name for path in self.runtime.iterdir()} <= {"lock"}
+            assert {path.name for path in self.runtime.iterdir()} <= {"lock", "logs"}
         assert robot_run.processes_of(self.folder) == []
 
     def check_words(self) -> None:

@@ -29,6 +29,7 @@ class SnmpMeter:
 
     async def _asked(self) -> Any:
         try:
+            from pysnmp.error import PySnmpError
             from pysnmp.hlapi.v3arch import asyncio as snmp
         except ImportError:
             raise TestbedError("a power meter over SNMP needs 'pip install linerate[power]'") from None
@@ -39,9 +40,7 @@ class SnmpMeter:
             problem, status, _, rows = await snmp.get_cmd(
                 engine, self._login(snmp), where, snmp.ContextData(), snmp.ObjectType(snmp.ObjectIdentity(settings.oid))
             )
-        except TestbedError:
-            raise
-        except Exception as error:  # of the library's several roots
+        except (PySnmpError, OSError, ValueError) as error:
             raise TestbedError(f"power meter {self.text}: {type(error).__name__}: {error}") from None
         finally:
             engine.close_dispatcher()

@@ -66,8 +66,8 @@ class PoweredTrials:
             except TestbedError as error:
                 failed.append(str(error))
 
-        # each figure may take a second, and one more is room
-        least = meter.settle + FIGURES * (meter.interval + 1.0) + 1.0
+        # each figure may take a second of real time, and one more is room
+        least = meter.settle + FIGURES * meter.interval + (FIGURES + 1) * self.clock_speed
         found = self.measure(load, max(duration, math.ceil(least)), during)
         return self._with_power(found, figures, failed)
 

@@ -149,7 +149,7 @@ def test_a_wrong_fault_in_a_testbed_file_names_its_line(tmp_path: Path) -> None:
         ("link flap", 0.5, 1.0),
     ]
     file.write_text(text + "    share: 0.5\n")
-    with pytest.raises(ConfigError, match=r"bad\.yaml:5: .*a 'link flap' has no key share"):
+    with pytest.raises(ConfigError, match=r"bad\.yaml:8: .*a 'link flap' has no key share"):
         read_testbed(tmp_path, "bad")
     file.write_text(text + "    every: often\n")
     with pytest.raises(ConfigError, match=r"bad\.yaml:8: 'faults\.1\.every'"):

@@ -20,6 +20,7 @@ from linerate.generators.trex.answer_limits import LARGEST_ANSWER, read_answer
 from linerate.generators.trex.client_process import ClientProcess
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.generators.trex.server_facts import HANDSHAKE_LIMIT, MEMORY_LIMIT, ask_server
+from linerate.system import children
 from linerate.traffic.catalogue import Catalogue
 from support.hostile_trex import (
     BAD_BYTES,
@@ -234,9 +235,9 @@ def test_an_answer_without_end_ends_the_process_within_its_memory() -> None:
 def test_a_client_process_that_writes_anything_is_ended(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any, program: str, message: str
 ) -> None:
-    (tmp_path / "hostile_child.py").write_text(f"import sys, time\nout = sys.stdout.buffer\n{program}\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(client_process, "MODULE", "hostile_child")
+    file = tmp_path / "hostile_child.py"
+    file.write_text(f"import sys, time\nout = sys.stdout.buffer\n{program}\n")
+    monkeypatch.setattr(children, "python", lambda module, *words: (sys.executable, str(file)))
     monkeypatch.setattr(client_process, "LONGEST_LINE", 1 << 20)
     child = ClientProcess()
     began = time.monotonic()
