@@ -118,7 +118,7 @@ def test_a_reading_that_came_after_the_last_frame_proves_nothing_and_the_next_tr
     verdict = bench.judged()
     first, *others = verdict.trials
     assert verdict.ruling is Ruling.PASS and [str(item) for item in first.problems] == [
-        "counters went backwards or could not be read: 'show runtime' was answered 7.1 s after the start of 1.5 s of"
+        "what is read while frames flow was not: 'show runtime' was answered 7.1 s after the start of 1.5 s of"
         " traffic, perhaps after its end"
     ]
     assert all(trial.valid for trial in others) and "set aside: trial 1" in verdict.reason

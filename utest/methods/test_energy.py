@@ -78,6 +78,14 @@ def test_above_idle_is_the_difference() -> None:
     assert "(16 W idle)" in verdict.reason
 
 
+@pytest.mark.parametrize("idle", [18.95, 19.0, 25.0])
+def test_a_meter_that_shows_no_load_proves_nothing_above_idle(idle: float) -> None:
+    bench = Bench(readings={IDLE_POWER: idle, ABOVE_IDLE_UNCERTAINTY: 0.1})
+    verdict = bench.judged("≤ 5 µJ/packet above idle")
+    assert verdict.ruling is Ruling.INCONCLUSIVE
+    assert "the meter shows no more under load than idle" in verdict.reason
+
+
 def test_without_a_figure_nothing_is_proven() -> None:
     assert Bench().judged("≤ 9 µJ/packet above idle").ruling is Ruling.INCONCLUSIVE
     assert Bench(rate=0).judged("≤ 9 µJ/packet").ruling is Ruling.INCONCLUSIVE

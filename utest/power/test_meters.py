@@ -144,7 +144,7 @@ def test_a_plug_that_answers_wrong_is_one_sentence(plug: Plug, answer: tuple[int
 
 @pytest.mark.slow
 def test_a_plug_that_is_not_there(free_port: int = 1) -> None:
-    with pytest.raises(TestbedError, match=r"127\.0\.0\.1:1.*check address"):
+    with pytest.raises(TestbedError, match=r"127\.0\.0\.1:1.*does not answer, or breaks off; check address"):
         meter({"kind": "shelly", "address": f"127.0.0.1:{free_port}"}).watts()
 
 

@@ -82,6 +82,7 @@ class Fault(Enum):
     LINK_DOWN = "a link was down"
     BACKLOG = "too many frames were still under way when sending ended"
     COUNTERS = "counters went backwards or could not be read"
+    READING = "what is read while frames flow was not"
     GENERATOR = "the generator reported an error"
     ROUTER = "the router restarted or could not be reached"
     CLOCK = "the clock jumped"

@@ -155,7 +155,7 @@ class _RuntimeTrials:
         readings = {**outcome.readings, **cost_figures([costs]), "runtime_seconds": covered}
         problems = outcome.problems
         if unusable and not any(unusable == problem.detail for problem in problems):  # a record has it already
-            problems = (*problems, Problem(Fault.COUNTERS, unusable))
+            problems = (*problems, Problem(Fault.READING, unusable))
         return replace(outcome, readings=readings, problems=problems)
 
     def _rehearsed(self) -> float:

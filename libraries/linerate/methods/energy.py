@@ -76,7 +76,7 @@ def energy(
     def evidence_of(trial: Trial) -> Evidence:
         found = energy_of(trial, unit)
         spoilt = any(item.fault.excuses_router and item.frames is None for item in trial.problems)
-        if found is None or spoilt or found.low <= threshold < found.high:
+        if found is None or spoilt or found.low <= threshold < found.high or _shows_no_load(trial, unit):
             return Evidence.NONE
         good = found.high <= threshold
         # at a lower load a packet takes more energy: there only one within the threshold proves anything
@@ -108,7 +108,12 @@ def energy(
         return Verdict(requirement, goal, Ruling.INCONCLUSIVE, spoilt_trials_reason(trials), trials, link_bps, figures)
     if ruling is Ruling.INCONCLUSIVE:
         reason = spoilt_trials_reason(trials)
-        if whole.low <= threshold < whole.high:
+        if any(_shows_no_load(trial, unit) for trial in usable):
+            reason = (
+                f"{_power_text(figures)}: the meter shows no more under load than idle, within its uncertainty; does it"
+                f" measure this router, and anew? {meter}"
+            )
+        elif whole.low <= threshold < whole.high:
             reason = (
                 f"{_text(whole, unit)}: the meter's uncertainty leaves open whether that is at most {threshold:g};"
                 f" use a better meter, or another threshold; {meter}"
@@ -121,6 +126,12 @@ def energy(
     if ruling is Ruling.PASS:
         reason += set_aside_text(trials, rule)
     return Verdict(requirement, goal, ruling, reason, trials, link_bps, figures)
+
+
+def _shows_no_load(trial: Trial, unit: Unit) -> bool:
+    """Whether nothing above idle is certain: the meter may stand still, or measure another device."""
+    found = energy_of(trial, unit)
+    return unit is Unit.MICROJOULES_ABOVE_IDLE and found is not None and found.low <= 0
 
 
 def _figures(trials: Sequence[Trial]) -> dict[str, float]:

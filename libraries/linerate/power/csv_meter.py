@@ -31,12 +31,12 @@ class CsvMeter:
         """The last whole line. Raises TestbedError, also if it is old."""
         cells = self._last_line().split(",")
         if len(cells) < self._settings.column:
-            raise TestbedError(f"power meter {self.text}: its last line has no column {self._settings.column}")
+            raise TestbedError(f"the meter {self.text}: its last line has no column {self._settings.column}")
         age = time.time() - _seconds(cells[0].strip(), self.text)
         allowed = FRESH * self.interval
         if not -allowed <= age <= allowed:
             raise TestbedError(
-                f"power meter {self.text}: its last figure is {age:.0f} s old, at most {allowed:g} s are allowed; does"
+                f"the meter {self.text}: its last figure is {age:.0f} s old, at most {allowed:g} s are allowed; does"
                 " its program still run, and do both clocks agree?"
             )
         return power(cells[self._settings.column - 1].strip(), self.text)
@@ -48,11 +48,11 @@ class CsvMeter:
                 file.seek(max(0, file.seek(0, 2) - MOST_BYTES))
                 text = file.read(MOST_BYTES).decode("utf-8", "replace")
         except OSError as error:
-            raise TestbedError(f"power meter {self.text}: {error.strerror}") from None
+            raise TestbedError(f"the meter {self.text}: {error.strerror}") from None
         # what follows the last line feed is still being written
         lines = [line for line in text.split("\n")[:-1] if line.strip()]
         if not lines:
-            raise TestbedError(f"power meter {self.text}: has no whole line; expected time and W, by commas")
+            raise TestbedError(f"the meter {self.text}: has no whole line; expected time and W, by commas")
         return lines[-1]
 
     def close(self) -> None:
@@ -68,7 +68,5 @@ def _seconds(text: str, meter: str) -> float:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise TestbedError(
-            f"power meter {meter}: '{text[:40]}' is no time; expected Unix seconds or ISO 8601"
-        ) from None
+        raise TestbedError(f"the meter {meter}: '{text[:40]}' is no time; expected Unix seconds or ISO 8601") from None
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

@@ -17,7 +17,7 @@ def power(value: Any, text: str) -> float:
     except (TypeError, ValueError, OverflowError):
         found = math.nan
     if not 0 <= found <= MOST_WATTS:
-        raise TestbedError(f"power meter {text}: reports {str(value)[:40]!r}, expected a power in W")
+        raise TestbedError(f"the meter {text}: reports {str(value)[:40]!r}, expected a power in W")
     return found
 
 

@@ -69,19 +69,31 @@ class HttpMeter:
                     self._url, params=login, auth=auth, timeout=LIMIT, stream=True, allow_redirects=False
                 ) as response:
                     if response.status_code != 200:
-                        raise TestbedError(f"power meter {self.text}: answered with status {response.status_code}")
+                        raise TestbedError(
+                            f"the meter {self.text}: answered with status {response.status_code}{self._hint(response)}"
+                        )
                     body = b""
                     for part in response.iter_content(4096):
                         body += part
                         if len(body) > MOST_BYTES or time.monotonic() > deadline:
                             raise TestbedError(
-                                f"power meter {self.text}: its answer is longer than {MOST_BYTES} bytes or {LIMIT:g} s"
+                                f"the meter {self.text}: its answer is longer than {MOST_BYTES} bytes or {LIMIT:g} s"
                             )
             return json.loads(body)
         except requests.RequestException as error:
-            raise TestbedError(f"power meter {self.text}: {type(error).__name__}; check address and cable") from None
+            late = isinstance(error, requests.Timeout)
+            words = f"did not answer within {LIMIT:g} s" if late else "does not answer, or breaks off"
+            raise TestbedError(f"the meter {self.text}: {words}; check address and cable") from None
         except (ValueError, RecursionError):
-            raise TestbedError(f"power meter {self.text}: its answer is no JSON") from None
+            raise TestbedError(f"the meter {self.text}: its answer is no JSON") from None
+
+    def _hint(self, response: Any) -> str:
+        if response.status_code == 401:
+            return "; it asks for a login: fix 'user' and 'password_from'"
+        if response.status_code == 404 and self._settings.kind.startswith("shelly"):
+            other = "shelly-1" if self._settings.kind == "shelly" else "shelly"
+            return f"; of another generation? Try 'kind: {other}'"
+        return ""
 
     def close(self) -> None:
         """Nothing is held between two requests."""
@@ -96,7 +108,7 @@ def _found(answer: Any, field: str, channel: int, text: str) -> Any:
         elif isinstance(found, list) and part.isdecimal() and int(part) < len(found):
             found = found[int(part)]
         else:
-            raise TestbedError(f"power meter {text}: its answer has no '{field}'; is it another kind of meter?")
+            raise TestbedError(f"the meter {text}: its answer has no '{field}'; is it another kind of meter?")
     if isinstance(found, list) and channel < len(found):
         return found[channel]
     return found

@@ -41,12 +41,12 @@ class SnmpMeter:
                 engine, self._login(snmp), where, snmp.ContextData(), snmp.ObjectType(snmp.ObjectIdentity(settings.oid))
             )
         except (PySnmpError, OSError, ValueError) as error:
-            raise TestbedError(f"power meter {self.text}: {type(error).__name__}: {error}") from None
+            raise TestbedError(f"the meter {self.text}: {error}; check address and login") from None
         finally:
             engine.close_dispatcher()
         if problem or status:
             words = str(problem) if problem else str(status.prettyPrint())
-            raise TestbedError(f"power meter {self.text}: {words}; check address, login and object identifier")
+            raise TestbedError(f"the meter {self.text}: {words}; check address, login and object identifier")
         return rows[0][1].prettyPrint()
 
     def _login(self, snmp: Any) -> Any:

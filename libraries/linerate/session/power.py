@@ -77,7 +77,7 @@ class PoweredTrials:
             failed.append("the power meter answered after the end of traffic")
         if failed or not figures or self._idle is None or self.settings is None:
             words = "; ".join(failed) or "the power meter was not read, because a port sent no frame"
-            return replace(found, problems=(*found.problems, Problem(Fault.COUNTERS, words)))
+            return replace(found, problems=(*found.problems, Problem(Fault.READING, words)))
         accuracy, resolution = self.settings.accuracy / 100, self.settings.resolution
         power = PowerReading.of(figures, accuracy, resolution)
         above = power.watts - self._idle.watts
