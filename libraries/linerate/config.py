@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import ipaddress
-import json
 import re
 from collections.abc import Collection, Hashable, Mapping
 from pathlib import Path
@@ -180,21 +179,6 @@ def parse_yaml(text: str, path: Path, most_values: int = _MOST_VALUES) -> tuple[
     except yaml.reader.ReaderError as error:
         code, line = ord(text[error.position]), text.count("\n", 0, error.position) + 1
         raise ConfigError(f"has the control character U+{code:04X}; remove it", path, line) from None
-
-
-def parse_json(text: str, path: Path) -> Any:
-    """The data of *text*, the content of the JSON file *path*. Raises ConfigError."""
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"not JSON: {error.msg}", path, error.lineno) from None
-    except (ValueError, RecursionError) as error:
-        reason = "values are too deep in each other" if isinstance(error, RecursionError) else shortened(error)
-        raise ConfigError(f"not JSON: {reason}", path) from None
-
-
-def _refuse_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number of JSON")
 
 
 def validate_config(data: Any, model: type[M], path: Path, lines: Mapping[Location, int]) -> M:

@@ -1,5 +1,6 @@
 """The run's folder keeps what was measured, also after a crash, and can be read and checked by others."""
 
+import errno
 import json
 import os
 import shutil
@@ -118,9 +119,19 @@ def test_results_that_lead_nowhere_are_one_sentence(tmp_path):
 
 def test_a_failed_write_leaves_whole_lines(folder, monkeypatch):
     filled(folder)
-    real = __import__("os").write
-    monkeypatch.setattr("linerate.evidence.run.os.write", lambda fd, data: real(fd, data[:20]))
-    with pytest.raises(TestbedError, match="is it full"):
+    real, calls = os.write, []
+
+    def half(descriptor: int, data: bytes) -> int:
+        calls.append(data)
+        if len(calls) > 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(descriptor, data[:20])
+
+    monkeypatch.setattr("linerate.files.os.write", half)
+    full = (
+        r"trials\.jsonl cannot be written: No space left on device \(.* free there\); free space on that disk, or keep"
+    )
+    with pytest.raises(TestbedError, match=full):
         folder.add_trial(trial_record(number=3))
     monkeypatch.undo()
     folder.add_trial(trial_record(number=3))

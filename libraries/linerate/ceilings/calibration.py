@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -21,8 +20,8 @@ from pydantic import Field, field_validator, model_validator
 from ..config import Config, load_config
 from ..counts.ceiling import Ceiling, OwnLatency
 from ..counts.latency import LatencyBounds
-from ..errors import ConfigError, LinerateError, TestbedError, shortened
-from ..files import require_folder
+from ..errors import ConfigError, LinerateError, shortened
+from ..files import read_file, require_folder, write_whole
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import Profile
 
@@ -220,7 +219,7 @@ def read_calibration(folder: Path, testbed: str, platform: str) -> Calibration |
     for key, value, expected in (("testbed", found.testbed, testbed), ("platform", found.platform, platform)):
         if value != expected:
             raise ConfigError(f"says '{key}: {shortened(value)}'; in a file of this name expected '{expected}'", path)
-    return Calibration(found, path, hashlib.sha256(path.read_bytes()).hexdigest())
+    return Calibration(found, path, hashlib.sha256(read_file(path)).hexdigest())
 
 
 def ceiling_entry(
@@ -274,20 +273,5 @@ def write_calibration(folder: Path, new: CalibrationFile) -> Path:
     content = new.model_copy(update={"ceilings": ceilings}).model_dump(mode="json", exclude_none=True)
     header = _FILE_HEADER.format(testbed=new.testbed, platform=new.platform)
     text = header + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=120)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
-            raise
-    except OSError as error:
-        raise TestbedError(f"the calibration cannot be written to {path}: {error.strerror}") from None
+    write_whole(path, text)
     return path

@@ -17,6 +17,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ..config import Config, load_config
 from ..errors import ConfigError, shortened
+from ..files import read_file
 from ..generators.base import GeneratorPort
 from ..project import Folder, listed
 from ..traffic.frame_kinds import FrameKind
@@ -195,7 +196,7 @@ def read_cards(folder: Folder) -> tuple[CardFile, ...]:
             raise ConfigError(
                 f"says 'card: {shortened(card.card)}'; in a file of this name expected '{path.stem}'", path
             )
-        found.append(CardFile(card, path, hashlib.sha256(path.read_bytes()).hexdigest()))
+        found.append(CardFile(card, path, hashlib.sha256(read_file(path)).hexdigest()))
     return tuple(found)
 
 

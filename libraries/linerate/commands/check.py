@@ -13,7 +13,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from ..ceilings.cards import read_cards
-from ..errors import ConfigError, LinerateError
+from ..errors import ConfigError, LinerateError, TestbedError, system_words
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..platforms import read_platform
 from ..project import Project, listed
@@ -104,7 +104,14 @@ def _problem(read: Callable[[], object]) -> Iterator[str]:
 
 def _sentences(suites: Sequence[Path]) -> Iterator[str]:
     """What a dry run finds wrong. Robot is a process here: only the room ``robot`` imports it."""
-    with tempfile.TemporaryDirectory() as folder:
+    try:
+        temporary = tempfile.TemporaryDirectory(prefix="linerate-")
+    except OSError as error:
+        raise TestbedError(
+            f"there is no folder for temporary files: {system_words(error)}; expected TMPDIR to name one that can be"
+            " written"
+        ) from error
+    with temporary as folder:
         output = Path(folder) / "output.xml"
         options = ("--dryrun", "--output", str(output), "--log", "NONE", "--report", "NONE", "--console", "none")
         argv = children.python("robot", *options, *map(str, suites))
@@ -116,7 +123,13 @@ def _sentences(suites: Sequence[Path]) -> Iterator[str]:
         if not output.is_file():
             yield (ran.stderr or ran.stdout).strip() or f"robot ended with status {ran.returncode}"
             return
-        tree = ElementTree.parse(output)  # noqa: S314  (written by the process above)
+        try:
+            tree = ElementTree.parse(output)  # noqa: S314  (written by the process above)
+        except ElementTree.ParseError as error:
+            raise TestbedError(
+                f"{output}: Robot's dry run could not write it to its end ({error}); free space there, or set TMPDIR to"
+                " another folder"
+            ) from error
     for suite in tree.iter("suite"):
         for test in suite.findall("test"):
             status = test.find("status")

@@ -10,7 +10,8 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from string import Template
 
-from ..errors import ConfigError
+from ..errors import ConfigError, TestbedError
+from ..files import write_whole
 from ..platforms import named_file
 from ..project import packaged_suites, packaged_variables
 from .arguments import complete_names
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the files, say what is next; returns 0. Raises ConfigError before anything is written."""
+    """Write the files, say what is next; returns 0. Raises ConfigError before anything is written, or TestbedError."""
     name = arguments.platform or arguments.name or "mybox"
     if not NAME.fullmatch(name):
         raise ConfigError(f"'{name}' cannot name a project's files; expected small letters, digits, '_' and '-'")
@@ -38,9 +39,14 @@ def run(arguments: argparse.Namespace) -> int:
     files = dict(_files(name, shipped=arguments.platform is not None))
     if there := [path for path in files if (here / path).exists()]:
         raise ConfigError(f"{', '.join(map(str, there))} exists already; expected a folder without", here)
-    for path, text in files.items():
-        (here / path).parent.mkdir(parents=True, exist_ok=True)
-        (here / path).write_text(text, encoding="utf-8")
+    try:
+        for path, text in files.items():
+            write_whole(here / path, text)
+    except TestbedError:
+        for path in files:
+            (here / path).unlink(missing_ok=True)
+        raise
+    for path in files:
         print(f"wrote {path}")
     print(f"Next: robot --outputdir results tests/{name}.robot (simulated; it measures no router)")
     return 0

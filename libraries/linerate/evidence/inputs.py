@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import ConfigError
+from ..files import read_file
+from ..json_text import parse_json
 from ..project import KINDS, Layers, Project
 from ..session.plan import Plan
 from ..traffic.catalogue import Catalogue
@@ -72,10 +74,10 @@ def traffic_files(profile: Profile, catalogue: Catalogue) -> dict[str, bytes]:
     word = profile.name.split()[0]
     found: dict[str, bytes] = {}
     if word in catalogue.captures:
-        found[_kept_file(word, catalogue.captures[word])] = catalogue.captures[word].read_bytes()
+        found[_kept_file(word, catalogue.captures[word])] = read_file(catalogue.captures[word])
     if profile.program is not None and word in catalogue.programs:
         path, source = catalogue.programs[word][1], profile.program.source
-        found[_kept_file(word, path)] = path.read_bytes()
+        found[_kept_file(word, path)] = read_file(path)
         kept = {**source.to_json(), "mac_dst": source.mac_dst, "answer": profile.program.answer}
         found[f"{PROGRAMS}/{word}.json"] = json.dumps(kept).encode()
     return found
@@ -94,13 +96,12 @@ class KeptPrograms:
     def __call__(self, path: Path, entry: TrexFile) -> TrexProfile:
         """The profile of the word that *entry* defines. Raises ConfigError."""
         file = self.folder / f"{entry.name}.json"
+        content = read_file(file)
         try:
-            take = Fields(json.loads(file.read_text(encoding="utf-8")))
+            take = Fields(parse_json(content))
             sha256, tunables, client, mac_dst = (take(key, str) for key in ("sha256", "tunables", "client", "mac_dst"))
             source = ProfileSource(path, sha256, tunables, client, mac_dst)
             return read_trex_profile(take("answer", dict), source)
-        except OSError as error:
-            raise ConfigError(f"cannot be read: {error.strerror}", file) from None
         except (ValueError, KeyError) as error:
             raise ConfigError(f"is not what a profile answered: {error}", file) from None
 
@@ -112,13 +113,13 @@ def read_kept_plan(folder: Path, environment: EnvironmentRecord) -> Plan:
         raise ConfigError(
             f"has no {INPUTS}/, the files that define the run; expected a run later than Linerate 0.1", folder
         )
-    goal: Mapping[str, object] = environment.extra.get("goal", {})
+    goal = environment.extra.get("goal")
     plan = Plan.read(
         Project(root, packaged=root / PACKAGED),
         environment.platform,
         environment.software,
         environment.testbed,
-        str(goal.get("goal", "")),
+        str(goal.get("goal", "")) if isinstance(goal, Mapping) else "",
         root / CALIBRATIONS,
         KeptPrograms(root / PROGRAMS),
     )

@@ -6,13 +6,13 @@ stands there.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
+from ..json_text import parse_json
 from .chain import breaks
 from .json_fields import Fields
 from .records import EARLIER, FILE
@@ -113,7 +113,7 @@ def check_integrity(folder: Path) -> Integrity:
     if not any(item.file == FILES for item in altered):
         try:
             journal = _read_journal(lines[FILES])
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             altered.append(Alteration(FILES, f"has a line that is no record: {error}"))
     closed = MANIFEST_FILE in present
     listed = _read_manifest(folder) if closed else {}
@@ -153,8 +153,8 @@ def _environment(folder: Path, present: set[str]) -> dict[str, Any]:
     found: Any = None
     if ENVIRONMENT_FILE in present:
         try:
-            found = json.loads((folder / ENVIRONMENT_FILE).read_bytes())
-        except (OSError, ValueError, RecursionError):
+            found = parse_json((folder / ENVIRONMENT_FILE).read_bytes())
+        except (OSError, ValueError):
             found = None
     said = found if isinstance(found, dict) else {}
     return {"run": str(said.get("run", folder.resolve().name)), "ended": said.get("ended")}
@@ -184,7 +184,7 @@ def _read_journal(lines: Sequence[bytes]) -> _Journal:
     sums: dict[str, str] = {}
     last, before = "", None
     for line in lines:
-        take = Fields(json.loads(line), FILE)
+        take = Fields(parse_json(line), FILE)
         last = take("name", str)
         before = sums.get(last)
         sums[last] = take("content_sha256", str)
@@ -226,11 +226,11 @@ def _read_manifest(folder: Path) -> dict[str, str] | None:
     try:
         if path.stat().st_size > LARGEST_MANIFEST:
             return None
-        listed = json.loads(path.read_bytes())["files"]
+        listed = parse_json(path.read_bytes())["files"]
         return {str(name): str(digest) for name, digest in listed.items()}
     except OSError as error:
         raise ConfigError(f"is no manifest of a run: {error.strerror}", path) from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

@@ -9,6 +9,8 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from ..visible import shortened
+
 
 def finite(value: float) -> float | None:
     """*value*, or None (``null``) if it is not finite."""
@@ -33,7 +35,7 @@ def read_figure(name: str, value: Any) -> float:
     if value is None:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"'{name}' is {value!r}; expected a number or null")
+        raise ValueError(f"'{name}' is {shortened(repr(value))}; expected a number or null")
     return float(value)
 
 
@@ -66,7 +68,7 @@ class Fields:
         self.data = data
         if schemas and data.get("schema") not in schemas:
             expected = " or ".join(f"'{name}'" for name in schemas)
-            raise ValueError(f"'schema' is {data.get('schema')!r}; expected {expected}")
+            raise ValueError(f"'schema' is {shortened(repr(data.get('schema')))}; expected {expected}")
 
     def __call__(self, key: str, *types: type) -> Any:
         """The value of *key*, of one of *types*. Raises ValueError."""
@@ -76,7 +78,7 @@ class Fields:
         # JSON's true is an int to Python, but never a count
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             expected = " or ".join("null" if kind is type(None) else kind.__name__ for kind in types)
-            raise ValueError(f"'{key}' is {value!r}; expected {expected}")
+            raise ValueError(f"'{key}' is {shortened(repr(value))}; expected {expected}")
         return value
 
     def number(self, key: str) -> float:

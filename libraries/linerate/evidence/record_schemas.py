@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
 import fastjsonschema
 
+from ..json_text import parse_json
+from ..visible import shortened
 from .integrity import Alteration, Integrity
 from .records import CHARACTERISATION, ENVIRONMENT, FILE, MANIFEST, READING, REQUIREMENT, TRIAL, schema
 from .run_files import CHARACTERISATION as CHARACTERISATION_FOLDER
@@ -42,11 +43,18 @@ def schema_problems(found: Integrity) -> Iterator[Alteration]:
 def _problem(text: bytes, kind: str) -> str:
     """Why *text* is no record of *kind*; empty if it is one."""
     try:
-        _validator(kind)(json.loads(text))
-    except fastjsonschema.JsonSchemaValueException as error:
-        return f"does not fit the schema {kind}: {error.message.replace('data.', '', 1)}"
-    except (ValueError, RecursionError) as error:
+        words = why_unfit(parse_json(text), kind)
+    except ValueError as error:
         return f"is no record: {error}"
+    return words and f"does not fit the schema {kind}: {words}"
+
+
+def why_unfit(data: Any, kind: str) -> str:
+    """Where *data* does not fit the schema *kind*, in words; empty if it does."""
+    try:
+        _validator(kind)(data)
+    except fastjsonschema.JsonSchemaValueException as error:
+        return shortened(error.message.replace("data.", "", 1))
     return ""
 
 

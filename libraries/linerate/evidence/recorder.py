@@ -12,6 +12,7 @@ from ..counts.frame_sizes import frame_sizes
 from ..counts.step_down import StepDown
 from ..counts.telemetry import Telemetry
 from ..counts.trial import Tolerance, Trial
+from ..files import read_file
 from ..generators.base import GeneratorPort
 from ..generators.streams import sizes_sent
 from ..session.plan import Plan
@@ -56,7 +57,7 @@ class Recorder:
     def keep_inputs(self, plan: Plan) -> None:
         """Keep the files of *plan*, without what looks like a secret; those of its traffic as soon as it is used."""
         for name, path in input_files(plan).items():
-            self.folder.add_input(name, without_secrets(path.read_text(encoding="utf-8")).encode())
+            self.folder.add_input(name, without_secrets(read_file(path).decode(errors="replace")).encode())
         self._catalogue = plan.catalogue
 
     def keep_parts(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..counts.trial import Trial
-from ..errors import ConfigError, LinerateError
+from ..errors import ConfigError, in_words
 from ..session.judging import Judge
 from ..session.plan import Plan
 from ..sla.verdict import Verdict
@@ -85,8 +85,9 @@ def _rejudged(
             verdict = judge.inconclusive(requirement, record.breakdown)
         else:
             verdict = judge.judge(requirement)
-    except (LinerateError, RecordMismatch) as error:
-        return RejudgedSentence(record, None, (*problems, str(error)), tuple(sentence.differences))
+    except Exception as error:
+        words = str(error) if isinstance(error, RecordMismatch) else in_words(error)
+        return RejudgedSentence(record, None, (*problems, words), tuple(sentence.differences))
     terms = json.loads(json.dumps(verdict.goal.model_dump(exclude={"goal", "about"})))
     if verdict.trials and terms != json.loads(json.dumps(dict(record.goal_terms))):
         problems = (*problems, f"its record has other terms of goal '{record.goal}' than the kept files")

@@ -7,7 +7,6 @@ by itself and names the run that each of them comes from.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,8 @@ from typing import Any
 
 from ..ceilings.cards import CardFile
 from ..errors import ConfigError, TestbedError
+from ..files import read_file
+from ..json_text import parse_json
 from ..session.plan import Plan
 from .readings import ReadingRecord
 from .records import EnvironmentRecord, RequirementRecord, TrialRecord
@@ -53,7 +54,7 @@ def _cards_digest(cards: Sequence[CardFile]) -> str:
 def _digest(paths: Iterable[Path]) -> str:
     found = hashlib.sha256()
     for path in paths:
-        found.update(path.read_bytes())
+        found.update(read_file(path))
     return found.hexdigest()
 
 
@@ -144,8 +145,8 @@ class Resumption:
 def _suite(path: Path) -> str | None:
     """The suite that an environment.json names, altered or not; None if it names none."""
     try:
-        return str(json.loads(path.read_bytes())["extra"]["suite"])
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return str(parse_json(path.read_bytes())["extra"]["suite"])
+    except (OSError, ValueError, LookupError, TypeError):
         return None
 
 

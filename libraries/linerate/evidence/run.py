@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import os
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +18,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..errors import ConfigError, TestbedError
+from ..errors import ConfigError, TestbedError, in_words, system_words
+from ..files import append_line, put_in_place, read_file, sync_folder, write_beside
+from ..json_text import parse_json
 from .chain import first_link, sealed
 from .integrity import check_integrity, manifest_alterations, sums_text
 from .readings import ReadingRecord
-from .records import FILE, MANIFEST, EnvironmentRecord, RequirementRecord, TrialRecord
+from .record_schemas import LINES, why_unfit
+from .records import ENVIRONMENT, FILE, MANIFEST, EnvironmentRecord, RequirementRecord, TrialRecord
 from .run_files import (
     CHARACTERISATION,
     ENVIRONMENT_FILE,
@@ -42,6 +44,9 @@ from .run_files import (
     sha256_of,
     summed_files,
 )
+
+ELSEWHERE = "keep results elsewhere: -v RESULTS:/another/folder"
+"""The other way out where the folder of results cannot be written."""
 
 R = TypeVar("R")
 
@@ -82,9 +87,11 @@ class RunFolder:
             for file in RECORDS:
                 (path / file).touch(exist_ok=False)
             for folder in (path, results):
-                _sync_folder(folder)
+                sync_folder(folder)
         except OSError as error:
-            raise TestbedError(f"the run's folder {path} cannot be made: {error.strerror}") from None
+            raise TestbedError(
+                f"the run's folder {path} cannot be made: {system_words(error, path, ELSEWHERE)}"
+            ) from None
         return cls(path, path.name)
 
     def __enter__(self) -> RunFolder:
@@ -130,10 +137,6 @@ class RunFolder:
                 self._add_file(name, path.read_bytes())
 
     def _add_file(self, name: str, content: bytes) -> None:
-        try:
-            (self.path / name).parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise TestbedError(f"a folder for {self.path / name} cannot be made: {error.strerror}") from None
         self._replace(name, content)
 
     def write_environment(self, record: EnvironmentRecord) -> None:
@@ -143,7 +146,7 @@ class RunFolder:
     def add_telemetry(self, requirement: int, name: str, text: str) -> Path:
         """Keep the router's output, as ``telemetry/003-show-runtime.txt``; a second text of a name gets a number."""
         stem = f"{requirement:03d}-{_slug(name) or 'text'}"
-        taken = {path.stem for path in (self.path / TELEMETRY).iterdir()}
+        taken = {path.stem for path in (self.path / TELEMETRY).glob("*")}
         free, count = stem, 1
         while free in taken:
             count += 1
@@ -153,11 +156,6 @@ class RunFolder:
 
     def add_result(self, requirement: int, name: str, text: str) -> Path:
         """Keep a characterisation's result, as ``characterisation/003-search.json``; *name* with its ending."""
-        folder = self.path / CHARACTERISATION
-        try:
-            folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise TestbedError(f"the folder {folder} cannot be made: {error.strerror}") from None
         stem, _, ending = name.rpartition(".")
         file = f"{CHARACTERISATION}/{requirement:03d}-{_slug(stem) or 'result'}.{ending}"
         self._replace(file, text)
@@ -171,70 +169,35 @@ class RunFolder:
         """
         manifest, sums = self.path / MANIFEST_FILE, self.path / SUMS
         # while it is there, the run is being closed: without it and without a manifest, the manifest was removed
-        self._write_partial(manifest, b"")
+        write_beside(partial(manifest), manifest, b"", ELSEWHERE)
         if environment is not None:
             self.write_environment(environment)
         listed = {name: sha256_of(self.path / name) for name in summed_files(self.path)}
         data = {"schema": MANIFEST, "run": self.run_id, "algorithm": "sha256", "files": listed}
         content = json.dumps(data, indent=2, ensure_ascii=False).encode()
-        self._write_partial(manifest, content)
+        write_beside(partial(manifest), manifest, content, ELSEWHERE)
         digest = hashlib.sha256(content).hexdigest()
-        self._write_partial(sums, sums_text(listed, digest).encode())
-        self._rename_partial(sums)
-        self._rename_partial(manifest)
+        write_beside(partial(sums), sums, sums_text(listed, digest), ELSEWHERE)
+        put_in_place(partial(sums), sums, ELSEWHERE)
+        put_in_place(partial(manifest), manifest, ELSEWHERE)
         return digest
 
     def _append(self, name: str, data: Mapping[str, Any]) -> None:
         line, link = sealed(data, self._links[name])
-        path = self.path / name
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-            try:
-                size = os.fstat(descriptor).st_size
-                try:
-                    if os.write(descriptor, line) != len(line):
-                        raise OSError(0, "the disk took only a part of the record; is it full?")
-                    os.fsync(descriptor)
-                except OSError:
-                    # half a line would damage the next one
-                    os.ftruncate(descriptor, size)
-                    raise
-            finally:
-                os.close(descriptor)
-        except OSError as error:
-            raise TestbedError(f"a record cannot be kept in {path}: {error.strerror}") from None
+        append_line(self.path / name, line, ELSEWHERE)
         self._links[name] = link
 
     def _replace(self, name: str, text: str | bytes) -> None:
         path, content = self.path / name, text.encode() if isinstance(text, str) else text
-        self._write_partial(path, content)
+        fresh = partial(path)
         sums = {"bytes": len(content), "content_sha256": hashlib.sha256(content).hexdigest()}
         try:
+            write_beside(fresh, path, content, ELSEWHERE)
             self._append(FILES, {"schema": FILE, "run": self.run_id, "name": name, **sums})
+            put_in_place(fresh, path, ELSEWHERE)
         except TestbedError:
-            partial(path).unlink(missing_ok=True)
+            fresh.unlink(missing_ok=True)
             raise
-        self._rename_partial(path)
-
-    def _write_partial(self, path: Path, content: bytes) -> None:
-        temporary = partial(path)
-        try:
-            with temporary.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            temporary.unlink(missing_ok=True)
-            raise TestbedError(f"{path} cannot be written: {error.strerror}") from None
-
-    def _rename_partial(self, path: Path) -> None:
-        temporary = partial(path)
-        try:
-            temporary.replace(path)
-            _sync_folder(path.parent)
-        except OSError as error:
-            temporary.unlink(missing_ok=True)
-            raise TestbedError(f"{path} cannot be written: {error.strerror}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,8 +233,8 @@ def read_run(folder: Path) -> RecordedRun:
     path = folder / ENVIRONMENT_FILE
     if path.exists():
         try:
-            environment = EnvironmentRecord.from_json(json.loads(path.read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
+            environment = _record(ENVIRONMENT, EnvironmentRecord.from_json, read_file(path))
+        except ValueError as error:
             raise ConfigError(f"is no record of a run's environment: {error}", path) from None
     else:
         notes = (*notes, f"{ENVIRONMENT_FILE} is missing: versions and host are not known")
@@ -287,37 +250,41 @@ def _records(path: Path, lines: Sequence[bytes], parse: Callable[[Mapping[str, A
     found = []
     for number, line in enumerate(lines, 1):
         try:
-            found.append(parse(json.loads(line)))
+            found.append(_record(LINES[path.name], parse, line))
         except ValueError as error:
             raise ConfigError(f"is no record: {error}", path, number) from None
     return tuple(found)
 
 
-def add_to_summary(execution: Path, line: str) -> None:
-    """Add *line* about a run to the summary in *execution*, the first run's folder. Processes may do it at once."""
-    descriptor = os.open(execution / SUMMARY, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+def _record(kind: str, parse: Callable[[Mapping[str, Any]], R], text: bytes) -> R:
+    """The record of *kind* that *parse* finds in *text*. Raises ValueError, whatever is wrong with it."""
+    data = parse_json(text)
     try:
-        os.write(descriptor, f"{line}\n".encode())
-    finally:
-        os.close(descriptor)
+        found = parse(data)
+    except ValueError:
+        raise
+    except Exception as error:
+        raise ValueError(why_unfit(data, kind) or in_words(error)) from error
+    if why := why_unfit(data, kind):
+        raise ValueError(why)
+    return found
+
+
+def add_to_summary(execution: Path, line: str) -> None:
+    """Add *line* about a run to the summary in *execution*, the first run's folder. Processes may do it at once.
+
+    Raises TestbedError.
+    """
+    append_line(execution / SUMMARY, f"{line}\n".encode(), ELSEWHERE)
 
 
 def read_summary(execution: Path) -> str:
-    """The lines of :func:`add_to_summary`; empty if there are none."""
+    """The lines of :func:`add_to_summary`; empty if there are none, or they cannot be read."""
     try:
         return (execution / SUMMARY).read_text(encoding="utf-8")
-    except FileNotFoundError:
+    except (OSError, ValueError):
         return ""
 
 
 def _slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-")[:80]
-
-
-def _sync_folder(folder: Path) -> None:
-    # a new name is on the disk only once its folder is synced
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

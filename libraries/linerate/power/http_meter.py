@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Any
 
 from ..errors import TestbedError
+from ..json_text import parse_json
 from .figures import power, secret
 from .settings import HttpMeterSettings
 
@@ -79,12 +79,12 @@ class HttpMeter:
                             raise TestbedError(
                                 f"the meter {self.text}: its answer is longer than {MOST_BYTES} bytes or {LIMIT:g} s"
                             )
-            return json.loads(body)
+            return parse_json(body, MOST_BYTES, strict=False)
         except requests.RequestException as error:
             late = isinstance(error, requests.Timeout)
             words = f"did not answer within {LIMIT:g} s" if late else "does not answer, or breaks off"
             raise TestbedError(f"the meter {self.text}: {words}; check address and cable") from None
-        except (ValueError, RecursionError):
+        except ValueError:
             raise TestbedError(f"the meter {self.text}: its answer is no JSON") from None
 
     def _hint(self, response: Any) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import zmq
 
 from ..errors import TestbedError
-from ..json_messages import read_json
+from ..json_text import parse_json
 
 if TYPE_CHECKING:  # the shells, which import this, start faster without pydantic
     from .faults import InjectedFault
@@ -51,7 +51,7 @@ class ControlClient:
                     f"the simulated router's model at {self._address} gave no answer to '{op}' within"
                     f" {self._timeout:g} s; the embedded server that holds it must be running"
                 )
-            answer = read_json(socket.recv_multipart(zmq.NOBLOCK)[0], LARGEST_MESSAGE)
+            answer = parse_json(socket.recv_multipart(zmq.NOBLOCK)[0], LARGEST_MESSAGE)
         except (zmq.ZMQError, ValueError) as error:
             raise TestbedError(f"the simulated router's model at {self._address} cannot be reached: {error}") from None
         finally:

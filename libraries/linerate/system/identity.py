@@ -11,7 +11,11 @@ from pathlib import Path
 
 import psutil
 
-from ..errors import TestbedError
+from ..errors import TestbedError, system_words
+from ..files import not_written
+
+ELSEWHERE = "set XDG_RUNTIME_DIR to another folder of yours"
+"""The other way out where the runtime folder cannot be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ def identify(pid: int) -> ProcessIdentity:
 def runtime_folder() -> Path:
     """``$XDG_RUNTIME_DIR/linerate``, else ``/tmp/linerate-<uid>``; made with mode 0700 where missing.
 
-    Raises TestbedError where that path is not a folder of this user.
+    Raises TestbedError where that path is not a folder of this user, or cannot be made.
     """
     given = os.environ.get("XDG_RUNTIME_DIR", "")
     # under sudo the variable may still name the folder of the user who called it
@@ -53,9 +57,12 @@ def runtime_folder() -> Path:
 
 
 def _private_folder(folder: Path) -> Path:
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    found = folder.lstat()
+    try:
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        found = folder.lstat()
+    except OSError as error:
+        raise not_written(folder, error, ELSEWHERE) from error
     if not stat.S_ISDIR(found.st_mode):
         raise TestbedError(
             f"{folder} must be a folder and is not; remove it, or set XDG_RUNTIME_DIR to a folder of yours"
@@ -66,7 +73,10 @@ def _private_folder(folder: Path) -> Path:
             " have it removed, or set XDG_RUNTIME_DIR to a folder of yours"
         )
     if found.st_mode & 0o077:
-        folder.chmod(0o700)
+        try:
+            folder.chmod(0o700)
+        except OSError as error:
+            raise not_written(folder, error, ELSEWHERE) from error
     return folder
 
 
@@ -82,13 +92,16 @@ def _start_time(pid: int) -> str | None:
         # field 2, the name in brackets, may contain anything; field 3 is the state; 22 the start in ticks since boot,
         # which setting the clock does not change
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-    except OSError:
+        return None if fields[0] in "ZX" else fields[19]
+    except (OSError, IndexError):
         return None
-    return None if fields[0] in "ZX" else fields[19]
 
 
 def _boot_and_namespace() -> str:
     if sys.platform != "linux":
         return f"{psutil.boot_time():.0f} "
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8", errors="replace").strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError as error:
+        raise TestbedError(f"this system cannot tell processes apart: {system_words(error)}; expected /proc") from error

@@ -26,6 +26,7 @@ from typing import Any
 
 import psutil
 
+from ..json_text import parse_json
 from ..system.descendants import become_subreaper
 from ..system.identity import identify
 from .keeper_plan import KeeperPlan
@@ -73,7 +74,7 @@ class _Events:
         """Whether the owner sent ``{"stop": true}``; other lines are ignored."""
         while b"\n" in self._text:
             with contextlib.suppress(ValueError, AttributeError):
-                if json.loads(self.next_line()).get("stop") is True:
+                if parse_json(self.next_line(), own=True).get("stop") is True:
                     return True
         return False
 

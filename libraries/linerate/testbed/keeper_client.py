@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import queue
 import threading
 import time
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import TestbedError
+from ..json_text import parse_json
 from ..system import children
 from .keeper_plan import Facts, KeeperPlan
 from .kept_logs import log_end
@@ -155,7 +155,7 @@ class KeeperClient:
     def _read(self) -> None:
         for line in self._process.stdout or ():
             with contextlib.suppress(ValueError):
-                data = json.loads(line)
+                data = parse_json(line, own=True)
                 if "died" in data:
                     with self._lock:
                         self._note_restart(data["died"], restarted=False)

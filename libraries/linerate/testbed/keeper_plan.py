@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from ..json_text import parse_json
+
 Facts = Mapping[str, Mapping[str, Any]]
 """Process name -> the facts of its ready line."""
 
@@ -59,7 +61,7 @@ class KeeperPlan:
     @classmethod
     def from_json(cls, text: str | bytes) -> KeeperPlan:
         """The inverse of :meth:`to_json`. Raises ValueError, KeyError or TypeError on anything else."""
-        data = json.loads(text)
+        data = parse_json(text, own=True)
         return cls(
             lease=data["lease"],
             setup=_commands(data.get("setup", ())),

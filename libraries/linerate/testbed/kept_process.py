@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..json_messages import read_json
+from ..json_text import parse_json
 from ..system import children
 from .keeper_plan import ProcessPlan, resolve
 from .kept_logs import log_end
@@ -100,7 +100,7 @@ class KeptProcess:
 
     def _read_request(self, line: bytes) -> None:
         with contextlib.suppress(ValueError, KeyError, TypeError):
-            found = read_json(line, LONGEST_LINE)["again"]
+            found = parse_json(line, LONGEST_LINE, own=True)["again"]
             self.restart = RestartRequest(max(0.0, float(found["after"])), dict(found["specification"]))
 
     def restart_plan(self) -> ProcessPlan:
@@ -121,7 +121,7 @@ class KeptProcess:
         if line is None:
             return None
         try:
-            data = read_json(line, LONGEST_LINE)
+            data = parse_json(line, LONGEST_LINE, own=True)
             if "error" in data:
                 raise SetupFailed(str(data["error"]))
             if data["ready"] is True:

@@ -24,8 +24,10 @@ from typing import Any
 import psutil
 
 from ..errors import TestbedError
+from ..files import not_written, write_whole
+from ..json_text import parse_json
 from ..system import children
-from ..system.identity import ProcessIdentity, identify, runtime_folder
+from ..system.identity import ELSEWHERE, ProcessIdentity, identify, runtime_folder
 
 COMMAND_LIMIT = 10.0
 """Seconds that one teardown command may take."""
@@ -37,6 +39,12 @@ LEASE_VARIABLE = "LINERATE_BENCH"
 """Environment variable that every process of a testbed inherits: the path of its lease."""
 
 _SUFFIX, _LEFT = ".lease", "left by a testbed that was killed"
+_HALF_WRITTEN = re.compile(r"\.[0-9a-f]{12}\.part")
+"""What :func:`..files.write_whole` writes, in the runtime folder a file with claimed ports."""
+
+_WRITING_LIMIT = 60.0
+"""Seconds after which nobody writes such a file any more."""
+
 _WITHOUT_LEASE = re.compile(r"[0-9a-f]{6}(\.new)?")
 _PERMITTED = (
     re.compile(r"(?:(?:/usr)?/s?bin/)?ip netns (?:del|delete) (?P<netns>lr-[A-Za-z0-9-]{1,40})"),
@@ -55,13 +63,9 @@ class Lease:
     folders: tuple[str, ...] = ()
 
     def write(self) -> None:
-        """Replace the file atomically; only its owner can read it."""
+        """Replace the file atomically; only its owner can read it. Raises TestbedError."""
         data = {key: value for key, value in asdict(self).items() if key != "path"}
-        fresh = self.path.with_suffix(".new")
-        fresh.unlink(missing_ok=True)
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            json.dump(data, file)
-        fresh.replace(self.path)
+        write_whole(self.path, json.dumps(data), ELSEWHERE, 0o600, self.path.with_suffix(".new"))
 
     @property
     def folder(self) -> Path:
@@ -71,7 +75,7 @@ class Lease:
     @classmethod
     def read(cls, path: Path) -> Lease:
         """Raises ValueError, KeyError or TypeError if the file is no lease, OSError if it cannot be read."""
-        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        data: dict[str, Any] = parse_json(path.read_bytes(), own=True)
         return cls(
             path,
             ProcessIdentity(**data["holder"]),
@@ -90,7 +94,11 @@ def create_lease(runtime: Path | None = None) -> Lease:
         lease = Lease(path, identify(os.getpid()))
         lease = replace(lease, folders=(str(lease.folder),))
         lease.write()
-        lease.folder.mkdir(mode=0o700)
+        try:
+            lease.folder.mkdir(mode=0o700)
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise not_written(lease.folder, error, ELSEWHERE) from error
     return lease
 
 
@@ -119,7 +127,17 @@ def clear_leftovers(runtime: Path | None = None) -> list[str]:
             if _WITHOUT_LEASE.fullmatch(path.name) and not path.with_suffix(_SUFFIX).exists():
                 remove_folder(path, runtime)
                 done.append(f"removed {path}, {_LEFT}")
+            elif _HALF_WRITTEN.fullmatch(path.name) and _is_old(path):
+                path.unlink(missing_ok=True)
+                done.append(f"removed {path}, {_LEFT}")
     return done
+
+
+def _is_old(path: Path) -> bool:
+    try:
+        return time.time() - path.lstat().st_mtime > _WRITING_LIMIT
+    except OSError:
+        return False
 
 
 def release(path: Path) -> list[str]:
@@ -239,7 +257,10 @@ def _lease_of(process: psutil.Process) -> str | None:
 
 @contextlib.contextmanager
 def _lock(runtime: Path) -> Iterator[None]:
-    descriptor = os.open(runtime / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        descriptor = os.open(runtime / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise not_written(runtime / "lock", error, ELSEWHERE) from error
     until = time.monotonic() + LOCK_LIMIT
     try:
         while True:

@@ -7,15 +7,16 @@ read nor changed.
 from __future__ import annotations
 
 import getpass
-import os
 import shlex
 import socket
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import TestbedError
+from ..files import write_whole
 from ..system import children
 from ..system.children import find_program
+from ..system.identity import ELSEWHERE
 from .namespaces import Command
 
 HOST = "127.0.0.1"
@@ -123,9 +124,7 @@ def free_port() -> int:
 
 
 def _write(path: Path, text: str, mode: int) -> None:
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
-        file.write(text)
+    write_whole(path, text, ELSEWHERE, mode)
 
 
 def _is_locked(user: str) -> bool:

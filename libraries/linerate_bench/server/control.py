@@ -9,7 +9,7 @@ import json
 import secrets
 from typing import Any, Protocol
 
-from linerate.json_messages import read_json
+from linerate.json_text import parse_json
 from linerate.simulation.control import LARGEST_MESSAGE
 from linerate.simulation.faults import InjectedFault
 
@@ -52,7 +52,7 @@ class ControlService:
                 "the token is wrong; expected the control_token of the server's first line in a frame of its own,"
                 " before the request"
             )
-        request = read_json(frames[1], LARGEST_MESSAGE)
+        request = parse_json(frames[1], LARGEST_MESSAGE)
         if not isinstance(request, dict):
             raise ValueError("a request is a JSON object")
         operation = request.get("op")

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from linerate.json_messages import read_json
+from linerate.json_text import parse_json
 
 from .params import LONGEST_TEXT, Params, RpcError
 
@@ -100,7 +100,7 @@ class Dispatcher:
 
     def _answer(self, request: bytes) -> bytes:
         try:
-            calls = read_json(request, LARGEST_REQUEST)
+            calls = parse_json(request, LARGEST_REQUEST)
         except ValueError:
             raise RpcError(-32700, "Bad JSON Format") from None
         if not isinstance(calls, list):

@@ -60,7 +60,7 @@ def test_the_token_is_compared_before_the_request_is_read(monkeypatch: pytest.Mo
     def read(*_: Any) -> Any:
         pytest.fail("somebody without the token had JSON parsed")
 
-    monkeypatch.setattr("linerate_bench.server.control.read_json", read)
+    monkeypatch.setattr("linerate_bench.server.control.parse_json", read)
     control = ControlService(object())  # type: ignore[arg-type]
     request = json.dumps({"token": control.token, "op": "state"}).encode()
     for frames in ((request,), (b"", request), (request, control.token.encode()), ()):

@@ -6,7 +6,7 @@ import struct
 import zlib
 from typing import Any
 
-from ...json_messages import read_json
+from ...json_text import parse_json
 
 LARGEST_ANSWER = 64 << 20
 """Bytes of a message, also once unzipped. The largest of a TRex, 50 captured jumbo frames, have less than 1 MB."""
@@ -38,7 +38,7 @@ def read_answer(parts: list[bytes], largest: int = LARGEST_ANSWER) -> tuple[byte
         raise ValueError(f"it has {len(parts)} frames; expected 1")
     data = plain_bytes(parts[0], largest)
     # a TRex writes infinity (1e+9999) into rates that nobody reads here; whoever reads a number checks it
-    return data, read_json(data, largest, finite=False)
+    return data, parse_json(data, largest, strict=False)
 
 
 def check_calls(found: Any, ids: list[Any]) -> None:

@@ -16,7 +16,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...errors import TestbedError
+from ...errors import TestbedError, system_words
+from ...json_text import parse_json
 from .client_folders import cache_folder, client_folder
 
 _RECORD, _TREE = "source.json", "client"
@@ -57,7 +58,7 @@ def latest_copy() -> Path | None:
         return None
     for entry in entries:
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            version = str(json.loads((entry / _RECORD).read_text(encoding="utf-8"))["version"])
+            version = str(parse_json((entry / _RECORD).read_bytes(), own=True)["version"])
             if (found := _unchanged(entry, version)) is not None:
                 return found
     return None
@@ -72,10 +73,7 @@ def store_copy(version: str, files: Mapping[str, bytes], source: str) -> Path:
         copies_folder().mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=copies_folder()))
     except OSError as error:
-        raise TestbedError(
-            f"the copy of TRex's client cannot be kept in '{copies_folder()}': {error.strerror or error}; expected a"
-            " folder that can be written, named by XDG_CACHE_HOME"
-        ) from error
+        raise _not_kept(error) from error
     try:
         for name, data in files.items():
             path = fresh / _TREE / name
@@ -93,16 +91,21 @@ def store_copy(version: str, files: Mapping[str, bytes], source: str) -> Path:
             shutil.rmtree(entry, ignore_errors=True)
         raise TestbedError(f"the copy of TRex's client in '{entry}' changes while it is written; remove that folder")
     except OSError as error:
-        raise TestbedError(f"the copy of TRex's client cannot be kept in '{copies_folder()}': {error}") from error
+        raise _not_kept(error) from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _not_kept(error: OSError) -> TestbedError:
+    words = system_words(error, copies_folder(), "set XDG_CACHE_HOME to another folder that can be written")
+    return TestbedError(f"the copy of TRex's client cannot be kept in {words}")
 
 
 def _unchanged(entry: Path, version: str) -> Path | None:
     try:
         if entry.is_symlink() or entry.stat().st_uid != os.getuid():
             return None
-        record = json.loads((entry / _RECORD).read_text(encoding="utf-8"))
+        record = parse_json((entry / _RECORD).read_bytes(), own=True)
         tree = entry / _TREE
         digest = content_hash(tree)
         unchanged = record["version"] == version and record["sha256"] == digest and entry.name.endswith(digest[:16])

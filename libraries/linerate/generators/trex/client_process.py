@@ -7,6 +7,7 @@ import json
 import os
 import selectors
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ...errors import TestbedError
-from ...json_messages import read_json
+from ...json_text import parse_json
 from ...system import children
 from ...visible import visible_data
 
@@ -32,6 +33,13 @@ class ClientError(TestbedError):
         self.kind = kind
 
 
+def _private_log() -> IO[bytes]:
+    """A file without a name for what the process prints: in memory where the system can, so that no disk is full."""
+    if sys.platform == "linux":
+        return os.fdopen(os.memfd_create("linerate-client", os.MFD_CLOEXEC), "w+b")
+    return tempfile.TemporaryFile()
+
+
 class ClientProcess:
     """The running process. It imports its library in the background, which takes 1 to 2 s."""
 
@@ -39,7 +47,7 @@ class ClientProcess:
         """*folder*: of the client that TRex ships (see :mod:`.client_folders`); None: trex-stl-lib 0.3 of PyPI."""
         # Its own session: Ctrl-C in the terminal reaches Robot only, which ends this process in order; and the library
         # cannot kill the process group of its parent (see pypi.load_library).
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        self._log = _private_log()
         self._process = children.start(
             children.python(MODULE, *([] if folder is None else [str(folder.absolute())])),
             stdin=children.PIPE,
@@ -75,7 +83,7 @@ class ClientProcess:
         self._send(line.encode(), command, until, limit)
         while True:
             try:
-                answer = visible_data(read_json(self._line(command, until, limit), LONGEST_LINE))
+                answer = visible_data(parse_json(self._line(command, until, limit), LONGEST_LINE, own=True))
             except ValueError:
                 continue  # the rest of an answer whose reading was interrupted
             if not isinstance(answer, dict) or answer.get("id") != self._number:

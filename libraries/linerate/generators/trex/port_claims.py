@@ -19,6 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ...errors import TestbedError
+from ...files import write_whole
+from ...json_text import parse_json
 from ...system.identity import ProcessIdentity, identify, runtime_folder
 
 CLAIM_LIFETIME = 7 * 86400.0
@@ -71,8 +73,7 @@ def write_claim(server: str, handlers: Mapping[str, str]) -> PortClaim | None:
         path = runtime_folder() / f"{secrets.token_hex(8)}{_SUFFIX}"
         found = PortClaim(path, server, time.time(), dict(handlers), holder, _uptime())
         data = {name: value for name, value in asdict(found).items() if name != "path"}
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            json.dump(data, file)
+        write_whole(path, json.dumps(data), mode=0o600)
     except (OSError, TestbedError):
         return None
     return found
@@ -85,7 +86,7 @@ def read_claims(server: str) -> tuple[tuple[PortClaim, ...], tuple[PortClaim, ..
     with contextlib.suppress(OSError, TestbedError):
         for path in sorted(runtime_folder().glob(f"*{_SUFFIX}")):
             try:
-                data = json.loads(path.read_text(encoding="utf-8"))
+                data = parse_json(path.read_bytes(), own=True)
                 handlers = {str(int(key)): str(value) for key, value in data["handlers"].items()}
                 holder, uptime = ProcessIdentity(**data["holder"]), float(data.get("uptime", 0.0))
                 found = PortClaim(path, str(data["server"]), float(data["since"]), handlers, holder, uptime)

@@ -16,6 +16,7 @@ from typing import IO, Any
 
 import psutil
 
+from ...json_text import parse_json
 from ...system import children
 
 MODULE = "linerate.generators.trex.client.profile_program"
@@ -113,8 +114,8 @@ def _converse(process: children.Child[bytes], request: Mapping[str, Any]) -> dic
 def _parse(line: bytes) -> dict[str, Any] | None:
     """A line as an object; None where it is none: the beginning of an answer that was cut off."""
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
+        found = parse_json(line, LONGEST_ANSWER, strict=False, own=True)
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
 

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...config import parse_json, parse_yaml
+from ...config import parse_yaml
 from ...errors import ConfigError, shortened
+from ...json_text import JsonError, parse_json
 from ...traffic.captures import first_frame
 
 MOST_VALUES = 100_000
@@ -23,7 +24,10 @@ RATES = ("pps", "bps_L1", "bps_L2", "percentage")
 
 def read_streams(path: Path, text: str) -> list[dict[str, Any]]:
     """The streams of *text*, the content of the file *path*. Raises ConfigError."""
-    data = parse_json(text, path) if path.suffix == ".json" else parse_yaml(text, path, MOST_VALUES)[0]
+    try:
+        data = parse_json(text) if path.suffix == ".json" else parse_yaml(text, path, MOST_VALUES)[0]
+    except JsonError as error:
+        raise ConfigError(f"cannot be read: {error}", path, error.line) from None
     if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
         raise ConfigError("is no list of streams", path, 1)
     found = []

@@ -20,6 +20,7 @@ from typing import Any
 
 from ...errors import TestbedError
 from ...generators.trex.server_facts import ask_server
+from ...json_text import parse_json
 from ...system import children
 from ...system.ssh import Login
 from ..keeper_plan import ProcessPlan
@@ -242,7 +243,7 @@ def main() -> int:
 
     threading.Thread(target=watch, daemon=True).start()
     try:
-        return hold_server(ServerOrder.from_json(json.loads(text)), _send, ending)
+        return hold_server(ServerOrder.from_json(parse_json(text, own=True)), _send, ending)
     except TestbedError as error:
         _send({"error": str(error)})
         return 1
