@@ -12,7 +12,7 @@ import traceback
 from pathlib import Path
 
 from .visible import shortened as shortened
-from .visible import visible_data
+from .visible import visible, visible_data
 
 
 class LinerateError(Exception):
@@ -117,13 +117,13 @@ def in_words(error: BaseException) -> str:
     if isinstance(error, LinerateError | SlaFailure):
         return str(error)
     if isinstance(error, OSError) and (error.errno is not None or error.strerror or error.filename):
-        return system_words(error)
+        return visible(system_words(error))
     place = f" ({found})" if (found := _place(error)) else ""
     if isinstance(error, MemoryError):
         return f"there is not enough memory for this{place}; expected a smaller file, or a machine with more memory"
     if isinstance(error, RecursionError):
         return f"what was read is nested too deeply{place}; expected a file as Linerate or its guides write it"
-    text = " ".join(str(error).split())[:_LONGEST]
+    text = shortened(" ".join(str(error).split()), _LONGEST)
     if isinstance(error, ValueError) and _is_own(error):
         return text
     if isinstance(error, KeyError):

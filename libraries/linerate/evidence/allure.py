@@ -15,9 +15,12 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 from robot.utils import html_format
 
+from ..errors import TestbedError, in_words
+from ..files import write_whole
 from .plots import svg_image
 
 CATEGORIES: tuple[Mapping[str, Any], ...] = (
@@ -174,8 +177,7 @@ def write_environment(path: Path, facts: Mapping[str, object], simulated: bool |
     """
     kinds = {None: {}, True: {"testbed": "SIMULATED (not a measurement)"}, False: {"testbed": "real"}}
     lines = [f"{_key(name)} = {_value(str(value))}\n" for name, value in {**kinds[simulated], **facts}.items()]
-    path.mkdir(parents=True, exist_ok=True)
-    (path / "environment.properties").write_text("".join(lines), encoding="ascii")
+    _write(path / "environment.properties", "".join(lines))
 
 
 def write_categories(path: Path, title: str = "Linerate", simulated: bool = False) -> None:
@@ -184,15 +186,21 @@ def write_categories(path: Path, title: str = "Linerate", simulated: bool = Fals
     As ``categories.json`` for Allure 2. Allure 3 ignores that file: for it, as ``allurerc.json``, to be named on its
     command line, with the report's title.
     """
-    path.mkdir(parents=True, exist_ok=True)
-    (path / "categories.json").write_text(json.dumps(CATEGORIES, indent=2) + "\n", encoding="utf-8")
+    _write(path / "categories.json", json.dumps(CATEGORIES, indent=2) + "\n")
     settings = {
         "name": f"{title} – SIMULATED, not a measurement" if simulated else title,
         "hideLabels": ["framework", "language", "host", "thread"],
         "categories": list(CATEGORIES),
         "plugins": {"awesome": {"options": {"stepTreeExpansion": "expand_failed_only"}}},
     }
-    (path / "allurerc.json").write_text(json.dumps(settings, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    _write(path / "allurerc.json", json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_whole(path, text)
+    except TestbedError as error:
+        logger.warn(f"Allure's report will lack something: {error}")
 
 
 def _dry_run() -> bool:
@@ -226,7 +234,11 @@ def _attach(name: str, body: str, kind: str) -> bool:
             parent = case.uuid if case else None
     # outside any test or keyword there is nothing to attach to
     with contextlib.suppress(KeyError):
-        lifecycle.attach_data(uuid4(), body, name=name, attachment_type=AttachmentType[kind], parent_uuid=parent)
+        try:
+            lifecycle.attach_data(uuid4(), body, name=name, attachment_type=AttachmentType[kind], parent_uuid=parent)
+        except OSError as error:  # what is attached follows from the records: the verdict stays
+            logger.warn(f"Allure's report will lack '{name}': {in_words(error)}")
+            return False
         return True
     return False
 

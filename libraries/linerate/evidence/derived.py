@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..files import write_whole
 from .integrity import CHANGED, MISSING, Alteration
 from .run_files import DERIVED_SUMS, MANIFEST_FILE, SUMMARY, partial, sha256_of
 
@@ -16,13 +17,12 @@ _LINE = re.compile(r"([0-9a-f]{64})  ((?:allure/)?[^/\n]+)\n")
 
 
 def seal_derived(folder: Path) -> None:
-    """Sum what the execution derived in *folder*, that of its first run, if the run was closed. Raises OSError."""
+    """Sum what the execution derived in *folder*, that of its first run, if the run was closed. Raises TestbedError."""
     if (folder / MANIFEST_FILE).is_file():
         paths = [folder / SUMMARY, *sorted((folder / "allure").glob("*"))]
         sums = {path.relative_to(folder).as_posix(): sha256_of(path) for path in paths if path.is_file()}
-        whole = partial(folder / DERIVED_SUMS)
-        whole.write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()), encoding="utf-8")
-        whole.replace(folder / DERIVED_SUMS)
+        text = "".join(f"{digest}  {name}\n" for name, digest in sums.items())
+        write_whole(folder / DERIVED_SUMS, text, fresh=partial(folder / DERIVED_SUMS))
 
 
 def derived_alterations(folder: Path) -> Iterator[Alteration]:

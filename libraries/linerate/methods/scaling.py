@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..counts.trial import Load, Measure
+from ..errors import in_words
 from ..sla.goals import Goal
 from .search import LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search
 from .trials import BREAKDOWN_ERRORS, CharacterisationTerms, Deadline
@@ -78,7 +79,7 @@ def scale(
         try:
             setting = prepare(value)
         except BREAKDOWN_ERRORS as error:
-            points.append(ScalingPoint(value, None, f"inconclusive: it could not be set up: {error}"))
+            points.append(ScalingPoint(value, None, f"inconclusive: it could not be set up: {in_words(error)}"))
             continue
         lowest, rest = Load(setting.highest.pps * LOWEST_LOAD_RATIO), replace(terms, deadline=left)
         found = search(setting.measure, goal, lowest, setting.highest, rest, relative_width=relative_width)

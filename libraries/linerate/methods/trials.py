@@ -6,15 +6,19 @@ characterisation early, its result is what was found until then.
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ..counts.trial import Load, Measure, Outcome, Tolerance, Trial, assess_trial
-from ..errors import LinerateError
+from ..errors import LinerateError, in_words
 from .phrases import spoilt_trials_reason
 
-BREAKDOWN_ERRORS = (LinerateError, OSError, LookupError, ValueError, TypeError, ArithmeticError, RuntimeError)
+BREAKDOWN_ERRORS = (
+    *(LinerateError, OSError, LookupError, ValueError, TypeError, ArithmeticError, RuntimeError),
+    *(AttributeError, EOFError, MemoryError, struct.error),
+)
 """What a broken testbed may raise. Not Exception, because Robot stops a run by an exception of its own."""
 
 
@@ -52,8 +56,7 @@ class CharacterisationTerms:
 
 def breakdown_text(error: Exception) -> str:
     """The text of a characterisation that *error* of the testbed ended."""
-    text = str(error) if isinstance(error, LinerateError) else f"{type(error).__name__}: {error}"
-    return f"inconclusive: the testbed broke down: {text}"
+    return f"inconclusive: the testbed broke down: {in_words(error)}"
 
 
 def ending_text(ended: str, trials: Sequence[Trial]) -> str:

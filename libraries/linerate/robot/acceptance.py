@@ -17,7 +17,7 @@ from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
 from ..counts.trial import Trial
-from ..errors import Inconclusive, LinerateError, SlaFailure
+from ..errors import Inconclusive, LinerateError, SlaFailure, in_words
 from ..evidence import allure
 from ..evidence.derived import seal_derived
 from ..evidence.environment import code_identity, host_facts, package_versions
@@ -320,17 +320,21 @@ class AcceptanceKeywords(Component):
         recorder, self.shared.recorder, self.shared.labels = self.shared.recorder, None, None
         testbed, self._testbed = self._testbed, None
         if recorder is not None:
-            for name, text in testbed.logs.items() if testbed is not None else ():
-                recorder.folder.add_telemetry(0, f"{name} log", text)
-            manifest = recorder.close(steal_percent(self._cpu, cpu_times()))
-            logger.info(f"SHA-256 of {recorder.folder.path}/manifest.json: {manifest}", also_console=True)
+            # a teardown that fails turns every PASS of the suite red, and the verdicts are on the disk
+            try:
+                for name, text in testbed.logs.items() if testbed is not None else ():
+                    recorder.folder.add_telemetry(0, f"{name} log", text)
+                manifest = recorder.close(steal_percent(self._cpu, cpu_times()))
+                logger.info(f"SHA-256 of {recorder.folder.path}/manifest.json: {manifest}", also_console=True)
+            except (LinerateError, OSError) as error:
+                logger.warn(f"the run's folder is not complete, the verdicts above stay: {in_words(error)}")
             counts = ", ".join(f"{recorder.verdicts[ruling.value]} {ruling.value}" for ruling in Ruling)
             counts += ", 1 interrupted" if self._judging else ""
             self._judging, suite = False, recorder.environment.extra["suite"]
             try:
                 add_to_summary(self.execution_folder, f"{recorder.folder.path}  {suite}: {counts}")
-            except OSError as error:
-                logger.warn(f"no line in the summary of {self.execution_folder}: {error.strerror}")
+            except (LinerateError, OSError) as error:
+                logger.warn(f"no line in the summary of the execution: {in_words(error)}")
         self.shared.interruption.pass_on()
 
 
@@ -341,7 +345,7 @@ def _show_plot(draw: Callable[[], str]) -> None:
     except RobotError:  # an interrupt
         raise
     except Exception as error:
-        logger.warn(f"no plot of the trials: {type(error).__name__}: {error}")
+        logger.warn(f"no plot of the trials: {in_words(error)}")
         return
     name = "Offered and forwarded rate"
     allure.attach_svg(name, plot)

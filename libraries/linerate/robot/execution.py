@@ -11,6 +11,7 @@ from pathlib import Path
 from robot.libraries.BuiltIn import BuiltIn
 
 from ..evidence.run import new_run_id
+from ..files import write_whole
 
 PABOT = "pabot_results"
 """Each process of pabot has a folder in this one as its output folder. pabot empties it when it starts."""
@@ -46,13 +47,13 @@ def _pabot_folder(output: Path) -> Path | None:
 def _agreed(path: Path, proposal: str) -> str:
     """What the first process wrote to *path*: its own *proposal*."""
     own = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    own.write_text(proposal, encoding="utf-8")
+    write_whole(own, proposal)
     try:
         os.link(own, path)  # whole or not at all, and only once
     except FileExistsError:
         return path.read_text(encoding="utf-8")
     finally:
-        own.unlink()
+        own.unlink(missing_ok=True)
     return proposal
 
 

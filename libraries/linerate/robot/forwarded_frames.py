@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from robot.api.deco import keyword
 
-from ..errors import TestbedError
+from ..errors import SlaFailure, TestbedError
 from ..traffic.profiles import AddressRange, Profile
 from .shared import Component
 
@@ -35,9 +35,9 @@ class FrameKeywords(Component):
         """
         for port, frame in _each(frames):
             if frame[IPV4_TTL] != expected:
-                raise AssertionError(f"FAIL: port {port}: time to live {frame[IPV4_TTL]}, expected {expected}")
+                raise SlaFailure(f"FAIL: port {port}: time to live {frame[IPV4_TTL]}, expected {expected}")
             if _sum16(frame[ETHERNET : ETHERNET + IPV4_HEADER]) != 0xFFFF:
-                raise AssertionError(f"FAIL: port {port}: the IPv4 header checksum is wrong: {frame[:34].hex(' ')}")
+                raise SlaFailure(f"FAIL: port {port}: the IPv4 header checksum is wrong: {frame[:34].hex(' ')}")
 
     @keyword(tags=["frames"])
     def link_addresses_should_be_rewritten(self, frames: Mapping[int, tuple[bytes, ...]], *router: str) -> None:
@@ -51,10 +51,10 @@ class FrameKeywords(Component):
         for port, frame in _each(frames):
             to, sender = _mac(frame[0:6]), _mac(frame[6:12])
             if to != ports[port].mac.lower():
-                raise AssertionError(f"FAIL: port {port}: sent to {to}, expected {ports[port].mac}")
+                raise SlaFailure(f"FAIL: port {port}: sent to {to}, expected {ports[port].mac}")
             if sender not in senders:
                 known = ", ".join(sorted(senders))
-                raise AssertionError(f"FAIL: port {port}: sent by {sender}, expected one of the router's: {known}")
+                raise SlaFailure(f"FAIL: port {port}: sent by {sender}, expected one of the router's: {known}")
 
 
 def frames_of(profile: Profile, frames: Iterable[bytes]) -> tuple[bytes, ...]:

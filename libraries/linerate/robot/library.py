@@ -12,13 +12,14 @@ from typing import Any
 from robotlibcore import DynamicCore
 
 from .. import __version__
-from ..errors import LinerateError
+from ..errors import in_words
 from ..evidence import allure
 from ..session.session import Session
 from ..system.signals import handle_ending
 from .acceptance import AcceptanceKeywords
 from .characterisation import CharacterisationKeywords
 from .faults import FaultKeywords
+from .foreign_errors import CalmListener, one_paragraph
 from .forwarded_frames import FrameKeywords
 from .router import RouterKeywords
 from .sentence_check import SuiteListener
@@ -26,6 +27,8 @@ from .shared import Shared
 from .testbed import TestbedKeywords
 from .traffic_generator import GeneratorKeywords
 from .verdict_tags import VerdictTags
+
+ALLURE_LACKS = "Allure's results are not complete, the verdicts and the records are"
 
 
 class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
@@ -82,13 +85,18 @@ class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
         # only a library's listener gives Allure results from a plain `robot` call
         self.ROBOT_LIBRARY_LISTENER = [
             self._shared.interruption,
-            allure.allure_listener(lambda: self._acceptance.allure_folder),
-            SuiteListener(self._shared),
-            VerdictTags(),
-            _SessionArgument(self),
+            CalmListener(allure.allure_listener(lambda: self._acceptance.allure_folder), ALLURE_LACKS),
+            CalmListener(SuiteListener(self._shared), "the suite could not be checked"),
+            CalmListener(VerdictTags(), "a verdict has no tag"),
+            CalmListener(_SessionArgument(self), "the testbed could not be closed"),
         ]
         # Robot tells a library of the end only if the topmost suite imports it, which a folder does not
         atexit.register(self._end)
+
+    def run_keyword(self, name: str, args: Any, kwargs: Any = None) -> Any:
+        """Run the keyword *name*; whatever goes wrong in it is one paragraph."""
+        with one_paragraph():
+            return super().run_keyword(name, args, kwargs)
 
     @property
     def session(self) -> Session:
@@ -107,9 +115,9 @@ class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
         handle_ending(signal.SIG_IGN)
         try:
             self.close()
-        except LinerateError as error:
+        except Exception as error:
             with contextlib.suppress(OSError, ValueError):
-                print(error, file=sys.__stderr__, flush=True)
+                print(f"linerate: {in_words(error)}", file=sys.__stderr__, flush=True)
         with contextlib.suppress(OSError, ValueError):  # nobody reads on
             print(self._acceptance.last_words(), end="", file=sys.__stdout__, flush=True)
 

@@ -9,6 +9,7 @@ from ..counts.duplicates import SLACK_FRAMES, SLACK_RATIO
 from ..counts.ledger import Ledger, ledger_without_router, make_ledger
 from ..counts.telemetry import Telemetry
 from ..counts.trial import Load, Measure, Outcome, Trial
+from ..errors import in_words
 from ..methods.trials import BREAKDOWN_ERRORS
 from ..sla.verdict import Tally
 
@@ -74,7 +75,7 @@ class Bookkeeper:
             try:
                 now, found = self._account(read)
             except BREAKDOWN_ERRORS as error:
-                self.unread = f"the router could not be read after trial {last[0].number}: {error}"
+                self.unread = f"the router could not be read after trial {last[0].number}: {in_words(error)}"
             else:
                 self.ledgers.append(found)
                 self.last_reading, self._trials = now, []

@@ -13,7 +13,7 @@ from ..counts.ledger import lost_at_router
 from ..counts.step_down import StepDown
 from ..counts.telemetry import Telemetry
 from ..counts.trial import Load, Measure, Trial
-from ..errors import LinerateError, TestbedError
+from ..errors import TestbedError, in_words
 from ..methods.cost import RuntimeCounters, cost
 from ..methods.deviations import deviations_of_verdict
 from ..methods.energy import energy
@@ -127,7 +127,7 @@ class Judge:
         try:
             return self._run_method(requirement, on_trial, book.reading_after_bad_trials)
         except BREAKDOWN_ERRORS as error:
-            words = str(error) if isinstance(error, LinerateError) else f"{type(error).__name__}: {error}"
+            words = in_words(error)
             words = "; ".join([*(ended for ended in self.session.testbed.problems() if ended not in words), words])
             reason = f"the testbed broke down after {len(seen)} trials: {words}"
             return replace(self.inconclusive(requirement, reason, tuple(seen)), breakdown=words)

@@ -26,6 +26,7 @@ from typing import Any
 
 import psutil
 
+from ..errors import in_words
 from ..json_text import parse_json
 from ..system.descendants import become_subreaper
 from ..system.identity import identify
@@ -251,7 +252,7 @@ def main() -> int:
     except SetupFailed as error:
         answer = {"error": str(error)}
     except Exception as error:
-        answer = {"error": f"the keeper of the testbed failed: {type(error).__name__}: {error}"}
+        answer = {"error": f"the testbed cannot be kept: {in_words(error)}"}
     finally:
         failures = keeper.take_down()
     send({**answer, "failures": failures})

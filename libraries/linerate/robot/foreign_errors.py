@@ -1,0 +1,55 @@
+"""What no other code caught: errors of Python and of other libraries, as one paragraph in Robot's results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from robot.api import logger
+from robot.errors import RobotError
+
+from ..errors import LinerateError, SlaFailure, TestbedError, in_words
+
+
+@contextmanager
+def one_paragraph() -> Iterator[None]:
+    """Within it, raise TestbedError in place of an error that is neither Linerate's nor Robot's own.
+
+    An ``AssertionError`` that is no SlaFailure is not the router's fault either.
+    """
+    try:
+        yield
+    except (LinerateError, SlaFailure, RobotError):
+        raise
+    except Exception as error:
+        if hasattr(error, "ROBOT_CONTINUE_ON_FAILURE") or hasattr(error, "ROBOT_SKIP_EXECUTION"):  # of Robot's API
+            raise
+        raise TestbedError(in_words(error)) from error
+
+
+class CalmListener:
+    """*listener*, whose errors are warnings, each once: what it writes follows from the records. *what*: its work."""
+
+    def __init__(self, listener: Any, what: str) -> None:
+        self.ROBOT_LISTENER_API_VERSION = listener.ROBOT_LISTENER_API_VERSION
+        self._listener, self._what = listener, what
+        self._warned: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._listener, name)
+        if name.startswith("_") or not callable(found):
+            return found
+
+        def call(*arguments: Any) -> None:
+            try:
+                found(*arguments)
+            except RobotError:
+                raise
+            except Exception as error:
+                words = f"{self._what}: {in_words(error)}"
+                if words not in self._warned:
+                    self._warned.add(words)
+                    logger.warn(words)
+
+        return call
