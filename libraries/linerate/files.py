@@ -109,6 +109,14 @@ def put_in_place(fresh: Path, path: Path, instead: str = "") -> None:
         raise not_written(path, error, instead) from error
 
 
+def check_writable(folder: Path, instead: str = "") -> None:
+    """Raise TestbedError unless a file can be written in *folder*, which is made: before work that ends with one."""
+    probe = folder / f".{secrets.token_hex(6)}.part"
+    write_whole(probe, bytes(1 << 16), instead)
+    with contextlib.suppress(OSError):
+        probe.unlink()
+
+
 def append_line(path: Path, line: bytes, instead: str = "") -> None:
     """Append *line* to *path*, which may be missing: it is on the disk when this returns, or nothing of it is.
 

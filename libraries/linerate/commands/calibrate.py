@@ -13,6 +13,7 @@ from ..ceilings.headroom import USABLE_SHARE
 from ..counts.ceiling import OwnLatency
 from ..counts.trial import Fault, Load, Trial
 from ..errors import LinerateError, TestbedError, shortened
+from ..files import check_writable
 from ..generators.base import Probe
 from ..methods.ceiling import find_ceiling, own_latency
 from ..methods.trials import CharacterisationEnded, CharacterisationTerms, TrialSeries
@@ -101,6 +102,7 @@ def calibrate(
     If the testbed breaks down or a user interrupts, what was measured until then is written. Raises TestbedError.
     """
     found: list[CeilingEntry] = []
+    check_writable(calibrations)  # a measurement that cannot be kept is not begun
     session = Session.start(plan, bypass=True)
     try:
         session.generator.connect()

@@ -196,6 +196,13 @@ def write_categories(path: Path, title: str = "Linerate", simulated: bool = Fals
     _write(path / "allurerc.json", json.dumps(settings, indent=2, ensure_ascii=False) + "\n")
 
 
+def remove_half_written(path: Path) -> None:
+    """Remove what Allure could not write to its end in its folder *path*."""
+    with contextlib.suppress(OSError):
+        for file in path.glob("*.tmp"):
+            file.unlink(missing_ok=True)
+
+
 def _write(path: Path, text: str) -> None:
     try:
         write_whole(path, text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,12 +29,15 @@ def one_paragraph() -> Iterator[None]:
 
 
 class CalmListener:
-    """*listener*, whose errors are warnings, each once: what it writes follows from the records. *what*: its work."""
+    """*listener*, whose errors are warnings, each kind once: what it writes follows from the records.
 
-    def __init__(self, listener: Any, what: str) -> None:
+    *what*: its work; *tidy*: removes what it left half written.
+    """
+
+    def __init__(self, listener: Any, what: str, tidy: Callable[[], None] = lambda: None) -> None:
         self.ROBOT_LISTENER_API_VERSION = listener.ROBOT_LISTENER_API_VERSION
-        self._listener, self._what = listener, what
-        self._warned: set[str] = set()
+        self._listener, self._what, self._tidy = listener, what, tidy
+        self._warned: set[tuple[type, int | None]] = set()
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._listener, name)
@@ -47,9 +50,10 @@ class CalmListener:
             except RobotError:
                 raise
             except Exception as error:
-                words = f"{self._what}: {in_words(error)}"
-                if words not in self._warned:
-                    self._warned.add(words)
-                    logger.warn(words)
+                self._tidy()
+                kind = type(error), getattr(error, "errno", None)
+                if kind not in self._warned:
+                    self._warned.add(kind)
+                    logger.warn(f"{self._what}: {in_words(error)}")
 
         return call

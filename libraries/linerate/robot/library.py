@@ -85,7 +85,11 @@ class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
         # only a library's listener gives Allure results from a plain `robot` call
         self.ROBOT_LIBRARY_LISTENER = [
             self._shared.interruption,
-            CalmListener(allure.allure_listener(lambda: self._acceptance.allure_folder), ALLURE_LACKS),
+            CalmListener(
+                allure.allure_listener(lambda: self._acceptance.allure_folder),
+                ALLURE_LACKS,
+                lambda: allure.remove_half_written(self._acceptance.allure_folder),
+            ),
             CalmListener(SuiteListener(self._shared), "the suite could not be checked"),
             CalmListener(VerdictTags(), "a verdict has no tag"),
             CalmListener(_SessionArgument(self), "the testbed could not be closed"),

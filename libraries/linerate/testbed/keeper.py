@@ -26,7 +26,7 @@ from typing import Any
 
 import psutil
 
-from ..errors import in_words
+from ..errors import TestbedError, in_words
 from ..json_text import parse_json
 from ..system.descendants import become_subreaper
 from ..system.identity import identify
@@ -122,15 +122,15 @@ class Keeper:
             self._events.wait((), 0)
             process = KeptProcess(plan, self._facts)
             self._processes.append(process)
-            self._facts[plan.name] = self._note_and_await(process)
+            self._note(process)
+            self._facts[plan.name] = self._await_ready(process)
         return self._facts
 
-    def _note_and_await(self, process: KeptProcess) -> Mapping[str, Any]:
+    def _note(self, process: KeptProcess) -> None:
         with contextlib.suppress(ProcessLookupError):
             known = (*self._lease.processes, identify(process.popen.pid))
             self._lease = replace(self._lease, processes=known)
             self._lease.write()
-        return self._await_ready(process)
 
     def watch(self) -> None:
         """Report processes that end, until a stop is requested; raises _StopRequested then."""
@@ -161,10 +161,12 @@ class Keeper:
         due = [row for row in self._restarts if row[0] <= now]
         self._restarts = [row for row in self._restarts if row[0] > now]
         for _, process in due:
-            with contextlib.suppress(SetupFailed):
+            with contextlib.suppress(SetupFailed, OSError):
                 new = KeptProcess(process.restart_plan(), self._facts)
                 self._processes[self._processes.index(process)] = new
-                self._note_and_await(new)
+                with contextlib.suppress(TestbedError):  # the runtime folder takes nothing now: the run goes on
+                    self._note(new)
+                self._await_ready(new)
                 send({"again": new.plan.name})
 
     def take_down(self) -> list[str]:
@@ -185,7 +187,10 @@ class Keeper:
         for folder in self._plan.folders:
             if not remove_folder(Path(folder), runtime):
                 shutil.rmtree(folder, ignore_errors=True)
-        self._lease.path.unlink(missing_ok=True)
+        try:
+            self._lease.path.unlink(missing_ok=True)
+        except OSError as error:
+            failures.append(f"a lease stays: {in_words(error)}")
         return failures
 
     def _await_ready(self, process: KeptProcess) -> Mapping[str, Any]:

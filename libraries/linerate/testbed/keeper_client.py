@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import TestbedError
+from ..errors import TestbedError, in_words
 from ..json_text import parse_json
 from ..system import children
 from .keeper_plan import Facts, KeeperPlan
@@ -135,7 +135,11 @@ class KeeperClient:
         if self._process.stdout and not self._reader.is_alive():
             self._process.stdout.close()
         # if the keeper was killed, or never started, the lease names what is left
-        self.failures = (*self.failures, *release(Path(self._plan.lease)))
+        try:
+            left = release(Path(self._plan.lease))
+        except (TestbedError, OSError) as error:  # a runtime folder that cannot be written ends no run
+            left = [in_words(error)]
+        self.failures = (*self.failures, *left)
 
     def _send(self, line: str) -> None:
         with contextlib.suppress(OSError, ValueError):

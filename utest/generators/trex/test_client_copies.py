@@ -1,6 +1,7 @@
 """Copying the client that a server ships over SSH: once, checked, from a known host only, and the errors."""
 
 import asyncio
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -221,3 +222,14 @@ def test_the_copy_of_a_real_client_drives_a_server_and_stays_unchanged(tmp_path:
     finally:
         host.close()
     assert host.logins == 1
+
+
+def test_a_full_cache_is_one_sentence_and_keeps_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(TestbedError, match=r"No space left on device \(.*free there\); free space .* XDG_CACHE_HOME"):
+        copies.store_copy("v3.08", {"trex/stl/trex_stl_client.py": SOURCE.encode()}, "test")
+    assert not [path for path in tmp_path.rglob("*") if path.name not in ("linerate", "trex-client")]
