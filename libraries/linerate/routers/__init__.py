@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, cast
 
+from ..errors import TestbedError, in_words
+from ..visible import shortened
 from .base import Router, Shell
 from .black_box import BlackBox
 from .freebsd import FreeBsd
@@ -13,15 +15,49 @@ from .vpp import Vpp
 
 RouterKind = Literal["vpp", "linux", "freebsd", "none"]
 
+_LONGEST = 4000
+"""Characters of an error that quotes a router; the commands that undo what is left on it need most."""
+
 
 def make_router(
-    kind: RouterKind, shell: Shell, interfaces: tuple[str, ...] = (), limit: float = EXCHANGE_LIMIT, sudo: bool = False
+    kind: RouterKind,
+    shell: Shell,
+    interfaces: tuple[str, ...] = (),
+    limit: float = EXCHANGE_LIMIT,
+    sudo: bool = False,
+    where: str = "",
 ) -> Router:
     """A router of *kind* behind *shell*; ``none``: one that has no shell.
 
-    *limit*: s per exchange; *sudo*: the user is not root but may ``sudo -n``.
+    *limit*: s per exchange; *sudo*: the user is not root but may ``sudo -n``. *where*: its address; each error
+    names it.
     """
     if kind == "none":
         return BlackBox()
     classes: dict[str, type[Vpp | Linux | FreeBsd]] = {"vpp": Vpp, "linux": Linux, "freebsd": FreeBsd}
-    return classes[kind](shell, limit=limit, interfaces=interfaces, sudo=sudo)
+    found = classes[kind](shell, limit=limit, interfaces=interfaces, sudo=sudo)
+    return cast(Router, _NamedRouter(found, where)) if where else found
+
+
+class _NamedRouter:
+    """*router*, whose errors are all TestbedErrors that name *where* it is."""
+
+    def __init__(self, router: Router, where: str) -> None:
+        self._router, self._where = router, where
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._router, name)
+        if not callable(found):
+            return found
+
+        def call(*arguments: Any) -> Any:
+            try:
+                return found(*arguments)
+            except TestbedError as error:
+                words = shortened(str(error), _LONGEST)
+                raise TestbedError(words if self._where in words else f"router at {self._where}: {words}") from error
+            except Exception as error:
+                words = shortened(in_words(error), _LONGEST)
+                raise TestbedError(f"router at {self._where}: its answer was not understood: {words}") from error
+
+        return call

@@ -11,7 +11,7 @@ from ..errors import TestbedError
 from .base import Side
 from .freebsd_losses import freebsd_causes, parse_device, parse_expired, parse_ip, sysctl_subtree
 from .shell_commands import ShellRouter, kernel_facts, validated_side
-from .shell_output import first_line
+from .shell_output import counter_value, first_line, parser
 
 FORWARDING = "net.inet.ip.forwarding"
 
@@ -106,6 +106,7 @@ class FreeBsd(ShellRouter):
         )
 
 
+@parser("'ifconfig'")
 def parse_inet(text: str) -> frozenset[tuple[str, int]]:
     """IPv4 (address, prefix length) pairs of ``ifconfig``; the netmask is hexadecimal, dotted or CIDR."""
     found = set()
@@ -117,14 +118,19 @@ def parse_inet(text: str) -> frozenset[tuple[str, int]]:
     return frozenset(found)
 
 
+@parser("kern.boottime")
 def parse_boottime(boottime: str, now: str) -> float:
     """s since boot, from ``kern.boottime`` and the router's own ``date +%s``."""
     boot, clock = re.search(r"sec = (\d+)", boottime), now.strip()
     if not boot or not clock.isdigit():
         raise TestbedError(f"kern.boottime was not understood: '{first_line(boottime) or 'no output'}'")
-    return float(int(clock) - int(boot[1]))
+    since = counter_value(clock) - counter_value(boot[1])
+    if since < 0:
+        raise ValueError("a boot in the future")
+    return float(since)
 
 
+@parser("'netstat -ibnd'")
 def parse_netstat(text: str) -> Mapping[str, InterfaceCounters]:
     """``netstat -ibnd``: the link-level row of each interface. Columns are found by their titles, from the right.
 
@@ -142,7 +148,7 @@ def parse_netstat(text: str) -> Mapping[str, InterfaceCounters]:
         if len(words) < 3 or not words[2].startswith("<Link#"):
             continue
         try:
-            values = dict(zip(columns, map(int, words[-len(columns) :]), strict=True))
+            values = dict(zip(columns, map(counter_value, words[-len(columns) :]), strict=True))
         except ValueError:
             raise TestbedError(f"a row of 'netstat -ibnd' was not understood: '{line.strip()}'") from None
         found[words[0].rstrip("*")] = InterfaceCounters(

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from ..counts.causes import Cause, Role, Stage
 from ..counts.telemetry import InterfaceCounters
 from .base import CARD_QUEUE_FULL
+from .shell_output import counter_value, parser
 
 IP_DROPS = re.compile(
     r"^\s*(\d+) (packets not forwardable|packets received for unknown multicast group"
@@ -39,23 +40,26 @@ def sysctl_subtree(interface: str) -> str | None:
     return f"dev.{found[1]}.{found[2]}" if found else None
 
 
+@parser("'netstat -s -p ip'")
 def parse_ip(text: str) -> Mapping[str, int]:
     """``netstat -s -p ip``: lost datagrams, by FreeBSD's name of the counter."""
-    return {row[2].rstrip("."): int(row[1]) for row in IP_DROPS.finditer(text)}
+    return {row[2].rstrip("."): counter_value(row[1]) for row in IP_DROPS.finditer(text)}
 
 
+@parser("'netstat -s -p icmp'")
 def parse_expired(text: str) -> int:
     """``netstat -s -p icmp``: *time exceeded* replies sent, at most one per frame whose TTL expired."""
     output = text.partition("Output histogram")[2].partition("messages with")[0]
     found = _EXPIRED.search(output)
-    return int(found[1] or found[2]) if found else 0
+    return counter_value(found[1] or found[2]) if found else 0
 
 
+@parser("'sysctl dev'")
 def parse_device(text: str, interface: str) -> Mapping[str, int]:
     """``sysctl dev.…``: the counters of *interface* whose names suggest loss."""
     start = re.escape(sysctl_subtree(interface) or interface)
     rows = re.finditer(rf"^{start}\.(\S+): (\d+)$", text, re.MULTILINE)
-    return {row[1]: int(row[2]) for row in rows if _SUSPECT.search(row[1])}
+    return {row[1]: counter_value(row[2]) for row in rows if _SUSPECT.search(row[1])}
 
 
 def freebsd_causes(

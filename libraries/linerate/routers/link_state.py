@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import TestbedError
+from ..visible import shortened
 from .base import Shell
 from .shell_commands import EXCHANGE_LIMIT, ShellCommands, validated_interface
+from .shell_output import parser
 
 _MAC = r"([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})"
 
@@ -37,27 +39,30 @@ def read_link_states(
     return tuple(read(output[name], name) for name in names)
 
 
+@parser("'ip link show'")
 def parse_ip_link(text: str, interface: str) -> LinkState:
     """``ip link show dev X``. Raises TestbedError for other text."""
     flags = re.search(r"<([^>]*)>", text)
     if flags is None:
-        raise TestbedError(f"'ip link show dev {interface}' was not understood: '{text.strip()[:80]}'")
+        raise TestbedError(f"'ip link show dev {interface}' was not understood: '{shortened(text.strip())}'")
     words, mac = flags[1].split(","), re.search(rf"link/ether {_MAC}", text)
     up = "UP" in words
     return LinkState(interface, mac[1].lower() if mac else "", up, "NO-CARRIER" not in words if up else None)
 
 
+@parser("'ifconfig'")
 def parse_ifconfig(text: str, interface: str) -> LinkState:
     """``ifconfig X`` of FreeBSD. Raises TestbedError for other text."""
     flags = re.search(r"flags=[0-9a-fA-F]+<([^>]*)>", text)
     if flags is None:
-        raise TestbedError(f"'ifconfig {interface}' was not understood: '{text.strip()[:80]}'")
+        raise TestbedError(f"'ifconfig {interface}' was not understood: '{shortened(text.strip())}'")
     mac, status = re.search(rf"\bether {_MAC}", text), re.search(r"^\s*status: (.+?)\s*$", text, re.MULTILINE)
     up = "UP" in flags[1].split(",")
     carrier = status[1] == "active" if status and up else None
     return LinkState(interface, mac[1].lower() if mac else "", up, carrier)
 
 
+@parser("'vppctl show hardware-interfaces'")
 def parse_hardware(text: str, interfaces: Sequence[str]) -> tuple[LinkState, ...]:
     """``show hardware-interfaces`` of VPP, which shows the link but not the administrative state."""
     found: dict[str, LinkState] = {}

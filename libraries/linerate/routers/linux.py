@@ -13,7 +13,7 @@ from .linux_frames import LinuxFrameSetup
 from .linux_losses import IP_DROPS, links_of_net_dev, linux_causes, parse_ethtool, parse_link, parse_qdiscs
 from .linux_settings import set_neighbour, set_route, set_sysctl
 from .shell_commands import ShellRouter, kernel_facts, validated_side
-from .shell_output import first_line
+from .shell_output import counter_value, figure, first_line, parser
 
 
 class Linux(ShellRouter):
@@ -90,14 +90,16 @@ class Linux(ShellRouter):
         return Telemetry(parse_uptime(output["cat /proc/uptime"]), interfaces, drops, (), output, causes=causes)
 
 
+@parser("/proc/uptime")
 def parse_uptime(text: str) -> float:
     """``/proc/uptime``: s since boot."""
     found = re.match(r"\s*(\d+\.\d+)\s+\d+\.\d+\s*$", text)
     if not found:
         raise TestbedError(f"/proc/uptime was not understood: '{first_line(text) or 'empty'}'")
-    return float(found[1])
+    return figure(found[1])
 
 
+@parser("/proc/net/dev")
 def parse_net_dev(text: str) -> Mapping[str, InterfaceCounters]:
     """``/proc/net/dev``. ``drop``: frames dropped by the kernel and the NIC's ring (rx_dropped + rx_missed_errors)."""
     found = {}
@@ -109,7 +111,7 @@ def parse_net_dev(text: str) -> Mapping[str, InterfaceCounters]:
         fields = rest.split()
         if not colon or len(fields) != 16 or not all(field.isdigit() for field in fields):
             raise TestbedError(f"a row of /proc/net/dev was not understood: '{line.strip()}'")
-        n = [int(field) for field in fields]
+        n = [counter_value(field) for field in fields]
         found[name.strip()] = InterfaceCounters(
             rx_bytes=n[0],
             rx_packets=n[1],
@@ -123,6 +125,7 @@ def parse_net_dev(text: str) -> Mapping[str, InterfaceCounters]:
     return found
 
 
+@parser("/proc/net/snmp or netstat")
 def parse_snmp(text: str, protocol: str = "Ip") -> Mapping[str, int]:
     """The :data:`IP_DROPS` of ``/proc/net/snmp`` of this namespace; empty if the kernel does not show them.
 
@@ -131,10 +134,11 @@ def parse_snmp(text: str, protocol: str = "Ip") -> Mapping[str, int]:
     rows = [line.split()[1:] for line in text.splitlines() if line.startswith(f"{protocol}:")]
     if len(rows) != 2:
         return {}
-    values = dict(zip(*rows, strict=False))
-    return {name: int(values[name]) for name in IP_DROPS if name in values}
+    values = dict(zip(*rows, strict=True))
+    return {name: counter_value(values[name]) for name in IP_DROPS if name in values}
 
 
+@parser("/proc/net/softnet_stat")
 def parse_softnet(text: str) -> tuple[tuple[int, ...], ...]:
     """``/proc/net/softnet_stat``: per CPU frames processed, dropped (backlog full), time squeezes, …"""
     try:

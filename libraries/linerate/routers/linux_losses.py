@@ -18,7 +18,9 @@ from collections.abc import Iterable, Mapping
 
 from ..counts.causes import Cause, Role, Stage
 from ..counts.telemetry import InterfaceCounters
+from ..errors import TestbedError
 from .base import CARD_QUEUE_FULL
+from .shell_output import counter_value, parser
 
 _LINK = {
     "rx_missed": (Stage.ARRIVING, Role.LOSS, CARD_QUEUE_FULL),
@@ -41,6 +43,7 @@ _SUSPECT = re.compile(r"miss|drop|discard|no_?buf|out_of_buf|fifo|no_dma|full|al
 _ROOT = re.compile(r"^qdisc (\S+) \S+ (?:dev (\S+) )?root\b[^\n]*\n\s*Sent [^\n]*\(dropped (\d+),", re.MULTILINE)
 
 
+@parser("'ip -s -s link show'")
 def parse_link(text: str) -> Mapping[str, Mapping[str, int]]:
     """``ip -s -s link``: the counters of each interface, as ``rx_missed``.
 
@@ -57,22 +60,29 @@ def parse_link(text: str) -> Mapping[str, Mapping[str, int]]:
         elif titles and name and all(word.isdigit() for word in line.split()):
             row = found.setdefault(name, {})
             for title, word in zip(titles, line.split(), strict=False):
-                row.setdefault(title, int(word))
+                row.setdefault(title, counter_value(word))
             titles = []
         else:
             titles = []
+    for name, row in found.items():
+        if missing := [title for title in _LINK if title not in row]:
+            raise TestbedError(
+                f"'ip -s -s link show dev {name}' is not complete: it has no {missing[0]}; expected all counters"
+            )
     return found
 
 
+@parser("'tc -s qdisc show'")
 def parse_qdiscs(text: str) -> Mapping[str, int]:
     """``tc -s qdisc show``: drops of each interface's root discipline and all below it."""
-    return {row[2]: int(row[3]) for row in _ROOT.finditer(text) if row[2]}
+    return {row[2]: counter_value(row[3]) for row in _ROOT.finditer(text) if row[2]}
 
 
+@parser("'ethtool -S'")
 def parse_ethtool(text: str) -> Mapping[str, int]:
     """``ethtool -S``: the counters whose names suggest loss."""
     rows = (re.fullmatch(r"\s+(\S[^:]*(?::[^:\s]+)*): (\d+)", line) for line in text.splitlines())
-    return {row[1].strip(): int(row[2]) for row in rows if row and _SUSPECT.search(row[1])}
+    return {row[1].strip(): counter_value(row[2]) for row in rows if row and _SUSPECT.search(row[1])}
 
 
 def linux_causes(

@@ -16,7 +16,7 @@ def set_neighbour(commands: ShellCommands, peer: str, mac: str, interface: str, 
     """Make *mac* (lower case) the permanent neighbour *peer*. *before*: its row of ``ip neigh show``."""
     words = before.split()
     permanent = words[-1:] == ["PERMANENT"]
-    old = words[words.index("lladdr") + 1] if "lladdr" in words else None
+    old = next(iter(words[words.index("lladdr") + 1 :]), None) if "lladdr" in words else None
     if permanent and old == mac:
         return
     new = ("ip", "neigh", "replace", peer, "lladdr", mac, "nud", "permanent", "dev", interface)

@@ -22,7 +22,7 @@ UNPRIVILEGED = frozenset({"cat", "date", "ethtool", "hostname", "netstat", "tc",
 
 _INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:@-]{0,62}")
 _MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
-_STATUS_LINE = re.compile(r"@@linerate (\d+) (\d+)[ \t]*\r*\n?")
+_STATUS_LINE = re.compile(r"@@linerate ([0-9]{1,4}) ([0-9]{1,4})[ \t]*\r*\n?")
 
 
 def validated_interface(name: str) -> str:
@@ -94,6 +94,10 @@ class ShellCommands:
         for mark, name, line in zip(_STATUS_LINE.finditer(result.stdout), commands, lines, strict=False):
             text, status = plain_text(result.stdout[start : mark.start()]), int(mark[2])
             start = mark.end()
+            if int(mark[1]) != len(found) or (status == 0 and _is_cut(commands[name], text)):
+                raise TestbedError(
+                    f"the router's answer to '{line}' is not complete: '{first_line(text[-80:])}'; run again"
+                )
             if status != 0 and name not in optional:
                 raise _refusal(line, status, first_line(result.stderr) or first_line(text))
             found[name] = text if status == 0 else ""
@@ -165,6 +169,11 @@ class ShellCommands:
     def forget_changes(self) -> None:
         """Drop the list of changes: there is nothing to undo."""
         self._undo.clear()
+
+
+def _is_cut(argv: tuple[str, ...], text: str) -> bool:
+    """Whether the last line has no end. A file of a person may lack it."""
+    return bool(text) and not text.endswith("\n") and not (argv[0] == "cat" and argv[1].startswith("/etc/"))
 
 
 _ALREADY_GONE = re.compile(

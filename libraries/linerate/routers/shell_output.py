@@ -1,10 +1,22 @@
-"""Clean text from the output of a remote shell."""
+"""Clean text from the output of a remote shell, and parsers that understand it or say so."""
 
 from __future__ import annotations
 
+import functools
+import math
 import re
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
+from ..errors import TestbedError
+from ..visible import shortened
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_COUNT = re.compile(r"\s*[0-9]{1,20}\s*")
+"""As many digits as a counter of 64 bits can have."""
 
 
 def plain_text(text: str) -> str:
@@ -14,4 +26,38 @@ def plain_text(text: str) -> str:
 
 def first_line(text: str) -> str:
     """The first line that is not blank, for a message."""
-    return next((line.strip() for line in plain_text(text).splitlines() if line.strip()), "")
+    return shortened(next((line.strip() for line in plain_text(text).splitlines() if line.strip()), ""))
+
+
+def parser(command: str) -> Callable[[Callable[Concatenate[str, P], R]], Callable[Concatenate[str, P], R]]:
+    """Decorates a parser of the output of *command*: whatever it cannot read is a TestbedError that names it."""
+
+    def decorate(parse: Callable[Concatenate[str, P], R]) -> Callable[Concatenate[str, P], R]:
+        @functools.wraps(parse)
+        def understand(text: str, /, *args: P.args, **kwargs: P.kwargs) -> R:
+            try:
+                return parse(text, *args, **kwargs)
+            except TestbedError:
+                raise
+            except Exception as error:
+                words = f"{command} was not understood: '{first_line(text) or 'no output'}'"
+                raise TestbedError(f"{words}; expected what that system prints") from error
+
+        return understand
+
+    return decorate
+
+
+def figure(text: str) -> float:
+    """The number in *text*. Raises ValueError, also where it is not finite."""
+    found = float(text)
+    if not math.isfinite(found):
+        raise ValueError(f"{text} is not finite")
+    return found
+
+
+def counter_value(text: str) -> int:
+    """The counter in *text*. Raises ValueError where it has more digits than 64 bits, or other ones than 0 to 9."""
+    if not _COUNT.fullmatch(text):
+        raise ValueError(f"{text[:30]} is no counter")
+    return int(text)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ..counts.telemetry import InterfaceCounters, NodeRuntime
 from ..errors import TestbedError
-from .shell_output import first_line, plain_text
+from .shell_output import counter_value, figure, first_line, parser, plain_text
 
 BLOCK_COUNTS = frozenset({"timed out block", "total received block"})
 """Rows of ``show errors`` that count blocks read by af-packet-input, not lost frames, whatever their severity."""
@@ -60,18 +60,19 @@ def strip_banner(text: str) -> str:
     return _PROMPT.sub("", text)
 
 
+@parser("'vppctl show runtime'")
 def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
     """``show runtime``. Raises TestbedError for other text (also ``show runtime max`` and ``time``)."""
     blocks: list[ThreadRuntime] = []
     thread, lcore, columns = "vpp_main", None, -1
     for line in strip_banner(text).splitlines():
         if found := _THREAD.match(line):
-            thread, lcore = found["name"], int(found["lcore"])
+            thread, lcore = found["name"], counter_value(found["lcore"])
         elif found := _TIME.match(line):
-            blocks.append(ThreadRuntime(thread, lcore, float(found["time"])))
+            blocks.append(ThreadRuntime(thread, lcore, figure(found["time"])))
             columns = -1
         elif (found := _RATES.search(line)) and blocks:
-            blocks[-1] = replace(blocks[-1], rate_in=float(found["in"]))
+            blocks[-1] = replace(blocks[-1], rate_in=figure(found["in"]))
         elif line.lstrip().startswith("Name ") and blocks:
             if not re.search(r" (Packet-)?Clocks +Vectors/Call", line) or " Calls " not in line:
                 raise TestbedError(f"'show runtime' has unknown columns: '{first_line(line)}'")
@@ -91,8 +92,8 @@ def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
 def _parse_node(line: str, thread: str, start: int) -> NodeRuntime:
     fields = [line[at : at + 16].strip() for at in range(start, start + 80, 16)]
     try:
-        calls, vectors, suspends = (int(field) for field in fields[:3])
-        clocks, per_call = float(fields[3]), float(fields[4])
+        calls, vectors, suspends = (counter_value(field) for field in fields[:3])
+        clocks, per_call = figure(fields[3]), figure(fields[4])
     except (ValueError, IndexError):
         raise TestbedError(f"a row of 'show runtime' was not understood: '{line.strip()}'") from None
     state = line[start - 12 : start].strip().strip('"')
@@ -116,6 +117,7 @@ def parse_interfaces(text: str) -> Mapping[str, InterfaceCounters]:
     }
 
 
+@parser("'vppctl show interface'")
 def parse_interface_rows(text: str) -> Mapping[str, Mapping[str, int]]:
     """``show interface``: by interface the counters that VPP shows, under VPP's names."""
     text = strip_banner(text)
@@ -136,10 +138,11 @@ def parse_interface_rows(text: str) -> Mapping[str, Mapping[str, int]]:
         found = _COUNTER.fullmatch(rest)
         if not found or current is None:
             raise TestbedError(f"a row of 'show interface' was not understood: '{line.strip()}'")
-        current[found["name"].strip()] = int(found["count"])
+        current[found["name"].strip()] = counter_value(found["count"])
     return raw
 
 
+@parser("'vppctl show errors'")
 def parse_errors(text: str) -> Mapping[str, int]:
     """``show errors``: counts of severity error by ``node: reason``, all threads together.
 
@@ -154,14 +157,14 @@ def parse_errors(text: str) -> Mapping[str, int]:
     for line in lines[head + 1 :]:
         if not line.strip():
             continue
-        count = _COUNT.match(line)
-        if not count:
+        counted = _COUNT.match(line)
+        if not counted:
             raise TestbedError(f"a row of 'show errors' was not understood: '{line.strip()}'")
-        node, reason, severity = _parse_error_row(line[count.end() :])
+        node, reason, severity = _parse_error_row(line[counted.end() :])
         answered = node in ("ip4-icmp-error", "ip6-icmp-error")
         if (severity in ("error", "") or answered) and reason not in BLOCK_COUNTS:
             key = f"{node}: {reason}"
-            found[key] = found.get(key, 0) + int(count[1])
+            found[key] = found.get(key, 0) + counter_value(counted[1])
     return found
 
 
@@ -175,14 +178,16 @@ def _parse_error_row(rest: str) -> tuple[str, str, str]:
     return found["node"], found["reason"], found["severity"] or ""
 
 
+@parser("'vppctl show clock'")
 def parse_clock(text: str) -> float:
     """``show clock``: s since VPP started."""
     found = _CLOCK.search(strip_banner(text))
     if not found:
         raise TestbedError(f"'vppctl show clock' was not understood: '{first_line(strip_banner(text)) or 'no output'}'")
-    return float(found["seconds"])
+    return figure(found["seconds"])
 
 
+@parser("'vppctl show interface address'")
 def parse_addresses(text: str) -> tuple[Mapping[str, bool], frozenset[tuple[str, str]]]:
     """``show interface address``: which interfaces exist and are up, and the (interface, address) pairs."""
     up: dict[str, bool] = {}
@@ -199,6 +204,7 @@ def parse_addresses(text: str) -> tuple[Mapping[str, bool], frozenset[tuple[str,
     return up, frozenset(addresses)
 
 
+@parser("'vppctl show ip neighbors'")
 def parse_neighbours(text: str) -> frozenset[tuple[str, str, str, bool]]:
     """``show ip neighbors``: (interface, address, MAC, static)."""
     found = set()
@@ -209,6 +215,7 @@ def parse_neighbours(text: str) -> frozenset[tuple[str, str, str, bool]]:
     return frozenset(found)
 
 
+@parser("'vppctl show version'")
 def parse_version(text: str) -> str:
     """``show version``: the version, as ``v26.10-rc0~374-gb575ec2c56d``."""
     found = re.search(r"\bvpp (v?\S+)", strip_banner(text))

@@ -55,7 +55,10 @@ class RouterConnection:
         facts, black_box = self.testbed.facts, self.is_black_box
         self._shell = no_shell if black_box else shell or self.log_in()
         interfaces = tuple(side.interface for side in facts.sides)
-        self._router = make_router(self.plan.software.shell, self._shell, interfaces, sudo=facts.router.sudo)
+        login = facts.router
+        self._router = make_router(
+            self.plan.software.shell, self._shell, interfaces, sudo=login.sudo, where=login.where
+        )
         self._watch = RouterWatch(self._router, facts.clock_speed, self.testbed.problems)
         self._versions = self._router.identify()
         return self._versions

@@ -1,0 +1,128 @@
+"""Answers of a router that are cut, garbled or odd: the same figures, or one sentence that names command and router."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from linerate.counts.telemetry import Telemetry
+from linerate.errors import TestbedError
+from linerate.routers import RouterKind, make_router
+from linerate.routers.base import Result, Router, Shell
+from linerate.routers.link_state import read_link_states
+from support.fake_router import KINDS, SIDES, shell_of, simulated
+
+WHERE = "192.0.2.1:22"
+RAW = re.compile(r"Traceback|\[Errno|\b[A-Z][a-z]\w*Error\b|\n")
+MANY = int(os.environ.get("LINERATE_FUZZ", "1"))
+"""How many times the usual number of odd answers."""
+
+_MARK = re.compile(r"(@@linerate \d+ \d+\s*\n)")
+Change = Callable[[str, random.Random], str]
+
+
+def cut(text: str, chance: random.Random) -> str:
+    return text[: chance.randrange(len(text))] if text else text
+
+
+def garbled(text: str, chance: random.Random) -> str:
+    found = list(text)
+    for _ in range(chance.randint(1, 8)):
+        if found:
+            at = chance.randrange(len(found))
+            found[at : at + chance.choice((1, 1, 5))] = chance.choice(
+                ("\0", "²", "٣", "\x1b[1m", "9" * 5000, "-", "", "\n", "é", "NaN", "1e999", "\udc80", " ", ":")
+            )
+    return "".join(found)
+
+
+def without_a_line(text: str, chance: random.Random) -> str:
+    lines = text.splitlines(keepends=True)
+    if lines:
+        del lines[chance.randrange(len(lines))]
+    return "".join(lines)
+
+
+def repeated(text: str, chance: random.Random) -> str:
+    lines = text.splitlines(keepends=True)
+    return "".join(lines * 2) if lines else "\n" * 1000
+
+
+def odd(shell: Shell, change: Change, chance: random.Random, whole: bool) -> Shell:
+    """*shell* with one output changed: of a whole exchange, or of one command in it."""
+
+    def answer(command: str, limit: float) -> Result:
+        found = shell(command, limit)
+        if whole:
+            return replace(found, stdout=change(found.stdout, chance))
+        parts = _MARK.split(found.stdout)
+        at = chance.choice(range(0, len(parts), 2))
+        parts[at] = change(parts[at], chance)
+        return replace(found, stdout="".join(parts))
+
+    return answer
+
+
+def sentence(work: Callable[[], object]) -> None:
+    """*work* succeeds, or raises one sentence."""
+    try:
+        work()
+    except TestbedError as error:
+        assert not RAW.search(str(error)), str(error)
+        assert WHERE in str(error)
+        assert len(str(error)) < 4500
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("change", [cut, garbled, without_a_line, repeated])
+def test_whatever_a_router_answers_is_figures_or_a_sentence(kind: RouterKind, change: Change) -> None:
+    for seed in range(25 * MANY):
+        chance = random.Random(seed)
+        shell = odd(shell_of(simulated(kind)[0]), change, chance, whole=seed % 2 == 0)
+        router: Router = make_router(kind, shell, ("eth1", "eth2"), where=WHERE)
+        for work in (router.identify, partial(router.configure, SIDES), router.clear, router.read, router.restore):
+            sentence(work)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_that_is_cut_gives_no_wrong_figure(kind: RouterKind) -> None:
+    """Cut at any place within a line of one command's output, or of the whole answer."""
+    machine = simulated(kind)[0]
+    right = make_router(kind, shell_of(machine), ("eth1", "eth2")).read()
+    whole = shell_of(machine)
+
+    def figures(found: Telemetry) -> object:
+        return found.interfaces, found.runtime, found.drops, found.causes, found.uptime
+
+    for seed in range(120 * MANY):
+        chance = random.Random(seed)
+
+        def within_a_line(text: str, chance: random.Random) -> str:
+            found = cut(text, chance)
+            return text if found.endswith("\n") or not found else found
+
+        shell = odd(whole, within_a_line if seed % 2 else cut, chance, whole=seed % 2 == 0)
+        try:
+            found = make_router(kind, shell, ("eth1", "eth2"), where=WHERE).read()
+        except TestbedError as error:
+            assert WHERE in str(error)
+            assert "'" in str(error) or "/proc/" in str(error), str(error)
+        else:
+            assert figures(found) == figures(right)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_states_of_links_are_read_or_a_sentence(kind: RouterKind) -> None:
+    for seed in range(40 * MANY):
+        chance = random.Random(seed)
+        shell = odd(shell_of(simulated(kind)[0]), chance.choice((cut, garbled, without_a_line)), chance, whole=True)
+        try:
+            read_link_states(kind, shell, ("eth1", "eth2"))
+        except TestbedError as error:
+            assert not RAW.search(str(error))
