@@ -43,7 +43,9 @@ def connected(
     """A session on a testbed of kind hardware whose generator and router say this of themselves."""
     sides = tuple(SimpleNamespace(interface=name) for name in ("one", "two"))
     known = {"label": "lab", "link_bps": 10e9, "clock_speed": 1.0, "simulated": False, "sides": sides, **facts}
-    testbed: Any = SimpleNamespace(facts=SimpleNamespace(**known, router=SimpleNamespace(sudo=False)), problems=list)
+    testbed: Any = SimpleNamespace(
+        facts=SimpleNamespace(**known, router=SimpleNamespace(sudo=False, where="192.0.2.1:22")), problems=list
+    )
     session = Session(PLAN, testbed)
     driver: Any = SimpleNamespace(ports=(port, replace(port, index=1)), versions={"server": server})
     session.generator.connect(lambda _: driver)

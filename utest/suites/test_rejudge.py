@@ -7,6 +7,9 @@ That every other suite of the tests comes to the same verdicts again is checked 
 from __future__ import annotations
 
 import json
+import os
+import random
+import re
 import shutil
 import subprocess
 import sys
@@ -17,8 +20,9 @@ from typing import Any
 import pytest
 
 from linerate.commands.main import main
-from linerate.errors import ConfigError
+from linerate.errors import ConfigError, LinerateError
 from linerate.evidence.rejudging import rejudge
+from linerate.evidence.resume import Resumption
 from support import robot_run
 from support.command_line import environment
 from support.resealed import change_records, reseal
@@ -99,6 +103,75 @@ def copy(run: Path, tmp_path: Path) -> Path:
 def first_trial(rows: list[dict[str, Any]], sentence: int) -> dict[str, Any]:
     """The first judged trial of a sentence, by its place."""
     return next(row for row in rows if row["requirement"] == sentence + 1 and row["number"] == 1)
+
+
+RAW = re.compile(r"Traceback|\[Errno|\b[A-Z][a-z]\w*Error\b")
+MANY = int(os.environ.get("LINERATE_FUZZ", "1"))
+"""How many times the usual number of changed records."""
+
+ODD = (None, True, -1, 0, 10**30, 1e308, "", "x" * 3000, "\ud800", [], [[]], {}, {"a": [None]}, 0.5, "NaN", -(2**63))
+BYTES = (b"\xff", b"\0", b"{", b"[" * 5000, b"9" * 5000, b"NaN", b"1e999", b"\n", b"")
+
+
+def places(data: object, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The path to everything in *data*."""
+    parts = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    return [at, *(place for key, part in parts for place in places(part, (*at, key)))]
+
+
+def damaged(text: bytes, chance: random.Random) -> bytes:
+    """*text*, lines of JSON, with one value or a few bytes changed."""
+    if chance.random() < 0.3:
+        at = chance.randrange(len(text))
+        return text[:at] + chance.choice(BYTES) + text[at + chance.randrange(20) :]
+    lines = text.splitlines(keepends=True)
+    at = chance.randrange(len(lines))
+    try:
+        data = json.loads(lines[at])
+        *path, last = chance.choice(places(data)[1:])
+    except (ValueError, IndexError):  # a line of a file that is one document
+        return text[: chance.randrange(len(text))]
+    inner = data
+    for key in path:
+        inner = inner[key]
+    if chance.random() < 0.3:
+        del inner[last]
+    else:
+        inner[last] = chance.choice(ODD)
+    lines[at] = json.dumps(data).encode() + b"\n"
+    return b"".join(lines)
+
+
+def test_damaged_records_are_a_sentence_and_never_better(
+    run: Path, copy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Of 500 with ``LINERATE_FUZZ=50``. What reads a run comes to an end of its own, and rejudge sees the change."""
+    whole = {path: path.read_bytes() for path in copy.glob("*.json*")}
+    for seed in range(10 * MANY):
+        chance = random.Random(seed)
+        path = chance.choice(sorted(whole))
+        content = damaged(whole[path], chance)
+        path.write_bytes(content)
+        for words in (
+            ["rejudge", str(copy)],
+            ["compare", str(run), str(copy)],
+            ["compare", str(copy), str(run), "--json"],
+        ):
+            try:
+                status = main(words)
+            except LinerateError as error:
+                text = str(error)
+                assert path.name in text or copy.name in text, (seed, text)
+            else:
+                text = capsys.readouterr().out
+                unseen = words[0] == "compare" or path.name == "manifest.json" or content == whole[path]
+                assert status == 1 or unseen, (seed, path)
+            assert not RAW.search(text), (seed, text)
+        try:
+            Resumption.find(tmp_path, copy.name, "Suite")
+        except LinerateError as error:
+            assert not RAW.search(str(error)), (seed, error)
+        path.write_bytes(whole[path])
 
 
 def test_it_reads_nothing_but_the_folder(run: Path, tmp_path: Path):
