@@ -109,7 +109,24 @@ RAW = re.compile(r"Traceback|\[Errno|\b[A-Z][a-z]\w*Error\b")
 MANY = int(os.environ.get("LINERATE_FUZZ", "1"))
 """How many times the usual number of changed records."""
 
-ODD = (None, True, -1, 0, 10**30, 1e308, "", "x" * 3000, "\ud800", [], [[]], {}, {"a": [None]}, 0.5, "NaN", -(2**63))
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    10**30,
+    1e308,
+    "",
+    "x" * 3000,
+    "\ud800",
+    [],
+    [[]],
+    {},
+    {"a": [None]},
+    0.5,
+    "NaN",
+    -(2**63),
+)
 BYTES = (b"\xff", b"\0", b"{", b"[" * 5000, b"9" * 5000, b"NaN", b"1e999", b"\n", b"")
 
 
