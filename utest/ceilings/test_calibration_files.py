@@ -13,8 +13,10 @@ from linerate.errors import LinerateError
 
 RAW = re.compile(r"Traceback|\[Errno|\b[A-Z][a-z]\w*Error\b")
 MANY = int(os.environ.get("LINERATE_FUZZ", "1"))
-ODD = (b"\xff", b"9" * 5000, b".nan", b"1e999", b"&a *a", b"!!python/object:os.system", b"\n", b"", b"'", b": ", b"\t")
-ODD += (b"0000-99-99", b"\xed\xa0\x80", b"-", b"[]", b"{}", b"null", b"true", b"-1", b".inf", b'"\\uD800"')
+ODD: tuple[bytes, ...] = (
+    *(b"\xff", b"9" * 5000, b".nan", b"1e999", b"&a *a", b"!!python/object:os.system", b"\n", b"", b"'", b": ", b"\t"),
+    *(b"0000-99-99", b"\xed\xa0\x80", b"-", b"[]", b"{}", b"null", b"true", b"-1", b".inf", b'"\\uD800"'),
+)
 FILE = b"""\
 testbed: a
 platform: b
