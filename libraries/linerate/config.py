@@ -18,8 +18,9 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_args
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
-from .errors import ConfigError, shortened
+from .errors import ConfigError
 from .files import read_text
+from .visible import shortened
 
 M = TypeVar("M", bound=BaseModel)
 Location = tuple[str, ...]

@@ -11,8 +11,7 @@ import os
 import traceback
 from pathlib import Path
 
-from .visible import shortened as shortened
-from .visible import visible, visible_data
+from .visible import shortened, visible, visible_data
 
 
 class LinerateError(Exception):

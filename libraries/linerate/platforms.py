@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from .config import Config, did_you_mean, load_config
-from .errors import ConfigError, shortened
+from .errors import ConfigError
 from .project import Folder, listed
 from .units import parse_link_speed
+from .visible import shortened
 
 
 class Software(Config):

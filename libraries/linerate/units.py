@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from .errors import shortened
+from .visible import shortened
 
 FCS = 4
 """Bytes of the frame check sequence, included in every frame size here."""

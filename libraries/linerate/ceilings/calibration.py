@@ -20,10 +20,11 @@ from pydantic import Field, field_validator, model_validator
 from ..config import Config, load_config
 from ..counts.ceiling import Ceiling, OwnLatency
 from ..counts.latency import LatencyBounds
-from ..errors import ConfigError, LinerateError, shortened
+from ..errors import ConfigError, LinerateError
 from ..files import read_file, require_folder, write_whole
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import Profile
+from ..visible import shortened
 
 FRESH_FOR = timedelta(days=90)
 """A calibration older than this is stale."""

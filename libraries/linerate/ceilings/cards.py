@@ -16,12 +16,13 @@ from typing import Annotated
 from pydantic import Field, field_validator, model_validator
 
 from ..config import Config, load_config
-from ..errors import ConfigError, shortened
+from ..errors import ConfigError
 from ..files import read_file
 from ..generators.base import GeneratorPort
 from ..project import Folder, listed
 from ..traffic.frame_kinds import FrameKind
 from ..units import parse_link_speed
+from ..visible import shortened
 
 _VERSION = re.compile(r"v?(\d+)\.(\d+)")
 _CARD_NAME = re.compile(r"[a-z0-9_]+")

@@ -12,7 +12,7 @@ from ..ceilings.calibration import FOLDER, CalibrationFile, CeilingEntry, Watch,
 from ..ceilings.headroom import USABLE_SHARE
 from ..counts.ceiling import OwnLatency
 from ..counts.trial import Fault, Load, Trial
-from ..errors import LinerateError, TestbedError, shortened
+from ..errors import LinerateError, TestbedError
 from ..files import check_writable
 from ..generators.base import Probe
 from ..methods.ceiling import find_ceiling, own_latency
@@ -26,6 +26,7 @@ from ..system.cpu_steal import cpu_times, steal_percent, steal_text
 from ..testbed.settings import HardwareSettings
 from ..traffic.profiles import PAIRS, Profile
 from ..units import si
+from ..visible import shortened
 from .arguments import add_plan_arguments
 
 TRAFFIC = ("64b", "64b 1-flow", "imix", "1514b")

@@ -13,8 +13,9 @@ from typing import Any
 from robot.libraries.BuiltIn import BuiltIn
 from robot.utils import timestr_to_secs
 
-from ..errors import ConfigError, shortened
+from ..errors import ConfigError
 from ..files import is_folder, read_text, require_folder
+from ..visible import shortened
 from .suite_sentences import plain
 
 NAMES = (

@@ -10,9 +10,9 @@ from typing import Any
 from robot.api import TestSuite
 from robot.variables import VariableMatches
 
-from ..errors import shortened
 from ..sla.sentence import EXAMPLES, is_sentence
 from ..traffic.catalogue import Catalogue
+from ..visible import shortened
 
 CALLS_FIRST = {
     "runkeyword": 0,

@@ -9,9 +9,10 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from ..config import Config, load_config
-from ..errors import ConfigError, shortened
+from ..errors import ConfigError
 from ..platforms import named_file
 from ..project import Folder
+from ..visible import shortened
 from .sequential_plan import SequentialPlan
 
 MOST_LENGTHENED_TRIALS = 20

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ..config import read_yaml, validate_config
-from ..errors import ConfigError, shortened
+from ..errors import ConfigError
 from ..platforms import named_file
 from ..power.settings import CsvMeterSettings
 from ..project import Folder
+from ..visible import shortened
 from .settings import HardwareSettings, LoginSettings, NetnsSettings, SimulatedSettings, Testbed
 
 KINDS: Mapping[str, type[SimulatedSettings] | type[NetnsSettings] | type[HardwareSettings]] = {

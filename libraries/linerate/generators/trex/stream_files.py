@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ...config import parse_yaml
-from ...errors import ConfigError, shortened
+from ...errors import ConfigError
 from ...json_text import JsonError, parse_json
 from ...traffic.captures import first_frame
+from ...visible import shortened
 
 MOST_VALUES = 100_000
 """Of a file: some thousand streams."""
