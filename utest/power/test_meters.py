@@ -336,12 +336,6 @@ def test_wrong_keys_are_refused(data: dict[str, Any], message: str) -> None:
         SETTINGS.validate_python({"accuracy": 1, **data})
 
 
-def test_the_secrets_are_known_by_name() -> None:
-    three = {"user": "a", "authentication_from": "AUTH", "privacy_from": "PRIV"}
-    found = SETTINGS.validate_python({"accuracy": 1, "kind": "snmp", "address": "pdu", "oid": "1.3.6.1.4.1", **three})
-    assert set(found.secret_names) == {"AUTH", "PRIV"}
-
-
 def test_the_accuracy_has_no_default() -> None:
     with pytest.raises(ValidationError, match="accuracy"):
         SETTINGS.validate_python({"kind": "ipmi"})

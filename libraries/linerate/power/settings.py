@@ -56,12 +56,6 @@ class MeterSettings(Config):
     interval: Annotated[float, Field(gt=0, le=60)] = 1.0
     settle: Annotated[float, Field(ge=0, le=300)] = 2.0
 
-    @property
-    def secret_names(self) -> tuple[str, ...]:
-        """The environment variables that hold secrets: those of every key ``…_from``."""
-        values = ((name, getattr(self, name)) for name in type(self).model_fields if name.endswith("_from"))
-        return tuple(value for _, value in values if value)
-
 
 class HttpMeterSettings(MeterSettings):
     """A meter that answers with JSON: a Shelly or Tasmota plug, or any other by ``url`` and ``field``.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +84,7 @@ class Plan:
         if isinstance(settings, HardwareSettings) and settings.generator.card is not None:
             named_file(project.generators, settings.generator.card, "card")
         terms = read_goal(project.goals, goal)
-        loader = load_program or TrexProfileLoader(_client_of(settings), environment=_without_passwords(settings))
+        loader = load_program or TrexProfileLoader(_client_of(settings))
         catalogue = Catalogue.read(project.profiles, loader)
         calibration = read_calibration(calibrations, testbed, platform) if calibrations else None
         return cls(project, box, name, box.software[name], settings, terms, catalogue, calibration, cards)
@@ -238,11 +237,6 @@ def replaced_files(project: Project, used: Mapping[str, str] | None = None) -> I
 
 def _client_of(testbed: Testbed) -> str:
     return testbed.generator.client if isinstance(testbed, HardwareSettings) else testbed.client
-
-
-def _without_passwords(testbed: Testbed) -> dict[str, str]:
-    """The environment for programs of the user's own: none of the variables that hold this testbed's secrets."""
-    return {name: value for name, value in os.environ.items() if name not in testbed.secret_names}
 
 
 def _check_fixed_streams(sentence: str, profile: Profile, pps: float) -> None:

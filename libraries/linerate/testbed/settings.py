@@ -137,11 +137,6 @@ class CommonSettings(Config):
         """One for each port, in order: the file's, or the defaults."""
         return tuple(map(default_side, range(2 * self.pair_count))) if self.sides is None else self.sides
 
-    @property
-    def secret_names(self) -> tuple[str, ...]:
-        """The environment variables that hold secrets."""
-        return self.power.secret_names if self.power else ()
-
     def tolerances(self) -> Tolerance:
         """The tolerance of trials on this testbed."""
         given = {key: value for key, value in self.tolerance.model_dump().items() if value is not None}
@@ -248,11 +243,6 @@ class LoginSettings(Config):
             raise ValueError("has 'passphrase_from', the variable of a key's passphrase, and no 'key'")
         return self
 
-    @property
-    def secret_names(self) -> tuple[str, ...]:
-        """The environment variables that hold the login's secrets."""
-        return tuple(name for name in (self.password_from, self.passphrase_from) if name)
-
 
 class GeneratorSettings(Config):
     """A TRex server. ``ports``: those that are used, in pairs, each cabled to the side at its position.
@@ -344,12 +334,6 @@ class HardwareSettings(CommonSettings):
                 " router"
             )
         return value
-
-    @property
-    def secret_names(self) -> tuple[str, ...]:
-        """Those of the power meter, and of the router's and the generator's login."""
-        logins = (self.router, self.generator.ssh)
-        return (*super().secret_names, *(name for login in logins if login for name in login.secret_names))
 
     @property
     def sends_late_frames(self) -> bool:
