@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +32,6 @@ def connect_trex(testbed: OpenTestbed) -> Generator:
             async_port=access.async_port,
             ports=access.ports,
             force=access.force,
-            username=getpass.getuser(),
             client=access.client,
             clock_speed=testbed.facts.clock_speed,
         ),

@@ -6,7 +6,8 @@ read nor changed.
 
 from __future__ import annotations
 
-import getpass
+import os
+import pwd
 import shlex
 import socket
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ def prepare(folder: Path, namespace: str) -> SshServer:
         raise TestbedError(f"the netns testbed needs the package {missing}, which is not installed")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
-    port, user = free_port(), getpass.getuser()
+    port, user = free_port(), _account()
     host_key, client_key = folder / "host_ed25519", folder / "client_ed25519"
     for path in (host_key, client_key):
         path.unlink(missing_ok=True)
@@ -113,6 +114,17 @@ def configuration(folder: Path, port: int, user: str, pam: bool) -> str:
         "LogLevel ERROR",
     )
     return "\n".join(lines) + "\n"
+
+
+def _account() -> str:
+    """The name of this process's user, whom sshd has to know. Raises TestbedError."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        raise TestbedError(
+            f"the user {os.geteuid()} has no account on this machine, and the netns testbed's sshd lets nobody else in;"
+            " expected a line for this user in /etc/passwd"
+        ) from None
 
 
 def free_port() -> int:
