@@ -37,8 +37,7 @@ def outcome_data(outcome: Outcome) -> dict[str, Any]:
 
 
 def read_outcome(take: Fields) -> Outcome:
-    """The outcome that *take* holds. Raises ValueError. Without ``latency`` (0.1) and ``counters`` (trial/1): none."""
-    counters = take.data.get("counters", {})
+    """The outcome that *take* holds. Raises ValueError."""
     return Outcome(
         Load(take.number("load_pps")),
         take.number("duration"),
@@ -47,14 +46,18 @@ def read_outcome(take: Fields) -> Outcome:
         tuple(_read_direction(item) for item in take("directions", list)),
         read_problems(take("seen_by_generator", list)),
         {name: read_figure(name, value) for name, value in take("readings", dict).items()},
-        tuple(_read_latency(item) for item in take.data.get("latency", ())),
-        {moment: {key: Fields(counts)(key, int) for key in counts} for moment, counts in counters.items()},
+        tuple(_read_latency(item) for item in take("latency", list)),
+        {moment: _read_counters(counts) for moment, counts in take("counters", dict).items()},
     )
 
 
+def _read_counters(data: Any) -> dict[str, int]:
+    take = Fields(data)
+    return {key: take(key, int) for key in take.data}
+
+
 def _read_direction(data: Any) -> DirectionCount:
-    # trial/1 lacks two keys
-    return DirectionCount(**Fields({"backlog": None, "foreign": 0, **Fields(data).data}).fields(DirectionCount))
+    return DirectionCount(**Fields(data).fields(DirectionCount))
 
 
 def problems_data(problems: Sequence[Problem]) -> list[dict[str, Any]]:
@@ -92,8 +95,7 @@ def _latency_data(count: LatencyCount) -> dict[str, Any]:
 
 
 def _read_latency(data: Any) -> LatencyCount:
-    # trial/1 lacks a key
-    found = Fields({"elsewhere": 0, **Fields(data).data}).fields(LatencyCount, keys=_LATENCY_KEYS)
+    found = Fields(data).fields(LatencyCount, keys=_LATENCY_KEYS)
     counts = Fields(found["histogram"])
     histogram = {int(key): counts(key, int) for key in counts.data}
     return LatencyCount(**{**found, "histogram": histogram})
