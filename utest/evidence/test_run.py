@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -16,6 +17,8 @@ import linerate
 from linerate.errors import ConfigError, TestbedError
 from linerate.evidence import records
 from linerate.evidence.environment import host_facts, package_versions
+from linerate.evidence.integrity import check_integrity
+from linerate.evidence.record_schemas import schema_problems
 from linerate.evidence.records import EnvironmentRecord
 from linerate.evidence.run import RunFolder, check_manifest, new_run_id, read_run
 from support.evidence_builders import RUN, requirement_record, trial_record
@@ -60,6 +63,29 @@ def test_everything_written_can_be_read(folder):
     assert run.requirements == (requirement_record(),)
     assert run.environment == ENVIRONMENT
     assert run.notes == ()
+
+
+def test_names_of_files_that_are_not_utf_8_are_names_too(folder):
+    odd = os.fsdecode(b"\xff\xe9.yaml")
+    filled(folder)
+    folder.add_input(f"variables/profiles/{odd}", b"a: 1\n")
+    folder.write_environment(replace(ENVIRONMENT, extra={"project": odd}))
+    (folder.path / odd).write_text("of somebody else")
+    folder.close()
+    assert odd in json.loads((folder.path / "manifest.json").read_bytes())["files"]
+    subprocess.run(["sha256sum", "--check", "--quiet", "SHA256SUMS"], cwd=folder.path, check=True)
+    # the run's own list of its files lacks what somebody else put there
+    (folder.path / odd).unlink()
+    folder.close()
+    assert read_run(folder.path).environment.extra == {"project": odd}
+    found = check_integrity(folder.path)
+    assert list(schema_problems(found)) == []
+    (folder.path / "inputs/variables/profiles" / odd).unlink()
+    with pytest.raises(ConfigError, match=r"udcff.udce9.yaml': is missing"):
+        read_run(folder.path)
+    manifest = (folder.path / "manifest.json").read_text().replace("environment.json", r"\ud800")
+    (folder.path / "manifest.json").write_text(manifest)
+    assert "manifest.json was changed: it is no manifest of a run" in map(str, check_integrity(folder.path).altered)
 
 
 def test_a_folder_never_closed_is_readable(folder):

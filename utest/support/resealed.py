@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from linerate.evidence.chain import first_link, sealed
-from linerate.evidence.integrity import sums_text
+from linerate.evidence.integrity import sums_content
 from linerate.evidence.records import MANIFEST
 from linerate.evidence.run_files import FILES, MANIFEST_FILE, SUMS, sha256_of, summed_files
 
@@ -44,7 +44,7 @@ def reseal(folder: Path, run: str | None = None) -> None:
     (folder / MANIFEST_FILE).write_text(
         json.dumps({"schema": MANIFEST, "run": run, "algorithm": "sha256", "files": listed})
     )
-    (folder / SUMS).write_text(sums_text(listed, sha256_of(folder / MANIFEST_FILE)))
+    (folder / SUMS).write_bytes(sums_content(listed, sha256_of(folder / MANIFEST_FILE)))
 
 
 def change_records(file: Path, edit: Callable[[list[dict[str, Any]]], object]) -> None:

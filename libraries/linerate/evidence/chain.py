@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .records import dumps
+from .records import dumps, json_bytes
 
 _OWN = b', "sha256": "'
 _END = b'"}'
@@ -27,12 +27,12 @@ class Break(NamedTuple):
 
 def first_link(run: str) -> str:
     """What the first line of each file of *run* carries as ``previous``."""
-    return hashlib.sha256(run.encode()).hexdigest()
+    return hashlib.sha256(run.encode(errors="surrogatepass")).hexdigest()
 
 
 def sealed(data: Mapping[str, Any], previous: str) -> tuple[bytes, str]:
     """*data* as a line that follows one with the sum *previous*, and its own sum. Raises ValueError as ``dumps``."""
-    body = dumps({**data, "previous": previous}).encode()[:-1]
+    body = json_bytes(dumps({**data, "previous": previous}))[:-1]
     own = hashlib.sha256(body).hexdigest()
     return body + _OWN + own.encode() + _END + b"\n", own
 

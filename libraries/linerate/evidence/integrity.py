@@ -143,9 +143,10 @@ def manifest_alterations(folder: Path) -> tuple[Alteration, ...]:
     return tuple(_against_manifest(folder, _read_manifest(folder), sums))
 
 
-def sums_text(sums: Mapping[str, str], manifest: str) -> str:
-    """The content of ``SHA256SUMS``. *manifest*: the sum of manifest.json."""
-    return "".join(f"{digest}  {name}\n" for name, digest in {**sums, MANIFEST_FILE: manifest}.items())
+def sums_content(sums: Mapping[str, str], manifest: str) -> bytes:
+    """The content of ``SHA256SUMS``, with names as the disk has them. *manifest*: the sum of manifest.json."""
+    text = "".join(f"{digest}  {name}\n" for name, digest in {**sums, MANIFEST_FILE: manifest}.items())
+    return text.encode(errors="surrogateescape")
 
 
 def _environment(folder: Path, present: set[str]) -> dict[str, Any]:
@@ -153,7 +154,7 @@ def _environment(folder: Path, present: set[str]) -> dict[str, Any]:
     found: Any = None
     if ENVIRONMENT_FILE in present:
         try:
-            found = parse_json((folder / ENVIRONMENT_FILE).read_bytes())
+            found = parse_json((folder / ENVIRONMENT_FILE).read_bytes(), own=True)
         except (OSError, ValueError):
             found = None
     said = found if isinstance(found, dict) else {}
@@ -184,7 +185,7 @@ def _read_journal(lines: Sequence[bytes]) -> _Journal:
     sums: dict[str, str] = {}
     last, before = "", None
     for line in lines:
-        take = Fields(parse_json(line), FILE)
+        take = Fields(parse_json(line, own=True), FILE)
         last = take("name", str)
         before = sums.get(last)
         sums[last] = take("content_sha256", str)
@@ -226,8 +227,10 @@ def _read_manifest(folder: Path) -> dict[str, str] | None:
     try:
         if path.stat().st_size > LARGEST_MANIFEST:
             return None
-        listed = parse_json(path.read_bytes())["files"]
-        return {str(name): str(digest) for name, digest in listed.items()}
+        listed = parse_json(path.read_bytes(), own=True)["files"]
+        found = {str(name): str(digest) for name, digest in listed.items()}
+        sums_content(found, "")  # names that no disk has
+        return found
     except OSError as error:
         raise ConfigError(f"is no manifest of a run: {error.strerror}", path) from None
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -245,7 +248,7 @@ def _against_manifest(folder: Path, listed: Mapping[str, str] | None, sums: Mapp
     if path.is_symlink() or not path.is_file():
         yield Alteration(SUMS, MISSING)
         return
-    expected, found = sums_text(listed, sha256_of(folder / MANIFEST_FILE)).encode(), path.read_bytes()
+    expected, found = sums_content(listed, sha256_of(folder / MANIFEST_FILE)), path.read_bytes()
     if found != expected:
         right = expected.splitlines()[-1] in found.splitlines()
         other = f"its sum in {SUMS} is another"

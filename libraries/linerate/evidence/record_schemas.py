@@ -43,7 +43,7 @@ def schema_problems(found: Integrity) -> Iterator[Alteration]:
 def _problem(text: bytes, kind: str) -> str:
     """Why *text* is no record of *kind*; empty if it is one."""
     try:
-        words = why_unfit(parse_json(text), kind)
+        words = why_unfit(parse_json(text, own=True), kind)
     except ValueError as error:
         return f"is no record: {error}"
     return words and f"does not fit the schema {kind}: {words}"

@@ -214,6 +214,11 @@ class EnvironmentRecord:
         return cls(**{**found, "ports": tuple(found["ports"])})
 
 
+def json_bytes(text: str) -> bytes:
+    """JSON *text* as UTF-8. Half a character, as of a file's name that is not UTF-8, becomes its JSON escape."""
+    return text.encode(errors="backslashreplace")
+
+
 def dumps(data: Mapping[str, Any]) -> str:
     """One record as one line of JSON. Raises ValueError if a number is not finite or something is not JSON data."""
     try:

@@ -48,7 +48,7 @@ def fingerprints(plan: Plan) -> dict[str, str]:
 
 def _cards_digest(cards: Sequence[CardFile]) -> str:
     text = "\n".join(f"{file.path.name} {file.sha256}" for file in cards)
-    return hashlib.sha256(text.encode()).hexdigest() if cards else NO_FILE
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest() if cards else NO_FILE
 
 
 def _digest(paths: Iterable[Path]) -> str:
@@ -145,7 +145,7 @@ class Resumption:
 def _suite(path: Path) -> str | None:
     """The suite that an environment.json names, altered or not; None if it names none."""
     try:
-        return str(parse_json(path.read_bytes())["extra"]["suite"])
+        return str(parse_json(path.read_bytes(), own=True)["extra"]["suite"])
     except (OSError, ValueError, LookupError, TypeError):
         return None
 

@@ -22,10 +22,10 @@ from ..errors import ConfigError, TestbedError, in_words, system_words
 from ..files import append_line, put_in_place, read_file, sync_folder, write_beside
 from ..json_text import parse_json
 from .chain import first_link, sealed
-from .integrity import check_integrity, manifest_alterations, sums_text
+from .integrity import check_integrity, manifest_alterations, sums_content
 from .readings import ReadingRecord
 from .record_schemas import LINES, why_unfit
-from .records import ENVIRONMENT, FILE, MANIFEST, EnvironmentRecord, RequirementRecord, TrialRecord
+from .records import ENVIRONMENT, FILE, MANIFEST, EnvironmentRecord, RequirementRecord, TrialRecord, json_bytes
 from .run_files import (
     CHARACTERISATION,
     ENVIRONMENT_FILE,
@@ -174,10 +174,10 @@ class RunFolder:
             self.write_environment(environment)
         listed = {name: sha256_of(self.path / name) for name in summed_files(self.path)}
         data = {"schema": MANIFEST, "run": self.run_id, "algorithm": "sha256", "files": listed}
-        content = json.dumps(data, indent=2, ensure_ascii=False).encode()
+        content = json_bytes(json.dumps(data, indent=2, ensure_ascii=False))
         write_beside(partial(manifest), manifest, content, ELSEWHERE)
         digest = hashlib.sha256(content).hexdigest()
-        write_beside(partial(sums), sums, sums_text(listed, digest), ELSEWHERE)
+        write_beside(partial(sums), sums, sums_content(listed, digest), ELSEWHERE)
         put_in_place(partial(sums), sums, ELSEWHERE)
         put_in_place(partial(manifest), manifest, ELSEWHERE)
         return digest
@@ -188,7 +188,7 @@ class RunFolder:
         self._links[name] = link
 
     def _replace(self, name: str, text: str | bytes) -> None:
-        path, content = self.path / name, text.encode() if isinstance(text, str) else text
+        path, content = self.path / name, json_bytes(text) if isinstance(text, str) else text
         fresh = partial(path)
         sums = {"bytes": len(content), "content_sha256": hashlib.sha256(content).hexdigest()}
         try:
@@ -258,7 +258,7 @@ def _records(path: Path, lines: Sequence[bytes], parse: Callable[[Mapping[str, A
 
 def _record(kind: str, parse: Callable[[Mapping[str, Any]], R], text: bytes) -> R:
     """The record of *kind* that *parse* finds in *text*. Raises ValueError, whatever is wrong with it."""
-    data = parse_json(text)
+    data = parse_json(text, own=True)
     try:
         found = parse(data)
     except ValueError:
@@ -275,7 +275,7 @@ def add_to_summary(execution: Path, line: str) -> None:
 
     Raises TestbedError.
     """
-    append_line(execution / SUMMARY, f"{line}\n".encode(), ELSEWHERE)
+    append_line(execution / SUMMARY, f"{line}\n".encode(errors="backslashreplace"), ELSEWHERE)
 
 
 def read_summary(execution: Path) -> str:
