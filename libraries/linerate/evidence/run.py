@@ -58,6 +58,14 @@ def new_run_id(now: datetime) -> str:
     return f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Chain:
+    """Where a file of records ends: the ``link`` that its next line carries, and its ``size`` in bytes."""
+
+    link: str
+    size: int = 0
+
+
 class RunFolder:
     """Writes one run's folder. Use as a context manager, or call :meth:`close`."""
 
@@ -65,7 +73,8 @@ class RunFolder:
         self.path = path
         self.run_id = run_id
         self._requirements = 0
-        self._links = dict.fromkeys(RECORDS, first_link(run_id))
+        self._chains = dict.fromkeys(RECORDS, _Chain(first_link(run_id)))
+        self._begun: dict[str, tuple[bytes, _Chain]] = {}
 
     @classmethod
     def create(cls, results: Path, run_id: str) -> RunFolder:
@@ -183,19 +192,34 @@ class RunFolder:
         return digest
 
     def _append(self, name: str, data: Mapping[str, Any]) -> None:
-        line, link = sealed(data, self._links[name])
+        """Append a line. An interrupt may come at any moment: what was written then is seen at the next line."""
+        chain = self._after_interrupt(name)
+        line, link = sealed(data, chain.link)
+        self._begun[name] = line, _Chain(link, chain.size + len(line))
         append_line(self.path / name, line, ELSEWHERE)
-        self._links[name] = link
+        self._after_interrupt(name)
+
+    def _after_interrupt(self, name: str) -> _Chain:
+        """Where the file ends: after the line that was begun last, if that is in it."""
+        if name in self._begun:
+            line, chain = self._begun[name]
+            with (self.path / name).open("rb") as file:
+                file.seek(self._chains[name].size)
+                if file.read(len(line) + 1) == line:
+                    self._chains[name] = chain
+        return self._chains[name]
 
     def _replace(self, name: str, text: str | bytes) -> None:
         path, content = self.path / name, json_bytes(text) if isinstance(text, str) else text
-        fresh = partial(path)
+        fresh, before = partial(path), self._after_interrupt(FILES)
         sums = {"bytes": len(content), "content_sha256": hashlib.sha256(content).hexdigest()}
         try:
             write_beside(fresh, path, content, ELSEWHERE)
             self._append(FILES, {"schema": FILE, "run": self.run_id, "name": name, **sums})
             put_in_place(fresh, path, ELSEWHERE)
-        except TestbedError:
+        except BaseException:  # an interrupt, too: the list of files and the folder must agree
+            if self._after_interrupt(FILES) != before and fresh.exists():
+                put_in_place(fresh, path, ELSEWHERE)
             fresh.unlink(missing_ok=True)
             raise
 

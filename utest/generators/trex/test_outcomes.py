@@ -226,3 +226,14 @@ def test_receive_errors_name_the_cards_own_counters() -> None:
 )
 def test_counters_of_errors_are_known_by_their_names(name: str, error: bool) -> None:
     assert is_error(name) is error
+
+
+def test_what_a_port_sends_unasked_hides_no_loss_and_excuses_no_more_than_it_is() -> None:
+    # port 1 sends in no direction, and the router returned its frames to it
+    told = answer({"0": {"opackets": 1005}, "1": {"opackets": 5 + 20, "ipackets": 7 + 970 + 20}})
+    found = make_outcome(told, Load(1000), 1.0, BOTH[:1])
+    (problem,) = found.problems
+    assert problem.fault is Fault.OVER_OFFERED and problem.frames == 20
+    assert "port 1 sent 20 frames that nobody asked it for" in str(problem)
+    trial = Trial(1, found, found.problems)
+    assert not trial.valid and trial.certain_loss(found.directions[0]) == 10 - 10

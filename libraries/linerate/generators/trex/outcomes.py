@@ -89,6 +89,12 @@ def make_outcome(
                 f"port {direction.tx_port} failed to send {failed} frames{_extended_text(answer, direction.tx_port)}"
             )
             problems.append(Problem(Fault.GENERATOR, words, failed, ((direction.tx_port, direction.rx_port),)))
+    # of a port that was told to send nothing: what the router returns to it would hide as many lost frames
+    held = {int(name) for name in after if name.isdecimal()}
+    for port in sorted(held - {direction.tx_port for direction in directions}):
+        if stray := difference(port, "opackets"):
+            words = f"port {port} sent {stray} frames that nobody asked it for; does somebody else use the server?"
+            problems.append(Problem(Fault.OVER_OFFERED, words, stray))
     missed = [difference(direction.rx_port, "ierrors") for direction in directions]
     for item, count in zip(counted, missed, strict=True):
         if count and item.lost:
