@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..evidence.derived import derived_alterations
+from ..evidence.derived import derived_alterations, derived_note
 from ..evidence.integrity import Alteration, Integrity, check_integrity
 from ..evidence.record_schemas import schema_problems
 from .arguments import add_json, print_json
@@ -29,6 +29,8 @@ class VerifiedRun:
 def verify(folder: Path) -> VerifiedRun:
     """Compare the run in *folder* with its own sums and schemas. Raises ConfigError."""
     found = check_integrity(folder)
+    if note := derived_note(folder):
+        found = replace(found, notes=(*found.notes, note))
     return VerifiedRun(found, (*found.altered, *derived_alterations(folder), *schema_problems(found)))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..files import write_whole
-from .integrity import CHANGED, MISSING, Alteration
+from .integrity import CHANGED, LARGEST_MANIFEST, MISSING, Alteration
 from .run_files import DERIVED_SUMS, MANIFEST_FILE, SUMMARY, partial, sha256_of
 
 _LINE = re.compile(r"([0-9a-f]{64})  ((?:allure/)?[^/\n]+)\n")
@@ -25,10 +25,22 @@ def seal_derived(folder: Path) -> None:
         write_whole(folder / DERIVED_SUMS, text, fresh=partial(folder / DERIVED_SUMS))
 
 
+def derived_note(folder: Path) -> str:
+    """That what is derived has no sums, in words; "": it has, or there is nothing."""
+    if (folder / DERIVED_SUMS).exists() or not (folder / MANIFEST_FILE).is_file():
+        return ""
+    if not (folder / SUMMARY).exists() and not (folder / "allure").exists():
+        return ""
+    return f"{DERIVED_SUMS} is missing: {SUMMARY} and allure/, by which nothing is judged, are not checked"
+
+
 def derived_alterations(folder: Path) -> Iterator[Alteration]:
     """What was changed or removed since. What was added has no sum: it may be of a process that was killed."""
     path = folder / DERIVED_SUMS
-    if path.is_symlink() or not path.is_file():
+    if not path.exists() and not path.is_symlink():
+        return
+    if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST_MANIFEST:
+        yield Alteration(DERIVED_SUMS, CHANGED)
         return
     text = path.read_bytes().decode(errors="replace")
     listed = {name: digest for digest, name in _LINE.findall(text)}

@@ -31,6 +31,9 @@ from .run_files import (
 LARGEST_MANIFEST = 64 * 2**20
 """Bytes. A run of 24 h that reads the router at each trial has 100 000 files, of about 150 bytes each here."""
 
+LARGEST_RECORDS = 512 * 2**20
+"""Bytes of one file of records; 24 h of trials of a second are some 200 MB."""
+
 CHANGED, MISSING, ADDED = "was changed", "is missing", "was added"
 
 
@@ -164,6 +167,8 @@ def _environment(folder: Path, present: set[str]) -> dict[str, Any]:
 def _lines(path: Path, notes: list[str]) -> list[bytes]:
     """The whole lines: every record ends with a newline, so that a rest after the last one is incomplete."""
     try:
+        if path.stat().st_size > LARGEST_RECORDS:
+            raise ConfigError(f"is larger than {LARGEST_RECORDS >> 20} MB, which no run writes", path)
         *whole, rest = path.read_bytes().split(b"\n")
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", path) from None
@@ -248,7 +253,8 @@ def _against_manifest(folder: Path, listed: Mapping[str, str] | None, sums: Mapp
     if path.is_symlink() or not path.is_file():
         yield Alteration(SUMS, MISSING)
         return
-    expected, found = sums_content(listed, sha256_of(folder / MANIFEST_FILE)), path.read_bytes()
+    expected = sums_content(listed, sha256_of(folder / MANIFEST_FILE))
+    found = path.read_bytes() if path.stat().st_size <= 2 * LARGEST_MANIFEST else b""
     if found != expected:
         right = expected.splitlines()[-1] in found.splitlines()
         other = f"its sum in {SUMS} is another"
