@@ -9,6 +9,7 @@ import pytest
 
 from linerate.errors import ConfigError
 from linerate.robot.run_variables import NAMES, _given, check_names, check_values
+from support import robot_run
 from support.paths import ROOT
 
 
@@ -24,6 +25,9 @@ def test_they_are_those_of_the_resources():
     ("name", "value", "says"),
     [
         ("CHARACTERISE", "xx", "'-v CHARACTERISE:xx': expected never, on failure or always"),
+        ("GOAL", "", "'-v GOAL:' is empty; expected a value"),
+        ("TESTBED", " ", "'-v TESTBED:' is empty"),
+        ("SEARCH_DEADLINE", "", "'-v SEARCH_DEADLINE:' is empty"),
         ("CHARACTERISE", ["never"], "expected never, on failure or always"),
         ("SEARCH_DEADLINE", "soon", "expected a time"),
         ("SEARCH_DEADLINE", "-1", "expected a time"),
@@ -59,6 +63,29 @@ def test_defaults_and_what_robot_takes_are_right(tmp_path: Path):
 def test_a_misspelt_name_is_refused(tmp_path: Path, name: str, near: str):
     with pytest.raises(ConfigError, match=f"did you mean '{near}'"):
         check_names([name], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("TESTBED=lab", "'-v TESTBED=lab': expected '-v TESTBED:lab'"),
+        ("goal=a=b", "'-v goal=a=b': expected '-v goal:a=b'"),
+        ("MY_TOKEN=secret", "'-v MY_TOKEN=…': expected '-v MY_TOKEN:…'"),
+    ],
+)
+def test_an_equals_sign_for_the_colon_is_refused(tmp_path: Path, name: str, says: str):
+    with pytest.raises(ConfigError) as caught:
+        check_names([name], tmp_path)
+    assert says in str(caught.value)
+
+
+def test_a_dry_run_refuses_an_equals_sign_for_the_colon(tmp_path: Path):
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow unidirectional ≥ 1 Mpps")
+    options = tmp_path / "options"
+    options.write_text("-v GOAL=rfc2544\n")
+    for words in (("-v", "GOAL=rfc2544"), ("-vGOAL=rfc2544",), ("--argumentfile", str(options))):
+        found = robot_run.run(tmp_path, suite, "--dryrun", *words)
+        assert found.status == 1 and "'-v GOAL=rfc2544': expected '-v GOAL:rfc2544'" in found.console, found.console
 
 
 def test_other_names_are_the_suites_own(tmp_path: Path):

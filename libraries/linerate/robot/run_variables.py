@@ -33,6 +33,9 @@ NAMES = (
 
 CHARACTERISE = ("never", "on failure", "always")
 
+_MAY_BE_EMPTY = ("CALIBRATIONS", "RESUME", "PROJECT", "RESULTS", "BENCH")
+"""Those whose default is empty, or is taken for an empty value."""
+
 _LIKE = 0.74
 """How like one of ours a name must be (difflib's ratio): 'GAOL' is 0.75 of 'GOAL'."""
 
@@ -41,17 +44,23 @@ _RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 
 def check_run_variables() -> None:
     """Raise ConfigError for a variable of the running suite that is wrong or misspelt; says what is expected."""
-    check_names(_given(sys.argv), Path(str(BuiltIn().get_variable_value("${SUITE SOURCE}"))))
+    # with '=' for ':' Robot takes all of it for a name
+    unlikely = [name for name in BuiltIn().get_variables(no_decoration=True) if "=" in name]
+    check_names([*_given(sys.argv), *unlikely], Path(str(BuiltIn().get_variable_value("${SUITE SOURCE}"))))
     check_values({name: BuiltIn().get_variable_value(f"${{{name}}}") for name in NAMES})
 
 
 def check_names(given: Iterable[str], suite: Path) -> None:
-    """Raise ConfigError for one of the names *given* on the command line that is like one of ours, but is not.
+    """Raise ConfigError for one of the names *given* on the command line that is like one of ours, or has a '='.
 
     A name in the file *suite* is the suite's own.
     """
     ours = {plain(name): name for name in NAMES}
     for name in given:
+        before, equals, value = name.partition("=")
+        if equals and plain(name) not in _text(suite):
+            shown = shortened(value) if plain(before) in ours else "…"  # it may be a secret
+            raise ConfigError(f"'-v {shortened(before)}={shown}': expected '-v {shortened(before)}:{shown}'", suite)
         near = difflib.get_close_matches(plain(name)[:40], ours, 1, _LIKE)
         if plain(name) not in ours and near and plain(name) not in _text(suite):
             raise ConfigError(
@@ -68,7 +77,10 @@ def _text(suite: Path) -> str:
 
 
 def check_values(values: Mapping[str, Any]) -> None:
-    """Raise ConfigError for a value that could only fail later. None or "": its default."""
+    """Raise ConfigError for a value that could only fail later. None: its default, as "" of :data:`_MAY_BE_EMPTY`."""
+    for name, value in values.items():
+        if value is not None and not str(value).strip() and name not in _MAY_BE_EMPTY:
+            raise ConfigError(f"'-v {name}:' is empty; expected a value, or leave it out")
     when = values.get("CHARACTERISE")
     if when is not None and _word(when) not in map(_word, CHARACTERISE):
         raise _wrong("CHARACTERISE", when, f"expected {', '.join(CHARACTERISE[:-1])} or {CHARACTERISE[-1]}")
