@@ -79,6 +79,11 @@ def si(value: float, unit: str, digits: int = 4) -> str:
     return f"{_plain_digits(value, digits)} {unit}"
 
 
+def counted(count: int, noun: str) -> str:
+    """``"1 suite"``, ``"3 suites"``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def _plain_digits(value: float, digits: int) -> str:
     text = f"{value:.{digits}g}"
     return f"{float(text):.0f}" if "e" in text else text

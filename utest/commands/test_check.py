@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -117,7 +118,32 @@ def test_every_kind_of_file_is_read(tmp_path: Path, path: str, text: str, words:
 
 def test_the_shipped_suites_and_files_are_right() -> None:
     found = check(ROOT, "tests")
-    assert (found.returncode, found.stdout) == (0, "0 problems\n"), found.stdout + found.stderr
+    count = len([*(ROOT / "tests").glob("*.robot")])
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert re.fullmatch(rf"0 problems in \d\d files and {count} suites\n", found.stdout)
+
+
+def test_it_reads_the_tests_of_the_project_and_says_what_it_read(tmp_path: Path) -> None:
+    assert linerate(tmp_path, "init", "mybox").returncode == 0
+    assert check(tmp_path).stdout == "0 problems in 2 files and 1 suite\n"
+    (tmp_path / "tests" / "mybox.robot").rename(tmp_path / "mybox.txt")
+    assert check(tmp_path).stdout == "0 problems in 2 files and no suite read\n"
+    for words in (["variables"], ["tests", "variables"]):
+        found = check(tmp_path, *words)
+        assert found.returncode == 2 and f"{words[0]}: holds no suite; expected a file *.robot" in found.stderr
+    found = check(tmp_path, "robot.toml")
+    assert found.returncode == 1 and "robot.toml: " in found.stdout and "252" not in found.stdout
+
+
+def test_the_testbed_is_told_as_to_robot(tmp_path: Path) -> None:
+    assert linerate(tmp_path, "init", "mybox").returncode == 0
+    platform = tmp_path / "variables" / "platforms" / "mybox.yaml"
+    platform.write_text(re.sub("shell: .*", "shell: none", platform.read_text()))
+    found = check(tmp_path)
+    assert found.returncode == 1 and "(no -v TESTBED: given, so 'simulated' is meant)" in found.stdout
+    found = check(tmp_path, "-v", "TESTBED:lbb")
+    assert "did you mean 'lab'?" in found.stdout and "no -v TESTBED: given" not in found.stdout
+    assert "'-v TESTBED=lab': expected '-v TESTBED:lab'" in check(tmp_path, "-v", "TESTBED=lab").stdout
 
 
 def test_files_and_words_that_hide_shipped_ones_are_named(tmp_path: Path) -> None:

@@ -14,17 +14,21 @@ from xml.etree import ElementTree
 
 from ..ceilings.cards import read_cards
 from ..errors import ConfigError, LinerateError, TestbedError, system_words
+from ..files import is_folder
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..platforms import read_platform
-from ..project import Project, listed
+from ..project import KINDS, Project, listed
 from ..session.plan import replaced_files
 from ..sla.goals import read_goal
 from ..system import children
 from ..testbed.files import read_testbed
 from ..traffic.catalogue import Catalogue
+from ..units import counted
 from .arguments import add_json, print_json
 
 _NAMES_A_FILE = re.compile(r"/.*?: ")
+
+_DEFAULT = re.compile(r"\bsimulated\b")
 
 LIMIT = 300.0
 """Seconds that Robot's dry run may take."""
@@ -36,7 +40,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Read every platform, testbed, goal, profile and generator card of the project, and every sentence of the"
         " suites, without a testbed."
     )
-    parser.add_argument("suites", nargs="*", type=Path, metavar="SUITE", help="suite files or folders, as tests/")
+    parser.add_argument(
+        "suites", nargs="*", type=Path, metavar="SUITE", help="suite files or folders (default: the project's tests/)"
+    )
+    parser.add_argument(
+        "-v",
+        "--variable",
+        action="append",
+        default=[],
+        metavar="NAME:VALUE",
+        help="a variable of the suites, as for robot: -v TESTBED:lab",
+    )
     parser.add_argument("--project", type=Path, help="the folder with variables/ (found from here)")
     add_json(parser)
 
@@ -46,15 +60,35 @@ def run(arguments: argparse.Namespace) -> int:
     for path in arguments.suites:
         if not os.path.exists(path):  # noqa: PTH110  (no error for what cannot be a path)
             raise ConfigError("there is no such suite or folder", path)
+        if not _has_suite(path):
+            raise ConfigError("holds no suite; expected a file *.robot, or a folder with some", path)
     project = Project.find(arguments.project)
-    problems = list(dict.fromkeys([*_files(project), *(_sentences(arguments.suites) if arguments.suites else ())]))
-    warnings = _replaced(project)
+    usual = project.root / "tests"
+    suites = arguments.suites or ([usual] if is_folder(usual) and _has_suite(usual) else [])
+    wrong, suite_count = _sentences(suites, arguments.variable) if suites else ([], 0)
+    problems = list(dict.fromkeys([*_files(project), *wrong]))
+    warnings, file_count = _replaced(project), _file_count(project)
     if arguments.json:
-        print_json({"project": str(project.root), "problems": problems, "warnings": warnings})
+        counts = {"files": file_count, "suites": suite_count}
+        print_json({"project": str(project.root), "problems": problems, "warnings": warnings, **counts})
     else:
         rows = [*(f"warning: {words}" for words in warnings), *problems]
-        print("\n".join([*rows, f"{len(problems)} problem{'s' if len(problems) != 1 else ''}"]))
+        read = counted(suite_count, "suite") if suites else "no suite read"
+        rows.append(f"{counted(len(problems), 'problem')} in {counted(file_count, 'file')} and {read}")
+        print("\n".join(rows))
     return 1 if problems else 0
+
+
+def _has_suite(path: Path) -> bool:
+    """A file that Robot does not take is left to its own message."""
+    return not is_folder(path) or any(path.rglob("*.robot*"))
+
+
+def _file_count(project: Project) -> int:
+    """How many files of ``variables/`` the project has."""
+    with contextlib.suppress(ConfigError):  # a problem already
+        return sum(len(listed(getattr(project, kind).own, "*.yaml")) for kind in KINDS)
+    return 0
 
 
 def _files(project: Project) -> Iterator[str]:
@@ -102,8 +136,8 @@ def _problem(read: Callable[[], object]) -> Iterator[str]:
         yield str(error)
 
 
-def _sentences(suites: Sequence[Path]) -> Iterator[str]:
-    """What a dry run finds wrong. Robot is a process here: only the room ``robot`` imports it."""
+def _sentences(suites: Sequence[Path], variables: Sequence[str]) -> tuple[list[str], int]:
+    """What a dry run finds wrong, and the number of suites. Robot is a process: only the room ``robot`` imports it."""
     try:
         temporary = tempfile.TemporaryDirectory(prefix="linerate-")
     except OSError as error:
@@ -113,16 +147,18 @@ def _sentences(suites: Sequence[Path]) -> Iterator[str]:
         ) from error
     with temporary as folder:
         output = Path(folder) / "output.xml"
-        options = ("--dryrun", "--output", str(output), "--log", "NONE", "--report", "NONE", "--console", "none")
+        options = ["--dryrun", "--output", str(output), "--log", "NONE", "--report", "NONE", "--console", "quiet"]
+        options += [word for variable in variables for word in ("-v", variable)]
         argv = children.python("robot", *options, *map(str, suites))
+        named = ", ".join(map(str, suites))
         try:
             ran = children.run(argv, LIMIT, env=children.users_environment(), cwd=Path.cwd())
         except children.TimeoutExpired:
-            yield f"the dry run of {', '.join(map(str, suites))} did not end within {LIMIT:g} s"
-            return
+            return [f"the dry run of {named} did not end within {LIMIT:g} s"], 0
         if not output.is_file():
-            yield (ran.stderr or ran.stdout).strip() or f"robot ended with status {ran.returncode}"
-            return
+            said = [line for line in (ran.stderr or ran.stdout).splitlines() if line.startswith("[ ERROR ] ")]
+            words = said[-1].removeprefix("[ ERROR ] ") if said else f"robot ended with status {ran.returncode}"
+            return [f"{named}: {words}"], 0
         try:
             tree = ElementTree.parse(output)  # noqa: S314  (written by the process above)
         except ElementTree.ParseError as error:
@@ -130,6 +166,18 @@ def _sentences(suites: Sequence[Path]) -> Iterator[str]:
                 f"{output}: Robot's dry run could not write it to its end ({error}); free space there, or set TMPDIR to"
                 " another folder"
             ) from error
+    problems = list(_failed(tree))
+    if not any(variable.upper().startswith("TESTBED:") for variable in variables):
+        problems = [_with_default(words) for words in problems]
+    return problems, sum(suite.find("test") is not None for suite in tree.iter("suite"))
+
+
+def _with_default(problem: str) -> str:
+    """*problem*; one about the testbed that suites have by default says that it is the default."""
+    return f"{problem} (no -v TESTBED: given, so 'simulated' is meant)" if _DEFAULT.search(problem) else problem
+
+
+def _failed(tree: ElementTree.ElementTree[ElementTree.Element]) -> Iterator[str]:
     for suite in tree.iter("suite"):
         for test in suite.findall("test"):
             status = test.find("status")
