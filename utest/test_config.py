@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from linerate.config import Config, load_config, read_yaml
 from linerate.errors import ConfigError
-from linerate.platforms import Platform, read_platform
+from linerate.platforms import Platform, named_file, read_platform
 from linerate.sla.goals import Goal, read_goal
 from linerate.traffic.catalogue import Catalogue
 from linerate.traffic.profile_schema import ProfileFile
@@ -125,6 +125,17 @@ def test_an_unknown_name_lists_the_known_ones():
         ConfigError, match=r"no goal 'standrad' here; did you mean 'standard'\? known: quick, rfc2544, standard"
     ):
         read_goal(ROOT / "variables" / "goals", "standrad")
+
+
+def test_a_file_of_another_ending_and_a_name_with_the_ending_are_explained(tmp_path: Path):
+    for name in ("lab.yml", "rack.yaml"):
+        (tmp_path / name).write_text("")
+    for name in ("lab", "lab.yml"):
+        with pytest.raises(ConfigError, match="there is lab.yml; its name must end in .yaml; known"):
+            named_file(tmp_path, name, "testbed")
+    for name in ("rack.yaml", "rack.yml"):
+        with pytest.raises(ConfigError, match=r"no testbed '.*' here; did you mean 'rack'\?"):
+            named_file(tmp_path, name, "testbed")
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "variables" / "platforms").glob("*.yaml")), ids=lambda path: path.stem)

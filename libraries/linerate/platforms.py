@@ -66,6 +66,9 @@ def named_file(folder: Folder, name: str, kind: str) -> Path:
     """``folder/name.yaml``. Raises ConfigError that lists the *kind*s there."""
     known = [path.stem for path in listed(folder, "*.yaml")]
     if name not in known:
-        hint, shown = did_you_mean(name, known), ", ".join(map(shortened, known)) or "none"
+        hint = did_you_mean(name.removesuffix(".yaml").removesuffix(".yml"), known)
+        if other := [path.name for path in listed(folder, "*.yml") if path.stem == name.removesuffix(".yml")]:
+            hint = f"there is {shortened(other[0])}; its name must end in .yaml; "
+        shown = ", ".join(map(shortened, known)) or "none"
         raise ConfigError(f"no {kind} '{shortened(name)}' here; {hint}known: {shown}", str(folder))
     return folder / f"{name}.yaml"

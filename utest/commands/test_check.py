@@ -170,6 +170,17 @@ def test_files_and_words_that_hide_shipped_ones_are_named(tmp_path: Path) -> Non
     assert check(tmp_path).stdout.startswith(f"warning: {goals / 'standard.yaml'}: takes the place of")
 
 
+def test_a_file_that_ends_in_yml_is_named(tmp_path: Path) -> None:
+    files = [tmp_path / "variables" / kind / "lab.yml" for kind in ("testbeds", "goals")]
+    for file in files:
+        file.parent.mkdir(parents=True)
+        file.write_text("nonsense")
+    found = check(tmp_path, "--json")
+    assert found.returncode == 0, found.stdout + found.stderr
+    words = "is not read; a file's name must end in .yaml"
+    assert sorted(json.loads(found.stdout)["warnings"]) == sorted(f"{file}: {words}" for file in files)
+
+
 def test_a_run_says_that_its_goal_hides_a_shipped_one(tmp_path: Path) -> None:
     goals = robot_run.project(tmp_path) / "variables" / "goals" / "quick.yaml"
     goals.write_text(goals.read_text() + "# mine\n")

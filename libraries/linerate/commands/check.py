@@ -28,6 +28,8 @@ from .arguments import add_json, print_json
 
 _NAMES_A_FILE = re.compile(r"/.*?: ")
 
+_IGNORED = "is not read; a file's name must end in .yaml"
+
 _DEFAULT = re.compile(r"\bsimulated\b")
 
 LIMIT = 300.0
@@ -67,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     suites = arguments.suites or ([usual] if is_folder(usual) and _has_suite(usual) else [])
     wrong, suite_count = _sentences(suites, arguments.variable) if suites else ([], 0)
     problems = list(dict.fromkeys([*_files(project), *wrong]))
-    warnings, file_count = _replaced(project), _file_count(project)
+    warnings, file_count = _warnings(project), _file_count(project)
     if arguments.json:
         counts = {"files": file_count, "suites": suite_count}
         print_json({"project": str(project.root), "problems": problems, "warnings": warnings, **counts})
@@ -110,11 +112,13 @@ def _files(project: Project) -> Iterator[str]:
     yield from _problem(lambda: read_cards(project.generators))
 
 
-def _replaced(project: Project) -> list[str]:
-    """Which of the project's files take the place of packaged ones."""
+def _warnings(project: Project) -> list[str]:
+    """Which of the project's files take the place of packaged ones, and which nothing reads."""
     found: list[str] = []
     with contextlib.suppress(ConfigError):  # a problem already
         found.extend(replaced_files(project))
+        for kind in KINDS:
+            found += [f"{path}: {_IGNORED}" for path in listed(getattr(project, kind).own, "*.yml")]
     return found
 
 
