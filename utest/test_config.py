@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from linerate.config import Config, load_config, read_yaml
 from linerate.errors import ConfigError
 from linerate.platforms import Platform, named_file, read_platform
+from linerate.power.settings import PowerSettings
 from linerate.sla.goals import Goal, read_goal
 from linerate.traffic.catalogue import Catalogue
 from linerate.traffic.profile_schema import ProfileFile
@@ -32,6 +33,13 @@ class Outer(Config):
     name: str
     inner: Inner
     many: Mapping[str, Inner] = Field(default_factory=dict)
+    ports: tuple[int, ...] = ()
+    share: float = 0.5
+    real: Annotated[bool, Field(strict=True)] = False
+
+
+class Powered(Config):
+    power: PowerSettings
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -49,7 +57,33 @@ def write(tmp_path: Path, text: str) -> Path:
         ("name: a\ninner:\n  speed: 0\n", 3, "'inner.speed': Input should be greater than or equal to 1 (got 0)"),
         ("name: a\ninner: {speed: 3}\nmany:\n  x: {spede: 1, speed: 1}\n", 4, "did you mean 'speed'?"),
         ("name: a\nname: b\n", 2, "duplicate key 'name', first on line 1"),
-        ("name: [a\n", 2, "not YAML"),
+        ("name: [a\n", 1, "not YAML: a '[' that is not closed with ']'"),
+        ("name: a\ninner: {speed: 1\nmany: {}\n", 2, "not YAML: a '{' that is not closed with '}'"),
+        ("name: a\ninner: {speed: 1}}\n", 2, "not YAML: a '}' without its '{'"),
+        ("name: [1]]\n", 1, "not YAML: a ']' without its '['"),
+        ("name: 'a\ninner: {speed: 1}\nx: 1\n", 1, "not YAML: a quote that opens here is not closed"),
+        ("name: 'it's'\n", 1, "not YAML: text after a closing quote; put all of it in one pair of quotes"),
+        ("inner:\n\tspeed: 1\n", 2, "not YAML: a tab; YAML wants spaces"),
+        ("inner:\n  speed: 1\n least: 2\n", 3, "not YAML: its indentation does not fit the lines above"),
+        ("name: see: this\n", 1, "not YAML: a ':' where none may stand; put text with ': ' in quotes"),
+        ("name: a\n  inner: b\n", 2, "or indent the line as its neighbours"),
+        ("name: a\ninner\nx: 1\n", 2, "not YAML: a key without ': ' after it"),
+        ("name: a\n- b\n", 2, "not YAML: a list ('- …') and keys ('name: …') do not mix; check the indentation"),
+        ("name: - b\n", 1, "not YAML: a list ('- …') begins on a line of its own"),
+        ("name: @b\n", 1, "not YAML: text that begins with a special character; put it in quotes"),
+        ("name: *b\n", 1, "not YAML: text that begins with a special character; put it in quotes"),
+        ("name:\ninner: {speed: 3}\n", 1, "'name': is empty; expected a value"),
+        ("name: 24.10\ninner: {speed: 3}\n", 1, "'name': expected text; put it in quotes (got 24.1)"),
+        ("name: [a]\ninner: {speed: 3}\n", 1, "'name': expected text"),
+        ("name: a\ninner: 3\n", 2, "'inner': expected keys below it, as 'name: value' (got 3)"),
+        ("name: a\ninner: {speed: 3}\nmany: 3\n", 3, "'many': expected keys below it"),
+        ("name: a\ninner: {speed: 1.5}\n", 2, "'inner.speed': expected a whole number without a unit (got 1.5)"),
+        ("name: a\ninner: {speed: 3}\nports: 0, 1\n", 3, "'ports': expected a list, as [0, 1] (got '0, 1')"),
+        ("name: a\ninner: {speed: 3}\nports: 0\n", 3, "'ports': expected a list, as [0] (got 0)"),
+        ("name: a\ninner: {speed: 3}\nshare: '0,2'\n", 3, "expected a number with a decimal point and no unit"),
+        ("name: a\ninner: {speed: 3}\nshare: 20%\n", 3, "a decimal point and no unit (got '20%')"),
+        ("name: a\ninner: {speed: 3}\nshare: 1 s\n", 3, "a decimal point and no unit (got '1 s')"),
+        ("name: a\ninner: {speed: 3}\nreal: on\n", 3, "'real': expected true or false (got 'on')"),
         ("- 1\n", 1, "must be a mapping"),
         ("name: a\ninner: !!set {speed}\n", 2, "a tag (!…) is not for these files"),
         ("name: !!python/object:os.system x\n", 1, "a tag (!…) is not for these files"),
@@ -59,7 +93,7 @@ def write(tmp_path: Path, text: str) -> Path:
         ("name: a\ninner: {speed: " + "9" * 5000 + "}", 2, "a number of 5000 characters; expected at most 40"),
         ("name: a\ninner: {speed: '" + "9" * 5000 + "'}", 2, "a number of 5000 characters; expected at most 40"),
         ("name: a\ninner: {speed: 1e999}", 2, "the number 1e999 is too large"),
-        ("name: a\ninner: {speed: ٣}\n", 2, "'inner.speed': Input should be a valid integer"),
+        ("name: a\ninner: {speed: ٣}\n", 2, "'inner.speed': expected a whole number"),
         ('name: "a\\0"\n', 1, "the control character U+0000"),
         ('name: "\\ud800"\n', 1, "the control character U+D800"),
         ("name: a\n# \x07\n", 2, "the control character U+0007"),
@@ -73,6 +107,37 @@ def test_an_error_names_file_line_and_fix(tmp_path: Path, text: str, line: int, 
         load_config(path, Outer)
     assert str(caught.value).startswith(f"{path}:{line}: ")
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "says"),
+    [
+        (
+            "power: {kind: shely, address: 192.0.2.1}\n",
+            1,
+            "'power': unknown kind 'shely'; did you mean 'shelly'? known: ",
+        ),
+        ("power: {address: 192.0.2.1}\n", 1, "the key 'power.kind' is missing"),
+        ("power:\n  kind: shelly\n  address: 192.0.2.1\n", 1, "the key 'power.accuracy' is missing"),
+        ("power:\n  kind: shelly\n  accuracy: 1\n", 2, "'power': 'kind: shelly' needs 'address', of the plug"),
+        ("power:\n  kind: csv\n  accuracy: 1\n  fil: x\n", 4, "unknown key 'power.fil'; did you mean 'file'?"),
+        ("power:\n  kind: csv\n  accuracy: 1 %\n  file: x\n", 3, "'power.accuracy': expected a number"),
+    ],
+)
+def test_the_kind_of_a_part_is_no_part_of_its_keys(tmp_path: Path, text: str, line: int, says: str):
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load_config(path, Powered)
+    words = str(caught.value)
+    assert says in words and words.startswith(f"{path}:{line}: "), words
+
+
+def test_a_port_speed_without_its_unit_says_how_one_is_written(tmp_path: Path):
+    path = tmp_path / "box.yaml"
+    software = "software: {a: {shell: none, version: '1', interfaces: [x, y]}}"
+    path.write_text(f"platform: box\ndescription: x\nport_speed: 10\n{software}\n")
+    with pytest.raises(ConfigError, match="'10' is not a link speed; expected for example '10 Gbps'"):
+        read_platform(tmp_path, "box")
 
 
 def test_words_times_and_octal_numbers_stay_text(tmp_path: Path):
@@ -131,7 +196,7 @@ def test_a_file_of_another_ending_and_a_name_with_the_ending_are_explained(tmp_p
     for name in ("lab.yml", "rack.yaml"):
         (tmp_path / name).write_text("")
     for name in ("lab", "lab.yml"):
-        with pytest.raises(ConfigError, match="there is lab.yml; its name must end in .yaml; known"):
+        with pytest.raises(ConfigError, match=r"there is lab\.yml; its name must end in \.yaml; known"):
             named_file(tmp_path, name, "testbed")
     for name in ("rack.yaml", "rack.yml"):
         with pytest.raises(ConfigError, match=r"no testbed '.*' here; did you mean 'rack'\?"):

@@ -11,7 +11,7 @@ import contextlib
 import difflib
 import ipaddress
 import re
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
@@ -173,13 +173,45 @@ def parse_yaml(text: str, path: Path, most_values: int = _MOST_VALUES) -> tuple[
             raise ConfigError("is empty", path)
         return loader.construct_document(node), _line_numbers(node)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        # names of aliases and tags are not shown: they may be a password that begins with '*' or '!'
-        words = re.sub(r"'[^'<]{2,}'", "'…'", ", ".join(filter(None, (error.context, error.problem))))
-        raise ConfigError(f"not YAML: {shortened(words)}", path, mark.line + 1 if mark else None) from None
+        words, mark = _yaml_words(error)
+        raise ConfigError(f"not YAML: {words}", path, mark.line + 1 if mark else None) from None
     except yaml.reader.ReaderError as error:
         code, line = ord(text[error.position]), text.count("\n", 0, error.position) + 1
         raise ConfigError(f"has the control character U+{code:04X}; remove it", path, line) from None
+
+
+_UNCLOSED = "a '{0}' that is not closed with '{1}'"
+_YAML_WORDS = (
+    (r"found character '\\t'", "a tab; YAML wants spaces", False),
+    (r"quoted scalar.*unexpected end", "a quote that opens here is not closed", True),
+    (r"flow sequence, expected", _UNCLOSED.format("[", "]"), True),
+    (r"flow mapping, expected", _UNCLOSED.format("{", "}"), True),
+    (r"but found '\]'", "a ']' without its '['", False),
+    (r"but found '\}'", "a '}' without its '{'", False),
+    (r"<block end>, but found '<(block|alias|anchor)", "its indentation does not fit the lines above", False),
+    (r"<block end>, but found '[-?]'", "a list ('- …') and keys ('name: …') do not mix; check the indentation", False),
+    (r"<block end>, but found '<scalar>'", "text after a closing quote; put all of it in one pair of quotes", False),
+    (
+        r"mapping values are not allowed",
+        "a ':' where none may stand; put text with ': ' in quotes, or indent the line as its neighbours",
+        False,
+    ),
+    (r"sequence entries are not allowed", "a list ('- …') begins on a line of its own", False),
+    (r"could not find expected ':'", "a key without ': ' after it", True),
+    (r"cannot start any token|undefined alias", "text that begins with a special character; put it in quotes", False),
+    (r"unknown escape character", "an unknown escape (\\…) in double quotes; use single quotes", False),
+)
+"""What PyYAML says -> what to say, and whether its place is where the thing began."""
+
+
+def _yaml_words(error: yaml.MarkedYAMLError) -> tuple[str, yaml.Mark | None]:
+    """What is wrong, in plain words, and where."""
+    said = ", ".join(filter(None, (error.context, error.problem)))
+    for pattern, words, at_start in _YAML_WORDS:
+        if re.search(pattern, said):
+            return words, (at_start and error.context_mark) or error.problem_mark
+    # names of aliases and tags are not shown: they may be a password that begins with '*' or '!'
+    return shortened(re.sub(r"'[^'<]{2,}'", "'…'", said)), error.problem_mark or error.context_mark
 
 
 def validate_config(data: Any, model: type[M], path: Path, lines: Mapping[Location, int]) -> M:
@@ -191,18 +223,31 @@ def validate_config(data: Any, model: type[M], path: Path, lines: Mapping[Locati
     except ValidationError as error:
         # a misspelt required key is both unknown and missing: report it as unknown
         first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
-        location = first["loc"]
-        explained = _explain_error(first, location, model)
+        explained = _explain_error(first, _key(lines, first), model)
         more = f" ({error.error_count() - 1} more after this one)" if error.error_count() > 1 else ""
         raise ConfigError(explained + more, path, _line(lines, first)) from None
 
 
+def _place(lines: Mapping[Location, int], parts: Iterable[int | str]) -> Location:
+    """*parts* without those that are no key or index of the file, but a union's tag."""
+    place: Location = ()
+    for part in parts:
+        place = (*place, str(part)) if (*place, str(part)) in lines else place
+    return place
+
+
+def _key(lines: Mapping[Location, int], error: Any) -> str:
+    """The key that *error* is about, with those that it is in; without *lines* with unions' tags."""
+    parts = error["loc"]
+    if lines:
+        own = parts[-1:] if error["type"] == "missing" or parts[-1:] == ("[key]",) else ()
+        parts = (*_place(lines, parts[: len(parts) - len(own)]), *own)
+    return shortened(".".join(map(str, parts)))
+
+
 def _line(lines: Mapping[Location, int], error: Any) -> int:
     """The line of *error*. Of one about several keys of a mapping: that of the key that the message names first."""
-    place: Location = ()
-    for part in error["loc"]:
-        # what is no key or index is a union's tag
-        place = (*place, str(part)) if (*place, str(part)) in lines else place
+    place = _place(lines, error["loc"])
     if isinstance(error["input"], dict):
         for word in re.findall(r"\w+", error["msg"]):
             if (*place, word) in lines:
@@ -225,20 +270,52 @@ def _line_numbers(node: yaml.Node, parent: Location = ()) -> dict[Location, int]
     return found
 
 
-def _explain_error(error: Any, location: tuple[int | str, ...], model: type[BaseModel]) -> str:
-    key = shortened(".".join(str(part) for part in location))
+def _explain_error(error: Any, key: str, model: type[BaseModel]) -> str:
+    location = error["loc"]
     if error["type"] == "extra_forbidden":
         known = list(_models(model, location[:-1])[-1].model_fields)
         hint = did_you_mean(str(location[-1]), known) or f"known here: {', '.join(known)}"
         return f"unknown key '{key}'; {hint}".rstrip()
-    if error["type"] == "missing":
-        return f"the key '{key}' is missing"
-    message = shortened(error["msg"].removeprefix("Value error, "), 600)
+    if error["type"] in ("missing", "union_tag_not_found"):
+        return f"the key '{key if error['type'] == 'missing' else f'{key}.kind'}' is missing"
     value = error["input"]
     # a mapping is not shown: it may be long, and a login may be in it
     secret = any(issubclass(found, Config) and found.is_login for found in _models(model, location))
-    shown = secret or isinstance(value, dict | list | tuple)
-    return f"'{key}': {message}{'' if shown else f' (got {shortened(repr(value))})'}" if key else message
+    hidden = secret or value is None or isinstance(value, dict | list | tuple)
+    message = _expected(error, hidden)
+    return f"'{key}': {message}{'' if hidden else f' (got {shortened(repr(value))})'}" if key else message
+
+
+_EXPECTED = {
+    "float": "expected a number with a decimal point and no unit",
+    "int": "expected a whole number without a unit",
+    "bool": "expected true or false",
+    "string": "expected text",
+    "model": "expected keys below it, as 'name: value'",
+    "dict": "expected keys below it, as 'name: value'",
+    "mapping": "expected keys below it, as 'name: value'",
+}
+"""By the first word of pydantic's type of an error."""
+
+
+def _expected(error: Any, hidden: bool) -> str:
+    """What is wrong with the value. *hidden*: the value must not be shown."""
+    kind, value = error["type"], error["input"]
+    if value is None and kind not in ("value_error", "assertion_error"):
+        return "is empty; expected a value"
+    if kind == "union_tag_invalid":
+        known = re.findall(r"'(.*?)'", error["ctx"]["expected_tags"])
+        tag = str(error["ctx"]["tag"])
+        return f"unknown kind '{shortened(tag)}'; {did_you_mean(tag, known)}known: {', '.join(known)}"
+    if kind in ("list_type", "tuple_type", "set_type", "frozen_set_type"):
+        return f"expected a list, as [{'…, …' if hidden else shortened(value)}]"
+    if kind == "string_type" and isinstance(value, int | float):
+        return "expected text; put it in quotes"
+    if kind.endswith(("_type", "_parsing", "_from_float")):
+        known_words = _EXPECTED.get(kind.partition("_")[0])
+        if known_words is not None:
+            return known_words
+    return shortened(error["msg"].removeprefix("Value error, "), 600)
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:

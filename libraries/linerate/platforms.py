@@ -39,10 +39,11 @@ class Platform(Config):
     software: Annotated[Mapping[str, Software], Field(min_length=1)]
     model: Mapping[str, Any] = {}
 
-    @field_validator("port_speed")
+    @field_validator("port_speed", mode="before")
     @classmethod
-    def _check_speed(cls, value: str) -> str:
-        parse_link_speed(value)
+    def _check_speed(cls, value: object) -> object:
+        if isinstance(value, str | int | float):  # a number lacks its unit
+            parse_link_speed(str(value))
         return value
 
     @property
