@@ -74,6 +74,16 @@ def test_what_is_no_run_is_not_verified(tmp_path: Path, name: str):
         main(["verify", str(tmp_path / name)])
 
 
+def test_after_a_folder_without_a_run_the_others_are_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    one, empty, two = run(tmp_path, "one"), tmp_path / "empty" / "allure", run(tmp_path, "two")
+    empty.mkdir(parents=True)
+    (empty / "a-result.json").write_text("{}")
+    with pytest.raises(ConfigError, match=r"empty: holds no run: nothing was measured.*nothing: is no folder"):
+        main(["verify", str(one), str(empty.parent), str(tmp_path / "nothing"), str(two)])
+    said = capsys.readouterr().out
+    assert f"{one}: as the run left it" in said and f"{two}: as the run left it" in said
+
+
 def test_compare_refuses_an_altered_run(tmp_path: Path):
     one, two = run(tmp_path, "one"), run(tmp_path, "two")
     alter(two / "requirements.jsonl")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ..errors import ConfigError
 from ..evidence.derived import derived_alterations, derived_note
 from ..evidence.integrity import Alteration, Integrity, check_integrity
 from ..evidence.record_schemas import schema_problems
@@ -75,10 +76,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print it. 0: all are as their runs left them, 1: something was altered. Raises LinerateError."""
-    found = [verify(folder) for folder in arguments.run_folders]
-    if arguments.json:
+    """Print it. 0: all are as their runs left them, 1: something was altered. Raises ConfigError for what is no run."""
+    found, refused = [], []
+    for folder in arguments.run_folders:
+        try:
+            found.append(verify(folder))
+        except ConfigError as error:
+            refused.append(str(error))
+    if arguments.json and found:
         print_json(document(found))
-    else:
+    elif found:
         print("\n".join(map(report, found)))
+    if refused:
+        raise ConfigError("; ".join(refused))
     return int(any(run.problems for run in found))

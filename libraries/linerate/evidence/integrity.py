@@ -102,6 +102,8 @@ def check_integrity(folder: Path) -> Integrity:
     found = dict(entries(folder))
     present = {name for name, regular in found.items() if regular}
     if not found.keys() & {*RECORDS, ENVIRONMENT_FILE, MANIFEST_FILE}:
+        if (folder / "allure").is_dir():
+            raise ConfigError("holds no run: nothing was measured, as the set-up failed or was interrupted", folder)
         raise ConfigError("holds no run; expected the folder of one run, as results/<run id>", folder)
     notes: list[str] = []
     altered = [

@@ -62,6 +62,8 @@ def summary_words(execution: Path, lines: str) -> str:
     words = f"\nEvidence:\n{lines}" if lines else ""
     allure = execution / "allure"
     if any(allure.glob("*-result.json")):
+        if not lines:
+            return "\nNothing was measured: no testbed's set-up was completed.\n"
         paths = (allure, allure / "allurerc.json", execution / "report")
         results, config, report = (shlex.quote(_short(path)) for path in paths)
         words += f"Next: npx allure@3 generate {results} --config {config} --output {report}\n"
