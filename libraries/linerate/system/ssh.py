@@ -255,9 +255,9 @@ def _reason(error: Exception) -> str:
     """The reason of *error* in words, without paramiko's ``[Errno None]``."""
     if isinstance(error, NotInTime):
         return f"it took longer than {LOGIN_LIMIT:g} s"
-    inner = error.errors.values() if isinstance(error, paramiko.ssh_exception.NoValidConnectionsError) else ()
+    inner = error.errors.values() if isinstance(error, paramiko.ssh_exception.NoValidConnectionsError) else (error,)
     causes = {str(getattr(each, "strerror", None) or each) for each in inner}
-    text = (", ".join(sorted(causes)) or str(error).removeprefix("[Errno None] ")).rstrip(".")
+    text = ", ".join(sorted(causes)).removeprefix("[Errno None] ").rstrip(".")
     if text in ("No existing session", "Authentication timeout"):
         return f"no answer within {CONNECT_LIMIT:g} s"
     closed = isinstance(error, EOFError) or text.endswith(("saw EOF", "Negotiation failed"))
