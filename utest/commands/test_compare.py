@@ -68,7 +68,7 @@ def test_slower_is_worse_and_the_exit_status_says_so(tmp_path: Path, capsys: pyt
     output = capsys.readouterr().out
     assert f"WORSE   {FORWARDS}: 5" in output
     assert "router.vpp: 24.10 → 25.02" in output
-    assert "1 of 1 sentences proven worse" in output
+    assert "1 of 1 sentence proven worse" in output
     assert main(["compare", str(new), str(old)]) == 0
     assert f"better  {FORWARDS}" in capsys.readouterr().out
 
@@ -100,7 +100,7 @@ def test_noise_proves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     old = run(tmp_path, "old", {FORWARDS: around(5e6, 1, 0.02)})
     new = run(tmp_path, "new", {FORWARDS: around(4.99e6, 2, 0.02)})
     assert main(["compare", str(old), str(new), "--method", "pooled", "--confidence", "0.99"]) == 0
-    assert "0 of 1 sentences proven worse" in capsys.readouterr().out
+    assert "0 of 1 sentence proven worse" in capsys.readouterr().out
 
 
 def test_a_pass_that_fails_now_is_worse_whatever_the_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -154,7 +154,7 @@ def test_short_trials_are_no_observations(tmp_path: Path, capsys: pytest.Capture
             "INCONCLUSIVE",
             "PASS",
             0,
-            "0 of 1 sentences proven worse; 1 with a verdict that became, or was, INCONCLUSIVE",
+            "0 of 1 sentence proven worse; 1 with a verdict that became, or was, INCONCLUSIVE",
         ),
         ("PASS", "FAIL", 1, "WORSE   64b"),
     ],
@@ -166,3 +166,12 @@ def test_a_changed_verdict_is_shown(
     assert main(["compare", str(old), str(new)]) == status
     printed = capsys.readouterr().out
     assert words in printed and f"[{before} → {after}]" in printed
+
+
+@pytest.mark.parametrize("text", ["0,95", "95 %", "1.0", "nan", ""])
+def test_a_wrong_confidence_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str):
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", "--confidence", text, str(tmp_path), str(tmp_path)])
+    assert ended.value.code == 2
+    said = f"'{text}' is no confidence; expected a number between 0 and 1 with a decimal point, as 0.95"
+    assert said in capsys.readouterr().err

@@ -78,7 +78,7 @@ def test_wrong_files_end_the_checks(tmp_path: Path, arguments: tuple[str, ...], 
     assert found.returncode == 1
     assert found.stdout.startswith("wrong    files: ")
     assert words in found.stdout
-    assert found.stdout.endswith("1 checks: 1 wrong, 0 warnings\n")
+    assert found.stdout.endswith("1 check: 1 wrong, 0 warnings\n")
 
 
 # -- as hardware: a simulated testbed that was started outside the test

@@ -64,6 +64,7 @@ def test_load_after_at_is_of_each_sending_port():
         ("imix unidirectional ≥ 5 Mbps", "expected 'Mbps L1' or 'Mbps L2'"),
         ("imix unidirectional ≥ 5 mpps", "did you mean 'Mpps'?"),
         ("imix unidirectional ≥ 5 furlongs", "the unit 'furlongs' is not known"),
+        ("imix unidirectional latency p99 ≤ 100 ns at 1 Mpps", "did you mean 'µs'?"),
         ("imxi unidirectional ≥ 5 Mpps", "did you mean 'imix'?"),
         ("imix unidirectoinal ≥ 5 Mpps", "did you mean 'unidirectional'?"),
         ("imix ≥ 5 Mpps", "says no direction"),

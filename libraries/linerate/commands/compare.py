@@ -18,13 +18,13 @@ from typing import Any
 
 from ..counts.latency import Statistic
 from ..counts.trial import Fault, Trial
-from ..errors import TestbedError
+from ..errors import TestbedError, shortened
 from ..evidence.records import EnvironmentRecord, RequirementRecord, TrialRecord
 from ..evidence.run import RecordedRun, read_run
 from ..methods.cost import READING_OF
 from ..sla.requirement import Unit
 from ..stats import Comparison, Method, compare
-from ..units import si
+from ..units import counted, si
 from .arguments import add_json, print_json
 
 RELEVANT = 0.001
@@ -223,7 +223,7 @@ def report(
     worse = sum(row.worse for row in table)
     unsure = sum(row.unsure for row in table)
     more = f"; {unsure} with a verdict that became, or was, INCONCLUSIVE" if unsure else ""
-    lines.append(f"{worse} of {len(table)} sentences proven worse{more}")
+    lines.append(f"{worse} of {counted(len(table), 'sentence')} proven worse{more}")
     return "\n".join(lines)
 
 
@@ -326,9 +326,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _confidence(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+        raise argparse.ArgumentTypeError(
+            f"'{shortened(text)}' is no confidence; expected a number between 0 and 1 with a decimal point, as 0.95"
+        )
     return value
 
 

@@ -19,6 +19,7 @@ from ..routers.black_box import WHY_UNREAD
 from ..routers.link_state import LinkState, read_link_states
 from ..session.plan import Plan
 from ..session.session import Session
+from ..units import counted
 from .arguments import add_json, add_plan_arguments, complete_names, print_json
 from .calibrate import GOAL, folder
 
@@ -92,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = [{"check": check.name, "state": check.state.value, "finding": check.finding} for check in done]
         print_json({"testbed": arguments.testbed, "platform": arguments.platform, "checks": found})
     else:
-        print(f"{len(done)} checks: {bad} wrong, {odd} warning{'s' if odd != 1 else ''}", flush=True)
+        print(f"{counted(len(done), 'check')}: {bad} wrong, {counted(odd, 'warning')}", flush=True)
     return 1 if bad else 0
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..evidence.environment import code_identity
 from ..evidence.rejudging import RejudgedRun, RejudgedSentence, rejudge
+from ..units import counted
 from .arguments import add_json, print_json
 
 
@@ -22,10 +23,10 @@ def report(found: RejudgedRun) -> str:
         lines += [f"          {words}" for words in (*item.problems, *item.notes)]
         if not item.same and item.verdict is not None and item.record.message != item.verdict.message:
             lines += [f"          then: {item.record.message}", f"          now:  {item.verdict.message}"]
-    same = sum(item.same for item in found.sentences)
+    same, count = sum(item.same for item in found.sentences), len(found.sentences)
     lines.append(
-        f"{same} of {len(found.sentences)} sentences come to the same verdict"
-        if found.sentences
+        f"{same} of {counted(count, 'sentence')} come{'s' if count == 1 else ''} to the same verdict"
+        if count
         else "no sentence was judged in this run"
     )
     return "\n".join(lines)

@@ -34,7 +34,7 @@ from ..sla.requirement import RATE_UNITS, Quantity, Requirement
 from ..sla.verdict import Ruling, Tally, Verdict
 from ..system.cpu_steal import cpu_times, steal_percent
 from ..testbed.opening import OpenTestbed
-from ..units import si
+from ..units import counted, si
 from . import suite_sentences
 from .execution import beside_others, execution_id, summary_words
 from .run_labels import RunLabels
@@ -154,7 +154,8 @@ class AcceptanceKeywords(Component):
             logger.write(str(headroom), "WARN" if headroom.why_unfit or headroom.why_stale else "INFO")
         if self._resumption is not None:
             self._resumption.check(recorder.environment)
-            logger.console(f"run {self._resumption.run_id} decided {self._resumption.decided} sentences: carried over")
+            decided = counted(self._resumption.decided, "sentence")
+            logger.console(f"run {self._resumption.run_id} decided {decided}: carried over")
         for name, value in {**versions, **configuration}.items():
             logger.info(f"{name}: {value}")
 

@@ -292,7 +292,8 @@ def _parse_unit(number: float, unit: str) -> Value:
         raise SentenceError("'on N pairs' stands before the comparison, as in '64b bidirectional on 2 pairs ≥ …'")
     lower = {item.lower(): item for item in known}
     close = difflib.get_close_matches(unit.lower(), lower, 1)
-    hint = f"did you mean '{lower[close[0]]}'? " if close else ""
+    near = "µs" if unit.lower() == "ns" else lower[close[0]] if close else ""
+    hint = f"did you mean '{near}'? " if near else ""
     raise SentenceError(f"the unit '{unit}' is not known; {hint}known: {', '.join(known)}")
 
 
