@@ -18,13 +18,14 @@ from typing import Any
 
 from ..counts.latency import Statistic
 from ..counts.trial import Fault, Trial
-from ..errors import TestbedError, shortened
+from ..errors import TestbedError
 from ..evidence.records import EnvironmentRecord, RequirementRecord, TrialRecord
 from ..evidence.run import RecordedRun, read_run
 from ..methods.cost import READING_OF
 from ..sla.requirement import Unit
 from ..stats import Comparison, Method, compare
 from ..units import counted, si
+from ..visible import shortened
 from .arguments import add_json, print_json
 
 RELEVANT = 0.001
