@@ -55,7 +55,7 @@ def problems(project: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
         status = check.run(arguments)
     *found, last = capsys.readouterr().out.splitlines()
     found = [line for line in found if not line.startswith("warning: ")]  # that it hides a packaged file
-    assert last == f"{len(found)} problem{'' if len(found) == 1 else 's'}", found
+    assert last.startswith(f"{len(found)} problem{'' if len(found) == 1 else 's'} in "), found
     assert status == bool(found)
     for problem in found:
         assert problem.isprintable() and len(problem) < 2500, problem
