@@ -12,7 +12,6 @@ COMPARED = {
     "linerate/generators/trex/client/running_traffic.py": "finds out that the clock was set during a trial",
     "linerate/generators/trex/client/steady_clock.py": "begins at the time of day",
     "linerate/power/csv_meter.py": "another program stamps its figures with it",
-    "linerate/testbed/leases.py": "the age of a file that a kill left, which the file system stamps",
     "linerate_bench/wire/capture.py": "the kernel stamps frames with it",
 }
 """Modules that may compute with it, and why."""

@@ -12,15 +12,6 @@ IN_WORKER_THREADS = {"_open", "execute", "log_in", "work", "run"}
 """Functions that only worker threads run, where no signal arrives."""
 
 
-KNOWN = {
-    ("evidence/rejudging.py", "_rejudged"): "of a command, which Robot does not run",
-    ("evidence/run.py", "_record"): "raises a sentence about the record; nothing in it waits",
-    ("robot/library.py", "_end"): "at the end of the execution, after the last test",
-    ("routers/shell_output.py", "understand"): "raises a sentence about a command's output; nothing in it waits",
-}
-"""Broad handlers that may stand, and why."""
-
-
 def broad(handler: ast.ExceptHandler) -> bool:
     """Whether it catches everything, and does not raise it again."""
     caught = "" if handler.type is None else ast.unparse(handler.type)
@@ -48,11 +39,7 @@ def test_no_interrupt_is_caught() -> None:
         name = str(path.relative_to(HOME))
         if not name.startswith(OTHER_PROCESSES):
             found = catches(ast.parse(path.read_text(encoding="utf-8")))
-            wrong += [
-                f"{name}:{line}"
-                for function, line in found
-                if function not in IN_WORKER_THREADS and (name, function) not in KNOWN
-            ]
+            wrong += [f"{name}:{line}" for function, line in found if function not in IN_WORKER_THREADS]
     assert wrong == []
 
 

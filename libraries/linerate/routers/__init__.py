@@ -57,8 +57,6 @@ class _NamedRouter:
                 words = shortened(str(error), _LONGEST)
                 raise TestbedError(words if self._where in words else f"router at {self._where}: {words}") from error
             except Exception as error:
-                if type(error).__module__.startswith("robot."):  # an interrupt, which Robot raises here
-                    raise
                 words = shortened(in_words(error), _LONGEST)
                 raise TestbedError(f"router at {self._where}: its answer was not understood: {words}") from error
 
