@@ -74,7 +74,7 @@ def write_whole(
     *instead*, as ``set TMPDIR to another folder``.
     """
     # a short name of its own: that of the file may be as long as names can be, and two processes may write it at once
-    fresh = fresh or path.with_name(f".{secrets.token_hex(6)}.part")
+    fresh = fresh or path.with_name(f".{os.getpid()}-{secrets.token_hex(6)}.part")
     try:
         write_beside(fresh, path, content, instead, mode)
         put_in_place(fresh, path, instead)

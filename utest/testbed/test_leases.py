@@ -209,12 +209,20 @@ def test_whatever_a_kill_left_half_made_goes_at_the_next_start(runtime: Path, en
     for lease in (open_one, killed):
         lease.path.with_suffix(".new").write_text("{")  # killed while it was written
     (runtime / "abcdef.new").write_text("")
+    (runtime / f".{2**22 + 1}-ba9876543210.part").write_text("{")
+    being_written = runtime / f".{os.getpid()}-ba9876543210.part"
+    being_written.write_text("{")
     (runtime / "012345").mkdir()
     (runtime / "012345" / "server.log").write_text("")
     others = ["somebody's", "notes.new"]
     for name in others:
         (runtime / name).write_text("")
     done = leases.clear_leftovers(runtime)
-    assert len([line for line in done if "abcdef.new" in line or "012345" in line]) == 2
+    assert len([line for line in done if "abcdef.new" in line or "012345" in line or "ba98" in line]) == 3
     names = {path.name for path in runtime.iterdir()}
-    assert names == {"lock", *others, open_one.folder.name, open_one.path.name, open_one.path.with_suffix(".new").name}
+    assert names == {
+        "lock",
+        *others,
+        being_written.name,
+        *(open_one.path.with_suffix(end).name for end in ("", ".lease", ".new")),
+    }

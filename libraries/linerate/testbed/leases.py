@@ -39,11 +39,8 @@ LEASE_VARIABLE = "LINERATE_BENCH"
 """Environment variable that every process of a testbed inherits: the path of its lease."""
 
 _SUFFIX, _LEFT = ".lease", "left by a testbed that was killed"
-_HALF_WRITTEN = re.compile(r"\.[0-9a-f]{12}\.part")
-"""What :func:`..files.write_whole` writes, in the runtime folder a file with claimed ports."""
-
-_WRITING_LIMIT = 60.0
-"""Seconds after which nobody writes such a file any more."""
+_HALF_WRITTEN = re.compile(r"\.([0-9]{1,10})-[0-9a-f]{12}\.part")
+"""What the process of this number writes with :func:`..files.write_whole`: here, a file with claimed ports."""
 
 _WITHOUT_LEASE = re.compile(r"[0-9a-f]{6}(\.new)?")
 _PERMITTED = (
@@ -127,17 +124,10 @@ def clear_leftovers(runtime: Path | None = None) -> list[str]:
             if _WITHOUT_LEASE.fullmatch(path.name) and not path.with_suffix(_SUFFIX).exists():
                 remove_folder(path, runtime)
                 done.append(f"removed {path}, {_LEFT}")
-            elif _HALF_WRITTEN.fullmatch(path.name) and _is_old(path):
+            elif (half := _HALF_WRITTEN.fullmatch(path.name)) and not psutil.pid_exists(int(half[1])):
                 path.unlink(missing_ok=True)
                 done.append(f"removed {path}, {_LEFT}")
     return done
-
-
-def _is_old(path: Path) -> bool:
-    try:
-        return time.time() - path.lstat().st_mtime > _WRITING_LIMIT
-    except OSError:
-        return False
 
 
 def release(path: Path) -> list[str]:
