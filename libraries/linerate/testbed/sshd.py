@@ -49,9 +49,10 @@ def prepare(folder: Path, namespace: str) -> SshServer:
     if server is None or keygen is None or ip is None:
         missing = "iproute2" if ip is None else "openssh-server"
         raise TestbedError(f"the netns testbed needs the package {missing}, which is not installed")
+    user = _account()
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder.chmod(0o700)
-    port, user = free_port(), _account()
+    port = free_port()
     host_key, client_key = folder / "host_ed25519", folder / "client_ed25519"
     for path in (host_key, client_key):
         path.unlink(missing_ok=True)
