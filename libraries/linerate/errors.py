@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import struct
 import traceback
 from pathlib import Path
 
@@ -52,6 +53,12 @@ class SlaFailure(AssertionError):
     def __init__(self, *words: object) -> None:
         super().__init__(*map(visible_data, words))
 
+
+BREAKDOWN_ERRORS = (
+    *(LinerateError, OSError, LookupError, ValueError, TypeError, ArithmeticError, RuntimeError),
+    *(AttributeError, EOFError, MemoryError, struct.error),
+)
+"""What a broken testbed may raise. Not Exception, because Robot stops a run by an exception of its own."""
 
 _FIXES = {
     errno.ENOSPC: "free space on that disk",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..counts.trial import Trial
-from ..errors import ConfigError, in_words
+from ..errors import BREAKDOWN_ERRORS, ConfigError, in_words
 from ..session.judging import Judge
 from ..session.plan import Plan
 from ..sla.verdict import Verdict
@@ -85,7 +85,7 @@ def _rejudged(
             verdict = judge.inconclusive(requirement, record.breakdown)
         else:
             verdict = judge.judge(requirement)
-    except Exception as error:
+    except (RecordMismatch, *BREAKDOWN_ERRORS) as error:
         words = str(error) if isinstance(error, RecordMismatch) else in_words(error)
         return RejudgedSentence(record, None, (*problems, words), tuple(sentence.differences))
     terms = json.loads(json.dumps(verdict.goal.model_dump(exclude={"goal", "about"})))

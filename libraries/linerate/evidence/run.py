@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..errors import ConfigError, TestbedError, in_words, system_words
+from ..errors import BREAKDOWN_ERRORS, ConfigError, TestbedError, in_words, system_words
 from ..files import append_line, put_in_place, read_file, sync_folder, write_beside
 from ..json_text import parse_json
 from .chain import first_link, sealed
@@ -287,7 +287,7 @@ def _record(kind: str, parse: Callable[[Mapping[str, Any]], R], text: bytes) -> 
         found = parse(data)
     except ValueError:
         raise
-    except Exception as error:
+    except BREAKDOWN_ERRORS as error:
         raise ValueError(why_unfit(data, kind) or in_words(error)) from error
     if why := why_unfit(data, kind):
         raise ValueError(why)

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ..counts.trial import Load, Measure
-from ..errors import in_words
+from ..errors import BREAKDOWN_ERRORS, in_words
 from ..sla.goals import Goal
 from .search import LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search
-from .trials import BREAKDOWN_ERRORS, CharacterisationTerms, Deadline
+from .trials import CharacterisationTerms, Deadline
 
 FLOW_COUNTS = (1, 2, 8, 64, 256, 1_000, 10_000)
 """Numbers of flows to try: one queue alone, all queues, and more flows than caches hold."""

@@ -6,20 +6,13 @@ characterisation early, its result is what was found until then.
 
 from __future__ import annotations
 
-import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ..counts.trial import Load, Measure, Outcome, Tolerance, Trial, assess_trial
-from ..errors import LinerateError, in_words
+from ..errors import BREAKDOWN_ERRORS, in_words
 from .phrases import spoilt_trials_reason
-
-BREAKDOWN_ERRORS = (
-    *(LinerateError, OSError, LookupError, ValueError, TypeError, ArithmeticError, RuntimeError),
-    *(AttributeError, EOFError, MemoryError, struct.error),
-)
-"""What a broken testbed may raise. Not Exception, because Robot stops a run by an exception of its own."""
 
 
 class CharacterisationEnded(Exception):

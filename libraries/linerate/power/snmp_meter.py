@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from ..errors import TestbedError
+from ..errors import BREAKDOWN_ERRORS, TestbedError
 from .figures import power, secret
 from .settings import SnmpMeterSettings
 
@@ -29,6 +29,7 @@ class SnmpMeter:
 
     async def _asked(self) -> Any:
         try:
+            from pyasn1.error import PyAsn1Error
             from pysnmp.error import PySnmpError
             from pysnmp.hlapi.v3arch import asyncio as snmp
         except ImportError:
@@ -40,7 +41,9 @@ class SnmpMeter:
             problem, status, _, rows = await snmp.get_cmd(
                 engine, self._login(snmp), where, snmp.ContextData(), snmp.ObjectType(snmp.ObjectIdentity(settings.oid))
             )
-        except (PySnmpError, OSError, ValueError) as error:
+        except TestbedError:
+            raise
+        except (PySnmpError, PyAsn1Error, *BREAKDOWN_ERRORS) as error:
             raise TestbedError(f"the meter {self.text}: {error}; check address and login") from None
         finally:
             engine.close_dispatcher()

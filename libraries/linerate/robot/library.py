@@ -12,7 +12,7 @@ from typing import Any
 from robotlibcore import DynamicCore
 
 from .. import __version__
-from ..errors import in_words
+from ..errors import BREAKDOWN_ERRORS, in_words
 from ..evidence import allure
 from ..session.session import Session
 from ..system.signals import handle_ending
@@ -119,7 +119,7 @@ class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
         handle_ending(signal.SIG_IGN)
         try:
             self.close()
-        except Exception as error:
+        except BREAKDOWN_ERRORS as error:
             with contextlib.suppress(OSError, ValueError):
                 print(f"linerate: {in_words(error)}", file=sys.__stderr__, flush=True)
         with contextlib.suppress(OSError, ValueError):  # nobody reads on

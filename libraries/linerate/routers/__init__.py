@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, cast
 
-from ..errors import TestbedError, in_words
+from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..visible import shortened
 from .base import Router, Shell
 from .black_box import BlackBox
@@ -56,7 +56,7 @@ class _NamedRouter:
             except TestbedError as error:
                 words = shortened(str(error), _LONGEST)
                 raise TestbedError(words if self._where in words else f"router at {self._where}: {words}") from error
-            except Exception as error:
+            except BREAKDOWN_ERRORS as error:
                 words = shortened(in_words(error), _LONGEST)
                 raise TestbedError(f"router at {self._where}: its answer was not understood: {words}") from error
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
-from ..errors import TestbedError
+from ..errors import BREAKDOWN_ERRORS, TestbedError
 from ..visible import shortened
 
 P = ParamSpec("P")
@@ -39,7 +39,7 @@ def parser(command: str) -> Callable[[Callable[Concatenate[str, P], R]], Callabl
                 return parse(text, *args, **kwargs)
             except TestbedError:
                 raise
-            except Exception as error:
+            except BREAKDOWN_ERRORS as error:
                 words = f"{command} was not understood: '{first_line(text) or 'no output'}'"
                 raise TestbedError(f"{words}; expected what that system prints") from error
 

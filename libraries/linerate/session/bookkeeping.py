@@ -9,8 +9,7 @@ from ..counts.duplicates import SLACK_FRAMES, SLACK_RATIO
 from ..counts.ledger import Ledger, ledger_without_router, make_ledger
 from ..counts.telemetry import Telemetry
 from ..counts.trial import Load, Measure, Outcome, Trial
-from ..errors import in_words
-from ..methods.trials import BREAKDOWN_ERRORS
+from ..errors import BREAKDOWN_ERRORS, in_words
 from ..sla.verdict import Tally
 
 MAX_LEDGERS = 8

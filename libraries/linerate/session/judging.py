@@ -13,7 +13,7 @@ from ..counts.ledger import lost_at_router
 from ..counts.step_down import StepDown
 from ..counts.telemetry import Telemetry
 from ..counts.trial import Load, Measure, Trial
-from ..errors import TestbedError, in_words
+from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..methods.cost import RuntimeCounters, cost
 from ..methods.deviations import deviations_of_verdict
 from ..methods.energy import energy
@@ -21,7 +21,6 @@ from ..methods.latency import latency
 from ..methods.recovery import recovery
 from ..methods.saturate import saturate
 from ..methods.sequential import TrialConditions
-from ..methods.trials import BREAKDOWN_ERRORS
 from ..methods.verify import verify
 from ..routers.black_box import WHY_UNREAD
 from ..sla.requirement import ENERGY_UNITS, RUNTIME_UNITS, Quantity, Requirement, Unit

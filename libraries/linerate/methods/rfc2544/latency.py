@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 
 from ...counts.trial import Load
+from ...errors import BREAKDOWN_ERRORS
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
-from ..trials import BREAKDOWN_ERRORS, Deadline, breakdown_text
+from ..trials import Deadline, breakdown_text
 from . import deviation_of_few_repetitions, deviation_of_short_trials
 
 STREAMS = 20

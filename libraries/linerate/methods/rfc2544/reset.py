@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from ...counts.live_traffic import LiveTraffic, Sample
 from ...counts.trial import Load
+from ...errors import BREAKDOWN_ERRORS
 from ..deviations import TRIALS_OF_SECTION_23, DeviatingResult, Deviation
-from ..trials import BREAKDOWN_ERRORS, breakdown_text
+from ..trials import breakdown_text
 
 SILENT_SHARE = 0.01
 """If less than this share of the frames sent in an interval came back, the interval is silent."""
