@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ def test_mutated_streams_are_read_or_refused(tmp_path: Path, data: st.DataObject
         for key in before:
             owner = owner[key]
         if data.draw(st.booleans()):
-            owner[last] = data.draw(SCALARS)
+            owner[last] = copy.deepcopy(data.draw(SCALARS))  # the next mutation must not change the sample
         elif isinstance(owner, dict):
             del owner[last]
     suffix = data.draw(st.sampled_from(("json", "yaml")))
