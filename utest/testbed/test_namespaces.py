@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 import subprocess
@@ -140,3 +141,19 @@ def test_namespaces_are_found_by_the_start_of_their_tag() -> None:
     finally:
         subprocess.run(topology.teardown[0], check=False, timeout=10)
     assert namespaces.existing_namespaces(tag) == ()
+
+
+@pytest.mark.netns
+def test_the_probe_of_a_killed_process_goes_at_the_next_one() -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    names = [f"{namespaces.PREFIX}{namespaces.PROBE}{process}" for process in (ended.pid, os.getppid())]
+    try:
+        for name in names:
+            subprocess.run(["ip", "netns", "add", name], check=True, timeout=10)
+        assert namespaces.reason_against() is None
+        left = namespaces.existing_namespaces(namespaces.PROBE)
+        assert names[0] not in left and names[1] in left, "that of a living process stays"
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True, timeout=10)

@@ -20,6 +20,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from ..errors import ConfigError
 from ..system import children
 
@@ -27,6 +29,9 @@ Command = tuple[str, ...]
 
 PREFIX = "lr-"
 """Prefix of our namespaces' names, which tells them from those of others."""
+
+PROBE = "probe-"
+"""Follows the prefix where a process only tries whether it may make one; its number follows."""
 
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,35}")
 
@@ -172,14 +177,23 @@ def reason_against() -> str | None:
     return _permission_problem()
 
 
+def _remove_old_probes() -> None:
+    """Those of processes that were killed while they tried: no lease names them."""
+    for name in existing_namespaces(PROBE):
+        process = name.removeprefix(PREFIX + PROBE)
+        if process.isdecimal() and not psutil.pid_exists(int(process)):
+            children.run(("ip", "netns", "del", name), 10)
+
+
 def _permission_problem() -> str | None:
-    probe = f"{PREFIX}probe-{os.getpid()}"
+    probe = f"{PREFIX}{PROBE}{os.getpid()}"
     attempts: tuple[Command, ...] = (
         ("ip", "netns", "add", probe),
         ("ip", "link", "add", "name", "lr0", "netns", probe, "type", "veth", "peer", "name", "lr1", "netns", probe),
         ("ip", "netns", "exec", probe, "sysctl", "-q", "-w", "net.ipv4.ip_forward=1"),
     )
     try:
+        _remove_old_probes()
         for command in attempts:
             done = children.run(command, 10)
             if done.returncode != 0:
