@@ -28,6 +28,7 @@ socksvr {{ socket-name {folder}/api.sock }}
 statseg {{ socket-name {folder}/stats.sock size 32m page-size 4k }}
 memory {{ main-heap-size 256m main-heap-page-size 4k }}
 buffers {{ buffers-per-numa 8192 page-size 4k }}
+{cpu}
 plugins {{ plugin default {{ disable }} plugin af_packet_plugin.so {{ enable }} }}
 """
 TESTBED = """\
@@ -73,8 +74,8 @@ class Rig:
 
 
 @contextlib.contextmanager
-def rig(folder: Path) -> Iterator[Rig]:
-    """A running testbed; everything is ended and removed afterwards."""
+def rig(folder: Path, polling: bool = False) -> Iterator[Rig]:
+    """A running testbed; everything is ended and removed afterwards. *polling*: a worker that polls all the time."""
     tag = f"v{uuid.uuid4().hex[:6]}"
     topology = namespaces.plan_topology(tag, INTERFACES)
     with contextlib.ExitStack() as stack:
@@ -82,7 +83,7 @@ def rig(folder: Path) -> Iterator[Rig]:
             stack.callback(subprocess.run, command, check=False, capture_output=True, timeout=10)
         for command in topology.setup:
             subprocess.run(command, check=True, capture_output=True, timeout=10)
-        _vpp(stack, folder, tag, topology)
+        _vpp(stack, folder, tag, topology, polling)
         ssh = sshd.prepare(folder / "ssh", topology.router)
         session = folder / "ssh" / "session"
         session.write_text(session.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\nPATH={folder}/bin:$PATH\n", 1))
@@ -98,8 +99,9 @@ def rig(folder: Path) -> Iterator[Rig]:
         yield Rig(folder, ("-v", f"PROJECT:{folder / 'project'}", "-v", "TESTBED:vpp-lab"))
 
 
-def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespaces.Topology) -> None:
-    (folder / "startup.conf").write_text(STARTUP.format(folder=folder, tag=tag))
+def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespaces.Topology, polling: bool) -> None:
+    cpu = "cpu { main-core 0 corelist-workers 1 }" if polling else ""
+    (folder / "startup.conf").write_text(STARTUP.format(folder=folder, tag=tag, cpu=cpu))
     (folder / "bin").mkdir()
     wrapper = folder / "bin" / "vppctl"
     wrapper.write_text(f'#!/bin/sh\nexec {program("vppctl")} -s {folder}/cli.sock "$@"\n')
@@ -112,6 +114,9 @@ def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespac
     for cable in topology.cables:
         made = ("create", "host-interface", "name", cable.router_interface, "hw-addr", cable.router_mac)
         subprocess.run([wrapper, *made], check=True, capture_output=True, timeout=10)
+        if polling:
+            mode = ("set", "interface", "rx-mode", f"host-{cable.router_interface}", "polling")
+            subprocess.run([wrapper, *mode], check=True, capture_output=True, timeout=10)
 
 
 def _server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> dict[str, int]:

@@ -179,8 +179,8 @@ def _why_unusable(costs: Sequence[PacketCost], covered: float, duration: float, 
         )
     if not duration - TIME_TOLERANCE <= covered <= took + TIME_TOLERANCE:
         return (
-            f"'show runtime' covers {covered:.1f} s, expected {duration:g} to {took:.1f} s since 'clear runtime'; does"
-            " somebody else clear it?"
+            f"'show runtime' covers {covered:.1f} s, expected {duration:g} to {took:.1f} s since 'clear runtime';"
+            " somebody else clears it, or the router's clock is wrong"
         )
     if not costs:
         return "'show runtime' shows no packets on any thread; check that the traffic reaches the router"

@@ -1,0 +1,134 @@
+"""Cycles per packet of a real VPP whose worker polls: the sentence's figure beside one of the same seconds by hand.
+
+By hand means: traffic runs, ``clear runtime``, wait, ``show runtime``, and the columns are added up here, not by the
+product. Two such readings after each other differ by some percent on a machine that other work shares: a worker that is
+not scheduled spends its cycles all the same. So somebody else's console reads the counters that the sentence cleared.
+"""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from linerate.counts.trial import Trial
+from linerate.project import Project
+from linerate.session.judging import Judge
+from linerate.session.plan import Plan
+from linerate.session.session import Session
+from linerate.sla.verdict import Ruling
+from support import vpp_rig
+
+REASON = vpp_rig.missing()
+
+pytestmark = [pytest.mark.netns, pytest.mark.skipif(REASON != "", reason=REASON)]
+
+READ_EVERY = 0.2
+"""Seconds between the readings of the other console."""
+
+_NODE = re.compile(r"^(\S+)\s+(active|polling|interrupt wait)\s+(\d+)\s+(\d+)\s+\d+\s+([\d.e+-]+)\s+[\d.]+\s*$")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Columns of one ``show runtime``, added up: *packets* since the clear, and the cycles of *graph* and *polling*."""
+
+    packets: int
+    graph: float
+    polling: float
+
+    @classmethod
+    def read(cls, text: str) -> Shown:
+        packets, graph, polling = 0, 0.0, 0.0
+        for line in text.partition("vpp_wk_0")[2].splitlines():
+            if found := _NODE.match(line.strip()):
+                _, state, _, vectors, clocks = found.groups()
+                if state == "active":
+                    graph += int(vectors) * float(clocks)
+                else:
+                    polling += int(vectors) * float(clocks)
+                    packets += int(vectors)
+        return cls(packets, graph, polling)
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[vpp_rig.Rig]:
+    with vpp_rig.rig(tmp_path_factory.mktemp("vpp"), polling=True) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def session(rig: vpp_rig.Rig) -> Iterator[Session]:
+    plan = Plan.read(Project.find(rig.folder / "project"), "vpp-box", "vpp", "vpp-lab", "quick")
+    session = Session.start(plan)
+    try:
+        session.generator.connect()
+        session.router.connect()
+        session.router.configure()
+        session.traffic.check_reachability()
+        yield session
+    finally:
+        session.close()
+
+
+@contextmanager
+def _another_console(rig: vpp_rig.Rig) -> Iterator[list[Shown]]:
+    """Reads the runtime counters again and again, until left; it never clears them."""
+    shown: list[Shown] = []
+    over = threading.Event()
+
+    def read() -> None:
+        while not over.wait(READ_EVERY):
+            shown.append(Shown.read(rig.cli("show", "runtime")))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        yield shown
+    finally:
+        over.set()
+        reader.join(10)
+
+
+def _by_hand(shown: list[Shown], packets: list[float]) -> list[tuple[float, float]]:
+    """Cycles per packet, with and without the input node, after so many *packets* of each of the trials."""
+    clears = [0, *(i for i, (a, b) in enumerate(itertools.pairwise(shown), 1) if b.packets < a.packets), len(shown)]
+    of_each_clear = [shown[start:end] for start, end in itertools.pairwise(clears)]
+    found = []
+    for trial, rows in zip(packets, of_each_clear[-len(packets) :], strict=True):
+        at = bisect.bisect_left(rows, trial, key=lambda row: row.packets)
+        if 0 < at < len(rows):
+            low, high = rows[at - 1], rows[at]
+            part = (trial - low.packets) / (high.packets - low.packets)
+            graph = low.graph + part * (high.graph - low.graph)
+            polling = low.polling + part * (high.polling - low.polling)
+            found.append(((graph + polling) / trial, graph / trial))
+    return found
+
+
+def _reading(trial: Trial, name: str) -> float:
+    return trial.outcome.readings[name]
+
+
+@pytest.mark.parametrize("load", ["5 kpps", "20 kpps"])
+def test_the_sentence_finds_what_is_found_by_hand(rig: vpp_rig.Rig, session: Session, load: str) -> None:
+    requirement = session.plan.requirement(f"64b 1-flow unidirectional costs ≤ 100000000 cycles/packet at {load}")
+    session.traffic.put_for(requirement)
+    with _another_console(rig) as shown:
+        verdict = Judge(session).judge(requirement)
+    assert verdict.ruling is Ruling.PASS, verdict.message
+    packets = [_reading(trial, "runtime_packets") for trial in verdict.trials]
+    found = _by_hand(shown, packets)
+    assert len(found) == len(packets), (packets, [row.packets for row in shown])
+    for trial, (total, without) in zip(verdict.trials, found, strict=True):
+        figures = [_reading(trial, f"cycles_per_packet{part}") for part in ("", "_without_input")]
+        print(f"{load}: the sentence {figures}, by hand {total:.0f} and {without:.0f} without input")
+        assert figures[0] == pytest.approx(total, rel=0.01)
+        # of few cycles that are shown with three digits, and read at other moments
+        assert figures[1] == pytest.approx(without, rel=0.05)
