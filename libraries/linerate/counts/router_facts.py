@@ -1,0 +1,74 @@
+"""What a router is: its machine, system, cards, and how its queues are placed. Read once, before any traffic.
+
+A fact that the router does not report is missing (None, "" or no entry), never guessed or 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class NicFacts:
+    """The card of one interface under test.
+
+    ``pcie_width`` in lanes and ``pcie_speed`` in GT/s per lane, as the link runs; ``…_max``: what the card can.
+    ``rx_queues`` in use; ``ring_rx``, ``ring_tx``: descriptors per queue. ``rss_fields``: what packets are spread over
+    the queues by, as ``ipv4-tcp``. ``offloads``: those that are on. ``cpus_of_queue``: queue -> processors that its
+    interrupt may go to (``2`` or ``0-3``).
+    """
+
+    interface: str
+    model: str | None = None
+    driver: str | None = None
+    firmware: str | None = None
+    pcie_width: int | None = None
+    pcie_speed: float | None = None
+    pcie_width_max: int | None = None
+    pcie_speed_max: float | None = None
+    numa_node: int | None = None
+    rx_queues: int | None = None
+    ring_rx: int | None = None
+    ring_tx: int | None = None
+    rss_fields: tuple[str, ...] | None = None
+    rss_key: str | None = None
+    offloads: tuple[str, ...] | None = None
+    cpus_of_queue: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A receive *queue* of *interface*, served by *worker*: the thread's name (VPP), or ``CPU 3``."""
+
+    interface: str
+    queue: int
+    worker: str
+
+
+@dataclass(frozen=True, slots=True)
+class RouterFacts:
+    """A router's facts.
+
+    ``cpu``: the processor's model. ``cores``: physical ones. ``workers``: threads that forward; VPP's, or the
+    processors of a kernel that forwards. ``firewall``: ``on`` or ``off`` with what was found. ``routes``: entries of
+    the IPv4 table. ``other``: further facts by name, as ``governor``, ``microcode``, ``mitigations``. ``unread``:
+    command -> why it was not read. ``differences``: from the platform's file, as sentences.
+    """
+
+    os: str | None = None
+    kernel: str | None = None
+    version: str | None = None
+    firmware: str | None = None
+    cpu: str | None = None
+    cores: int | None = None
+    threads_per_core: int | None = None
+    nics: tuple[NicFacts, ...] = ()
+    workers: int | None = None
+    placement: tuple[Placement, ...] = ()
+    irqbalance: bool | None = None
+    firewall: str | None = None
+    routes: int | None = None
+    other: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
+    differences: tuple[str, ...] = ()

@@ -1,0 +1,85 @@
+"""What a router reports of its queues, workers and processors while traffic flows.
+
+A fact that the router does not report is missing (None, or no entry), never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLoad:
+    """One VPP graph node on one worker: packets/s, TSC cycles per packet, vectors per call, share 0 to 1 of the core.
+
+    ``clocks``: None for a node that handled no packet.
+    """
+
+    name: str
+    packets_per_s: float
+    clocks: float | None
+    vectors_per_call: float | None
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerLoad:
+    """One thread that forwards.
+
+    ``busy``: share 0 to 1 of its time spent on packets, without the polling of empty queues. ``packets_per_s``: taken
+    from receive queues. ``nodes``: VPP only, the most expensive first.
+    """
+
+    thread: str
+    busy: float | None = None
+    packets_per_s: float | None = None
+    vectors_per_call: float | None = None
+    cycles_per_packet: float | None = None
+    nodes: tuple[NodeLoad, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLoad:
+    """One receive queue. ``worker_or_cpu``: the thread's name (VPP) or ``CPU 3`` that serves it, "" if not read."""
+
+    interface: str
+    queue: int
+    worker_or_cpu: str = ""
+    packets_per_s: float | None = None
+    drops_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CpuLoad:
+    """One processor of the router's system: shares 0 to 1 of the seconds read.
+
+    ``busy``: not idle. ``softirq``: Linux's software interrupts, FreeBSD's interrupts. ``packets_per_s``: handled by
+    the kernel there (Linux ``softnet_stat``).
+    """
+
+    cpu: int
+    busy: float | None = None
+    softirq: float | None = None
+    packets_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnderLoad:
+    """Readings of the router around some seconds of traffic; a trial that no verdict rests on.
+
+    ``load_pps``, ``offered_pps``, ``forwarded_pps``: frames/s of all directions together. ``seconds`` between the
+    readings. ``counters``: increase per second of error counters and interrupts, by the router's own names.
+    ``unread``: command -> why it was not read. ``raw``: output by command.
+    """
+
+    load_pps: float
+    offered_pps: float
+    forwarded_pps: float
+    workers: tuple[WorkerLoad, ...] = ()
+    queues: tuple[QueueLoad, ...] = ()
+    cpus: tuple[CpuLoad, ...] = ()
+    raw: Mapping[str, str] = field(default_factory=dict)
+    seconds: float | None = None
+    counters: Mapping[str, float] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
