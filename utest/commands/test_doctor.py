@@ -33,6 +33,14 @@ ok       port 1: link up at 10 Gbit/s, 02:00:00:00:00:02, driver linerate_model
 ok       card: Linerate's forwarding model (by its driver): no ceiling is known (linerate_model.yaml)
 ok       router login: linerate at 127.0.0.1:PORT; its host key is known
 ok       router system: VPP, v22.02
+ok       router facts: operating system: Linux (SIMULATED); kernel: 5.15-simulated; version: v22.02; processor: \
+SIMULATED by a forwarding model; workers: 3; TSC: 2.2000 GHz; routes: 1; \
+card of TenGigabitEthernet3/0/0: model SIMULATED by a forwarding model, driver simulated, receive queues 3; \
+card of TenGigabitEthernet3/0/1: model SIMULATED by a forwarding model, driver simulated, receive queues 3; \
+queues served by: \
+vpp_wk_0: TenGigabitEthernet3/0/0 queue 0, TenGigabitEthernet3/0/1 queue 0; \
+vpp_wk_1: TenGigabitEthernet3/0/0 queue 1, TenGigabitEthernet3/0/1 queue 1; \
+vpp_wk_2: TenGigabitEthernet3/0/0 queue 2, TenGigabitEthernet3/0/1 queue 2; 7 commands gave no answer
 ok       router rights: 'linerate' may 'sudo -n'
 ok       router counters: those of TenGigabitEthernet3/0/0, TenGigabitEthernet3/0/1 are read; it is up for TIME
 ok       router interface TenGigabitEthernet3/0/0: 02:00:00:00:01:01, to which port 0 sends; up
@@ -40,7 +48,7 @@ ok       router interface TenGigabitEthernet3/0/1: 02:00:00:00:01:02, to which p
 ok       traffic: frames sent into each side came back at the other
 warning  calibration: none: what the generator itself loses is not known; linerate calibrate simulated \
 --platform netgate6100
-15 checks: 0 wrong, 2 warnings
+16 checks: 0 wrong, 2 warnings
 """
 
 
@@ -57,6 +65,23 @@ def test_a_fit_testbed_passes_every_check(tmp_path: Path):
     found = doctor(tmp_path, "simulated", "--platform", "netgate6100", "--traffic")
     assert (approved(found.stdout), found.stderr, found.returncode) == (FIT, "", 0)
     assert robot_run.processes_of(tmp_path) == []
+
+
+def test_a_router_that_differs_from_the_platforms_file_is_a_warning(tmp_path: Path, lab: OpenTestbed):
+    root = hardware(tmp_path, lab)
+    file = root / "variables" / "platforms" / "netgate6100.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    text = (PROJECT.platforms / "netgate6100.yaml").read_text(encoding="utf-8")
+    text = (
+        text.replace('"22.02"', '"24.06"').replace("workers: 3", "workers: 2").replace("rx_queues: 3", "rx_queues: 4")
+    )
+    file.unlink(missing_ok=True)
+    file.write_text(text, encoding="utf-8")
+    found = of_lab(tmp_path, root)
+    assert found.returncode == 0, found.stdout + found.stderr
+    shown = [line for line in found.stdout.splitlines() if line.startswith("warning  router facts: ")]
+    assert [line.split("'")[1] for line in shown] == ["version", "workers", "rx_queues", "rx_queues"]
+    assert "says 24.06, the router reports v22.02" in shown[0] and "says 2, the router has 3" in shown[1]
 
 
 def test_no_traffic_unless_asked(tmp_path: Path):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from linerate.counts.router_facts import RouterFacts
 from linerate.generators.base import GeneratorPort
 from linerate.project import Project
 from linerate.session.plan import Plan
@@ -31,6 +32,9 @@ class FakeRouter:
 
     def identify(self) -> dict[str, str]:
         return self.said
+
+    def facts(self) -> RouterFacts:
+        return RouterFacts()
 
 
 def connected(

@@ -10,6 +10,7 @@ from enum import Enum
 from pathlib import Path
 
 from ..errors import LinerateError, TestbedError
+from ..evidence.facts_table import known_rows
 from ..files import require_folder
 from ..generators.base import GeneratorPort
 from ..methods.budget import duration_text
@@ -236,6 +237,7 @@ def _router(session: Session, traffic: bool) -> Iterator[Check]:
             yield wrong("router system", error)
             return
         yield ok("router system", ", ".join(str(found[key]) for key in ("software", "version") if key in found))
+        yield from _facts(session)
         yield from _or_wrong("router rights", lambda: _rights(session, shell))
         yield from _or_wrong("router counters", lambda: _counters(session))
         yield from _or_wrong("router interfaces", lambda: _interfaces(session, shell))
@@ -244,6 +246,15 @@ def _router(session: Session, traffic: bool) -> Iterator[Check]:
             yield from _or_wrong("traffic", lambda: _traffic(session))
     finally:
         session.router.restore()
+
+
+def _facts(session: Session) -> Iterator[Check]:
+    facts = session.router.facts
+    words = "; ".join(f"{name}: {value}" for name, value in known_rows(facts)) or "none"
+    missing = f"; {len(facts.unread)} commands gave no answer" if facts.unread else ""
+    yield ok("router facts", f"{words}{missing}")
+    for difference in facts.differences:
+        yield warning("router facts", f"{difference}; fix the router or the platform's file")
 
 
 def _or_wrong(name: str, checks: Callable[[], list[Check]]) -> Iterator[Check]:

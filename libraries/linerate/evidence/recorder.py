@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from ..counts.frame_sizes import frame_sizes
+from ..counts.router_facts import RouterFacts
 from ..counts.step_down import StepDown
 from ..counts.telemetry import Telemetry
 from ..counts.trial import Tolerance, Trial
@@ -30,6 +31,9 @@ from .readings import ReadingRecord
 from .records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord
 from .resume import CarriedVerdict
 from .run import RunFolder
+
+ROUTER_FACTS = "router_facts"
+"""Key of the router's facts in the environment record's extra data."""
 
 SIMULATED_BECAUSE = "simulated_because"
 """Key of the signs of a simulation, in words, in the environment record's extra data."""
@@ -68,16 +72,19 @@ class Recorder:
         card: Mapping[str, object] | None = None,
         ports: Sequence[GeneratorPort] = (),
         interfaces: Mapping[int, str] | None = None,
+        facts: RouterFacts | None = None,
     ) -> None:
         """Add to the environment: versions, the router's configuration, the generator's *calibration* and *card*.
 
-        *ports*: the generator's; *interfaces*: the router's, by the generator's port.
+        *ports*: the generator's; *interfaces*: the router's, by the generator's port; *facts*: the router's.
         """
         extra = {**self.environment.extra, "router_configuration": dict(configuration)}
         if calibration is not None:
             extra["calibration"] = dict(calibration)
         if card is not None:
             extra["generator_card"] = dict(card)
+        if facts is not None:
+            extra[ROUTER_FACTS] = field_data(facts)
         self.environment = replace(
             self.environment,
             versions=dict(versions),

@@ -146,7 +146,10 @@ class AcceptanceKeywords(Component):
             known.record() if known else None,
             session.generator.ports,
             session.interfaces,
+            None if session.router.is_black_box else session.router.facts,
         )
+        if self.shared.labels is not None:
+            self.shared.labels.show_router()
         logger.info(str(known or "the generator is not connected: its card is not known"))
         if headroom is None:
             logger.info("the generator is not calibrated: its own limits are not known (linerate calibrate)")

@@ -9,6 +9,7 @@ from robot.api.deco import keyword
 
 from ..counts.telemetry import Telemetry
 from ..errors import TestbedError
+from ..evidence.facts_table import facts_fragment
 from ..traffic.frame_kinds import reason_not_forwarded
 from .shared import Component
 
@@ -22,16 +23,22 @@ class RouterKeywords(Component):
 
     @keyword(tags=["testbed"])
     def connect_router(self) -> None:
-        """Log in to the router and read its versions.
+        """Log in to the router and read its versions, and what machine, system and cards it is.
 
-        Fails with one sentence if the address does not answer, the host key is unknown or another, or the login is
+        What it does not report is "not read". Where it differs from the platform's file, a warning says so. Fails with
+        one sentence if the address does not answer, the host key is unknown or another, or the login is
         refused. Example:
         | Connect Router
         """
-        versions = self.shared.session.router.connect()
+        session = self.shared.session
+        versions = session.router.connect()
         self.shared.note_simulation()
         for name, value in versions.items():
             logger.info(f"{name}: {value}")
+        if not session.router.is_black_box:
+            logger.info(facts_fragment(session.router.facts, session.simulated), html=True)
+        for difference in session.router.facts.differences:
+            logger.warn(f"{session.plan.platform.platform}: {difference}")
 
     @keyword(tags=["testbed"])
     def configure_router(self) -> None:

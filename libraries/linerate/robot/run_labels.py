@@ -10,6 +10,7 @@ from robot.api import logger
 from robot.libraries.BuiltIn import BuiltIn
 
 from ..evidence import allure
+from ..evidence.facts_table import short_facts
 from ..evidence.recorder import Recorder
 from ..session.session import Session
 
@@ -31,8 +32,15 @@ class RunLabels:
             BuiltIn().set_suite_metadata(name, value, append=False, top=False)
         if simulated:
             BuiltIn().set_suite_metadata("Testbed", words["Testbed"], append=False, top=True)
-        allure.write_environment(self.allure_folder, words)
+        self._write_environment(words)
         allure.write_categories(self.allure_folder, words["Platform"], simulated)
+
+    def show_router(self) -> None:
+        """Add the router's facts to Allure's environment."""
+        self._write_environment({"Testbed": testbed_words(self.session), **self.words})
+
+    def _write_environment(self, words: Mapping[str, str]) -> None:
+        allure.write_environment(self.allure_folder, {**words, **short_facts(self.session.router.facts)})
 
     def follow(self) -> None:
         """Mark everything if the generator or the router has said meanwhile that it is simulated."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
 from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
@@ -56,6 +57,10 @@ class Router(Protocol):
 
     def identify(self) -> Mapping[str, str]:
         """Operating system, kernel and software version, as evidence."""
+        ...
+
+    def facts(self) -> RouterFacts:
+        """What machine, system and cards it is. Reads only; what fails is not read, so that it never raises."""
         ...
 
     def configure(self, sides: tuple[Side, ...]) -> None:

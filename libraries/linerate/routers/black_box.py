@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
 from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
@@ -25,6 +26,10 @@ class BlackBox:
     def identify(self) -> Mapping[str, str]:
         """That it was not asked."""
         return {"software": "not asked: a black box (shell: none)"}
+
+    def facts(self) -> RouterFacts:
+        """Nothing."""
+        return RouterFacts()
 
     def configure(self, sides: tuple[Side, ...]) -> None:
         """Refused: raises TestbedError."""

@@ -6,9 +6,12 @@ import ipaddress
 import re
 from collections.abc import Mapping
 
+from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import InterfaceCounters, Telemetry
 from ..errors import TestbedError
 from .base import Side
+from .fact_reading import Answers
+from .freebsd_facts import read_freebsd_facts
 from .freebsd_losses import freebsd_causes, parse_device, parse_expired, parse_ip, sysctl_subtree
 from .shell_commands import ShellRouter, kernel_facts, validated_side
 from .shell_output import counter_value, first_line, parser
@@ -31,6 +34,10 @@ class FreeBsd(ShellRouter):
             system = " ".join(facts["kernel"].split()[:3:2])
             facts |= {"software": "pfSense", "version": output["version"].strip(), "operating system": system}
         return facts
+
+    def facts(self) -> RouterFacts:
+        """See :meth:`..base.Router.facts`."""
+        return read_freebsd_facts(Answers(self._commands), self._interfaces)
 
     def configure(self, sides: tuple[Side, ...]) -> None:
         """Set addresses (as aliases, none is replaced), static neighbours, routes; forwarding on, packet filter off."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import InterfaceCounters, Telemetry
 from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKinds
 from .base import Side
+from .fact_reading import Answers
+from .linux_facts import read_linux_facts
 from .linux_frames import LinuxFrameSetup
 from .linux_losses import IP_DROPS, links_of_net_dev, linux_causes, parse_ethtool, parse_link, parse_qdiscs
 from .linux_settings import set_neighbour, set_route, set_sysctl
@@ -26,6 +29,10 @@ class Linux(ShellRouter):
         if found := re.search(r'^PRETTY_NAME="?([^"\n]*)', output["os"], re.MULTILINE):
             facts["operating system"] = found[1]
         return facts
+
+    def facts(self) -> RouterFacts:
+        """See :meth:`..base.Router.facts`."""
+        return read_linux_facts(Answers(self._commands), self._interfaces)
 
     def configure(self, sides: tuple[Side, ...]) -> None:
         """Set addresses, permanent neighbours and routes; forwarding on, reverse-path filter off."""

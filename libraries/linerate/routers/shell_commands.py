@@ -10,14 +10,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
-from .base import RESTORE_LIMIT, RouterUnreachable, Shell, Side
+from .base import RESTORE_LIMIT, Result, RouterUnreachable, Shell, Side
 from .shell_output import first_line, plain_text
 from .vpp_output import strip_banner
 
 EXCHANGE_LIMIT = 10.0
 """Default limit in s of one exchange with a router."""
 
-UNPRIVILEGED = frozenset({"cat", "date", "ethtool", "hostname", "netstat", "tc", "uname"})
+UNPRIVILEGED = frozenset(
+    {"cat", "date", "ethtool", "grep", "hostname", "ls", "lscpu", "lspci", "netstat", "pgrep", "readlink", "sh", "tc"}
+    | {"uname", "vmstat", "wc"}
+)
 """Commands that every user may run. They run without sudo, which may be limited to a few programs."""
 
 _INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./:@-]{0,62}")
@@ -62,6 +65,10 @@ def kernel_facts(software: str, uname: str) -> dict[str, str]:
     return {"software": software, "kernel": uname.strip(), "version": words[2]}
 
 
+def _incomplete(line: str, text: str) -> TestbedError:
+    return TestbedError(f"the router's answer to '{line}' is not complete: '{first_line(text[-80:])}'; run again")
+
+
 class ShellCommands:
     """Runs argument lists in *shell*. *limit*: s per exchange; *sudo*: use ``sudo -n`` for what needs root."""
 
@@ -87,28 +94,44 @@ class ShellCommands:
         shell may be another one (csh on FreeBSD).
         """
         lines = [self.quoted(argv) for argv in commands.values()]
-        script = "; ".join(f'{line}; echo "@@linerate {index} $?"' for index, line in enumerate(lines))
-        result = self._shell(f"sh -c {shlex.quote(script)}", self._limit)
+        result, answers = self._exchange(lines)
         found: dict[str, str] = {}
-        start = 0
-        for mark, name, line in zip(_STATUS_LINE.finditer(result.stdout), commands, lines, strict=False):
-            text, status = plain_text(result.stdout[start : mark.start()]), int(mark[2])
-            start = mark.end()
-            if int(mark[1]) != len(found) or (status == 0 and _is_cut(commands[name], text)):
-                raise TestbedError(
-                    f"the router's answer to '{line}' is not complete: '{first_line(text[-80:])}'; run again"
-                )
+        for (text, status), name, line in zip(answers, commands, lines, strict=True):
+            if status == 0 and _is_cut(commands[name], text):
+                raise _incomplete(line, text)
             if status != 0 and name not in optional:
                 raise _refusal(line, status, first_line(result.stderr) or first_line(text))
             found[name] = text if status == 0 else ""
-        if len(found) != len(commands):
+        return found
+
+    def try_all(self, *commands: tuple[str, ...]) -> dict[str, tuple[str, int]]:
+        """Run all *commands* in one exchange: output and exit status of each by its words.
+
+        Raises TestbedError only if the exchange itself fails.
+        """
+        _, answers = self._exchange([self.quoted(argv) for argv in commands])
+        return {" ".join(argv): answer for argv, answer in zip(commands, answers, strict=True)}
+
+    def _exchange(self, lines: Sequence[str]) -> tuple[Result, list[tuple[str, int]]]:
+        """The result of all command *lines* together, and output and status of each. Raises TestbedError."""
+        script = "; ".join(f'{line}; echo "@@linerate {index} $?"' for index, line in enumerate(lines))
+        result = self._shell(f"sh -c {shlex.quote(script)}", self._limit)
+        found: list[tuple[str, int]] = []
+        start = 0
+        for mark in _STATUS_LINE.finditer(result.stdout):
+            text = plain_text(result.stdout[start : mark.start()])
+            if int(mark[1]) != len(found):
+                raise _incomplete(lines[min(len(found), len(lines) - 1)], text)
+            found.append((text, int(mark[2])))
+            start = mark.end()
+        if len(found) < len(lines):
             missing = lines[len(found)]
             raise TestbedError(
                 f"the router's shell did not answer '{missing}'"
                 f" ({first_line(result.stderr) or first_line(result.stdout) or 'no output'}); it must be a POSIX system"
                 " whose login runs commands given over SSH, without a menu"
             )
-        return found
+        return result, found[: len(lines)]
 
     def change(self, argv: tuple[str, ...], undo: tuple[str, ...], silent: bool = False) -> None:
         """Run *argv*; :meth:`restore` will run *undo*. *silent*: any output means that the command failed."""

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..counts.causes import unsent_by_interface
+from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
 from ..errors import TestbedError
 from .base import Side
+from .fact_reading import Answers
 from .shell_commands import ShellRouter, validated_side
+from .vpp_facts import read_vpp_facts
 from .vpp_losses import vpp_causes
 from .vpp_output import (
     parse_addresses,
@@ -47,6 +50,10 @@ class Vpp(ShellRouter):
             facts["cpu"] = found[1]
         facts["rx placement"] = " ".join(strip_banner(output["placement"]).split())
         return facts
+
+    def facts(self) -> RouterFacts:
+        """See :meth:`..base.Router.facts`."""
+        return read_vpp_facts(Answers(self._commands), self._interfaces)
 
     def configure(self, sides: tuple[Side, ...]) -> None:
         """Set addresses, static neighbours and routes of *sides*. What is right already stays, also at restore."""

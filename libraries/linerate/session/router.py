@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from ..counts.router_facts import RouterFacts
 from ..errors import TestbedError
 from ..routers import make_router
 from ..routers.base import RESTORE_LIMIT, Router, Shell
 from ..routers.black_box import no_shell
+from ..routers.fact_reading import differences
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
 from ..simulation.signs import simulation_signs
@@ -40,6 +42,8 @@ class RouterConnection:
     _shell: Shell | None = field(default=None, repr=False)
     _ssh: SshShell | None = field(default=None, repr=False)
     _versions: Mapping[str, str] = field(default_factory=dict)
+    facts: RouterFacts = field(default_factory=RouterFacts)
+    """What it is, read by :meth:`connect`."""
 
     def log_in(self) -> Shell:
         """The router's shell over SSH. Raises TestbedError in one sentence."""
@@ -51,7 +55,10 @@ class RouterConnection:
         return ssh
 
     def connect(self, shell: Shell | None = None) -> Mapping[str, str]:
-        """Connect to the router through *shell* (None: log in over SSH); returns the versions that it reports."""
+        """Connect to the router through *shell* (None: log in over SSH); returns the versions that it reports.
+
+        Reads :attr:`facts` too. Raises TestbedError.
+        """
         facts, black_box = self.testbed.facts, self.is_black_box
         self._shell = no_shell if black_box else shell or self.log_in()
         interfaces = tuple(side.interface for side in facts.sides)
@@ -61,6 +68,9 @@ class RouterConnection:
         )
         self._watch = RouterWatch(self._router, facts.clock_speed, self.testbed.problems)
         self._versions = self._router.identify()
+        found, software = self._router.facts(), self.plan.software
+        odd = differences(found, software.version, software.workers, software.rx_queues)
+        self.facts = replace(found, differences=odd)
         return self._versions
 
     @property

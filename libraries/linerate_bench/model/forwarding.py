@@ -66,7 +66,7 @@ class Fate:
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerLoad:
+class CoreLoad:
     """A core: frames/s handled, those per exit (None: not routed), vector size, cycles per frame, busy share 0..1.
 
     ``sent``: frames/s per exit that found room in the sending ring.
@@ -85,7 +85,7 @@ class Forwarding:
     """Fates of all streams, in the order given, and the workers' load. ``contention``: cycles per frame."""
 
     fates: tuple[Fate, ...] = ()
-    workers: tuple[WorkerLoad, ...] = field(default_factory=tuple)
+    workers: tuple[CoreLoad, ...] = field(default_factory=tuple)
     contention: float = 0.0
 
     @property
@@ -295,9 +295,9 @@ def _fate(missed: float, directions: Mapping[int | None, float], fits: Mapping[i
 
 def _worker(
     model: RouterModel, pps: float, cycles: float, exits: Mapping[int | None, float], fits: Mapping[int, float]
-) -> WorkerLoad:
+) -> CoreLoad:
     vector = vector_size(model, pps, cycles)
     cycles += model.software.cost.call / vector
     busy = min(1.0, pps * cycles / model.clock_hz)
     sent = {direction: rate * fits[direction] for direction, rate in exits.items() if direction is not None}
-    return WorkerLoad(pps, dict(exits), vector, cycles if pps else 0.0, busy, sent)
+    return CoreLoad(pps, dict(exits), vector, cycles if pps else 0.0, busy, sent)

@@ -11,7 +11,7 @@ from linerate.units import l1_bits
 
 from .card import QueueArrival, seconds_per_frame
 from .counting import Sending, Splitter
-from .forwarding import Fate, Forwarding, StreamLoad, WorkerLoad, cost_per_frame, worker_of
+from .forwarding import CoreLoad, Fate, Forwarding, StreamLoad, cost_per_frame, worker_of
 from .schema import RouterModel
 
 _SPARE = 0.01
@@ -192,7 +192,7 @@ def _emptying_rate(
     return max(min(free, model.link_bps / l1_bits(_size(ring))), _SPARE * most)
 
 
-def _with_emptying(model: RouterModel, worker: WorkerLoad, ring: _Ring, contention: float) -> WorkerLoad:
+def _with_emptying(model: RouterModel, worker: CoreLoad, ring: _Ring, contention: float) -> CoreLoad:
     """*worker* when it also empties *ring*, in full vectors."""
     more, cycles, count = -ring.rate, _cycles(model, ring, contention), ring.count
     exits, sent = defaultdict(float, worker.exits), defaultdict(float, worker.sent)
@@ -202,7 +202,7 @@ def _with_emptying(model: RouterModel, worker: WorkerLoad, ring: _Ring, contenti
             sent[direction] += more * frames / count
     pps = worker.pps + more
     calls = worker.pps / worker.vector + more / model.maximum_vector
-    return WorkerLoad(
+    return CoreLoad(
         pps,
         dict(exits),
         pps / calls,

@@ -15,6 +15,8 @@ from .iproute import interface_towards
 from .machine import CommandLine, CommandOutput, MachineSoftware, Memory
 
 FORWARDING = "net.inet.ip.forwarding"
+STATHZ = 127
+"""Ticks per second of ``kern.cp_times``."""
 
 
 def software() -> MachineSoftware:
@@ -72,11 +74,47 @@ def _boottime(line: CommandLine) -> str:
     return f"{{ sec = {int(line.now) - int(line.state.uptime)}, usec = 0 }} SIMULATED"
 
 
+def _read_only(line: CommandLine) -> dict[str, str]:
+    """What the kernel and the drivers show; the processors' time is that spent on packets, and idle."""
+    state, times = line.state, []
+    for thread in state.threads:
+        total = round(STATHZ * state.since_clear)
+        busy = round(total * thread.busy)
+        times += [0, 0, 0, busy, total - busy]
+    found = {
+        "kern.boottime": _boottime(line),
+        "kern.ostype": "FreeBSD",
+        "kern.osrelease": _release(state),
+        "hw.model": BY_A_MODEL,
+        "hw.ncpu": str(len(state.threads)),
+        "kern.clockrate": f"{{ hz = 1000, tick = 1000, profhz = 8128, stathz = {STATHZ} }}",
+        "kern.cp_times": " ".join(map(str, times)),
+    }
+    for one in state.interfaces:
+        device = re.sub(r"(\d+)$", r".\1", one.name)
+        found |= {f"dev.{device}.%desc": BY_A_MODEL, f"dev.{device}.%driver": re.sub(r"\d+$", "", one.name)}
+    for thread in state.threads:
+        for name, queue in thread.queues:
+            device = re.sub(r"(\d+)$", r".\1", name)
+            found[f"dev.{device}.iflib.rxq{queue}.cpu"] = str(thread.lcore)
+            # the model counts by thread: a queue's own count is known only where its thread has no other
+            if len(thread.queues) == 1:
+                found[f"dev.{device}.queue{queue}.rx_packets"] = str(thread.packets)
+    return found
+
+
 def _sysctl(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
     out, bare = "", "-n" in arguments
+    read_only = _read_only(line)
     for word in (word for word in arguments if not word.startswith("-")):
         key, sets, value = word.partition("=")
-        known = line.memory.sysctl | {"kern.boottime": _boottime(line), "hw.ncpu": str(len(line.state.threads))}
+        known = line.memory.sysctl | read_only
+        below = [name for name in known if name.startswith(f"{key}.")]
+        if below:
+            out += "".join(f"{name}: {known[name]}\n" for name in below)
+            continue
+        if key not in known and "-i" in arguments:
+            continue
         if key not in known:
             return CommandOutput(out, f"sysctl: unknown oid '{key}'\n", 1)
         shown = known[key]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from linerate.simulation.signs import BY_A_MODEL
 
 from ..state import InterfaceState, RouterState
-from . import posix
+from . import linux_machine, posix
 from .iproute import ip
 from .machine import Builtin, CommandLine, CommandOutput, MachineSoftware, Memory
 
@@ -44,12 +44,13 @@ def linux_files(own: bool) -> dict[str, Callable[[CommandLine], str]]:
         "/proc/net/softnet_stat": lambda line: softnet(line.state if own else None),
         "/proc/net/snmp": lambda line: snmp(mine(line)),
         "/proc/net/netstat": lambda line: netstat(mine(line)),
+        **(linux_machine.files() if own else {}),
     }
 
 
 def linux_commands(files: Mapping[str, Callable[[CommandLine], str]], own: bool) -> dict[str, Builtin]:
     """Commands besides ``ip``."""
-    return {**posix.commands(files), "uname": _uname, "sysctl": _sysctl}
+    return {**posix.commands(files), **linux_machine.commands(own), "uname": _uname, "sysctl": _sysctl}
 
 
 def kernel(state: RouterState) -> str:

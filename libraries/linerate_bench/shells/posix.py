@@ -35,7 +35,8 @@ def commands(files: Mapping[str, Callable[[CommandLine], str]]) -> dict[str, Bui
         "id": lambda arguments, line: CommandOutput("uid=0(root) gid=0(root) groups=0(root)\n"),
         "date": _date,
         "uptime": lambda arguments, line: CommandOutput(uptime(line.state)),
-        "grep": _grep,
+        "grep": lambda arguments, line: _grep(arguments, line, files),
+        "wc": lambda arguments, line: _count_lines(arguments, line, files),
         "head": lambda arguments, line: CommandOutput(_head_or_tail(arguments, line, head=True)),
         "tail": lambda arguments, line: CommandOutput(_head_or_tail(arguments, line, head=False)),
     }
@@ -62,11 +63,36 @@ def _date(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
     return CommandOutput("", "date: this simulated shell understands 'date +%s'\n", 1)
 
 
-def _grep(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
+Files = Mapping[str, Callable[[CommandLine], str]]
+
+
+def _count_lines(arguments: Sequence[str], line: CommandLine, files: Files) -> CommandOutput:
+    if list(arguments) == ["-l"]:
+        return CommandOutput(f"{line.stdin.count(chr(10))}\n")
+    if len(arguments) != 2 or arguments[0] != "-l" or arguments[1] not in files:
+        return CommandOutput("", "wc: this simulated shell understands 'wc -l [FILE]'\n", 1)
+    return CommandOutput(f"{files[arguments[1]](line).count(chr(10))} {arguments[1]}\n")
+
+
+def _grep_files(pattern: str, paths: Sequence[str], line: CommandLine, files: Files) -> CommandOutput:
+    """``grep -sH``: rows of those *paths* that exist, each behind its path."""
+    found = [
+        f"{path}:{row}\n"
+        for path in paths
+        if path in files
+        for row in files[path](line).splitlines()
+        if re.search(pattern, row)
+    ]
+    return CommandOutput("".join(found), "", 0 if found else 2)
+
+
+def _grep(arguments: Sequence[str], line: CommandLine, files: Files) -> CommandOutput:
     flags = "".join(word[1:] for word in arguments if word.startswith("-"))
     patterns = [word for word in arguments if not word.startswith("-")]
+    if flags == "sH" and len(patterns) > 1:
+        return _grep_files(patterns[0], patterns[1:], line, files)
     if len(patterns) != 1:
-        return CommandOutput("", "grep: this simulated shell filters standard input with one pattern\n", 2)
+        return CommandOutput("", "grep: this simulated shell filters standard input, or files as 'grep -sH'\n", 2)
     text = re.escape(patterns[0]) if "F" in flags else patterns[0].replace("\\|", "|")
     try:
         pattern = re.compile(text, re.IGNORECASE if "i" in flags else 0)

@@ -225,6 +225,8 @@ COMMANDS: dict[str, Handler] = {
     ),
     "show ip neighbors": _neighbours,
     "show ip fib": _fib,
+    "show ip fib summary": lambda arguments, line: render.fib_summary(line.state),
+    "show threads": lambda arguments, line: render.threads(line.state),
     "clear runtime": _clear_runtime,
     "set interface state": _set_state,
     "set interface ip address": _set_address,

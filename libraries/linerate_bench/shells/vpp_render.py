@@ -164,6 +164,22 @@ def placement(state: RouterState) -> str:
     return text
 
 
+def threads(state: RouterState) -> str:
+    """``show threads``."""
+    text = f"{'ID':7}{'Name':20}{'Type':12}{'LWP':8}{'Sched Policy (Priority)':25}{'lcore':7}\n"
+    for index, thread in enumerate(threads_of(state)):
+        kind = "workers" if thread.name.startswith("vpp_wk") else ""
+        text += f"{index:<7}{thread.name:20}{kind:12}{index + 1:<8}{'other (0)':25}{thread.lcore:<7}\n"
+    return text
+
+
+def fib_summary(state: RouterState) -> str:
+    """``show ip fib summary``: how many prefixes of each length; the default route drops."""
+    lengths = [0, *(int(prefix.rpartition("/")[2]) for prefix, _ in state.configuration.routes)]
+    rows = "".join(f"{length:20d}{lengths.count(length):16d}\n" for length in sorted(set(lengths)))
+    return f"ipv4-VRF:0, fib_index:0, flow hash:[src dst sport dport proto ] \n    Prefix length         Count\n{rows}"
+
+
 def hardware(state: RouterState) -> str:
     """``show hardware-interfaces``, in short."""
     text = f"{centred('Name', 32)}{centred('Idx', 5)}{centred('Link', 8)}  Hardware\n"
@@ -177,5 +193,5 @@ def hardware(state: RouterState) -> str:
                 for name, queue in thread.queues
                 if name == interface.name
             )
-        text += f"  Ethernet address {interface.mac}\n  {BY_A_MODEL}\n"
+        text += f"  Ethernet address {interface.mac}\n  {BY_A_MODEL} (simulated)\n"
     return f"{text}{'local0':32}{centred('0', 5)}{centred('down', 8)}  local0\n  Link speed: unknown\n  local\n"

@@ -1,0 +1,83 @@
+"""Reads facts by commands of which any may be missing: what one does not answer is not read, and never fails a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from ..counts.router_facts import RouterFacts
+from ..errors import TestbedError, shortened
+from .shell_commands import ShellCommands
+from .shell_output import first_line
+
+
+class Answers:
+    """Asks through *commands*. ``unread``: command -> why it gave nothing; ``status``: exit status by command."""
+
+    def __init__(self, commands: ShellCommands) -> None:
+        self._commands = commands
+        self.unread: dict[str, str] = {}
+        self.status: dict[str, int] = {}
+        self.raw: dict[str, str] = {}
+
+    def ask(self, *commands: tuple[str, ...]) -> dict[str, str]:
+        """The output of all *commands*, in one exchange, by their words; "" where there is none. Never raises."""
+        names = [" ".join(argv) for argv in commands]
+        try:
+            found = self._commands.try_all(*commands) if commands else {}
+        except TestbedError as error:
+            self.unread |= dict.fromkeys(names, first_line(str(error)))
+            return dict.fromkeys(names, "")
+        for name, (text, status) in found.items():
+            self.status[name] = status
+            self.raw[name] = text
+            if not text.strip():
+                self.unread[name] = f"no output, status {status}"
+        return {name: text for name, (text, _) in found.items()}
+
+
+def matched(pattern: str, text: str, flags: int = re.MULTILINE) -> str | None:
+    """The first group of *pattern* in *text*, without blanks around it; None if it is not there or empty."""
+    found = re.search(pattern, text, flags)
+    return (found[1].strip() or None) if found else None
+
+
+def counted(pattern: str, text: str) -> int | None:
+    """The first group of *pattern* in *text* as a whole number; None if it is not there or is none."""
+    found = matched(pattern, text)
+    return int(found) if found is not None and found.isascii() and found.isdigit() and len(found) < 19 else None
+
+
+def rows_of_files(text: str) -> dict[str, str]:
+    """``grep -H . FILE …``: path -> its first line."""
+    found: dict[str, str] = {}
+    for line in text.splitlines():
+        path, colon, content = line.partition(":")
+        if colon and path.startswith("/"):
+            found.setdefault(path, content.strip())
+    return found
+
+
+def summarised(values: Iterable[str]) -> str | None:
+    """The different *values* in order, with ``, `` between them; None without any."""
+    return ", ".join(dict.fromkeys(value for value in values if value)) or None
+
+
+def without_missing(facts: Mapping[str, str | None]) -> dict[str, str]:
+    """Those of *facts* that were read."""
+    return {name: value for name, value in facts.items() if value}
+
+
+def differences(facts: RouterFacts, version: str, workers: int | None, rx_queues: int | None) -> tuple[str, ...]:
+    """Where *facts* differ from what a platform's file says, as sentences. What was not read differs from nothing."""
+    found = []
+    reported = summarised(text for text in (facts.version, facts.os, facts.kernel) if text)
+    wanted = re.findall(r"\d+(?:\.\d+)+", version)
+    if reported and any(not re.search(rf"(?<![\d.]){re.escape(each)}(?!\d)", reported) for each in wanted):
+        found.append(f"'version': the platform's file says {shortened(version)}, the router reports {reported}")
+    if workers is not None and facts.workers is not None and workers != facts.workers:
+        found.append(f"'workers': the platform's file says {workers}, the router has {facts.workers}")
+    for nic in facts.nics:
+        if rx_queues is not None and nic.rx_queues is not None and rx_queues != nic.rx_queues:
+            found.append(f"'rx_queues': the platform's file says {rx_queues}, {nic.interface} has {nic.rx_queues}")
+    return tuple(found)

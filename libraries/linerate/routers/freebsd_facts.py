@@ -1,0 +1,142 @@
+"""Facts of a FreeBSD machine and its cards, from ``sysctl``, ``pciconf``, ``pfctl``, ``kenv``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ..counts.router_facts import NicFacts, Placement, RouterFacts
+from .fact_reading import Answers, counted, matched, without_missing
+from .freebsd_losses import sysctl_subtree
+
+_SYSCTL = (
+    *("kern.ostype", "kern.osrelease", "hw.model", "hw.ncpu", "kern.smp.cores", "kern.smp.threads_per_core"),
+    *("kern.smp.cpus", "hw.clockrate", "machdep.hyperthreading_allowed", "dev.cpu.0.freq", "vm.pmap.pti"),
+    *("hw.ibrs_active", "hw.mds_disable_state", "machdep.cpu_microcode", "kern.vm_guest", "vm.ndomains"),
+    *("net.inet.ip.fw.enable", "net.inet.ip.forwarding", "net.isr.dispatch", "net.inet.rss.enabled"),
+)
+_ASKED = ("sysctl", "-i", *_SYSCTL)
+_KENV = {"smbios.bios.version": "firmware", "smbios.system.maker": "maker", "smbios.system.product": "product"}
+_ROUTES = ("sh", "-c", "netstat -rn -f inet | wc -l")
+TITLES = 4
+"""Lines of ``netstat -rn`` above the first route."""
+
+_LINK = re.compile(r"link x(\d{1,2})\(x(\d{1,2})\)\s+(?:speed (\d+\.\d)\((\d+\.\d)\))?")
+
+
+def read_freebsd_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts:
+    """The facts of a FreeBSD router. ``workers``: its processors."""
+    system = answers.ask(
+        _ASKED, ("cat", "/etc/platform"), ("cat", "/etc/version"), *(("kenv", "-q", name) for name in _KENV)
+    )
+    devices = {name: device for name in interfaces if (device := sysctl_subtree(name))}
+    cards = answers.ask(
+        *(("sysctl", device) for device in devices.values()), *(("pciconf", "-lvc", name) for name in devices)
+    )
+    network = answers.ask(("pfctl", "-s", "info"), _ROUTES)
+    values = sysctl_values(system[" ".join(_ASKED)])
+    nics = tuple(
+        parse_card(name, cards.get(f"sysctl {devices.get(name)}", ""), cards.get(f"pciconf -lvc {name}", ""))
+        for name in interfaces
+    )
+    known = {role: system[f"kenv -q {name}"].strip() for name, role in _KENV.items()}
+    release = " ".join(filter(None, (values.get("kern.ostype"), values.get("kern.osrelease")))) or None
+    pfsense = system["cat /etc/platform"].strip().lower().startswith("pfsense")
+    version = system["cat /etc/version"].strip() if pfsense else None
+    lines = counted(r"^ *(\d+) *$", network[" ".join(_ROUTES)])
+    return RouterFacts(
+        os=" ".join(filter(None, ("pfSense", version, f"({release})" if release else None))) if pfsense else release,
+        kernel=values.get("kern.osrelease"),
+        version=version or values.get("kern.osrelease"),
+        firmware=known["firmware"] or None,
+        cpu=values.get("hw.model"),
+        cores=_number(values, "kern.smp.cores"),
+        threads_per_core=_number(values, "kern.smp.threads_per_core"),
+        nics=nics,
+        workers=_number(values, "hw.ncpu"),
+        placement=tuple(
+            Placement(nic.interface, queue, f"CPU {cpu}")
+            for nic in nics
+            for queue, cpu in sorted(nic.cpus_of_queue.items())
+        ),
+        firewall=firewall(
+            network["pfctl -s info"], values.get("net.inet.ip.fw.enable"), " ".join(_ASKED) in answers.unread
+        ),
+        routes=max(0, lines - TITLES) if lines else None,
+        other=without_missing(
+            {
+                "machine": " ".join(filter(None, (known["maker"], known["product"]))),
+                "MHz": values.get("dev.cpu.0.freq") or values.get("hw.clockrate"),
+                "hyper-threads": {"1": "on", "0": "off"}.get(values.get("machdep.hyperthreading_allowed", "")),
+                "page table isolation": values.get("vm.pmap.pti"),
+                "IBRS": values.get("hw.ibrs_active"),
+                "MDS mitigation": values.get("hw.mds_disable_state"),
+                "hypervisor": values.get("kern.vm_guest") if values.get("kern.vm_guest") != "none" else None,
+                "NUMA domains": values.get("vm.ndomains"),
+                "netisr dispatch": values.get("net.isr.dispatch"),
+                "RSS in the kernel": values.get("net.inet.rss.enabled"),
+            }
+        ),
+        unread=answers.unread,
+    )
+
+
+def sysctl_values(text: str) -> dict[str, str]:
+    """``sysctl NAME …``: the values by name."""
+    rows = (line.partition(": ") for line in text.splitlines())
+    return {name: value.strip() for name, colon, value in rows if colon and re.fullmatch(r"[\w.%]+", name)}
+
+
+def _number(values: Mapping[str, str], name: str) -> int | None:
+    return counted(r"^(\d+)$", values.get(name, ""))
+
+
+def parse_card(interface: str, sysctl: str, pciconf: str) -> NicFacts:
+    """The card of *interface* from its ``sysctl`` subtree and ``pciconf -lvc``."""
+    start = re.escape(sysctl_subtree(interface) or interface)
+    values = {name: value for name, value in sysctl_values(sysctl).items() if re.match(rf"{start}\.", name)}
+    short = {name.split(".", 3)[3]: value for name, value in values.items()}
+    queues = {int(found[1]) for name in short if (found := re.match(RX_QUEUE, name))}
+    cpus = {
+        int(found[1]): value
+        for name, value in short.items()
+        if (found := re.fullmatch(r"iflib\.rxq(\d{1,4})\.cpu", name)) and value.isdigit()
+    }
+    link = _LINK.search(pciconf)
+    return NicFacts(
+        interface=interface,
+        model=matched(r"^\s+device\s+= '([^'\n]*)'", pciconf) or (short.get("%desc") or None),
+        driver=short.get("%driver") or matched(r"^([a-z][a-z0-9_]*?)\d+@pci", pciconf),
+        firmware=short.get("fw_version") or short.get("firmware_version"),
+        pcie_width=_positive(link[1]) if link else None,
+        pcie_width_max=_positive(link[2]) if link else None,
+        pcie_speed=float(link[3]) or None if link and link[3] else None,
+        pcie_speed_max=float(link[4]) or None if link and link[4] else None,
+        numa_node=_number(short, "%domain"),
+        rx_queues=len(queues) or None,
+        ring_rx=_nonzero(short, ("iflib.override_nrxds", "qsize_rxq")),
+        ring_tx=_nonzero(short, ("iflib.override_ntxds", "qsize_txq")),
+        cpus_of_queue=cpus,
+    )
+
+
+RX_QUEUE = re.compile(r"(?:iflib\.rxq|queue_rx_|pf\.rxq|rxq\.|rxstat|queue(?=\d+\.rx_)|rxq)0*(\d{1,4})\.")
+"""How drivers name a receive queue: iflib's, em and igb's, ixl's, cxl's, mce's, ix's before iflib, oce's."""
+
+
+def _positive(text: str) -> int | None:
+    return int(text) or None
+
+
+def _nonzero(values: Mapping[str, str], names: Sequence[str]) -> int | None:
+    # iflib shows 0 where its own default is used
+    return next((number for name in names if (number := _number(values, name))), None)
+
+
+def firewall(pf: str, ipfw: str | None, ipfw_unread: bool) -> str | None:
+    """``on`` with what filters, or ``off``; None where it was not read. A filter that is not loaded is off."""
+    status = matched(r"^Status: (Enabled|Disabled)", pf)
+    found = [name for name, on in (("pf", status == "Enabled"), ("ipfw", ipfw == "1")) if on]
+    if found:
+        return f"on: {', '.join(found)}"
+    return "off" if status == "Disabled" and not ipfw_unread else None

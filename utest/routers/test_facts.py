@@ -1,0 +1,352 @@
+"""A router's facts: parsers on real outputs, a simulated router, this machine's kernel; nothing is ever guessed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.counts.router_facts import NicFacts, Placement, RouterFacts
+from linerate.errors import TestbedError
+from linerate.evidence.facts_table import facts_page
+from linerate.routers import fact_reading, freebsd_facts, linux_facts, make_router, vpp_facts
+from linerate.routers.base import Result
+from linerate.routers.fact_reading import Answers
+from linerate.routers.shell_commands import ShellCommands
+from linerate.routers.vpp_output import strip_banner
+from support.fake_router import sample, shell_of, simulated
+
+READERS = re.compile(
+    r"(uname|cat|lscpu|grep|lspci|pgrep|wc|readlink|ls|nft list chains|ethtool -[ilgkxnS]|vppctl show|pciconf -lvc"
+    r"|sysctl( -i)?(?= [\w.]+)(?!.*=)|kenv -q|pfctl -s info|sh -c 'netstat -rn -f inet \| wc -l')( |$)"
+)
+"""Commands that change nothing."""
+
+DPDK = """\
+              Name                Idx   Link  Hardware
+TenGigabitEthernet3/0/0            1     up   TenGigabitEthernet3/0/0
+  Link speed: 10 Gbps
+  RX Queues:
+    queue thread         mode      
+    0     vpp_wk_0 (1)   polling   
+  Ethernet address 02:00:00:00:00:01
+  Intel X553 (ixgbe)
+    carrier up full duplex max-frame-size 9022 
+    flags: admin-up tx-offload rx-ip4-cksum
+    Devargs: 
+    rx: queues 3 (max 16), desc 1024 (min 32 max 4096 align 8)
+    tx: queues 4 (max 64), desc 512 (min 32 max 4096 align 8)
+    pci: device 8086:15c4 subsystem 8086:0000 address 0000:03:00.00 numa 0
+    rx offload avail:  vlan-strip ipv4-cksum 
+    rx offload active: ipv4-cksum scatter 
+    tx offload active: udp-cksum
+    rss avail:         ipv4-tcp ipv4-udp ipv4 ipv6-tcp-ex ipv6-udp-ex ipv6-tcp 
+                       ipv6-udp ipv6-ex ipv6 
+    rss active:        ipv4-tcp ipv4-udp ipv4 ipv6-tcp-ex ipv6-udp-ex ipv6-tcp 
+                       ipv6-udp ipv6-ex ipv6 
+    tx burst function: ixgbe_xmit_pkts
+local0                             0    down  local0
+  Link speed: unknown
+  local
+"""
+"""As format_dpdk_device() of VPP's DPDK plugin writes it."""
+
+
+def answering(outputs: Mapping[str, tuple[str, int]]) -> Answers:
+    """Answers of a machine that knows these commands only."""
+
+    def shell(command: str, limit: float) -> Result:
+        script = re.search(r"^sh -c '(.*)'$", command, re.DOTALL)
+        assert script
+        text = ""
+        for index, line in enumerate(re.split(r'; echo "@@linerate \d+ \$\?"(?:; )?', script[1])[:-1]):
+            words = line.replace("'\"'\"'", "").replace("sudo -n ", "")
+            output, status = outputs.get(words, ("", 127))
+            text += f"{output}@@linerate {index} {status}\n"
+        return Result(text, "", 0, 0.0)
+
+    return Answers(ShellCommands(shell))
+
+
+# -- VPP ---------------------------------------------------------------------------------------------------------------
+
+
+def test_vpps_real_outputs_give_threads_queues_routes_and_buffers() -> None:
+    shown = {
+        f"vppctl show {name}": (sample(f"vpp/misc_w1/show_{file}.txt"), 0)
+        for name, file in (
+            ("version", "version"),
+            ("cpu", "cpu"),
+            ("threads", "threads"),
+            ("interface rx-placement", "interface_rx-placement"),
+            ("hardware-interfaces", "hardware-interfaces"),
+            ("ip fib summary", "ip_fib_summary"),
+            ("buffers", "buffers"),
+        )
+    }
+    facts = vpp_facts.read_vpp_facts(answering(shown), ("host-p1", "host-p2"))
+    assert facts.version is not None and facts.version.startswith("v26.10-rc0")
+    assert facts.cpu == "Intel(R) Xeon(R) Processor @ 2.50GHz"
+    assert (facts.workers, facts.routes) == (1, 17)
+    # the other interface has no name in that version's list: it is not guessed
+    assert facts.placement == (Placement("host-p1", 0, "vpp_wk_0"),)
+    assert [(nic.interface, nic.rx_queues, nic.model) for nic in facts.nics] == [
+        ("host-p1", 1, "Linux PACKET socket interface v3"),
+        ("host-p2", None, "Linux PACKET socket interface v3"),
+    ]
+    assert facts.other == {"TSC": "2.5000 GHz", "buffers": "default-numa-0: 16383 of 2048 B"}
+    assert facts.cores is None and facts.kernel is None and facts.irqbalance is None
+    assert facts.unread["lscpu"] == "no output, status 127"
+
+
+def test_a_card_of_dpdk_is_read_with_the_link_that_linux_shows() -> None:
+    block = vpp_facts.parse_hardware(DPDK)["TenGigabitEthernet3/0/0"]
+    assert vpp_facts.pci_address(block) == "0000:03:00.0"
+    link = {
+        "current_link_width": "4",
+        "max_link_width": "8",
+        "current_link_speed": "5.0 GT/s PCIe",
+        "max_link_speed": "8.0 GT/s PCIe",
+        "numa_node": "-1",
+    }
+    found = vpp_facts.parse_card("TenGigabitEthernet3/0/0", block, link)
+    assert (found.driver, found.ring_rx, found.ring_tx, found.numa_node) == ("ixgbe", 1024, 512, None)
+    assert (found.pcie_width, found.pcie_width_max, found.pcie_speed, found.pcie_speed_max) == (4, 8, 5.0, 8.0)
+    assert found.rss_fields is not None and found.rss_fields[-3:] == ("ipv6-udp", "ipv6-ex", "ipv6")
+    assert found.offloads == ("ipv4-cksum", "scatter")
+    assert vpp_facts.parse_card("x", block, {}).numa_node == 0
+    assert (
+        vpp_facts.parse_card("x", DPDK.replace("rss active:        ipv4-tcp", "rss active:   none#"), {}).model is None
+    )
+
+
+# -- Linux -------------------------------------------------------------------------------------------------------------
+
+INTERRUPTS = """\
+            CPU0       CPU1
+  38:          0     101083 PCI-MSIX-0000:00:03.0   1-edge      virtio2-input.0
+  39:      65580          0 PCI-MSIX-0000:00:03.0   2-edge      virtio2-output.0
+  40:          1          2 IR-PCI-MSI 1-edge      eth1-TxRx-0
+  41:          1          2 IR-PCI-MSI 2-edge      i40e-eth1-TxRx-1
+  42:          1          2 IR-PCI-MSI 3-edge      eth10-TxRx-5
+  43:          1          2 IR-PCI-MSI 3-edge      mlx5_comp3@pci:0000:01:00.0
+  44:          1          2 IR-PCI-MSI 3-edge      mlx5_comp4@pci:0000:01:00.1
+  45:          1          2 IR-PCI-MSI 3-edge      eth1-tx-2
+  46:          1          2 IR-PCI-MSI 3-edge      eth1
+ NMI:          0          0   Non-maskable interrupts
+"""
+
+
+@pytest.mark.parametrize(
+    ("owners", "expected"),
+    [
+        (("eth0", "virtio2"), {38: 0}),
+        (("eth1", "0000:02:00.0"), {40: 0, 41: 1}),
+        (("ens1", "0000:01:00.0"), {43: 3}),
+        (("eth", "virtio"), {}),
+    ],
+)
+def test_interrupts_of_receive_queues_are_found_by_the_names_that_drivers_give(
+    owners: tuple[str, ...], expected: Mapping[int, int]
+) -> None:
+    assert linux_facts.queue_interrupts(INTERRUPTS, owners) == expected
+
+
+def test_the_kernel_of_this_machine_is_read_and_nothing_is_made_up() -> None:
+    asked: list[str] = []
+
+    def shell(command: str, limit: float) -> Result:
+        asked.append(command)
+        found = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=limit)
+        return Result(found.stdout, found.stderr, found.returncode, 0.0)
+
+    router = make_router("linux", shell, ("lo", "nothere0"))
+    facts = router.facts()
+    assert facts.kernel == subprocess.run(["uname", "-r"], capture_output=True, text=True).stdout.strip()
+    assert [nic.interface for nic in facts.nics] == ["lo", "nothere0"]
+    assert facts.nics[1] == NicFacts("nothere0")
+    assert facts.nics[0].pcie_width is None and facts.nics[0].ring_rx is None
+    assert len(asked) <= 6
+
+
+def test_rss_fields_none_and_unknown_differ() -> None:
+    head = "UDP over IPV4 flows use these fields for computing Hash flow key:\n"
+    assert linux_facts.rss_fields(f"{head}IP SA\nIP DA\n\n") == ("IP SA", "IP DA")
+    assert linux_facts.rss_fields(f"{head}None\n") == ()
+    assert linux_facts.rss_fields("Cannot get RX network flow hashing options") is None
+
+
+@pytest.mark.parametrize(
+    ("outputs", "expected"),
+    [
+        ({}, None),
+        ({"grep -ohwE nft_do_chain|ipt_do_table /proc/kallsyms": ("", 1)}, "off"),
+        ({"grep -ohwE nft_do_chain|ipt_do_table /proc/kallsyms": ("nft_do_chain\n", 0)}, None),
+        (
+            {
+                "grep -ohwE nft_do_chain|ipt_do_table /proc/kallsyms": ("nft_do_chain\n", 0),
+                "nft list chains": ("", 0),
+            },
+            "off",
+        ),
+        (
+            {
+                "grep -ohwE nft_do_chain|ipt_do_table /proc/kallsyms": ("nft_do_chain\n", 0),
+                "nft list chains": ("table inet a {\n\tchain b {\n\t\ttype filter hook forward priority filter;", 0),
+            },
+            "on: nftables (forward)",
+        ),
+        ({"cat /proc/net/ip_tables_names": ("filter\nnat\n", 0)}, "on: iptables (filter, nat)"),
+    ],
+)
+def test_a_firewall_is_off_only_where_that_was_read(outputs: dict[str, tuple[str, int]], expected: str | None) -> None:
+    assert linux_facts.read_linux_facts(answering(outputs), ()).firewall == expected
+
+
+# -- FreeBSD -----------------------------------------------------------------------------------------------------------
+
+
+def test_freebsds_real_outputs_give_machine_card_and_firewall() -> None:
+    outputs = {
+        " ".join(freebsd_facts._ASKED): (sample("freebsd/sysctl.host.txt"), 0),
+        "sysctl dev.em.0": (sample("freebsd/sysctl.dev.em.0.txt"), 0),
+        "sysctl dev.ix.0": (sample("freebsd/sysctl.dev.ix.0.mac_stats.txt"), 0),
+        "pfctl -s info": (sample("freebsd/pfctl-si.txt"), 0),
+        "sh -c netstat -rn -f inet | wc -l": ("      14\n", 0),
+    }
+    facts = freebsd_facts.read_freebsd_facts(answering(outputs), ("em0", "ix0"))
+    assert (facts.os, facts.kernel, facts.workers) == ("FreeBSD 12.1-RELEASE", "12.1-RELEASE", 1)
+    assert facts.cpu == "Intel(R) Core(TM) i5-8279U CPU @ 2.40GHz"
+    assert (facts.firewall, facts.routes, facts.cores, facts.irqbalance) == ("on: pf", 10, None, None)
+    em, ix = facts.nics
+    assert (em.rx_queues, ix.rx_queues) == (1, None)
+    assert ix.firmware == "eTrack 0x800003e2 PHY FW V286"
+
+
+def test_queues_of_freebsds_drivers_and_the_link_of_pciconf() -> None:
+    found = freebsd_facts.parse_card("ix0", sample("freebsd/sysctl.dev.ix.queues.txt"), "")
+    assert found.rx_queues == 4
+    text = (
+        "ix0@pci0:3:0:0:\tclass=0x020000 rev=0x11\n    vendor     = 'Intel Corporation'\n"
+        "    device     = 'Ethernet Connection X553 10 GbE SFP+'\n"
+        "    cap 10[a0] = PCI-Express 2 endpoint max data 256(512) FLR RO NS\n"
+        "                 max read 512\n                 link x4(x8) speed 2.5(5.0) ASPM disabled(L0s/L1)\n"
+    )
+    found = freebsd_facts.parse_card("ix0", "dev.ix.0.iflib.rxq0.cpu: 2\ndev.ix.0.iflib.rxq1.cpu: 3\n", text)
+    assert found.model == "Ethernet Connection X553 10 GbE SFP+" and found.driver == "ix"
+    assert (found.pcie_width, found.pcie_width_max, found.pcie_speed, found.pcie_speed_max) == (4, 8, 2.5, 5.0)
+    assert found.cpus_of_queue == {0: "2", 1: "3"} and found.rx_queues == 2
+
+
+# -- all ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["vpp", "linux", "freebsd"])
+def test_a_simulated_router_reports_its_workers_and_their_queues(kind: str) -> None:
+    machine, _ = simulated(kind)
+    facts = make_router(kind, shell_of(machine), ("eth1", "eth2")).facts()  # type: ignore[arg-type]
+    assert facts.workers == 1
+    assert [nic.rx_queues for nic in facts.nics] == [1, 1]
+    assert {(row.interface, row.queue) for row in facts.placement} == {("eth1", 0), ("eth2", 0)}
+    assert facts.cpu == "SIMULATED by a forwarding model"
+    assert all(nic.driver for nic in facts.nics)
+    assert facts.routes == (1 if kind == "vpp" else 0)
+    assert facts.irqbalance is None and facts.nics[0].pcie_width is None and facts.nics[0].ring_rx is None
+
+
+@pytest.mark.parametrize("kind", ["vpp", "linux", "freebsd"])
+def test_facts_are_read_by_few_exchanges_of_commands_that_change_nothing(kind: str) -> None:
+    scripts: list[str] = []
+
+    def shell(command: str, limit: float) -> Result:
+        (script,) = shlex.split(command)[2:]
+        scripts.append(script)
+        every = len(re.findall("@@linerate", script))
+        block = DPDK.replace("TenGigabitEthernet3/0/0", "eth1")
+        return Result("".join(f"{block}nft_do_chain\n@@linerate {at} 0\n" for at in range(every)), "", 0, 0.0)
+
+    make_router(kind, shell, ("eth1",)).facts()  # type: ignore[arg-type]
+    assert len(scripts) <= 5
+    commands = [line for script in scripts for line in re.split(r'; echo "@@linerate \d+ \$\?"(?:; )?', script)[:-1]]
+    assert commands and not [command for command in commands if not READERS.match(command)]
+
+
+@pytest.mark.parametrize("kind", ["vpp", "linux", "freebsd"])
+def test_a_router_that_answers_nothing_has_no_facts_and_every_command_is_named(kind: str) -> None:
+    def broken(command: str, limit: float) -> Result:
+        raise TestbedError("the link to the router dropped")
+
+    facts = make_router(kind, broken, ("eth1",)).facts()  # type: ignore[arg-type]
+    assert facts == RouterFacts(nics=(NicFacts("eth1"),), unread=facts.unread)
+    assert set(facts.unread.values()) == {"the link to the router dropped"}
+
+
+TEXTS = st.one_of(
+    st.text(max_size=200),
+    st.sampled_from([DPDK, INTERRUPTS]).flatmap(
+        lambda text: st.tuples(st.integers(0, len(text)), st.integers(0, 40), st.text(max_size=8)).map(
+            lambda cut: text[: cut[0]] + cut[2] + text[cut[0] + cut[1] :]
+        )
+    ),
+)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=4), st.integers(0, 255))
+def test_any_output_gives_facts_or_none_but_no_exception(texts: list[str], status: int) -> None:
+    for kind in ("vpp", "linux", "freebsd"):
+        count = 0
+
+        def shell(command: str, limit: float) -> Result:
+            nonlocal count
+            found = ""
+            for index in range(command.count("@@linerate")):
+                count += 1
+                found += f"{texts[count % len(texts)]}@@linerate {index} {status}\n"
+            return Result(found, "", 0, 0.0)
+
+        facts = make_router(kind, shell, ("eth1",)).facts()
+        assert facts_page(facts).isprintable() or facts_page(facts)
+        assert facts.cores is None or facts.cores > 0
+
+
+@given(st.sampled_from([DPDK, INTERRUPTS]), st.data())
+def test_a_line_that_is_cut_gives_fewer_facts_never_others(text: str, data: st.DataObject) -> None:
+    lines = text.splitlines(keepends=True)
+    gone = data.draw(st.integers(0, len(lines) - 1))
+    cut = "".join(lines[:gone] + lines[gone + 1 :])
+    whole = vpp_facts.parse_card("x", text, {})
+    found = vpp_facts.parse_card("x", cut, {})
+    assert found.ring_rx in (whole.ring_rx, None) and found.driver in (whole.driver, None)
+    owners = ("eth1",)
+    assert linux_facts.queue_interrupts(cut, owners).items() <= linux_facts.queue_interrupts(text, owners).items()
+
+
+@pytest.mark.parametrize(
+    ("version", "workers", "queues", "words"),
+    [
+        ("22.02", 1, 1, []),
+        ("Ubuntu 20.04.3, kernel 5.13", None, None, []),
+        ("as found", None, None, []),
+        ("22.0", None, None, ["'version': the platform's file says 22.0, the router reports v22.02, Ubuntu 20.04.3"]),
+        ("5.1", None, None, ["'version'"]),
+        ("22.02", 3, 4, ["'workers': the platform's file says 3, the router has 1", "'rx_queues'"]),
+    ],
+)
+def test_differences_from_the_platforms_file_are_named(
+    version: str, workers: int | None, queues: int | None, words: list[str]
+) -> None:
+    facts = RouterFacts(
+        version="v22.02", os="Ubuntu 20.04.3 LTS", kernel="5.13.0-30", workers=1, nics=(NicFacts("a", rx_queues=1),)
+    )
+    found = fact_reading.differences(facts, version, workers, queues)
+    assert len(found) == len(words) and all(text.startswith(word) for text, word in zip(found, words, strict=True))
+    assert fact_reading.differences(RouterFacts(), version, workers, queues) == ()
+
+
+def test_banners_do_not_become_facts() -> None:
+    assert vpp_facts.parse_placement(strip_banner(sample("vpp/ssh/banner_race_show_bogus.txt"))) == ()
