@@ -28,6 +28,7 @@ def test_they_are_those_of_the_resources():
         ("GOAL", "", "'-v GOAL:' is empty; expected a value"),
         ("TESTBED", " ", "'-v TESTBED:' is empty"),
         ("SEARCH_DEADLINE", "", "'-v SEARCH_DEADLINE:' is empty"),
+        ("TELEMETRY", "often", "'-v TELEMETRY:often': expected never, on failure or always"),
         ("CHARACTERISE", ["never"], "expected never, on failure or always"),
         ("SEARCH_DEADLINE", "soon", "expected a time"),
         ("SEARCH_DEADLINE", "-1", "expected a time"),
@@ -59,7 +60,10 @@ def test_defaults_and_what_robot_takes_are_right(tmp_path: Path):
     check_values({"SEARCH_DEADLINE": 300, "CALIBRATIONS": str(tmp_path), "RESULTS": str(tmp_path / "new" / "one")})
 
 
-@pytest.mark.parametrize(("name", "near"), [("GAOL", "GOAL"), ("characterize", "CHARACTERISE"), ("RESULT", "RESULTS")])
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("GAOL", "GOAL"), ("characterize", "CHARACTERISE"), ("RESULT", "RESULTS"), ("TELEMTRY", "TELEMETRY")],
+)
 def test_a_misspelt_name_is_refused(tmp_path: Path, name: str, near: str):
     with pytest.raises(ConfigError, match=f"did you mean '{near}'"):
         check_names([name], tmp_path)

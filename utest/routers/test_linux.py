@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from linerate.errors import TestbedError
 from linerate.routers import make_router
 from linerate.routers.base import Result, Side
-from linerate.routers.linux import parse_net_dev, parse_snmp, parse_softnet, parse_uptime
+from linerate.routers.linux_output import parse_net_dev, parse_snmp, parse_softnet, parse_uptime
 from linerate_bench.shells import linux as rendered
 from linerate_bench.state import InterfaceState
 from support.fake_router import SIDES, shell_of, simulated

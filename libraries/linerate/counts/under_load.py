@@ -83,3 +83,46 @@ class UnderLoad:
     seconds: float | None = None
     counters: Mapping[str, float] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RouterLoad:
+    """What a router reports around some seconds of traffic; its fields are those of :class:`UnderLoad`."""
+
+    workers: tuple[WorkerLoad, ...] = ()
+    queues: tuple[QueueLoad, ...] = ()
+    cpus: tuple[CpuLoad, ...] = ()
+    raw: Mapping[str, str] = field(default_factory=dict)
+    seconds: float | None = None
+    counters: Mapping[str, float] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
+
+    def at(self, load_pps: float, offered_pps: float, forwarded_pps: float) -> UnderLoad:
+        """With the traffic that flowed meanwhile, in frames/s of all directions."""
+        return UnderLoad(
+            load_pps,
+            offered_pps,
+            forwarded_pps,
+            self.workers,
+            self.queues,
+            self.cpus,
+            self.raw,
+            self.seconds,
+            self.counters,
+            self.unread,
+        )
+
+    def spoilt(self, why: str) -> RouterLoad:
+        """Without figures, because they are not of traffic alone; what the router printed is kept."""
+        return RouterLoad(raw=self.raw, unread={**self.unread, "all": why})
+
+
+def per_second(before: Mapping[str, int], after: Mapping[str, int], seconds: float | None) -> dict[str, float]:
+    """The rates of those counters of *after* that rose in *seconds* since *before*; one that fell was reset."""
+    if not seconds or seconds <= 0:
+        return {}
+    return {
+        name: (count - before[name]) / seconds
+        for name, count in after.items()
+        if name in before and count > before[name]
+    }

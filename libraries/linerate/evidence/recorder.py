@@ -13,6 +13,7 @@ from ..counts.router_facts import RouterFacts
 from ..counts.step_down import StepDown
 from ..counts.telemetry import Telemetry
 from ..counts.trial import Tolerance, Trial
+from ..counts.under_load import UnderLoad
 from ..files import read_file
 from ..generators.base import GeneratorPort
 from ..generators.streams import sizes_sent
@@ -28,9 +29,10 @@ from .inputs import input_files, traffic_files, without_secrets
 from .json_fields import field_data
 from .rate_intervals import rate_intervals
 from .readings import ReadingRecord
-from .records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord
+from .records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord, dumps
 from .resume import CarriedVerdict
 from .run import RunFolder
+from .under_load_record import under_load_data
 
 ROUTER_FACTS = "router_facts"
 """Key of the router's facts in the environment record's extra data."""
@@ -48,6 +50,7 @@ class Recorder:
         self.folder.write_environment(self.environment)
         self.verdicts: Counter[str] = Counter()
         self._number = 0
+        self._passed: dict[tuple[str, bool, int], float] = {}
         self._started = self._began = 0.0
         self._test = ""
         self._trials: list[int] = []
@@ -148,6 +151,9 @@ class Recorder:
         self._drains += trial.outcome.readings.get("drain", 0.0)
         if trial.number:
             self._trials.append(trial.number)
+            if _passed(trial, evidence):
+                key = _traffic_key(requirement)
+                self._passed[key] = max(self._passed.get(key, 0.0), trial.outcome.load.pps)
         return record
 
     @property
@@ -183,6 +189,18 @@ class Recorder:
     def keep_telemetry(self, name: str, telemetry: Telemetry) -> None:
         """Keep the router's own output at this moment (*name*: ``before``, ``after`` or ``trial 3``)."""
         for command, text in telemetry.raw.items():
+            self.folder.add_telemetry(self._number, f"{name} {command}", text)
+
+    def highest_passed(self, requirement: Requirement) -> float | None:
+        """The highest load per port of the same traffic that passed in a trial of this run; None: none did."""
+        return self._passed.get(_traffic_key(requirement))
+
+    def keep_under_load(self, name: str, requirement: Requirement, found: UnderLoad) -> None:
+        """Keep what the router reported *name* (``under load``): a record, and the router's own output."""
+        run, simulated = self.folder.run_id, self.environment.simulated
+        data = under_load_data(found, run, simulated, self._number, requirement.sentence)
+        self.keep_file(f"{name}.json", dumps(data))
+        for command, text in found.raw.items():
             self.folder.add_telemetry(self._number, f"{name} {command}", text)
 
     @property
@@ -259,6 +277,17 @@ class Recorder:
         if first:
             self.environment = replace(self.environment, ended=time.time(), cpu_steal_percent=cpu_steal_percent)
         return self.folder.close(self.environment if first else None)
+
+
+def _traffic_key(words: Requirement | TrafficWords) -> tuple[str, bool, int]:
+    return words.profile.name, words.bidirectional, words.pairs
+
+
+def _passed(trial: Trial, evidence: Evidence | None) -> bool:
+    """A trial that was judged good; of one that was not judged, that nothing was lost and nothing was wrong."""
+    if evidence is None:
+        return trial.lost == 0 and trial.offered > 0 and not trial.problems
+    return evidence is Evidence.GOOD and not trial.problems
 
 
 def _port_data(port: GeneratorPort) -> dict[str, object]:

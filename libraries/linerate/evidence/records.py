@@ -28,6 +28,7 @@ READING = "linerate.reading/2"
 FILE = "linerate.file/1"
 MANIFEST = "linerate.manifest/1"
 CHARACTERISATION = "linerate.characterisation/1"
+UNDER_LOAD = "linerate.under_load/1"
 
 EARLIER = {
     TRIAL: ("linerate.trial/1", "linerate.trial/2"),

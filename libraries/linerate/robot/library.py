@@ -24,6 +24,7 @@ from .forwarded_frames import FrameKeywords
 from .router import RouterKeywords
 from .sentence_check import SuiteListener
 from .shared import Shared
+from .telemetry import TelemetryKeywords
 from .testbed import TestbedKeywords
 from .traffic_generator import GeneratorKeywords
 from .verdict_tags import VerdictTags
@@ -78,6 +79,7 @@ class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
             RouterKeywords(self._shared),
             self._acceptance,
             CharacterisationKeywords(self._shared),
+            TelemetryKeywords(self._shared),
             FrameKeywords(self._shared),
             FaultKeywords(self._shared),
         ]

@@ -22,6 +22,7 @@ NAMES = (
     "TESTBED",
     "GOAL",
     "CHARACTERISE",
+    "TELEMETRY",
     "SEARCH_DEADLINE",
     "CALIBRATIONS",
     "RESUME",
@@ -31,7 +32,8 @@ NAMES = (
 )
 """Those of the resources."""
 
-CHARACTERISE = ("never", "on failure", "always")
+WHEN = ("never", "on failure", "always")
+"""Values of CHARACTERISE and TELEMETRY."""
 
 _MAY_BE_EMPTY = ("CALIBRATIONS", "RESUME", "PROJECT", "RESULTS", "BENCH")
 """Those whose default is empty, or is taken for an empty value."""
@@ -81,9 +83,10 @@ def check_values(values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         if value is not None and not str(value).strip() and name not in _MAY_BE_EMPTY:
             raise ConfigError(f"'-v {name}:' is empty; expected a value, or leave it out")
-    when = values.get("CHARACTERISE")
-    if when is not None and _word(when) not in map(_word, CHARACTERISE):
-        raise _wrong("CHARACTERISE", when, f"expected {', '.join(CHARACTERISE[:-1])} or {CHARACTERISE[-1]}")
+    for name in ("CHARACTERISE", "TELEMETRY"):
+        when = values.get(name)
+        if when is not None and _word(when) not in map(_word, WHEN):
+            raise _wrong(name, when, f"expected {', '.join(WHEN[:-1])} or {WHEN[-1]}")
     deadline = values.get("SEARCH_DEADLINE")
     if deadline is not None and _word(deadline) != "none":
         try:

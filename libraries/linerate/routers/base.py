@@ -8,6 +8,7 @@ from typing import Protocol
 
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
+from ..counts.under_load import RouterLoad
 from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
 
@@ -95,4 +96,11 @@ class Router(Protocol):
 
     def read(self) -> Telemetry:
         """Read counters and runtime now."""
+        ...
+
+    def under_load(self, wait: Callable[[], None]) -> RouterLoad:
+        """How busy workers, queues and processors are meanwhile: two readings around *wait*.
+
+        What fails is not read, so that it raises only what *wait* raises. VPP: clears the runtime counters.
+        """
         ...

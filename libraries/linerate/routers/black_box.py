@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
+from ..counts.under_load import RouterLoad
 from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .base import Result, Side
@@ -53,6 +54,11 @@ class BlackBox:
     def read(self) -> Telemetry:
         """A reading without anything."""
         return Telemetry(None, {})
+
+    def under_load(self, wait: Callable[[], None]) -> RouterLoad:
+        """Nothing is read."""
+        wait()
+        return RouterLoad()
 
 
 def no_shell(command: str, limit: float) -> Result:

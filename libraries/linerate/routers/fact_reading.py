@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from ..counts.router_facts import RouterFacts
-from ..errors import TestbedError, shortened
+from ..errors import TestbedError
+from ..visible import shortened
 from .shell_commands import ShellCommands
 from .shell_output import first_line
 

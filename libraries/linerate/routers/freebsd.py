@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import InterfaceCounters, Telemetry
+from ..counts.under_load import RouterLoad
 from ..errors import TestbedError
 from .base import Side
 from .fact_reading import Answers
 from .freebsd_facts import read_freebsd_facts
+from .freebsd_load import freebsd_load
 from .freebsd_losses import freebsd_causes, parse_device, parse_expired, parse_ip, sysctl_subtree
 from .shell_commands import ShellRouter, kernel_facts, validated_side
 from .shell_output import counter_value, first_line, parser
@@ -38,6 +40,10 @@ class FreeBsd(ShellRouter):
     def facts(self) -> RouterFacts:
         """See :meth:`..base.Router.facts`."""
         return read_freebsd_facts(Answers(self._commands), self._interfaces)
+
+    def under_load(self, wait: Callable[[], None]) -> RouterLoad:
+        """See :meth:`..base.Router.under_load`."""
+        return freebsd_load(Answers(self._commands), self._interfaces, wait)
 
     def configure(self, sides: tuple[Side, ...]) -> None:
         """Set addresses (as aliases, none is replaced), static neighbours, routes; forwarding on, packet filter off."""

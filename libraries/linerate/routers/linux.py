@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ..counts.router_facts import RouterFacts
-from ..counts.telemetry import InterfaceCounters, Telemetry
+from ..counts.telemetry import Telemetry
+from ..counts.under_load import RouterLoad
 from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKinds
 from .base import Side
 from .fact_reading import Answers
 from .linux_facts import read_linux_facts
 from .linux_frames import LinuxFrameSetup
-from .linux_losses import IP_DROPS, links_of_net_dev, linux_causes, parse_ethtool, parse_link, parse_qdiscs
+from .linux_load import linux_load
+from .linux_losses import links_of_net_dev, linux_causes, parse_ethtool, parse_link, parse_qdiscs
+from .linux_output import parse_net_dev, parse_snmp, parse_softnet, parse_uptime
 from .linux_settings import set_neighbour, set_route, set_sysctl
 from .shell_commands import ShellRouter, kernel_facts, validated_side
-from .shell_output import counter_value, figure, first_line, parser
+from .shell_output import first_line
 
 
 class Linux(ShellRouter):
@@ -33,6 +36,10 @@ class Linux(ShellRouter):
     def facts(self) -> RouterFacts:
         """See :meth:`..base.Router.facts`."""
         return read_linux_facts(Answers(self._commands), self._interfaces)
+
+    def under_load(self, wait: Callable[[], None]) -> RouterLoad:
+        """See :meth:`..base.Router.under_load`."""
+        return linux_load(Answers(self._commands), self._interfaces, wait)
 
     def configure(self, sides: tuple[Side, ...]) -> None:
         """Set addresses, permanent neighbours and routes; forwarding on, reverse-path filter off."""
@@ -95,63 +102,3 @@ class Linux(ShellRouter):
             {name: parse_ethtool(output[" ".join(argv)]) for name, argv in cards.items()},
         )
         return Telemetry(parse_uptime(output["cat /proc/uptime"]), interfaces, drops, (), output, causes=causes)
-
-
-@parser("/proc/uptime")
-def parse_uptime(text: str) -> float:
-    """``/proc/uptime``: s since boot."""
-    found = re.match(r"\s*(\d+\.\d+)\s+\d+\.\d+\s*$", text)
-    if not found:
-        raise TestbedError(f"/proc/uptime was not understood: '{first_line(text) or 'empty'}'")
-    return figure(found[1])
-
-
-@parser("/proc/net/dev")
-def parse_net_dev(text: str) -> Mapping[str, InterfaceCounters]:
-    """``/proc/net/dev``. ``drop``: frames dropped by the kernel and the NIC's ring (rx_dropped + rx_missed_errors)."""
-    found = {}
-    lines = text.splitlines()
-    if len(lines) < 2 or "face |bytes" not in lines[1]:
-        raise TestbedError(f"/proc/net/dev was not understood: '{first_line(text) or 'empty'}'")
-    for line in lines[2:]:
-        name, colon, rest = line.rpartition(":")
-        fields = rest.split()
-        if not colon or len(fields) != 16 or not all(field.isdigit() for field in fields):
-            raise TestbedError(f"a row of /proc/net/dev was not understood: '{line.strip()}'")
-        n = [counter_value(field) for field in fields]
-        found[name.strip()] = InterfaceCounters(
-            rx_bytes=n[0],
-            rx_packets=n[1],
-            rx_errors=n[2],
-            rx_drops=n[3],
-            tx_bytes=n[8],
-            tx_packets=n[9],
-            tx_errors=n[10],
-            tx_drops=n[11],
-        )
-    return found
-
-
-@parser("/proc/net/snmp or netstat")
-def parse_snmp(text: str, protocol: str = "Ip") -> Mapping[str, int]:
-    """The :data:`IP_DROPS` of ``/proc/net/snmp`` of this namespace; empty if the kernel does not show them.
-
-    *protocol* ``IpExt`` is in ``/proc/net/netstat``.
-    """
-    rows = [line.split()[1:] for line in text.splitlines() if line.startswith(f"{protocol}:")]
-    if len(rows) != 2:
-        return {}
-    values = dict(zip(*rows, strict=True))
-    return {name: counter_value(values[name]) for name in IP_DROPS if name in values}
-
-
-@parser("/proc/net/softnet_stat")
-def parse_softnet(text: str) -> tuple[tuple[int, ...], ...]:
-    """``/proc/net/softnet_stat``: per CPU frames processed, dropped (backlog full), time squeezes, …"""
-    try:
-        rows = tuple(tuple(int(word, 16) for word in line.split()) for line in text.splitlines() if line.strip())
-    except ValueError:
-        rows = ()
-    if not rows or min(map(len, rows)) < 3:
-        raise TestbedError(f"/proc/net/softnet_stat was not understood: '{first_line(text) or 'empty'}'")
-    return rows

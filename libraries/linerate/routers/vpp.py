@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ..counts.causes import unsent_by_interface
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
+from ..counts.under_load import RouterLoad
 from ..errors import TestbedError
 from .base import Side
 from .fact_reading import Answers
 from .shell_commands import ShellRouter, validated_side
 from .vpp_facts import read_vpp_facts
+from .vpp_load import vpp_load
 from .vpp_losses import vpp_causes
 from .vpp_output import (
     parse_addresses,
@@ -54,6 +56,10 @@ class Vpp(ShellRouter):
     def facts(self) -> RouterFacts:
         """See :meth:`..base.Router.facts`."""
         return read_vpp_facts(Answers(self._commands), self._interfaces)
+
+    def under_load(self, wait: Callable[[], None]) -> RouterLoad:
+        """See :meth:`..base.Router.under_load`."""
+        return vpp_load(Answers(self._commands), self._interfaces, self.clear, wait)
 
     def configure(self, sides: tuple[Side, ...]) -> None:
         """Set addresses, static neighbours and routes of *sides*. What is right already stays, also at restore."""

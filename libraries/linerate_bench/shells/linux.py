@@ -83,7 +83,7 @@ def net_dev(interfaces: Sequence[InterfaceState]) -> str:
 def softnet(state: RouterState | None) -> str:
     """``/proc/net/softnet_stat``: frames handled by each CPU, 32 bits in hexadecimal."""
     threads = state.threads if state else ()
-    rows = [[thread.packets & 0xFFFFFFFF, *([0] * 11), index, 0, 0] for index, thread in enumerate(threads)]
+    rows = [[thread.packets & 0xFFFFFFFF, *([0] * 11), thread.lcore, 0, 0] for thread in threads]
     return "".join(" ".join(f"{n:08x}" for n in row) + "\n" for row in rows or [[0] * 15])
 
 

@@ -1,0 +1,119 @@
+"""How busy a FreeBSD router's processors and receive queues are: the same counters read twice, while traffic flows.
+
+* ``kern.cp_times``: ticks of each processor (user, nice, system, interrupt, idle), ``stathz`` of them a second: they
+  are also the clock, which ``date`` shows in whole seconds only.
+* ``dev.<driver>.<unit>``: frames of each queue, under a name that each driver makes up; of names that are not known
+  none is read. ``rxcsum`` of cxl counts the frames whose checksum the card has checked, as nic-queue-usage takes it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from ..counts.under_load import CpuLoad, QueueLoad, RouterLoad, per_second
+from .fact_reading import Answers, counted
+from .freebsd_losses import parse_device, sysctl_subtree
+
+_QUEUE_PACKETS = re.compile(
+    r"queue(\d{1,4})\.rx_packets|queue_rx_(\d{1,4})\.rx_packets|pf\.(?:que|rxq)(\d{1,4})\.(?:rx_)?packets"
+    r"|rxq\.(\d{1,4})\.rxcsum|rxstat(\d{1,4})\.packets"
+)
+"""ix, igb; em; ixl; cxl; mce."""
+_CPU = re.compile(r"iflib\.rxq(\d{1,4})\.cpu")
+_CLOCK, _TIMES = "sysctl -n kern.clockrate", "sysctl -n kern.cp_times"
+STATES = 5
+
+
+def freebsd_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[], None]) -> RouterLoad:
+    """What the kernel reports around *wait*. Never raises TestbedError: what cannot be read is in ``unread``."""
+    devices = {name: device for name in interfaces if (device := sysctl_subtree(name))}
+    commands = [tuple(_CLOCK.split()), tuple(_TIMES.split()), ("vmstat", "-i")]
+    commands += [("sysctl", device) for device in devices.values()]
+    before = answers.ask(*commands)
+    wait()
+    after = answers.ask(*commands)
+    hertz = counted(r"stathz = (\d+)", after[_CLOCK])
+    old, new = processor_ticks(before[_TIMES]), processor_ticks(after[_TIMES])
+    seconds = elapsed(old, new, hertz)
+    counters = per_second(interrupts(before["vmstat -i"]), interrupts(after["vmstat -i"]), seconds)
+    queues: list[QueueLoad] = []
+    for name, device in devices.items():
+        texts = before[f"sysctl {device}"], after[f"sysctl {device}"]
+        lost = per_second(parse_device(texts[0], name), parse_device(texts[1], name), seconds)
+        counters |= {f"sysctl {key} at {name}": rate for key, rate in lost.items()}
+        queues += queue_loads(name, *texts, seconds)
+    return RouterLoad(
+        queues=tuple(queues),
+        cpus=cpu_loads(old, new),
+        raw={
+            f"{command} {moment}": text
+            for moment, output in (("before", before), ("after", after))
+            for command, text in output.items()
+            if text
+        },
+        seconds=seconds,
+        counters=counters,
+        unread=answers.unread,
+    )
+
+
+def processor_ticks(text: str) -> tuple[tuple[int, ...], ...]:
+    """``kern.cp_times``: five numbers of each processor; nothing if they are others."""
+    words = text.split()
+    if not words or len(words) % STATES or not all(re.fullmatch(r"\d{1,19}", word) for word in words):
+        return ()
+    numbers = tuple(map(int, words))
+    return tuple(numbers[at : at + STATES] for at in range(0, len(numbers), STATES))
+
+
+def elapsed(before: Sequence[Sequence[int]], after: Sequence[Sequence[int]], hertz: int | None) -> float | None:
+    """Seconds between two readings of the processors' ticks; None if they were not read or went backwards."""
+    if not hertz or not before or len(before) != len(after):
+        return None
+    passed = [sum(new) - sum(old) for old, new in zip(before, after, strict=True)]
+    return max(passed) / hertz if min(passed) >= 0 and max(passed) > 0 else None
+
+
+def cpu_loads(before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) -> tuple[CpuLoad, ...]:
+    """Two readings of the processors' ticks."""
+    if len(before) != len(after):
+        return ()
+    found = []
+    for cpu, (old, new) in enumerate(zip(before, after, strict=True)):
+        used = [now - then for now, then in zip(new, old, strict=True)]
+        total = sum(used)
+        whole = total > 0 and min(used) >= 0
+        found.append(CpuLoad(cpu, 1 - used[4] / total, used[3] / total) if whole else CpuLoad(cpu))
+    return tuple(found)
+
+
+def queue_loads(interface: str, before: str, after: str, seconds: float | None) -> tuple[QueueLoad, ...]:
+    """The receive queues of *interface* from two readings of its ``sysctl`` subtree."""
+    old, new = (_queues(text, interface, _QUEUE_PACKETS) for text in (before, after))
+    cpus = _queues(after, interface, _CPU)
+    rates: dict[int, float] = {}
+    for queue, count in new.items():
+        if seconds and old.get(queue, count + 1) <= count:
+            rates[queue] = (count - old[queue]) / seconds
+    return tuple(
+        QueueLoad(interface, queue, f"CPU {cpus[queue]}" if queue in cpus else "", rates.get(queue))
+        for queue in sorted({*new, *cpus})
+    )
+
+
+def _queues(text: str, interface: str, pattern: re.Pattern[str]) -> dict[int, int]:
+    start = f"{sysctl_subtree(interface)}."
+    found: dict[int, int] = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(": ")
+        queue = pattern.fullmatch(name.removeprefix(start)) if name.startswith(start) else None
+        if queue and re.fullmatch(r"\d{1,20}", value):
+            found[int(next(group for group in queue.groups() if group is not None))] = int(value)
+    return found
+
+
+def interrupts(text: str) -> Mapping[str, int]:
+    """``vmstat -i``: interrupts since boot by name, as ``irq273: igb1:que 0``."""
+    rows = re.finditer(r"^(\S[^\n]*?) +(\d{1,20}) +\d{1,12}$", text, re.MULTILINE)
+    return {row[1]: int(row[2]) for row in rows if row[1] != "Total"}

@@ -1,0 +1,53 @@
+"""A trial of its own, after the verdict: what the router reports of its workers and queues while traffic flows.
+
+No verdict rests on it, and no trial that counts is disturbed by it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+from ..counts.trial import DURING_READING, Load
+from ..counts.under_load import RouterLoad, UnderLoad
+from ..sla.requirement import Requirement
+from .session import Session
+
+SECONDS = 1.0
+"""Seconds of the testbed's clock between the two readings of the router."""
+
+RAMP = 0.2
+"""Seconds of traffic before the first reading."""
+
+SPARE_LEAST, SPARE_FACTOR = 0.5, 2.0
+"""Seconds more that are sent at least, and times as long as the readings took without traffic."""
+
+
+def read_under_load(session: Session, requirement: Requirement, load: Load) -> UnderLoad:
+    """Send *load* into each port of the sentence for some seconds, and read the router meanwhile.
+
+    Raises TestbedError if there is no traffic; what the router does not answer is in ``unread``.
+    """
+    traffic, router, speed = session.traffic, session.router.driver, session.testbed.facts.clock_speed
+    traffic.put_for(requirement)
+    began = time.monotonic()
+    router.under_load(lambda: None)
+    spare = SPARE_LEAST + SPARE_FACTOR * (time.monotonic() - began) * speed
+    found: list[RouterLoad] = []
+
+    def during(wait: Callable[[float], None]) -> None:
+        wait(RAMP)
+        found.append(router.under_load(lambda: wait(SECONDS)))
+
+    sent = math.ceil(10 * (RAMP + SECONDS + spare)) / 10
+    outcome = traffic.measure(load, sent, during)
+    took = outcome.readings.get(DURING_READING, 0.0)
+    reading = found[0] if found else RouterLoad(unread={"all": "a port of the generator sent no frame"})
+    if found and took >= outcome.duration:
+        reading = reading.spoilt(f"the router was read until {took:.1f} s, and traffic ended after {sent:g} s")
+    seconds = max(outcome.duration, outcome.elapsed)
+    offered, forwarded = (
+        sum(getattr(direction, name) for direction in outcome.directions) / seconds for name in ("offered", "forwarded")
+    )
+    return reading.at(load.pps * len(outcome.directions), offered, forwarded)

@@ -1,0 +1,223 @@
+"""Readings under load: real outputs of VPP and FreeBSD, this machine's kernel, simulated routers."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.counts.under_load import CpuLoad, QueueLoad, RouterLoad
+from linerate.errors import TestbedError
+from linerate.routers import RouterKind, freebsd_load, linux_load, make_router, vpp_load
+from linerate.routers.base import Result
+from linerate.routers.vpp_output import parse_runtime
+from support.fake_router import FakeModel, router_state, sample, shell_of, simulated
+
+KINDS: tuple[RouterKind, ...] = ("vpp", "linux", "freebsd")
+HERTZ = 2.5e9
+
+# -- VPP ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_saturated_worker_of_a_real_vpp_is_busy_with_its_sending_node() -> None:
+    main, block = parse_runtime(sample("vpp/w1_polling_max/show_runtime.txt"))
+    assert vpp_load.worker_load(main, HERTZ) is None
+    found = vpp_load.worker_load(block, HERTZ)
+    assert found is not None and found.thread == "vpp_wk_0"
+    assert found.busy is not None and 0.8 < found.busy <= 1
+    assert found.packets_per_s == pytest.approx(1.2038e5, rel=1e-3)
+    assert found.vectors_per_call == pytest.approx(155.9, abs=0.1)
+    assert found.cycles_per_packet == pytest.approx(1.44e3 + 105 + 71.7 + 1.77e4 + 145 + 86.1 + 208)
+    assert [node.name for node in found.nodes][:2] == ["host-p2-tx", "af-packet-input"]
+    assert found.nodes[0].share == pytest.approx(1.77e4 * 632612 / (block.seconds * HERTZ))
+
+
+def test_an_idle_worker_of_a_real_vpp_handles_nothing() -> None:
+    found = vpp_load.worker_load(parse_runtime(sample("vpp/w1_polling_idle/show_runtime.txt"))[1], HERTZ)
+    assert found is not None
+    assert found.busy is not None and found.busy < 0.05
+    assert found.packets_per_s is not None and found.packets_per_s < 10
+
+
+def test_without_a_clock_no_share_is_known() -> None:
+    found = vpp_load.worker_load(parse_runtime(sample("vpp/w1_polling_max/show_runtime.txt"))[1], None)
+    assert found is not None and found.busy is None and found.nodes[0].share is None
+    assert vpp_load.clock_hz(sample("vpp/misc_w1/show_cpu.txt").replace("\r", "")) == 2.5e9
+    assert vpp_load.clock_hz("Base frequency: unknown") is None
+
+
+# -- FreeBSD -----------------------------------------------------------------------------------------------------------
+
+
+def test_frames_of_each_queue_are_the_difference_of_two_readings() -> None:
+    before = sample("freebsd/sysctl.dev.ix.queues.txt")
+    after = before.replace("queue3.rx_packets: 143762837", "queue3.rx_packets: 143763837")
+    found = freebsd_load.queue_loads("ix0", before, after, 2.0)
+    assert [(queue.queue, queue.packets_per_s) for queue in found] == [(0, 0), (1, 0), (2, 0), (3, 500)]
+    # the other interface's counters are of frames sent
+    assert freebsd_load.queue_loads("ix1", before, after, 2.0) == ()
+    reset = before.replace("143762837", "5")
+    assert freebsd_load.queue_loads("ix0", before, reset, 2.0)[3] == QueueLoad("ix0", 3)
+
+
+@pytest.mark.parametrize(
+    ("interface", "row"),
+    [
+        ("igb1", "dev.igb.1.queue2.rx_packets"),
+        ("em0", "dev.em.0.queue_rx_2.rx_packets"),
+        ("ixl0", "dev.ixl.0.pf.rxq02.packets"),
+        ("ixl0", "dev.ixl.0.pf.que2.rx_packets"),
+        ("cxl0", "dev.cxl.0.rxq.2.rxcsum"),
+        ("mce0", "dev.mce.0.rxstat2.packets"),
+    ],
+)
+def test_each_driver_has_its_own_names(interface: str, row: str) -> None:
+    found = freebsd_load.queue_loads(interface, f"{row}: 10\n", f"{row}: 30\n", 1.0)
+    assert found == (QueueLoad(interface, 2, "", 20.0),)
+
+
+def test_real_interrupts_are_counted_by_their_names() -> None:
+    found = freebsd_load.interrupts(sample("freebsd/vmstat-i.cxgbe.txt"))
+    assert found["irq285: t5nex0:0a1"] == 281882 and found["irq273: igb1:que 0"] == 1291
+    assert "Total" not in found and "interrupt" not in found
+    assert freebsd_load.interrupts(sample("freebsd/vmstat-i.igb-iflib.txt"))["irq134: igb0:rxq0"] == 34
+
+
+def test_processors_and_seconds_come_from_the_same_ticks() -> None:
+    old = freebsd_load.processor_ticks("0 0 10 100 1000 5 0 0 0 2000")
+    new = freebsd_load.processor_ticks("0 0 10 220 1007 5 0 0 0 2127")
+    assert freebsd_load.elapsed(old, new, 127) == 1.0
+    busy, idle = freebsd_load.cpu_loads(old, new)
+    assert busy.busy == busy.softirq == pytest.approx(120 / 127) and idle == CpuLoad(1, 0.0, 0.0)
+    assert freebsd_load.elapsed(new, old, 127) is None
+    assert freebsd_load.elapsed(old, new, None) is None
+    assert freebsd_load.processor_ticks("0 0 10 100") == ()
+
+
+# -- Linux -------------------------------------------------------------------------------------------------------------
+
+
+def test_processors_of_linux() -> None:
+    before = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 10 0 20 1000 5 0 100 0 0 0\ncpu3 1 0 0 10 0 0 0 0 0 0\n"
+    after = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 10 0 30 1020 4 0 170 0 0 0\ncpu3 1 0 0 1 0 0 0 0 0 0\ncpu4 1 1\n"
+    found = linux_load.cpu_loads(before, after, {0: 5.0})
+    # iowait may count back by a tick; idle time that counts back by nine is no reading
+    assert found == (CpuLoad(0, found[0].busy, found[0].softirq, 5.0), CpuLoad(3))
+    assert (found[0].busy, found[0].softirq) == (pytest.approx(0.8), pytest.approx(0.7))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["rx_queue_4_packets", "rx4_packets", "rx-4.packets", "rx-4.rx_packets", "queue_4_rx_cnt", "[4]: rx_ucast_packets"],
+)
+def test_each_driver_of_linux_has_its_own_names(name: str) -> None:
+    found = linux_load.queue_loads("eth0", {name: 10}, {name: 30}, {4: "CPU 1"}, 2.0)
+    assert found == (QueueLoad("eth0", 4, "CPU 1", 10.0),)
+
+
+@pytest.mark.parametrize(
+    "name", ["rx_queue_4_xdp_packets", "tx_queue_4_packets", "rx4_bytes", "rx_packets", "rx4_packets_phy"]
+)
+def test_other_counters_are_no_frames_of_a_queue(name: str) -> None:
+    assert linux_load.queue_loads("eth0", {name: 10}, {name: 30}, {}, 2.0) == ()
+
+
+def test_this_kernel_is_read_twice() -> None:
+    def shell(command: str, limit: float) -> Result:
+        found = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=limit)
+        return Result(found.stdout, found.stderr, found.returncode, 0.0)
+
+    def spin() -> None:
+        subprocess.run(["timeout", "0.3", "sh", "-c", "while :; do :; done"], check=False)
+
+    found = make_router("linux", shell, ("lo",)).under_load(spin)
+    assert found.seconds is not None and 0.25 < found.seconds < 10
+    online = Path("/proc/stat").read_text().count("\ncpu")
+    assert len(found.cpus) == online
+    assert max(cpu.busy or 0 for cpu in found.cpus) > 0.05
+    assert all(cpu.packets_per_s is not None for cpu in found.cpus)
+    assert found.queues == ()
+
+
+# -- all ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_router_that_answers_nothing_gives_nothing_and_says_why(kind: RouterKind) -> None:
+    def broken(command: str, limit: float) -> Result:
+        raise TestbedError("the link dropped")
+
+    waited: list[int] = []
+    found = make_router(kind, broken, ("eth1",)).under_load(lambda: waited.append(1))
+    assert found == RouterLoad(unread=found.unread) and found.unread and waited == [1]
+
+
+class Growing(FakeModel):
+    """The counters of a router that forwards 1000 frames/s on its one thread, which is three quarters busy."""
+
+    def pass_seconds(self, seconds: float) -> None:
+        old = self._state
+        thread = replace(old.threads[0], packets=old.threads[0].packets + round(1000 * seconds), busy=0.75)
+        self._state = replace(
+            old, uptime=old.uptime + seconds, since_clear=old.since_clear + seconds, threads=(thread,)
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_figures_of_a_simulated_router_are_the_models(kind: RouterKind) -> None:
+    machine, _ = simulated(kind)
+    model = Growing(replace(router_state(kind), threads=(replace(router_state(kind).threads[0], busy=0.75),)))
+    machine._model = model
+    found = make_router(kind, shell_of(machine), ("eth1", "eth2")).under_load(lambda: model.pass_seconds(4))
+    if kind == "vpp":
+        assert model.clears == 1
+        (worker,) = found.workers
+        assert worker.thread == "vpp_wk_0" and worker.cycles_per_packet is not None
+        served = "vpp_wk_0"
+    else:
+        (cpu,) = found.cpus
+        assert cpu.busy == pytest.approx(0.75, abs=0.02)
+        served = "CPU 1"
+        assert found.seconds == pytest.approx(4, rel=0.02)
+    if kind == "linux":
+        assert found.cpus[0].packets_per_s == pytest.approx(1000, rel=0.01)
+    assert {(queue.interface, queue.worker_or_cpu) for queue in found.queues} == {("eth1", served), ("eth2", served)}
+    # the model counts by thread, which serves two queues
+    assert all(queue.packets_per_s is None for queue in found.queues)
+
+
+TEXTS = st.one_of(
+    st.text(max_size=120),
+    st.from_regex(r"(cpu\d? ?[\d -]{0,40}\n){1,3}", fullmatch=True),
+    st.sampled_from(["vpp/w1_polling_max/show_runtime.txt", "freebsd/vmstat-i.cxgbe.txt"]).flatmap(
+        lambda name: st.integers(0, 2000).map(lambda at: sample(name)[at:])
+    ),
+)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=4), st.integers(0, 3))
+def test_any_output_gives_figures_in_their_ranges_and_no_exception(texts: list[str], status: int) -> None:
+    count = 0
+
+    def shell(command: str, limit: float) -> Result:
+        nonlocal count
+        found = ""
+        for index in range(command.count("@@linerate")):
+            count += 1
+            found += f"{texts[count % len(texts)]}@@linerate {index} {status}\n"
+        return Result(found, "", 0, 0.0)
+
+    nothing: Callable[[], None] = lambda: None  # noqa: E731
+    for kind in KINDS:
+        found = make_router(kind, shell, ("eth1",)).under_load(nothing)
+        shares = [share for cpu in found.cpus for share in (cpu.busy, cpu.softirq)]
+        shares += [worker.busy for worker in found.workers]
+        assert all(share is None or 0 <= share <= 1 for share in shares)
+        rates = [queue.packets_per_s for queue in found.queues]
+        assert all(rate is None or rate >= 0 for rate in rates)
+        assert found.unread or found.raw
