@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,3 +58,29 @@ def test_it_is_judged_and_left_as_it_was_twice(rig: vpp_rig.Rig, tmp_path: Path)
         assert message.startswith("FAIL: ") and "drops at host-vr0" in message, message
         assert rig.cli("show", "interface", "address") == before
         assert robot_run.processes_of(folder) == []
+        _check_facts(folder)
+        _check_under_load(folder)
+
+
+def _check_facts(folder: Path) -> None:
+    (path,) = folder.rglob("environment.json")
+    facts = json.loads(path.read_text(encoding="utf-8"))["extra"]["router_facts"]
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1))
+    assert facts["version"].startswith("v") and facts["workers"] == 1 and facts["differences"] == []
+    assert [nic["model"] for nic in facts["nics"]] == ["Linux PACKET socket interface v3"] * 2
+    assert {row["worker"] for row in facts["placement"]} == {"vpp_main"}
+    assert facts["routes"] > 5 and facts["kernel"] and facts["cpu"]
+    assert not [command for command in facts["unread"] if command.startswith("vppctl")], facts["unread"]
+
+
+def _check_under_load(folder: Path) -> None:
+    """After each FAIL, at the sentence's load; a share of the loads is known to have passed."""
+    for path in folder.rglob("*-under-load.json"):
+        found = json.loads(path.read_text(encoding="utf-8"))
+        (worker,) = found["workers"]
+        assert worker["thread"] == "vpp_main" and 0 < worker["busy"] <= 1
+        assert worker["packets_per_s"] == pytest.approx(found["offered_pps"], rel=0.3)
+        assert "af-packet-input" in [node["name"] for node in worker["nodes"]]
+        assert {queue["worker_or_cpu"] for queue in found["queues"]} == {"vpp_main"}
+        assert not found["unread"], found["unread"]
+    assert len(list(folder.rglob("*-under-load.json"))) == 2

@@ -1,0 +1,60 @@
+"""The router's facts, and what it reports under load after a FAIL, in a run on the simulated testbed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from linerate.evidence.integrity import check_integrity
+from linerate.evidence.record_schemas import schema_problems
+from linerate.evidence.rejudging import rejudge
+from support import robot_run
+
+SUITE = f"""\
+*** Settings ***
+Resource          {robot_run.ROOT}/resources/acceptance.resource
+Suite Setup       Open Testbed For    netgate6100    software=vpp    goal=quick
+Suite Teardown    Close Testbed
+
+*** Test Cases ***
+Passes
+    64b 1-flow unidirectional ≥ 2% line rate
+
+Fails
+    64b 1-flow unidirectional ≥ 90% line rate
+"""
+
+
+def test_a_fail_is_followed_by_readings_at_its_load_and_at_one_that_passed(tmp_path: Path) -> None:
+    suite = tmp_path / "suite.robot"
+    suite.write_text(SUITE, encoding="utf-8")
+    found = robot_run.run(tmp_path, suite)
+    assert found.tests["Passes"][0] == "PASS", found.console
+    assert found.tests["Fails"][1].startswith("FAIL: "), found.console
+    (folder,) = (path.parent for path in tmp_path.rglob("environment.json"))
+    facts = json.loads((folder / "environment.json").read_text(encoding="utf-8"))["extra"]["router_facts"]
+    assert (facts["workers"], facts["differences"], facts["irqbalance"]) == (3, [], None)
+    assert {(row["queue"], row["worker"]) for row in facts["placement"]} == {
+        (queue, f"vpp_wk_{queue}") for queue in range(3)
+    }
+    records = {path.name: json.loads(path.read_text()) for path in (folder / "characterisation").glob("*.json")}
+    assert set(records) == {"002-under-load.json", "002-under-load-that-passed.json"}
+    busy, passed = records["002-under-load.json"], records["002-under-load-that-passed.json"]
+    # on a busy machine the readings may come after the traffic, and are no figures then
+    if "all" not in busy["unread"]:
+        assert (busy["workers"][0]["busy"], busy["workers"][1]["packets_per_s"]) == (1.0, 0.0)
+    if "all" not in passed["unread"]:
+        assert passed["workers"][0]["busy"] < 1
+    assert busy["forwarded_pps"] < 0.5 * busy["offered_pps"]
+    assert passed["forwarded_pps"] == passed["offered_pps"]
+    assert passed["load_pps"] * 45 == busy["load_pps"]
+    assert list((folder / "telemetry").glob("002-under-load-*show-runtime.txt"))
+    log = "".join(path.read_text(encoding="utf-8") for path in tmp_path.rglob("output.xml"))
+    assert "The router under load: 64b 1-flow unidirectional" in log and "vpp_wk_2" in log
+    # no trial of a verdict
+    trials = (folder / "trials.jsonl").read_text(encoding="utf-8").splitlines()
+    of_fail = [trial for trial in map(json.loads, trials) if trial["requirement"] == 2]
+    assert len(of_fail) <= 2
+    integrity = check_integrity(folder)
+    assert not integrity.altered and list(schema_problems(integrity)) == []
+    assert rejudge(folder).same
