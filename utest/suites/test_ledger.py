@@ -58,7 +58,7 @@ def test_every_kind_of_router_accounts_for_an_overload(
         ledger.unexplained_rx_to_tx,
         ledger.unexplained_after_tx,
     ) == (0, 0, 0, 0)
-    assert f"{cause}" in verdict.message and "the cores are too slow" in verdict.message
+    assert f"{cause}" in verdict.message and "its card's receive queue was full" in verdict.message
     assert "none unexplained" in verdict.message
 
 

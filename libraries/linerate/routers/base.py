@@ -23,7 +23,7 @@ class Result:
     duration: float
 
 
-CARD_QUEUE_FULL = "its card's queue was full: the cores are too slow"
+CARD_QUEUE_FULL = "its card's receive queue was full"
 
 RESTORE_LIMIT = 30.0
 """Seconds in all that undoing every change on a router may take, logins included."""

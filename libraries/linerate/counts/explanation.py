@@ -1,0 +1,55 @@
+"""Why a router lost frames, beyond where: a cause with its figures, how sure it is, and what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+NAMED_EXPLANATIONS = 2
+"""Explanations in a message; the record has all."""
+
+
+class Confidence(Enum):
+    """How sure an explanation is."""
+
+    CERTAIN = "certain"
+    """What was counted leaves no other cause."""
+    LIKELY = "likely"
+    """The figures fit, and what else would fit is rare."""
+    POSSIBLE = "possible"
+    """It is there and can cost this; how much is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One cause. ``rule``: its name in docs/methodology/why.md; ``figures``: what it rests on."""
+
+    rule: str
+    words: str
+    figures: Mapping[str, float] = field(default_factory=dict)
+    confidence: Confidence = Confidence.LIKELY
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        return f"{self.words} ({self.confidence.value}){remedy}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON data."""
+        return {
+            "rule": self.rule,
+            "words": self.words,
+            "figures": dict(self.figures),
+            "confidence": self.confidence.value,
+            "remedy": self.remedy,
+        }
+
+
+def why_text(explanations: Sequence[Explanation]) -> str:
+    """``why: <words> (certain); <remedy>. Also: …``; "" for none."""
+    if not explanations:
+        return ""
+    first, *others = map(str, explanations[:NAMED_EXPLANATIONS])
+    return f"why: {first}{''.join(f'. Also: {other}' for other in others)}"

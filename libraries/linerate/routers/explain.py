@@ -1,0 +1,162 @@
+"""Why a router lost frames: rules over its facts, its load and the ledger. docs/methodology/why.md has them as a table.
+
+A rule speaks only where its figures are there and fit; a rule that found one limit keeps those below it silent. None
+changes a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..counts.causes import Stage
+from ..counts.explanation import Confidence, Explanation
+from ..counts.ledger import Ledger
+from ..counts.router_facts import RouterFacts
+from ..counts.under_load import UnderLoad
+from ..units import si
+from .explain_circumstances import firewall, irqbalance, numa, slowed
+from .explain_evidence import RouterEvidence, TriedLoad, bus_gbps, busy_share, is_narrow
+from .explain_workers import locks, workers
+
+UNSENT = 0.01
+"""The generator is named when it sent less than was asked of it by more than this share."""
+
+LINE_FULL = 0.97
+"""A line is full from this share on: clocks of two cards differ, and a trial has edges."""
+
+TX_LOSS = 0.01
+"""Of what was handed to the sending interfaces, the share lost there that makes them the limit."""
+
+BUS_FULL, BUS_MAYBE = 0.75, 0.25
+"""Least share of the bus from which on it is the limit, or may be: descriptors and turns take the rest."""
+
+SMALL_LOSS = 0.01
+"""A smaller loss with idle workers comes of moments, not of a limit."""
+
+Rule = Callable[[RouterEvidence], Explanation | None]
+
+
+def explain(
+    tried: TriedLoad,
+    ledger: Ledger | None = None,
+    facts: RouterFacts | None = None,
+    load: UnderLoad | None = None,
+) -> tuple[Explanation, ...]:
+    """Why frames were lost, the best explanation first; () where the figures support none.
+
+    *ledger*: of the worst trial. *facts* and *load* None: not read; then only rules that need neither speak.
+    """
+    evidence = RouterEvidence(tried, ledger, facts, load)
+    limit = next((found for rule in LIMITS if (found := rule(evidence))), None)
+    added = (found for rule in CIRCUMSTANCES if (found := rule(evidence, limit)))
+    return tuple(found for found in (limit, *added) if found)
+
+
+def _generator(evidence: RouterEvidence) -> Explanation | None:
+    tried = evidence.tried
+    if evidence.lost or tried.offered_pps >= (1 - UNSENT) * tried.intended_pps:
+        return None
+    return Explanation(
+        "generator",
+        f"the generator sent {si(tried.offered_pps, 'pps')} of {si(tried.intended_pps, 'pps')}, and the router lost"
+        " none of it",
+        {"intended_pps": tried.intended_pps, "offered_pps": tried.offered_pps},
+        Confidence.CERTAIN,
+        "ask for less, or give the generator more cores or a faster card",
+    )
+
+
+def _sending(evidence: RouterEvidence) -> Explanation | None:
+    """What is lost on leaving was taken in and handled: the sending side limits, whatever was lost before."""
+    dropped, ledger = evidence.dropped(Stage.LEAVING), evidence.ledger
+    if ledger is None or not dropped:
+        return None
+    handed = dropped + sum(row.forwarded for row in ledger.directions)
+    if dropped < TX_LOSS * handed:
+        return None
+    name, filled = max(evidence.line_shares().items(), key=lambda item: item[1], default=("", 0.0))
+    figures = {"handed_to_send": float(handed), "dropped_on_leaving": float(dropped), "line_share": filled}
+    if filled >= LINE_FULL:
+        return Explanation(
+            "line",
+            f"the line out of {name} is full ({filled:.1%} of its rate): more arrives for it than it carries",
+            figures,
+            Confidence.CERTAIN,
+            "spread the load over more or faster lines; frames that grow on the way (tags, labels) need room too",
+        )
+    return Explanation(
+        "tx slots",
+        f"of {handed:,} frames that were handed to the sending interfaces {dropped:,} found no free slot, with the line"
+        f" {filled:.0%} full: the card empties its sending ring too slowly",
+        figures,
+        Confidence.LIKELY,
+        "look at the sending ring's size, the driver (another one, compressed completions) and the card's firmware",
+    )
+
+
+def _card(evidence: RouterEvidence) -> Explanation | None:
+    """Lost on arrival while every worker has time: the card, or the bus behind it."""
+    if not evidence.arrival_decides or not evidence.workers or len(evidence.idle) < len(evidence.workers):
+        return None
+    busiest = max(busy_share(worker) or 0.0 for worker in evidence.workers)
+    figures = {"busiest_worker": busiest, "loss_ratio": evidence.loss_ratio}
+    time_left = f"frames are lost on arrival while the busiest worker is {busiest:.0%} busy"
+    if evidence.loss_ratio < SMALL_LOSS:
+        return _moments(evidence, time_left, figures)
+    share, slot = evidence.bus_share, evidence.slot
+    link = ""
+    if share is not None and slot is not None:
+        figures |= {"bus_gbps": bus_gbps(slot) or 0.0, "bus_share": share}
+        most = f" (the card can x{slot.pcie_width_max})" if slot.pcie_width_max and is_narrow(slot) else ""
+        link = f"PCIe x{slot.pcie_width} at {slot.pcie_speed:g} GT/s{most}"
+        if share >= BUS_FULL:
+            return Explanation(
+                "bus",
+                f"{time_left}: the frames and their headers alone take {share:.0%} of {link}",
+                figures,
+                Confidence.LIKELY,
+                "put the card into a wider or faster slot",
+            )
+    one_queue = evidence.tried.flows == 1
+    if share is None or (share >= BUS_MAYBE and not one_queue and slot is not None and is_narrow(slot)):
+        bus = f"{link}, of which the frames take {share:.0%}" if share is not None else "which was not read"
+        return Explanation(
+            "card or bus",
+            f"{time_left}: its card, or the bus behind it ({bus}), takes no more frames",
+            figures,
+            Confidence.LIKELY if share is None else Confidence.POSSIBLE,
+            "more cores will not help; look at the card's limits, its slot, and another driver",
+        )
+    where = "the one receive queue that one flow has" if one_queue else "its receive queues or ports"
+    return Explanation(
+        "card",
+        f"{time_left} and the frames take {share:.0%} of {link}: the card itself takes no more frames into {where}",
+        figures,
+        Confidence.LIKELY,
+        "more cores will not help; look for the card's published limit, another driver, or its firmware"
+        + ("; more flows use more queues" if one_queue else ""),
+    )
+
+
+def _moments(evidence: RouterEvidence, time_left: str, figures: dict[str, float]) -> Explanation:
+    rings = [nic.ring_rx for nic in evidence.nics if nic.interface in evidence.ingress and nic.ring_rx]
+    ring = f" of {min(rings)} frames" if rings else ""
+    return Explanation(
+        "late worker",
+        f"{time_left}: for moments it comes too late, and the receive ring{ring} overruns",
+        figures | ({"ring_rx": float(min(rings))} if rings else {}),
+        Confidence.POSSIBLE,
+        "pin the interrupts, keep other work off those processors, forbid deep sleep states, or enlarge the ring",
+    )
+
+
+LIMITS: Sequence[Rule] = (_generator, _sending, locks, workers, _card)
+"""What binds; the first that speaks is the one: what is nearer the exit limits, whatever is lost before it."""
+
+CIRCUMSTANCES: Sequence[Callable[[RouterEvidence, Explanation | None], Explanation | None]] = (
+    slowed,
+    firewall,
+    irqbalance,
+    numa,
+)
+"""What makes the limit lower than it could be; said beside it."""

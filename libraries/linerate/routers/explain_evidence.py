@@ -1,0 +1,210 @@
+"""What the rules of :mod:`.explain` look at: a sentence's load, its ledger, the router's facts and load, as figures.
+
+Rates in frames/s, shares 0 to 1. A figure that was not read is None, and a rule that needs it is silent.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..counts.causes import Stage
+from ..counts.ledger import Ledger
+from ..counts.router_facts import NicFacts, RouterFacts
+from ..counts.under_load import UnderLoad, WorkerLoad
+from ..units import FCS, l1_bits
+
+BUSY, IDLE = 0.95, 0.85
+"""Shares of a worker's time: from BUSY on it is a limit, below IDLE it is none; between them no rule says either."""
+
+FULL_VECTOR = 250
+"""Packets per call from which on a VPP worker whose busy time was not read has no time left (the most is 256)."""
+
+SAME_LOAD = 0.9
+"""The router's load was read at no less than this share of the sentence's load, or says nothing about it."""
+
+_PIECE, _HEADER, _DESCRIPTOR = 256, 24, 32
+"""Bytes on PCIe: the usual largest payload of a packet, its header and framing, the least for a frame's descriptors."""
+
+_LINE_CODE = {2.5: 0.8, 5.0: 0.8}
+"""Share of the bits on PCIe 1 and 2 (GT/s) that are data: 8b/10b; later ones 128b/130b."""
+
+_UNCOUNTED = re.compile(r"rdma|af.?packet", re.IGNORECASE)
+"""Drivers that do not count what was lost before them."""
+
+
+@dataclass(frozen=True, slots=True)
+class TriedLoad:
+    """What a sentence's worst trial tried: rates of all directions together.
+
+    ``frame_bytes``: mean, with FCS. ``flows`` of each direction; None: not known. ``link_bps`` of a port.
+    ``intended_pps``: what was asked of the generator, ``offered_pps``: what it sent.
+    """
+
+    frame_bytes: float
+    flows: int | None
+    link_bps: float
+    intended_pps: float
+    offered_pps: float
+    forwarded_pps: float
+
+
+@dataclass(frozen=True)
+class RouterEvidence:
+    """All that is known about one failed sentence."""
+
+    tried: TriedLoad
+    ledger: Ledger | None = None
+    facts: RouterFacts | None = None
+    load: UnderLoad | None = None
+
+    # -- where the frames were lost
+
+    @cached_property
+    def lost(self) -> int:
+        """Frames that did not come back; 0: not known."""
+        return max(0, self.ledger.lost) if self.ledger else 0
+
+    def dropped(self, stage: Stage) -> int:
+        """Frames that the router counts as dropped at *stage*."""
+        return sum(drop.frames for drop in self.ledger.drops if drop.stage is stage) if self.ledger else 0
+
+    @cached_property
+    def lost_on_arrival(self) -> int:
+        """Frames lost before the router took them in: counted, or uncounted by a driver that counts none."""
+        uncounted = (self.ledger.unexplained_before_rx or 0) if self.ledger and self.is_blind else 0
+        return self.dropped(Stage.ARRIVING) + max(0, uncounted)
+
+    @property
+    def arrival_decides(self) -> bool:
+        """Whether most of the lost frames were lost on arrival."""
+        return self.lost > 0 and self.lost_on_arrival > self.lost / 2
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether the driver of an interface under test counts nothing that its card lost."""
+        return any(_UNCOUNTED.search(nic.driver or "") for nic in self.nics)
+
+    @property
+    def loss_ratio(self) -> float:
+        """Share of the offered frames that were lost."""
+        return 1 - self.tried.forwarded_pps / self.tried.offered_pps if self.tried.offered_pps else 0.0
+
+    @cached_property
+    def ingress(self) -> tuple[str, ...]:
+        """The router's interfaces that frames enter by."""
+        return tuple(row.ingress for row in self.ledger.directions if row.offered) if self.ledger else ()
+
+    def line_shares(self) -> Mapping[str, float]:
+        """Per egress interface the share of its line that the forwarded frames fill."""
+        frames: dict[str, int] = {}
+        offered = sum(row.offered for row in self.ledger.directions) if self.ledger else 0
+        for row in self.ledger.directions if self.ledger else ():
+            frames[row.egress] = frames.get(row.egress, 0) + row.forwarded
+        # as many seconds as the offered frames took
+        seconds = offered / self.tried.offered_pps if self.tried.offered_pps else 0.0
+        bits = l1_bits(self.tried.frame_bytes)
+        return {name: count * bits / seconds / self.tried.link_bps for name, count in frames.items() if seconds}
+
+    # -- who was busy
+
+    @cached_property
+    def workers(self) -> tuple[WorkerLoad, ...]:
+        """Those that forward, each with its busy share; () where these were not read at this load.
+
+        Of a kernel without workers of its own: the processors.
+        """
+        load = self.load
+        if load is None or load.load_pps < SAME_LOAD * self.tried.intended_pps:
+            return ()
+        # VPP's main thread forwards only where it is alone
+        workers = [worker for worker in load.workers if worker.thread != "vpp_main"] or list(load.workers)
+        if not workers and self._kernel_forwards:
+            workers = [WorkerLoad(f"CPU {cpu.cpu}", cpu.busy, cpu.packets_per_s) for cpu in load.cpus]
+        return tuple(workers) if all(busy_share(worker) is not None for worker in workers) else ()
+
+    @property
+    def _kernel_forwards(self) -> bool:
+        """Whether processors serve the queues, not threads, whose polling keeps a processor busy without any frame."""
+        servers = [row.worker for row in self.facts.placement] if self.facts else []
+        servers += [row.worker_or_cpu for row in self.load.queues if row.worker_or_cpu] if self.load else []
+        return bool(servers) and all(name.startswith("CPU ") for name in servers)
+
+    @cached_property
+    def busy(self) -> tuple[WorkerLoad, ...]:
+        """Workers without time left."""
+        return tuple(worker for worker in self.workers if (busy_share(worker) or 0.0) >= BUSY)
+
+    @cached_property
+    def idle(self) -> tuple[WorkerLoad, ...]:
+        """Workers with time left."""
+        return tuple(worker for worker in self.workers if (busy_share(worker) or 0.0) < IDLE)
+
+    @cached_property
+    def placed(self) -> Mapping[str, tuple[tuple[str, int], ...]]:
+        """Per worker the (interface, queue) pairs of the interfaces that frames enter by."""
+        rows = [(row.interface, row.queue, row.worker) for row in self.facts.placement] if self.facts else []
+        if not rows and self.load:
+            rows = [(row.interface, row.queue, row.worker_or_cpu) for row in self.load.queues if row.worker_or_cpu]
+        found: dict[str, tuple[tuple[str, int], ...]] = {}
+        for interface, queue, worker in rows:
+            if interface in self.ingress:
+                found[worker] = (*found.get(worker, ()), (interface, queue))
+        return found
+
+    @property
+    def queues(self) -> int | None:
+        """Receive queues of the interfaces that frames enter by."""
+        if self.placed:
+            return sum(map(len, self.placed.values()))
+        counts = [nic.rx_queues for nic in self.nics if nic.interface in self.ingress]
+        known = [count for count in counts if count is not None]
+        return sum(known) if known and len(known) == len(self.ingress) else None
+
+    # -- the machine
+
+    @property
+    def nics(self) -> tuple[NicFacts, ...]:
+        """The cards of the interfaces under test."""
+        return self.facts.nics if self.facts else ()
+
+    @property
+    def slot(self) -> NicFacts | None:
+        """The card with the narrowest bus of those that frames enter by; None where it was not read."""
+        known = [nic for nic in self.nics if nic.interface in self.ingress and bus_gbps(nic) is not None]
+        return min(known, key=lambda nic: bus_gbps(nic) or 0.0, default=None)
+
+    @property
+    def bus_share(self) -> float | None:
+        """The least share of the narrowest bus that the forwarded frames take, both ports of a card together."""
+        if self.slot is None or not (gbps := bus_gbps(self.slot)):
+            return None
+        data = self.tried.frame_bytes - FCS
+        total = data + _HEADER * math.ceil(data / _PIECE) + _DESCRIPTOR
+        pps = self.tried.forwarded_pps
+        if len({nic.model for nic in self.nics}) > 1:  # cards of their own: each has its own bus
+            pps /= max(1, len(self.ingress))
+        return pps * 8 * total / (gbps * 1e9)
+
+
+def busy_share(worker: WorkerLoad) -> float | None:
+    """Busy share of *worker*; of a VPP worker without it 1 where its vectors are full."""
+    if worker.busy is None and worker.vectors_per_call is not None and worker.vectors_per_call >= FULL_VECTOR:
+        return 1.0
+    return worker.busy
+
+
+def bus_gbps(nic: NicFacts) -> float | None:
+    """Gbit/s that the bus of *nic* carries in each direction; None where it was not read."""
+    if not nic.pcie_width or not nic.pcie_speed:
+        return None
+    return nic.pcie_width * nic.pcie_speed * _LINE_CODE.get(nic.pcie_speed, 128 / 130)
+
+
+def is_narrow(nic: NicFacts) -> bool:
+    """Whether the bus of *nic* has fewer lanes, or slower ones, than the card can use."""
+    lanes = nic.pcie_width_max is not None and (nic.pcie_width or 0) < nic.pcie_width_max
+    return lanes or (nic.pcie_speed_max is not None and (nic.pcie_speed or 0.0) < nic.pcie_speed_max)

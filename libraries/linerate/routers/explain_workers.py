@@ -1,0 +1,201 @@
+"""Rules of :mod:`.explain` over who was busy: locks, all workers, or some beside idle ones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ..counts.explanation import Confidence, Explanation
+from ..counts.under_load import WorkerLoad
+from .explain_evidence import RouterEvidence, busy_share
+
+MANY_CORES = 6
+"""Busy cores from which on FreeBSD's locks before release 12 cost more than the work."""
+
+IDENT, BRIDGE = "kernel ident", "bridge"
+"""Keys of :attr:`RouterFacts.other`: FreeBSD's ``kern.ident``, and its bridges that have an interface under test."""
+
+_FREEBSD = re.compile(r"FreeBSD (\d+)\.\d+")
+_SPREADS_PORTS = re.compile(r"udp|tcp|4.?tuple|l4|port", re.IGNORECASE)
+
+
+def locks(evidence: RouterEvidence) -> Explanation | None:
+    """Cores that wait for each other are as busy as cores that work."""
+    busy, facts = evidence.busy, evidence.facts
+    if facts is None or not evidence.arrival_decides or len(busy) < 2:
+        return None
+    release = _FREEBSD.search(" ".join(filter(None, (facts.os, facts.kernel))))
+    if release is None:
+        return None
+    number, ident = int(release[1]), facts.other.get(IDENT)
+    if number < 13 and BRIDGE in facts.other:
+        what, remedy = "the bridge's lock", "route instead of bridging, or take FreeBSD 13"
+    elif number < 12 and ident in ("GENERIC", None) and len(busy) >= MANY_CORES:
+        what = "the locks of routing and neighbour tables"
+        remedy = "take FreeBSD 12 or later; more cores or queues would not help"
+    else:
+        return None
+    return Explanation(
+        "locks",
+        f"{len(busy)} cores are {_least_busy(busy):.0%} busy and wait for each other at {what}, which FreeBSD {number}"
+        " takes for each frame",
+        {"busy_workers": float(len(busy))},
+        Confidence.LIKELY if ident or BRIDGE in facts.other else Confidence.POSSIBLE,
+        remedy,
+    )
+
+
+def workers(evidence: RouterEvidence) -> Explanation | None:
+    """Workers without time left: all of them, or some beside idle ones, and why those get no frames."""
+    busy, idle = evidence.busy, evidence.idle
+    if not busy or not evidence.arrival_decides:
+        return None
+    if len(busy) == len(evidence.workers):
+        few = f"all {len(busy)} workers are" if len(busy) > 1 else f"its only worker {busy[0].thread} is"
+        share = f"{_least_busy(busy):.0%} busy"
+        cycles = _cycles(busy)
+        cost = f", at {cycles:.0f} cycles per packet" if cycles else ""
+        return Explanation(
+            "all workers",
+            f"{few} {share}{cost}: the cores are too slow",
+            _figures(evidence) | ({"cycles_per_packet": cycles} if cycles else {}),
+            Confidence.CERTAIN,
+            "more cores and queues, faster cores, or less work per packet",
+        )
+    if not idle:
+        return None
+    verb, count = "is" if len(busy) == 1 else "are", len(evidence.workers)
+    time_left = max(busy_share(worker) or 0.0 for worker in idle)
+    some = f"{_names(busy)} {verb} {_least_busy(busy):.0%} busy, {len(idle)} of {count} workers at most {time_left:.0%}"
+    for found in (_shared_worker, _one_flow, _few_queues, _addresses, _uneven):
+        if explanation := found(evidence, some):
+            return explanation
+    return None
+
+
+def _shared_worker(evidence: RouterEvidence, some: str) -> Explanation | None:
+    """Queues of several interfaces on one worker, though others have fewer."""
+    placed, busy = evidence.placed, evidence.busy
+    shared = {
+        worker.thread: rows
+        for worker in busy
+        if len({interface for interface, _ in _rows_of(evidence, worker)}) > 1 and (rows := _rows_of(evidence, worker))
+    }
+    handling = [worker for worker in evidence.workers if worker.packets_per_s]
+    one_flow = evidence.tried.flows == 1
+    if one_flow:
+        fits = len(evidence.ingress) > len(handling) > 0 and len(shared) > 0
+    else:
+        most = max((len(rows) for rows in shared.values()), default=0)
+        fits = most > min((len(placed.get(worker.thread, ())) for worker in evidence.idle), default=most)
+    if not shared or not fits:
+        return None
+    thread, rows = next(iter(shared.items()))
+    both = "both directions' only flows enter by queues" if one_flow else "queues"
+    return Explanation(
+        "shared worker",
+        f"{some}: {both} of {_and(sorted({interface for interface, _ in rows}))} that are placed on {thread}",
+        _figures(evidence) | {"queues_on_worker": float(len(rows))},
+        Confidence.CERTAIN if one_flow else Confidence.LIKELY,
+        f"place the queues of each interface on workers of their own (now {_queue_words(rows)} on {thread})",
+    )
+
+
+def _rows_of(evidence: RouterEvidence, worker: WorkerLoad) -> tuple[tuple[str, int], ...]:
+    """The queues that *worker* serves, of interfaces that frames enter by."""
+    return evidence.placed.get(worker.thread, ())
+
+
+def _one_flow(evidence: RouterEvidence, some: str) -> Explanation | None:
+    if evidence.tried.flows != 1:
+        return None
+    each = " in each direction" if len(evidence.ingress) > 1 else ""
+    return Explanation(
+        "one flow",
+        f"{some}: one flow{each} enters by one receive queue, which one worker serves",
+        _figures(evidence),
+        Confidence.CERTAIN,
+        "one flow needs a faster core or less work per packet; more workers serve more flows",
+    )
+
+
+def _few_queues(evidence: RouterEvidence, some: str) -> Explanation | None:
+    queues, workers = evidence.queues, len(evidence.workers)
+    if queues is None or queues >= workers or len(evidence.busy) < min(queues, workers):
+        return None
+    return Explanation(
+        "few queues",
+        f"{some}: the interfaces that frames enter by have {queues} receive queue{'s' * (queues != 1)} for {workers}"
+        " workers",
+        _figures(evidence) | {"queues": float(queues)},
+        Confidence.CERTAIN,
+        "set as many receive queues per interface as there are workers",
+    )
+
+
+def _addresses(evidence: RouterEvidence, some: str) -> Explanation | None:
+    fields = [nic.rss_fields for nic in evidence.nics if nic.interface in evidence.ingress]
+    if not fields or any(not row or _SPREADS_PORTS.search(" ".join(row)) for row in fields):
+        return None
+    named = ", ".join(sorted({item for row in fields for item in row or ()}))
+    return Explanation(
+        "address hash",
+        f"{some}: the card spreads frames by addresses only ({named})",
+        _figures(evidence),
+        Confidence.LIKELY,
+        "let the card hash ports too",
+    )
+
+
+def _uneven(evidence: RouterEvidence, some: str) -> Explanation | None:
+    flows = f"{evidence.tried.flows} flows" if evidence.tried.flows else "the flows"
+    one_cpu = len(evidence.placed) == 1 and (evidence.queues or 0) > 1
+    if one_cpu:
+        return Explanation(
+            "one processor",
+            f"{some}: all {evidence.queues} receive queues are served by {next(iter(evidence.placed))}",
+            _figures(evidence) | {"queues": float(evidence.queues or 0)},
+            Confidence.CERTAIN,
+            "spread the queues' interrupts over the processors (smp_affinity), or turn on RPS",
+        )
+    return Explanation(
+        "uneven workers",
+        f"{some}: {flows} do not spread evenly over them",
+        _figures(evidence),
+        Confidence.POSSIBLE,
+        "compare the queues' placement and what the card hashes with the flows that are sent",
+    )
+
+
+def _figures(evidence: RouterEvidence) -> dict[str, float]:
+    return {
+        "busy_workers": float(len(evidence.busy)),
+        "idle_workers": float(len(evidence.idle)),
+        "workers": float(len(evidence.workers)),
+    }
+
+
+def _least_busy(workers: Sequence[WorkerLoad]) -> float:
+    return min(busy_share(worker) or 0.0 for worker in workers)
+
+
+def _cycles(workers: Sequence[WorkerLoad]) -> float | None:
+    """Mean cycles per packet of *workers*, weighted by packets; None where they are not known."""
+    rows = [(worker.packets_per_s, worker.cycles_per_packet) for worker in workers]
+    known = [(pps, cycles) for pps, cycles in rows if pps and cycles]
+    total = sum(pps for pps, _ in known)
+    return sum(pps * cycles for pps, cycles in known) / total if known and len(known) == len(rows) else None
+
+
+def _names(workers: Sequence[WorkerLoad]) -> str:
+    if len(workers) > 3:
+        return f"{len(workers)} workers"
+    return _and([worker.thread for worker in workers])
+
+
+def _queue_words(rows: Sequence[tuple[str, int]]) -> str:
+    return _and([f"queue {queue} of {interface}" for interface, queue in rows])
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else "".join(words)

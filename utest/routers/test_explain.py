@@ -1,0 +1,263 @@
+"""Why frames were lost: each rule by figures made for it, and silence where they are not there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.counts.causes import Stage
+from linerate.counts.explanation import Confidence, Explanation, why_text
+from linerate.counts.ledger import DirectionAccount, Drop, Ledger
+from linerate.counts.router_facts import NicFacts, Placement, RouterFacts
+from linerate.counts.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
+from linerate.routers.explain import explain
+from linerate.routers.explain_evidence import TriedLoad
+from linerate.routers.explain_workers import BRIDGE, IDENT
+
+OFFERED, FORWARDED = 10_000_000, 6_000_000
+TRIED = TriedLoad(64, 251, 10e9, float(OFFERED), float(OFFERED), float(FORWARDED))
+SPREAD = tuple(Placement("a", queue, f"w{queue}") for queue in range(3))
+
+
+def ledger(
+    stage: Stage | None = Stage.ARRIVING, offered: int = OFFERED, forwarded: int = FORWARDED, both: bool = False
+) -> Ledger:
+    """Frames lost at *stage*, None: by nobody who counts. *both*: half of them in each direction."""
+    names, rows = ("a", "b"), []
+    for port in range(1 + both):
+        own, back = offered // (1 + both), forwarded // (1 + both)
+        lost, into, out = own - back, names[port], names[1 - port]
+        taken = back if stage in (Stage.ARRIVING, None) else own
+        drops = (Drop(stage, "drop", out if stage is Stage.LEAVING else into, lost),) if stage and lost else ()
+        rows.append(DirectionAccount(port, 1 - port, into, out, own, back, taken, back, drops))
+    return Ledger(1, 1, tuple(rows))
+
+
+def load(*busy: float, asked: float = OFFERED, names: str = "w", **more: object) -> UnderLoad:
+    workers = tuple(WorkerLoad(f"{names}{number}", share, 1e6 * share) for number, share in enumerate(busy))
+    return replace(UnderLoad(asked, asked, FORWARDED, workers), **more)  # type: ignore[arg-type]
+
+
+def facts(placement: tuple[Placement, ...] = SPREAD, **more: object) -> RouterFacts:
+    return replace(RouterFacts(placement=placement), **more)  # type: ignore[arg-type]
+
+
+def nic(**more: object) -> NicFacts:
+    return replace(NicFacts("a"), **more)  # type: ignore[arg-type]
+
+
+X4 = nic(pcie_width=4, pcie_speed=8.0, pcie_width_max=8, pcie_speed_max=8.0)
+BIG = replace(TRIED, frame_bytes=1518, offered_pps=3e6, intended_pps=3e6, forwarded_pps=2.1e6)
+FREEBSD_11 = facts(os="FreeBSD 11.1-RELEASE", other={IDENT: "GENERIC"})
+
+CASES: Mapping[str, tuple[str, Confidence, tuple[object, ...]]] = {
+    "the generator": (
+        "generator",
+        Confidence.CERTAIN,
+        (replace(TRIED, intended_pps=14e6, forwarded_pps=1e7), ledger(forwarded=OFFERED)),
+    ),
+    "a full line": (
+        "line",
+        Confidence.CERTAIN,
+        (replace(TRIED, offered_pps=2e7, intended_pps=2e7), ledger(Stage.LEAVING, 20_000_000, 14_880_952)),
+    ),
+    "a slow sending ring": ("tx slots", Confidence.LIKELY, (TRIED, ledger(Stage.LEAVING))),
+    "locks": ("locks", Confidence.LIKELY, (TRIED, ledger(), FREEBSD_11, load(*[1.0] * 8))),
+    "locks of a kernel of which no more is known": (
+        "locks",
+        Confidence.POSSIBLE,
+        (TRIED, ledger(), facts(os="pfSense 2.4.5 (FreeBSD 11.3-STABLE)"), load(*[1.0] * 8)),
+    ),
+    "a bridge": (
+        "locks",
+        Confidence.LIKELY,
+        (TRIED, ledger(), facts(os="FreeBSD 12.4-RELEASE", other={BRIDGE: "bridge0"}), load(1.0, 1.0)),
+    ),
+    "no lock in FreeBSD 12": (
+        "all workers",
+        Confidence.CERTAIN,
+        (TRIED, ledger(), facts(os="FreeBSD 12.0-RELEASE", other={IDENT: "GENERIC"}), load(*[1.0] * 8)),
+    ),
+    "no lock with patches": (
+        "all workers",
+        Confidence.CERTAIN,
+        (TRIED, ledger(), facts(os="FreeBSD 11.1-RELEASE", other={IDENT: "MINE"}), load(*[1.0] * 8)),
+    ),
+    "slow cores": ("all workers", Confidence.CERTAIN, (TRIED, ledger(), facts(), load(1.0, 0.99, 1.0))),
+    "one flow": ("one flow", Confidence.CERTAIN, (replace(TRIED, flows=1), ledger(), facts(), load(1.0, 0.0, 0.0))),
+    "two flows on one worker": (
+        "shared worker",
+        Confidence.CERTAIN,
+        (
+            replace(TRIED, flows=1),
+            ledger(both=True),
+            facts((Placement("a", 0, "w0"), Placement("b", 0, "w0"), Placement("b", 1, "w1"))),
+            load(1.0, 0.0, 0.0),
+        ),
+    ),
+    "queues dealt unevenly": (
+        "shared worker",
+        Confidence.LIKELY,
+        (
+            TRIED,
+            ledger(both=True),
+            facts((Placement("a", 0, "w0"), Placement("b", 0, "w0"), Placement("a", 1, "w1"), Placement("b", 1, "w2"))),
+            load(1.0, 0.6, 0.6),
+        ),
+    ),
+    "few queues": ("few queues", Confidence.CERTAIN, (TRIED, ledger(), facts(SPREAD[:1]), load(1.0, 0.0, 0.0))),
+    "addresses only": (
+        "address hash",
+        Confidence.LIKELY,
+        (TRIED, ledger(), facts(nics=(nic(rss_fields=("IP SA", "IP DA")),)), load(1.0, 0.1, 0.1)),
+    ),
+    "all interrupts on one processor": (
+        "one processor",
+        Confidence.CERTAIN,
+        (
+            TRIED,
+            ledger(),
+            facts(tuple(Placement("a", queue, "CPU 0") for queue in range(4))),
+            UnderLoad(OFFERED, OFFERED, FORWARDED, cpus=(CpuLoad(0, 1.0, 1.0), CpuLoad(1, 0.1), CpuLoad(2, 0.0))),
+        ),
+    ),
+    "uneven": ("uneven workers", Confidence.POSSIBLE, (TRIED, ledger(), facts(), load(1.0, 0.7, 0.5))),
+    "the bus": ("bus", Confidence.LIKELY, (BIG, ledger(), facts(nics=(X4,)), load(0.2, 0.2, 0.2))),
+    "card or bus": (
+        "card or bus",
+        Confidence.POSSIBLE,
+        (BIG, ledger(), facts(nics=(replace(X4, pcie_width=7),)), load(0.2, 0.2, 0.2)),
+    ),
+    "a bus that was not read": ("card or bus", Confidence.LIKELY, (TRIED, ledger(), facts(), load(0.2, 0.2, 0.2))),
+    "the card": (
+        "card",
+        Confidence.LIKELY,
+        (TRIED, ledger(), facts(nics=(nic(pcie_width=8, pcie_speed=8.0, pcie_width_max=8),)), load(0.2, 0.2, 0.2)),
+    ),
+    "a worker that sleeps": (
+        "late worker",
+        Confidence.POSSIBLE,
+        (replace(TRIED, forwarded_pps=9_990_000.0), ledger(forwarded=9_990_000), facts(), load(0.3, 0.3, 0.3)),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_rule_speaks_where_its_figures_fit(case: str) -> None:
+    rule, confidence, inputs = CASES[case]
+    first = explain(*inputs)[0]  # type: ignore[arg-type]
+    assert (first.rule, first.confidence) == (rule, confidence), first
+    assert first.figures and first.remedy
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        (TRIED,),
+        (TRIED, ledger()),
+        (TRIED, ledger(), facts()),
+        (TRIED, replace(ledger(), missing="no login"), None, None),
+        # what nobody counts may have been lost on the cable
+        (TRIED, ledger(None), facts(), load(1.0, 0.0)),
+        (TRIED, ledger(None), facts(), load(0.1, 0.1)),
+        (TRIED, ledger(Stage.PASSING), facts(), load(1.0, 1.0)),
+        # nothing was lost
+        (TRIED, ledger(forwarded=OFFERED), facts(), load(1.0, 1.0)),
+        # read at another load
+        (TRIED, ledger(), facts(), load(1.0, 1.0, asked=OFFERED / 2)),
+        # neither busy nor idle
+        (TRIED, ledger(), facts(), load(0.9, 0.9)),
+        # a worker of which nothing is known
+        (TRIED, ledger(), facts(), replace(load(1.0), workers=(WorkerLoad("w0", 1.0), WorkerLoad("w1")))),
+        # processors that poll for VPP are always busy
+        (TRIED, ledger(), facts(), UnderLoad(OFFERED, OFFERED, FORWARDED, cpus=(CpuLoad(0, 1.0), CpuLoad(1, 1.0)))),
+    ],
+)
+def test_no_rule_speaks_without_figures(inputs: tuple[object, ...]) -> None:
+    assert explain(*inputs) == ()  # type: ignore[arg-type]
+
+
+def test_a_driver_that_does_not_count_what_its_card_lost_is_judged_by_what_did_not_arrive() -> None:
+    blind = facts(nics=(nic(driver="rdma"),))
+    assert explain(TRIED, ledger(None), blind, load(1.0, 1.0, 1.0))[0].rule == "all workers"
+
+
+def test_full_vectors_say_that_a_worker_without_busy_time_is_busy() -> None:
+    full = replace(load(), workers=(WorkerLoad("vpp_main", 0.1), WorkerLoad("vpp_wk_0", None, 5e6, 256.0)))
+    found = explain(TRIED, ledger(), facts((Placement("a", 0, "vpp_wk_0"),)), full)
+    assert found[0].rule == "all workers" and "vpp_wk_0" in found[0].words
+
+
+@pytest.mark.parametrize(
+    ("rule", "more", "counters"),
+    [
+        ("firewall", {"firewall": "on: pf"}, {}),
+        ("irqbalance", {"irqbalance": True}, {}),
+        ("numa", {"nics": (nic(numa_node=0), nic(interface="b", numa_node=1))}, {}),
+        ("throttling", {}, {"package_throttle_count": 3.0}),
+    ],
+)
+def test_a_circumstance_is_said_beside_the_limit(
+    rule: str, more: dict[str, object], counters: dict[str, float]
+) -> None:
+    found = explain(TRIED, ledger(), facts(**more), load(1.0, 0.7, 0.5, counters=counters))  # type: ignore[arg-type]
+    assert [item.rule for item in found] == ["uneven workers", rule]
+    assert found[1].confidence in (Confidence.POSSIBLE, Confidence.LIKELY)
+    quiet = {"firewall": "off", "irqbalance": False, "nics": (nic(numa_node=0), nic(interface="b", numa_node=0))}
+    found = explain(TRIED, ledger(), facts(**quiet), load(1.0, 0.7, 0.5))  # type: ignore[arg-type]
+    assert [item.rule for item in found] == ["uneven workers"]
+
+
+def test_the_words_have_the_figures_and_the_message_the_best_two() -> None:
+    (found,) = explain(replace(TRIED, flows=1), ledger(), facts(), load(1.0, 0.0, 0.0))
+    assert found.words == (
+        "w0 is 100% busy, 2 of 3 workers at most 0%: one flow enters by one receive queue, which one worker serves"
+    )
+    assert str(found).startswith(f"{found.words} (certain); ")
+    rows = [Explanation(name, name) for name in ("first", "second", "third")]
+    assert why_text(rows) == "why: first (likely). Also: second (likely)"
+    assert why_text(()) == ""
+
+
+maybe = st.none() | st.floats(0, 1)
+
+
+@given(
+    st.lists(st.builds(WorkerLoad, st.sampled_from(["w0", "w1", "CPU 0"]), maybe, maybe), max_size=4),
+    st.lists(st.builds(CpuLoad, st.integers(0, 3), maybe), max_size=4),
+    st.lists(st.builds(QueueLoad, st.sampled_from("ab"), st.integers(0, 3), st.sampled_from(["", "w0", "CPU 1"]))),
+    st.builds(
+        NicFacts,
+        st.sampled_from("ab"),
+        pcie_width=st.none() | st.integers(0, 16),
+        pcie_speed=st.none() | st.sampled_from([0.0, 2.5, 8.0]),
+        numa_node=st.none() | st.integers(-1, 1),
+        rx_queues=st.none() | st.integers(0, 4),
+        ring_rx=st.none() | st.integers(0, 4096),
+        rss_fields=st.none() | st.just(()) | st.just(("IP SA",)),
+    ),
+    st.sampled_from([None, *Stage]),
+    st.integers(0, OFFERED + 5),
+    st.booleans(),
+    st.sampled_from([None, 1, 251]),
+    st.sampled_from([0.0, 1.0, OFFERED]),
+)
+def test_whatever_was_read_nothing_breaks_and_a_cause_has_its_figures(
+    workers: list[WorkerLoad],
+    cpus: list[CpuLoad],
+    queues: list[QueueLoad],
+    card: NicFacts,
+    stage: Stage | None,
+    forwarded: int,
+    both: bool,
+    flows: int | None,
+    offered: float,
+) -> None:
+    tried = TriedLoad(64, flows, 10e9, OFFERED, offered, float(forwarded))
+    seen = UnderLoad(OFFERED, offered, forwarded, tuple(workers), tuple(queues), tuple(cpus))
+    for found in explain(tried, ledger(stage, forwarded=forwarded, both=both), facts((), nics=(card,)), seen):
+        assert found.words and found.figures and found.remedy
