@@ -12,6 +12,7 @@ STUDIES = {
     "cost": "traffic that each decision rule needs for a verdict, and how often it is wrong (no traffic)",
     "plan": "the sequential plan that keeps a goal's promises with the fewest trials (no traffic)",
     "fidelity": "published figures against those of the forwarding model (no traffic)",
+    "why": "the limit that explanations of failures name against the one that binds in the model (no traffic)",
     "faults": "the verdicts of the acceptance procedure at each fault of the simulated bench",
     "overhead": "wall time of a trial less its duration, with the embedded server",
 }

@@ -84,7 +84,7 @@ def tables(project: Project) -> tuple[Table, ...]:
         return router_model(load_platform(path), software, rx_queues, path)
 
     line = "Per cent of one direction's line rate; both directions added where bidirectional."
-    netgate, gowin, freebsd = (_figures(name) for name in ("netgate6100", "gowin_n305", "freebsd_servers"))
+    netgate, gowin, freebsd = (figures(name) for name in ("netgate6100", "gowin_n305", "freebsd_servers"))
     return (
         Table("Netgate 6100", line, tuple(_netgate(netgate, model_of, catalogue)), strict=True),
         Table(
@@ -116,7 +116,8 @@ def tables(project: Project) -> tuple[Table, ...]:
     )
 
 
-def _figures(name: str) -> Any:
+def figures(name: str) -> Any:
+    """The published figures in ``data/NAME.yaml``."""
     return yaml.safe_load((DATA / f"{name}.yaml").read_text(encoding="utf-8"))
 
 

@@ -43,7 +43,11 @@ def loads_at(model: RouterModel, profile: Profile, bidirectional: bool) -> Calla
 
 def throughput(model: RouterModel, profile: Profile, bidirectional: bool) -> float:
     """The highest load without loss, per cent of one direction's line rate, both directions added."""
-    at = loads_at(model, profile, bidirectional)
+    return 100 * lossless_share(model, loads_at(model, profile, bidirectional)) * (2 if bidirectional else 1)
+
+
+def lossless_share(model: RouterModel, at: Callable[[float], list[StreamLoad]]) -> float:
+    """The highest load without loss, as a share of line rate per direction; *at*: of :func:`loads_at`."""
     low, high = 0.0, model.ceiling
     if forward(model, at(high)).loss <= LOSSLESS:
         low = high
@@ -53,7 +57,7 @@ def throughput(model: RouterModel, profile: Profile, bidirectional: bool) -> flo
             low = middle
         else:
             high = middle
-    return 100 * low * (2 if bidirectional else 1)
+    return low
 
 
 def at_saturation(model: RouterModel, profile: Profile) -> tuple[float, Forwarding]:
