@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linerate.counts.causes import Stage
-from linerate.counts.explanation import Confidence, Explanation, why_text
+from linerate.counts.explanation import Confidence, Explanation, Why
 from linerate.counts.ledger import DirectionAccount, Drop, Ledger
 from linerate.counts.router_facts import NicFacts, Placement, RouterFacts
 from linerate.counts.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
@@ -218,9 +218,9 @@ def test_the_words_have_the_figures_and_the_message_the_best_two() -> None:
         "w0 is 100% busy, 2 of 3 workers at most 0%: one flow enters by one receive queue, which one worker serves"
     )
     assert str(found).startswith(f"{found.words} (certain); ")
-    rows = [Explanation(name, name) for name in ("first", "second", "third")]
-    assert why_text(rows) == "why: first (likely). Also: second (likely)"
-    assert why_text(()) == ""
+    rows = tuple(Explanation(name, name) for name in ("first", "second", "third"))
+    assert str(Why(rows)) == "why: first (likely). Also: second (likely)"
+    assert str(Why()) == ""
 
 
 maybe = st.none() | st.floats(0, 1)

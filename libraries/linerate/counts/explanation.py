@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
+
+from .under_load import UnderLoad
 
 NAMED_EXPLANATIONS = 2
 """Explanations in a message; the record has all."""
@@ -47,9 +49,15 @@ class Explanation:
         }
 
 
-def why_text(explanations: Sequence[Explanation]) -> str:
-    """``why: <words> (certain); <remedy>. Also: …``; "" for none."""
-    if not explanations:
-        return ""
-    first, *others = map(str, explanations[:NAMED_EXPLANATIONS])
-    return f"why: {first}{''.join(f'. Also: {other}' for other in others)}"
+@dataclass(frozen=True, slots=True)
+class Why:
+    """All ``explanations`` of a failure, the best first; ``load``: the router's, which they rest on too."""
+
+    explanations: tuple[Explanation, ...] = ()
+    load: UnderLoad | None = None
+
+    def __str__(self) -> str:
+        if not self.explanations:
+            return ""
+        first, *others = map(str, self.explanations[:NAMED_EXPLANATIONS])
+        return f"why: {first}{''.join(f'. Also: {other}' for other in others)}"

@@ -21,7 +21,7 @@ from ..session.plan import Plan
 from ..session.router_watch import Reading
 from ..sla.requirement import RATE_UNITS, Requirement, TrafficWords
 from ..sla.trial_weight import why_weighed
-from ..sla.verdict import Evidence, Verdict
+from ..sla.verdict import Evidence, Ruling, Verdict
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import Profile
 from ..units import Rate
@@ -33,6 +33,7 @@ from .records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRec
 from .resume import CarriedVerdict
 from .run import RunFolder
 from .under_load_record import under_load_data
+from .why_record import WHY, why_data
 
 ROUTER_FACTS = "router_facts"
 """Key of the router's facts in the environment record's extra data."""
@@ -249,6 +250,7 @@ class Recorder:
                     "router_drops": dict(verdict.router_drops or {}),
                     **({"generator_ceiling": dict(verdict.ceiling)} if verdict.ceiling else {}),
                     "ledger": [ledger.to_json() for ledger in verdict.ledgers],
+                    **({WHY: why_data(verdict.why)} if verdict.ruling is not Ruling.PASS else {}),
                     **({"recovery": reconnection} if reconnection else {}),
                     **({"traffic_file": program.to_json()} if (program := requirement.profile.program) else {}),
                     "rfc2544_throughput": verdict.is_rfc2544_throughput and not self.environment.simulated,

@@ -9,14 +9,17 @@ from pathlib import Path
 
 from ..counts.trial import Trial
 from ..errors import BREAKDOWN_ERRORS, ConfigError, in_words
+from ..session.explaining import explained
 from ..session.judging import Judge
 from ..session.plan import Plan
 from ..sla.verdict import Verdict
 from .inputs import read_kept_plan
 from .recorded_session import RecordedSentence, RecordedSession, RecordMismatch
+from .recorder import ROUTER_FACTS
 from .records import EnvironmentRecord, RequirementRecord
 from .run import RecordedRun, read_run
 from .run_files import REQUIREMENTS, TRIALS
+from .why_record import WHY, recorded_facts, recorded_load
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,10 @@ def _rejudged(
             verdict = judge.inconclusive(requirement, record.breakdown)
         else:
             verdict = judge.judge(requirement)
+        if WHY in record.extra:
+            # a record without it was written before there were explanations, or was never explained
+            facts = recorded_facts(environment.extra.get(ROUTER_FACTS))
+            verdict = explained(verdict, facts, recorded_load(record.extra))
     except (RecordMismatch, *BREAKDOWN_ERRORS) as error:
         words = str(error) if isinstance(error, RecordMismatch) else in_words(error)
         return RejudgedSentence(record, None, (*problems, words), tuple(sentence.differences))

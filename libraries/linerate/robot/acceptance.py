@@ -282,6 +282,8 @@ class AcceptanceKeywords(Component):
             account = (verdict.ledgers, f"Where frames went: {requirement.sentence}", session.simulated)
             allure.attach_html("Where frames went", ledgers_table(*account))
             logger.info(ledgers_fragment(*account), html=True)
+        if verdict.why.explanations:
+            allure.attach_text("Why", "\n".join(map(str, verdict.why.explanations)))
         allure.attach_text("Verdict", verdict.message)
         if session.traffic.reconnection.note:
             allure.attach_text("Reconnection", session.traffic.reconnection.note)

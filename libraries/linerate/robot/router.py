@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from robot.api import logger
 from robot.api.deco import keyword
 
 from ..counts.telemetry import Telemetry
+from ..counts.under_load import UnderLoad
 from ..errors import TestbedError
 from ..evidence.facts_table import facts_fragment
+from ..session.explaining import explained
+from ..sla.verdict import Verdict
 from ..traffic.frame_kinds import reason_not_forwarded
 from .shared import Component
 
@@ -39,6 +43,20 @@ class RouterKeywords(Component):
             logger.info(facts_fragment(session.router.facts, session.simulated), html=True)
         for difference in session.router.facts.differences:
             logger.warn(f"{session.plan.platform.platform}: {difference}")
+
+    @keyword(tags=["evidence"])
+    def explain_verdict(self, verdict: Verdict, loads: Sequence[UnderLoad] = ()) -> Verdict:
+        """The verdict with the reasons why frames were lost, as far as the router's facts and counters show them.
+
+        *loads*: what the router reported while the sentence's load was sent, the first of them. Changes no ruling.
+        Example:
+        | ${verdict} =    Explain Verdict    ${verdict}
+        """
+        router = self.shared.session.router
+        found = explained(verdict, None if router.is_black_box else router.facts, next(iter(loads), None))
+        for explanation in found.why.explanations:
+            logger.info(f"why: {explanation}")
+        return found
 
     @keyword(tags=["testbed"])
     def configure_router(self) -> None:

@@ -18,6 +18,9 @@ from .explain_circumstances import firewall, irqbalance, numa, slowed
 from .explain_evidence import RouterEvidence, TriedLoad, bus_gbps, busy_share, is_narrow
 from .explain_workers import locks, workers
 
+GENERATOR = "generator"
+"""The only rule that names what is not the router's."""
+
 UNSENT = 0.01
 """The generator is named when it sent less than was asked of it by more than this share."""
 
@@ -57,7 +60,7 @@ def _generator(evidence: RouterEvidence) -> Explanation | None:
     if evidence.lost or tried.offered_pps >= (1 - UNSENT) * tried.intended_pps:
         return None
     return Explanation(
-        "generator",
+        GENERATOR,
         f"the generator sent {si(tried.offered_pps, 'pps')} of {si(tried.intended_pps, 'pps')}, and the router lost"
         " none of it",
         {"intended_pps": tried.intended_pps, "offered_pps": tried.offered_pps},

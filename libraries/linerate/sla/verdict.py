@@ -23,9 +23,10 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
+from ..counts.explanation import Why
 from ..counts.ledger import Ledger
 from ..counts.ledger_phrases import trials_text, where_lost
 from ..counts.trial import Trial
@@ -320,6 +321,9 @@ class Verdict:
     ledgers: tuple[Ledger, ...] = ()
     """Where the frames were lost, for each bad trial."""
 
+    why: Why = field(default_factory=Why)
+    """Why the frames of the worst trial were lost."""
+
     breakdown: str | None = None
     """What went wrong with the testbed before or between the trials, and ended them; None: nothing."""
 
@@ -327,16 +331,21 @@ class Verdict:
     """From the methods that it is named after, in words."""
 
     @property
+    def worst_ledger(self) -> Ledger | None:
+        """The ledger of the bad trial that lost the largest share; None where none was made."""
+        # the loss of its last trial counts: a ledger that spans many good trials adds up more frames
+        loss = {trial.number: trial.loss_ratio(self.requirement.in_total) for trial in self.trials}
+        return max(self.ledgers, key=lambda ledger: loss.get(ledger.last_trial, 0.0), default=None)
+
+    @property
     def message(self) -> str:
-        """``FAIL: <sentence>: <what was measured>; <where the router lost them>; <goal>``."""
-        where = ""
-        if self.ruling is Ruling.FAIL and self.ledgers:
-            # the loss of its last trial counts: a ledger that spans many good trials adds up more frames
-            in_total = self.requirement.in_total
-            loss = {trial.number: trial.loss_ratio(in_total) for trial in self.trials}
-            worst = max(self.ledgers, key=lambda ledger: loss.get(ledger.last_trial, 0.0))
+        """``FAIL: <sentence>: <what was measured>; <where the router lost them>; why: <…>; <goal>``."""
+        where, worst = "", self.worst_ledger
+        if self.ruling is Ruling.FAIL and worst is not None:
             where = "" if worst.first_trial == worst.last_trial and len(self.trials) == 1 else f"{trials_text(worst)}, "
             where += f"{where_lost(worst)}; "
+        if self.ruling is Ruling.FAIL and str(self.why):
+            where += f"{self.why}; "
         clocks = self.requirement.clocks_text(self.link_bps)
         where += f"{clocks}; " if clocks else ""
         declared = self.deviations and self.goal.goal == RFC2544_GOAL

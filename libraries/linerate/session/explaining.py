@@ -1,0 +1,47 @@
+"""Joins a verdict to the rules that say why frames were lost (:mod:`linerate.routers.explain`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..counts.explanation import Why
+from ..counts.router_facts import RouterFacts
+from ..counts.trial import Trial
+from ..counts.under_load import UnderLoad
+from ..routers.explain import GENERATOR, explain
+from ..routers.explain_evidence import TriedLoad
+from ..sla.verdict import Ruling, Verdict
+
+
+def explained(verdict: Verdict, facts: RouterFacts | None, load: UnderLoad | None) -> Verdict:
+    """*verdict* with the explanations of its loss; it stays what it is otherwise.
+
+    An INCONCLUSIVE one proves nothing about the router: only the generator is named. *facts*, *load*: None where they
+    were not read.
+    """
+    trial = _worst_trial(verdict)
+    if trial is None or verdict.ruling is Ruling.PASS or trial.seconds <= 0:
+        return verdict
+    found = explain(_tried(verdict, trial), verdict.worst_ledger, facts, load)
+    if verdict.ruling is Ruling.INCONCLUSIVE:
+        found = tuple(item for item in found if item.rule == GENERATOR)
+    return replace(verdict, why=Why(found, load))
+
+
+def _worst_trial(verdict: Verdict) -> Trial | None:
+    """The trial that the worst ledger ends with; the last one where there is no ledger."""
+    last = verdict.worst_ledger.last_trial if verdict.worst_ledger else None
+    found = [trial for trial in verdict.trials if last in (None, trial.number)]
+    return found[-1] if found else None
+
+
+def _tried(verdict: Verdict, trial: Trial) -> TriedLoad:
+    profile, seconds = verdict.requirement.profile, trial.seconds
+    return TriedLoad(
+        profile.mean_size,
+        profile.flows.count or None,
+        verdict.link_bps,
+        trial.intended / seconds,
+        trial.offered / seconds,
+        trial.forwarded / seconds,
+    )

@@ -1,0 +1,113 @@
+"""The paragraph that says why: in the message of a FAIL, in its record, and judged again to the same words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.counts.causes import Stage
+from linerate.counts.ledger import DirectionAccount, Drop, Ledger
+from linerate.counts.router_facts import NicFacts, Placement, RouterFacts
+from linerate.counts.under_load import CpuLoad, NodeLoad, QueueLoad, UnderLoad, WorkerLoad
+from linerate.evidence.json_fields import field_data
+from linerate.evidence.why_record import recorded_facts, recorded_load, why_data
+from linerate.session.explaining import explained
+from linerate.sla.verdict import Ruling, Verdict
+from support.ceilings import failed
+
+OFFERED = 6_000_000
+FACTS = RouterFacts(
+    os="Ubuntu 24.04",
+    placement=tuple(Placement("eth0", queue, f"vpp_wk_{queue}") for queue in range(3)),
+    nics=(NicFacts("eth0", driver="dpdk", pcie_width=4, pcie_speed=8.0, cpus_of_queue={0: "1"}, rss_fields=("ipv4",)),),
+    irqbalance=False,
+)
+LOAD = UnderLoad(
+    OFFERED,
+    OFFERED,
+    0.9 * OFFERED,
+    (
+        WorkerLoad("vpp_wk_0", 1.0, 5e6, 256.0, 440.0, (NodeLoad("ip4-lookup", 5e6, 30.0, 256.0, 0.1),)),
+        WorkerLoad("vpp_wk_1", 0.0, 0.0),
+        WorkerLoad("vpp_wk_2", 0.0, 0.0),
+    ),
+    (QueueLoad("eth0", 0, "vpp_wk_0"),),
+    (CpuLoad(0, 1.0, 0.0),),
+    {"show runtime": "…"},
+    1.0,
+)
+
+
+def verdict(ruling: Ruling = Ruling.FAIL, stage: Stage = Stage.ARRIVING) -> Verdict:
+    found = failed("64b 1-flow unidirectional ≥ 6 Mpps", OFFERED, ruling)
+    trial = found.trials[0]
+    drop = Drop(stage, "rx-miss", "eth0" if stage is Stage.ARRIVING else "eth1", trial.lost)
+    taken = trial.forwarded if stage is Stage.ARRIVING else trial.offered
+    row = DirectionAccount(0, 1, "eth0", "eth1", trial.offered, trial.forwarded, taken, trial.forwarded, (drop,))
+    return replace(found, ledgers=(Ledger(1, 1, (row,)),))
+
+
+def test_the_message_of_a_fail_says_why_behind_where() -> None:
+    plain, found = verdict(), explained(verdict(), FACTS, LOAD)
+    assert [item.rule for item in found.why.explanations] == ["one flow"]
+    where, _, rest = found.message.partition("; why: ")
+    assert rest.startswith("vpp_wk_0 is 100% busy, 2 of 3 workers at most 0%: one flow enters by one receive queue")
+    assert "rx-miss at eth0" in where and plain.message.startswith(where)
+    assert found.message.endswith(plain.message.removeprefix(where))
+    assert replace(found, why=plain.why) == plain
+
+
+def test_without_telemetry_only_rules_that_need_none_speak() -> None:
+    assert explained(verdict(), None, None).message == verdict().message
+    assert explained(verdict(), FACTS, None).message == verdict().message
+    leaving = explained(verdict(stage=Stage.LEAVING), None, None)
+    assert [item.rule for item in leaving.why.explanations] == ["tx slots"]
+
+
+@pytest.mark.parametrize("ruling", [Ruling.PASS, Ruling.INCONCLUSIVE])
+def test_only_a_fail_is_explained_by_the_router(ruling: Ruling) -> None:
+    assert explained(verdict(ruling), FACTS, LOAD).why.explanations == ()
+    assert explained(verdict(ruling), FACTS, LOAD).message == verdict(ruling).message
+
+
+def test_the_generator_is_named_in_the_record_where_it_is_the_limit() -> None:
+    found = failed("64b unidirectional ≥ 6 Mpps", OFFERED, Ruling.INCONCLUSIVE, 0.0)
+    trial = found.trials[0]
+    rows = tuple(replace(row, intended=2 * row.offered) for row in trial.outcome.directions)
+    trial = replace(trial, outcome=replace(trial.outcome, directions=rows))
+    why = explained(replace(found, trials=(trial,)), None, None).why
+    assert [item.rule for item in why.explanations] == ["generator"]
+
+
+def test_the_record_has_what_the_same_words_need() -> None:
+    found = explained(verdict(), FACTS, LOAD)
+    extra = json.loads(json.dumps({"why": why_data(found.why)}))
+    facts, load = recorded_facts(json.loads(json.dumps(field_data(FACTS)))), recorded_load(extra)
+    assert facts == FACTS and load == replace(LOAD, raw={})
+    assert explained(verdict(), facts, load).message == found.message
+    assert extra["why"]["explanations"][0]["rule"] == "one flow"
+    assert recorded_load({"why": why_data(explained(verdict(), FACTS, None).why)}) is None
+
+
+json_data = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=5) | st.integers(-(10**30), 10**30),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["workers", "load_pps", "offered_pps", "forwarded_pps", "load", "cpus", "nics", "other"]),
+            inner,
+        )
+    ),
+    max_leaves=12,
+)
+
+
+@given(json_data)
+def test_a_record_that_holds_anything_gives_facts_and_load_or_none(data: object) -> None:
+    assert isinstance(recorded_facts(data), RouterFacts | None)
+    assert isinstance(recorded_load({"why": data}), UnderLoad | None)
+    assert isinstance(recorded_load({"why": {"load": data}}), UnderLoad | None)
