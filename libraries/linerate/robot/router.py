@@ -50,7 +50,7 @@ class RouterKeywords(Component):
 
         *loads*: what the router reported while the sentence's load was sent, the first of them. Changes no ruling.
         Example:
-        | ${verdict} =    Explain Verdict    ${verdict}
+        | ${verdict} =    Explain Verdict    ${verdict}    ${loads}
         """
         router = self.shared.session.router
         found = explained(verdict, None if router.is_black_box else router.facts, next(iter(loads), None))
