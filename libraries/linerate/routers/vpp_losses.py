@@ -26,7 +26,7 @@ _ARRIVING = {
     "rx-no-buf": (Role.REASON, "failed allocations: no buffers; see 'buffers' in startup.conf"),
 }
 _PASSING = {"drops": "", "punts": "given to the router's own stack"}
-_FULL = "its sending queue was full: the line is slower than what is sent to it"
+_FULL = "its sending queue was full"
 _ANSWERED = re.compile(r"ip[46]-icmp-error: .* sent")
 _EVENTS = re.compile(r"sendto|completion", re.IGNORECASE)
 
