@@ -197,7 +197,7 @@ def test_rss_fields_none_and_unknown_differ() -> None:
         (
             {
                 "grep -ohwE nft_do_chain|ipt_do_table /proc/kallsyms": ("nft_do_chain\n", 0),
-                "nft list chains": ("table inet a {\n\tchain b {\n\t\ttype filter hook forward priority filter;", 0),
+                "nft list chains": ("table inet a {\n\tchain b {\n\t\ttype filter hook forward priority filter;\n", 0),
             },
             "on: nftables (forward)",
         ),

@@ -8,12 +8,14 @@ from collections.abc import Iterable, Mapping
 from ..counts.router_facts import RouterFacts
 from ..errors import TestbedError
 from ..visible import shortened
-from .shell_commands import ShellCommands
+from .shell_commands import ShellCommands, is_cut
 from .shell_output import first_line
 
 
 class Answers:
-    """Asks through *commands*. ``unread``: command -> why it gave nothing; ``status``: exit status by command."""
+    """Asks through *commands*. ``unread``: command -> why it gave nothing; ``status``: exit status by
+    command, of whole answers.
+    """
 
     def __init__(self, commands: ShellCommands) -> None:
         self._commands = commands
@@ -29,12 +31,17 @@ class Answers:
         except TestbedError as error:
             self.unread |= dict.fromkeys(names, first_line(str(error)))
             return dict.fromkeys(names, "")
-        for name, (text, status) in found.items():
-            self.status[name] = status
+        answers = dict.fromkeys(names, "")
+        for argv, (name, (text, status)) in zip(commands, found.items(), strict=True):
             self.raw[name] = text
+            if is_cut(argv, text):
+                self.unread[name] = "the answer is not complete"
+                continue
+            self.status[name] = status
+            answers[name] = text
             if not text.strip():
                 self.unread[name] = f"no output, status {status}"
-        return {name: text for name, (text, _) in found.items()}
+        return answers
 
 
 def matched(pattern: str, text: str, flags: int = re.MULTILINE) -> str | None:

@@ -97,7 +97,7 @@ class ShellCommands:
         result, answers = self._exchange(lines)
         found: dict[str, str] = {}
         for (text, status), name, line in zip(answers, commands, lines, strict=True):
-            if status == 0 and _is_cut(commands[name], text):
+            if status == 0 and is_cut(commands[name], text):
                 raise _incomplete(line, text)
             if status != 0 and name not in optional:
                 raise _refusal(line, status, first_line(result.stderr) or first_line(text))
@@ -194,7 +194,7 @@ class ShellCommands:
         self._undo.clear()
 
 
-def _is_cut(argv: tuple[str, ...], text: str) -> bool:
+def is_cut(argv: tuple[str, ...], text: str) -> bool:
     """Whether the last line has no end. A file of a person may lack it."""
     return bool(text) and not text.endswith("\n") and not (argv[0] == "cat" and argv[1].startswith("/etc/"))
 
