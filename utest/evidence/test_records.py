@@ -17,9 +17,11 @@ from linerate.counts.telemetry import InterfaceCounters, NodeRuntime, Telemetry
 from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from linerate.evidence import records
 from linerate.evidence.chain import first_link, sealed
+from linerate.evidence.demand import Demand
 from linerate.evidence.readings import ReadingRecord
 from linerate.evidence.records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord
 from linerate.session.router_watch import Reading
+from linerate.sla.requirement import Quantity, Scope
 from linerate.units import Rate
 from support.evidence_builders import requirement_record, trial_record
 
@@ -106,6 +108,16 @@ READINGS = st.builds(
     COUNT,
     st.builds(Reading, TELEMETRY) | st.builds(Reading, st.none(), TEXT, st.booleans()),
 )
+DEMANDS = st.builds(
+    Demand,
+    st.sampled_from([quantity.value for quantity in Quantity]),
+    number=FLOAT,
+    scope=st.sampled_from([scope.value for scope in Scope]),
+    directions=st.integers(1, 16),
+    pps=st.none() | FLOAT,
+    load_pps=st.none() | FLOAT,
+    window_s=st.none() | FLOAT,
+)
 REQUIREMENTS = st.builds(
     RequirementRecord,
     run=ID,
@@ -129,6 +141,7 @@ REQUIREMENTS = st.builds(
     tolerance=MAPPING,
     deviations=st.lists(TEXT, max_size=2).map(tuple),
     breakdown=st.none() | TEXT,
+    demand=DEMANDS,
 )
 ENVIRONMENTS = st.builds(
     EnvironmentRecord,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linerate.counts.trial import DirectionCount, Load, Outcome, Problem, Tolerance, Trial, assess_trial
+from linerate.evidence.demand import Demand
 from linerate.evidence.records import RequirementRecord, TrialRecord
 
 LINK = 10e9
@@ -76,5 +77,6 @@ def requirement_record(**changes: Any) -> RequirementRecord:
         "trials": (1, 2),
         "started": 1_795_000_000.0,
         "ended": 1_795_000_005.5,
+        "demand": Demand("throughput", "64b unidirectional", True, 5e6, "pps", pps=5e6),
     }
     return RequirementRecord(**(fields | changes))

@@ -11,7 +11,18 @@ import fastjsonschema
 from ..json_text import parse_json
 from ..visible import shortened
 from .integrity import Alteration, Integrity
-from .records import CHARACTERISATION, ENVIRONMENT, FILE, MANIFEST, READING, REQUIREMENT, TRIAL, UNDER_LOAD, schema
+from .records import (
+    CHARACTERISATION,
+    ENVIRONMENT,
+    FILE,
+    MANIFEST,
+    MARGIN,
+    READING,
+    REQUIREMENT,
+    TRIAL,
+    UNDER_LOAD,
+    schema,
+)
 from .run_files import CHARACTERISATION as CHARACTERISATION_FOLDER
 from .run_files import ENVIRONMENT_FILE, FILES, MANIFEST_FILE, READINGS, REQUIREMENTS, TRIALS
 
@@ -33,8 +44,8 @@ def schema_problems(found: Integrity) -> Iterator[Alteration]:
         path = found.path / name
         if name not in altered and path.is_file():
             content = path.read_bytes()
-            if kind == CHARACTERISATION and UNDER_LOAD.encode() in content:
-                kind = UNDER_LOAD
+            if kind == CHARACTERISATION:
+                kind = next((other for other in (UNDER_LOAD, MARGIN) if other.encode() in content), kind)
             # figures for other programs are in that folder too
             if (kind != CHARACTERISATION or CHARACTERISATION.encode() in content) and (
                 words := _problem(content, kind)

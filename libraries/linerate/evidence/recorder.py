@@ -25,6 +25,7 @@ from ..sla.verdict import Evidence, Ruling, Verdict
 from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import Profile
 from ..units import Rate
+from .demand import Demand
 from .inputs import input_files, traffic_files, without_secrets
 from .json_fields import field_data
 from .rate_intervals import rate_intervals
@@ -244,6 +245,7 @@ class Recorder:
                 trials=tuple(self._trials),
                 started=self._started,
                 ended=time.time(),
+                demand=Demand.of(requirement, link),
                 extra={
                     "figures": {**rate_intervals(verdict), **verdict.figures},
                     "time": self.seconds,

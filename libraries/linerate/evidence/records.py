@@ -18,6 +18,7 @@ from ..counts.frame_sizes import FrameSizes
 from ..counts.step_down import StepDown
 from ..counts.trial import Trial
 from ..units import Rate
+from .demand import Demand
 from .json_fields import Fields, field_data
 from .outcome_json import outcome_data, problems_data, read_outcome, read_problems, read_step_down, step_down_data
 
@@ -29,6 +30,7 @@ FILE = "linerate.file/1"
 MANIFEST = "linerate.manifest/1"
 CHARACTERISATION = "linerate.characterisation/1"
 UNDER_LOAD = "linerate.under_load/1"
+MARGIN = "linerate.margin/1"
 
 EARLIER = {
     TRIAL: ("linerate.trial/1", "linerate.trial/2"),
@@ -130,7 +132,8 @@ class TrialRecord:
 class RequirementRecord:
     """One line of ``requirements.jsonl``: an SLA sentence and its verdict.
 
-    ``goal_terms``: the goal's figures, as in its file. ``threshold``: in words, in every unit. ``measured``: the rate
+    ``goal_terms``: the goal's figures, as in its file. ``threshold``: in words, in every unit; ``demand``: what the
+    sentence demands, in numbers. ``measured``: the rate
     found, or None. ``trials``: the numbers of its trials in ``trials.jsonl``. ``extra``: JSON data of special
     quantities (cycles per packet, latency, findings from telemetry). ``tolerance``: of its trials, as in force.
     ``deviations``: from RFC 2544 section 23 and RFC 9971, in words. ``breakdown``: what went wrong with the testbed
@@ -154,6 +157,7 @@ class RequirementRecord:
     trials: tuple[int, ...]
     started: float
     ended: float
+    demand: Demand
     extra: Mapping[str, Any] = field(default_factory=dict)
     tolerance: Mapping[str, Any] = field(default_factory=dict)
     deviations: tuple[str, ...] = ()
@@ -173,6 +177,7 @@ class RequirementRecord:
         found = Fields(data, REQUIREMENT).fields(cls)
         if found["measured"] is not None:
             found["measured"] = RateFigures(**Fields(found["measured"]).fields(RateFigures))
+        found["demand"] = Demand(**Fields(found["demand"]).fields(Demand))
         return cls(**{**found, "trials": tuple(found["trials"]), "deviations": tuple(found["deviations"])})
 
 

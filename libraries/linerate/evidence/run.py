@@ -23,9 +23,10 @@ from ..files import append_line, put_in_place, read_file, sync_folder, write_bes
 from ..json_text import parse_json
 from .chain import first_link, sealed
 from .integrity import check_integrity, manifest_alterations, sums_content
+from .margin import FILE_ENDING, MarginRecord
 from .readings import ReadingRecord
 from .record_schemas import LINES, why_unfit
-from .records import ENVIRONMENT, FILE, MANIFEST, EnvironmentRecord, RequirementRecord, TrialRecord, json_bytes
+from .records import ENVIRONMENT, FILE, MANIFEST, MARGIN, EnvironmentRecord, RequirementRecord, TrialRecord, json_bytes
 from .run_files import (
     CHARACTERISATION,
     ENVIRONMENT_FILE,
@@ -263,6 +264,17 @@ def read_run(folder: Path) -> RecordedRun:
     else:
         notes = (*notes, f"{ENVIRONMENT_FILE} is missing: versions and host are not known")
     return RecordedRun(folder, trials, requirements, environment, notes, readings)
+
+
+def read_margins(folder: Path) -> tuple[MarginRecord, ...]:
+    """The searches for margins of the run in *folder*, which :func:`read_run` has read. Raises ConfigError."""
+    found = []
+    for path in sorted((folder / CHARACTERISATION).glob(f"*{FILE_ENDING}")):
+        try:
+            found.append(_record(MARGIN, MarginRecord.from_json, read_file(path)))
+        except ValueError as error:
+            raise ConfigError(f"is no record of a margin: {error}", path) from None
+    return tuple(found)
 
 
 def check_manifest(folder: Path) -> tuple[str, ...]:

@@ -1,0 +1,88 @@
+"""A run as people look at it: a row for each sentence, what was promised and what was measured.
+
+Summary, sheet, comparison, gate and history read runs through these rows. Everything is from the records: they can be
+made of any run's folder, also of one that was never closed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..sla.requirement import Quantity
+from ..sla.verdict import whole_loss_ratio
+from ..stats import Interval, interval
+from .margin import MarginRecord
+from .records import RequirementRecord, TrialRecord
+from .run import RecordedRun
+
+_DURATION_SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class SentenceRow:
+    """A sentence with its verdict.
+
+    ``sample``: what each trial that counts measured, in ``record.demand.unit``; those are the trials of full duration
+    that say something of the router. ``lost``: the certain loss ratio of them together, of the worst direction.
+    ``set_aside``: number of the other trials. ``search``: the search for its margin; None: there was none.
+    """
+
+    record: RequirementRecord
+    sample: tuple[float, ...]
+    lost: float | None
+    set_aside: int
+    search: MarginRecord | None = None
+
+    @property
+    def confidence(self) -> float:
+        """That of the goal, 0 to 1."""
+        return float(self.record.goal_terms.get("confidence", 0.95))
+
+    @cached_property
+    def measured(self) -> Interval | None:
+        """The mean of the finite figures of ``sample`` with its interval; None without one."""
+        found = [value for value in self.sample if math.isfinite(value)]
+        return interval(found, self.confidence) if found else None
+
+    @property
+    def margin(self) -> tuple[float, float | None] | None:
+        """By how much the sentence is kept, as a ratio of the threshold, at least and at most (None: not known).
+
+        Below 0 it is not kept. None where nobody looked: a throughput that passed says only that it is kept.
+        """
+        demand = self.record.demand
+        if self.search is not None:
+            return self.search.low - 1, None if self.search.high is None else self.search.high - 1
+        passed_load = demand.quantity == Quantity.THROUGHPUT.value and self.record.verdict == "PASS"
+        if self.measured is None or passed_load or not demand.number:
+            return None
+        found = self.measured
+        ends = (found.estimate, found.estimate) if found.low is None or found.high is None else (found.low, found.high)
+        low, high = (end / demand.number - 1 if demand.at_least else 1 - end / demand.number for end in ends)
+        return min(low, high), max(low, high)
+
+
+def sentence_rows(run: RecordedRun, margins: Sequence[MarginRecord] = ()) -> tuple[SentenceRow, ...]:
+    """The rows of *run*, in the order of its sentences. *margins*: its searches (:func:`.run.read_margins`)."""
+    trials: dict[int, list[TrialRecord]] = {}
+    for record in run.trials:
+        if record.trial.number:
+            trials.setdefault(record.requirement, []).append(record)
+    searches = {item.requirement: item for item in margins}
+    return tuple(_row(record, trials.get(record.number, []), searches) for record in run.requirements)
+
+
+def _row(record: RequirementRecord, trials: Sequence[TrialRecord], searches: Mapping[int, MarginRecord]) -> SentenceRow:
+    least = float(record.goal_terms.get("final_trial_duration", 0.0)) - _DURATION_SLACK
+    counted = [item.trial for item in trials if item.trial.blames_router and item.trial.outcome.duration >= least]
+    found = [record.demand.measured(trial, record.mean_size, record.link_bps) for trial in counted]
+    return SentenceRow(
+        record,
+        tuple(value for value in found if value is not None),
+        whole_loss_ratio(counted, record.demand.in_total) if counted else None,
+        len(trials) - len(counted),
+        searches.get(record.number),
+    )
