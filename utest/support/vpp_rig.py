@@ -89,8 +89,8 @@ def rig(folder: Path, polling: bool = False) -> Iterator[Rig]:
         session.write_text(session.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\nPATH={folder}/bin:$PATH\n", 1))
         for command in ssh.setup:
             subprocess.run(command, check=True, timeout=10)
-        _process(stack, *ssh.argv)
-        ports = _server(stack, topology)
+        start_process(stack, *ssh.argv)
+        ports = start_server(stack, topology)
         testbeds = robot_run.project(folder) / "variables" / "testbeds"
         login = {"port": ssh.port, "user": ssh.user, "key": ssh.client_key, "known_hosts": ssh.known_hosts}
         (testbeds / "vpp-lab.yaml").write_text(TESTBED.format(rpc=ports["rpc_port"], pub=ports["pub_port"], **login))
@@ -106,7 +106,9 @@ def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespac
     wrapper = folder / "bin" / "vppctl"
     wrapper.write_text(f'#!/bin/sh\nexec {program("vppctl")} -s {folder}/cli.sock "$@"\n')
     wrapper.chmod(0o755)
-    _process(stack, "ip", "netns", "exec", topology.router, str(program("vpp")), "-c", str(folder / "startup.conf"))
+    start_process(
+        stack, "ip", "netns", "exec", topology.router, str(program("vpp")), "-c", str(folder / "startup.conf")
+    )
     limit = time.monotonic() + 20
     while subprocess.run([wrapper, "show", "version"], capture_output=True, check=False, timeout=10).returncode:
         assert time.monotonic() < limit, (folder / "vpp.log").read_text()
@@ -119,7 +121,8 @@ def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespac
             subprocess.run([wrapper, *mode], check=True, capture_output=True, timeout=10)
 
 
-def _server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> dict[str, int]:
+def start_server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> dict[str, int]:
+    """The embedded server on *topology*'s ports; returns its TCP ports. It ends with *stack*."""
     ports = [
         {
             "index": cable.index,
@@ -141,7 +144,7 @@ def _server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> dict[
         "rpc_port": 0,
         "pub_port": 0,
     }
-    server = _process(stack, sys.executable, "-P", "-m", "linerate_bench.server")
+    server = start_process(stack, sys.executable, "-P", "-m", "linerate_bench.server")
     assert server.stdin and server.stdout
     server.stdin.write(json.dumps(specification).encode() + b"\n")
     server.stdin.flush()
@@ -149,7 +152,8 @@ def _server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> dict[
     return facts
 
 
-def _process(stack: contextlib.ExitStack, *command: str) -> subprocess.Popen[bytes]:
+def start_process(stack: contextlib.ExitStack, *command: str) -> subprocess.Popen[bytes]:
+    """*command*, which ends with *stack*."""
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     found = subprocess.Popen(command, start_new_session=True, stdin=pipe, stdout=pipe, stderr=nothing)
 

@@ -51,6 +51,7 @@ COMMANDS = (
     Command("init", "make a project in this folder that runs at once, simulated", "init"),
     Command("check", "read every file and sentence, without a testbed", "check"),
     Command("doctor", "is this testbed fit for a run? Step by step, without traffic", "doctor"),
+    Command("restore", "undo what a killed run has left on a router", "restore"),
     Command("calibrate", "what the generator itself carries, the router bypassed", "calibrate"),
     Command("compare", "what two runs of a suite measured, and what is proven worse", "compare"),
     Command("verify", "is a run's folder as the run left it? What was altered, added or removed", "verify"),

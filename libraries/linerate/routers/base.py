@@ -11,6 +11,7 @@ from ..counts.telemetry import Telemetry
 from ..counts.under_load import RouterLoad
 from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
+from .change_journal import ChangeJournal
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,10 @@ class Router(Protocol):
     @property
     def not_forwarded(self) -> NotForwarded:
         """Frames of :meth:`configure_frames` that the router cannot forward, and why."""
+        ...
+
+    def keep_journal(self, journal: ChangeJournal) -> None:
+        """From now on have each change in *journal* before it is made."""
         ...
 
     def restore(self) -> None:

@@ -10,6 +10,7 @@ from ..counts.under_load import RouterLoad
 from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .base import Result, Side
+from .change_journal import ChangeJournal
 
 WHY_UNREAD = "the router is a black box (shell: none), whose own counts are not read"
 
@@ -41,6 +42,9 @@ class BlackBox:
     def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
         """Refused, as :meth:`configure`."""
         self.configure(sides)
+
+    def keep_journal(self, journal: ChangeJournal) -> None:
+        """Nothing is ever changed."""
 
     def restore(self) -> None:
         """Nothing was changed."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .base import RESTORE_LIMIT, Result, RouterUnreachable, Shell, Side
+from .change_journal import Change, ChangeJournal
 from .shell_output import first_line, plain_text
 from .vpp_output import strip_banner
 
@@ -74,7 +75,13 @@ class ShellCommands:
 
     def __init__(self, shell: Shell, limit: float = EXCHANGE_LIMIT, sudo: bool = False) -> None:
         self._shell, self._limit, self._sudo = shell, limit, sudo
-        self._undo: list[tuple[str, Callable[[str, float], str]]] = []
+        self._undo: list[Change] = []
+        self._journal: ChangeJournal | None = None
+
+    def keep_journal(self, journal: ChangeJournal) -> None:
+        """Have each change in *journal* before it is made. What it has pending is undone by :meth:`restore`, too."""
+        self._journal = journal
+        self._undo = [*journal.pending, *self._undo]
 
     def quoted(self, argv: Sequence[str]) -> str:
         """*argv* as one quoted shell command."""
@@ -135,15 +142,24 @@ class ShellCommands:
 
     def change(self, argv: tuple[str, ...], undo: tuple[str, ...], silent: bool = False) -> None:
         """Run *argv*; :meth:`restore` will run *undo*. *silent*: any output means that the command failed."""
-        run = self.run_silent if silent else self.run_quoted
-        step = (self.quoted(undo), run)
+        step = Change(argv, undo, silent)
+        if self._journal:
+            self._journal.add(step)
         # noted first: it may run although the link fails or a user interrupts; repeated after a link was down: once
-        self._undo = [*(other for other in self._undo if other != step), step]
+        self._undo = [*(other for other in self._undo if other.undo != undo), step]
         try:
-            run(self.quoted(argv))
+            self._running(step)(self.quoted(argv))
         except CommandRefused:
-            self._undo.remove(step)
+            self._undone(step)
             raise
+
+    def _running(self, step: Change) -> Callable[..., str]:
+        return self.run_silent if step.silent else self.run_quoted
+
+    def _undone(self, step: Change) -> None:
+        self._undo.remove(step)
+        if self._journal:
+            self._journal.drop(step)
 
     def run_quoted(self, command: str, limit: float | None = None) -> str:
         """Run a quoted *command* and return its output. Raises CommandRefused if its status is not 0."""
@@ -168,20 +184,25 @@ class ShellCommands:
         failed: dict[str, list[str]] = {}
         until = time.monotonic() + RESTORE_LIMIT
         while self._undo:
-            command, run = self._undo[-1]
+            step = self._undo[-1]
+            command, run = self.quoted(step.undo), self._running(step)
             try:
                 if (left := until - time.monotonic()) <= 0:
                     raise RouterUnreachable(f"not within the {RESTORE_LIMIT:g} s for all of them")
                 run(command, min(self._limit, left))
             except RouterUnreachable as error:
-                failed.setdefault(str(error), []).extend(f"'{command}'" for command, _ in reversed(self._undo))
+                failed.setdefault(str(error), []).extend(
+                    f"'{self.quoted(other.undo)}'" for other in reversed(self._undo)
+                )
                 self._undo.clear()
                 break
             except TestbedError as error:
                 why = error.why if isinstance(error, CommandRefused) else str(error)
                 if not _ALREADY_GONE.search(why):
                     failed.setdefault(why, []).append(f"'{command}'")
-            self._undo.pop()
+                    self._undo.pop()  # it stays in the journal, for the next run
+                    continue
+            self._undone(step)
         if failed:
             listed = "; ".join(f"{', '.join(commands)} ({why})" for why, commands in failed.items())
             raise TestbedError(
@@ -192,6 +213,8 @@ class ShellCommands:
     def forget_changes(self) -> None:
         """Drop the list of changes: there is nothing to undo."""
         self._undo.clear()
+        if self._journal:
+            self._journal.forget()
 
 
 def is_cut(argv: tuple[str, ...], text: str) -> bool:
@@ -201,7 +224,8 @@ def is_cut(argv: tuple[str, ...], text: str) -> bool:
 
 _ALREADY_GONE = re.compile(
     r"RTNETLINK answers: (No such process|No such file or directory|Cannot assign requested address)"
-    r"|not found for interface|not in table"
+    r"|not found for interface|not in table|Cannot find device \"lr\d|pf already enabled|-- no entry"
+    r"|Can't assign requested address|route has not been found|Address not found on interface|no such route"
 )
 """Errors of an undo whose change is gone already, with a link or by another user."""
 
@@ -265,6 +289,10 @@ class ShellRouter:
         for name in self._interfaces:
             if name not in existing:
                 raise TestbedError(f"{owner} has no interface '{name}'; it has {', '.join(sorted(existing))}")
+
+    def keep_journal(self, journal: ChangeJournal) -> None:
+        """Have each change in *journal* before it is made."""
+        self._commands.keep_journal(journal)
 
     def restore(self) -> None:
         """Undo all changes, last first. May be repeated. Raises TestbedError that names failed ones."""

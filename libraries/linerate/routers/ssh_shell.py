@@ -58,6 +58,14 @@ class SshShell:
         self._ssh.current.client = client
         self._connected = True
 
+    @property
+    def host_key(self) -> str:
+        """The fingerprint of the router's key, as ``ssh-keygen -l`` shows it. Raises TestbedError if not logged in."""
+        transport = self._ssh.current.client.get_transport() if self._connected else None
+        if transport is None:
+            raise TestbedError("the SSH link to the router is not open; log in first")
+        return str(transport.get_remote_server_key().fingerprint)
+
     def _within(self, limit: float) -> float:
         return max(0.0, min(limit, self._deadline - time.monotonic()))
 

@@ -12,14 +12,16 @@ from ..errors import TestbedError
 from ..routers import make_router
 from ..routers.base import RESTORE_LIMIT, Router, Shell
 from ..routers.black_box import no_shell
+from ..routers.change_journal import ChangeJournal, Occasion, look
 from ..routers.fact_reading import differences
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
 from ..simulation.signs import simulation_signs
 from ..testbed.opening import OpenTestbed
-from ..testbed.settings import NetnsSettings
+from ..testbed.settings import HardwareSettings, NetnsSettings
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .generator import GeneratorConnection
+from .leftovers import undo_leftover
 from .plan import Plan
 from .router_watch import RouterWatch
 
@@ -42,6 +44,8 @@ class RouterConnection:
     _shell: Shell | None = field(default=None, repr=False)
     _ssh: SshShell | None = field(default=None, repr=False)
     _versions: Mapping[str, str] = field(default_factory=dict)
+    _journal: ChangeJournal | None = field(default=None, repr=False)
+    _undone: str = ""
     facts: RouterFacts = field(default_factory=RouterFacts)
     """What it is, read by :meth:`connect`."""
 
@@ -127,14 +131,17 @@ class RouterConnection:
         """The router's configuration: its sides as configured or expected, and what else was changed on it."""
         facts = self.testbed.facts
         sides = [f"{side.interface}: {side.address}, {side.network} via {side.peer}" for side in facts.sides]
-        notes = list(self._router.notes) if self._router else []
+        notes = [self._undone] if self._undone else []
+        notes += self._router.notes if self._router else ()
         return {"prepare": self.plan.testbed.prepare, "sides": sides, "notes": notes}
 
     def configure(self) -> None:
         """Set addresses, static neighbours and routes, if the testbed has ``prepare: configure``.
 
-        Raises TestbedError, also if a link does not come up then.
+        What a killed run has left there is undone first, in any case. Raises TestbedError, also if a link does not come
+        up then.
         """
+        self.undo_leftover()
         self.prepare_configuration()()
         if self.plan.testbed.prepare == "configure":
             self.watch.configured()
@@ -152,11 +159,56 @@ class RouterConnection:
         )
 
         def configure() -> None:
+            self._begin_changes()
             router.configure(sides)
             if self.plan.testbed.set_up and not facts.simulated:
                 router.configure_frames(sides, FrameKinds.of(self.plan.catalogue, self.plan.testbed.set_up))
 
         return configure
+
+    @property
+    def journal_name(self) -> str:
+        """Whose journal it has: ``host:port``. "" if its changes end with it, or there are none."""
+        lasting = isinstance(self.plan.testbed, HardwareSettings) and not self.is_black_box
+        return self.testbed.facts.router.where if lasting else ""
+
+    def undo_leftover(self) -> str:
+        """Undo what a killed run has left on it; returns a sentence, "" if nothing.
+
+        Raises TestbedError if something stays, or another process of this machine has it configured.
+        """
+        if self._journal is None and self.journal_name and look(self.journal_name) is not None:
+            journal = ChangeJournal.claim(self.journal_name)
+            try:
+                self._undone = undo_leftover(journal, self.shell, self.testbed.facts.router.sudo, self._occasion())
+            finally:
+                journal.close()
+        return self._undone
+
+    def _begin_changes(self) -> None:
+        """From now on have each change in the router's journal. Raises TestbedError as :meth:`undo_leftover`."""
+        if not self.journal_name:
+            return
+        now = self._occasion()
+        if self._journal is None:
+            journal = ChangeJournal.claim(self.journal_name)
+            try:
+                undo_leftover(journal, self.shell, self.testbed.facts.router.sudo, now)
+            except BaseException:
+                journal.close()
+                raise
+            self._journal = journal
+            self.driver.keep_journal(journal)
+        elif self._journal.occasion and self._journal.occasion.restarted_since(now):
+            self.driver.forget_changes()
+        if not self._journal.pending:
+            self._journal.begin(now)
+
+    def _occasion(self) -> Occasion:
+        # the reading first: it logs in again if the link has dropped
+        uptime = self.driver.read().uptime
+        host_key = self._ssh.host_key if self._ssh else ""
+        return Occasion.now(self.journal_name, self.plan.software.shell, host_key, uptime)
 
     def check_resettable(self) -> None:
         """Raise TestbedError if the router cannot be restarted."""
@@ -200,7 +252,11 @@ class RouterConnection:
         except TestbedError as error:
             # a restart has undone it already
             failure = None if watch is not None and watch.restarted else error
-        self._router = self._watch = None
+        if self._journal is not None:
+            if watch is not None and watch.restarted:
+                self._journal.forget()
+            self._journal.close()
+        self._router = self._watch = self._journal = None
         self._log_out()
         if failure is not None:
             raise failure

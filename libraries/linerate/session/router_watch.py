@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from ..counts.telemetry import Telemetry
 from ..errors import TestbedError
 from ..routers.base import Router
-
-BOOT_TOLERANCE = 5.0
-"""Seconds by which the computed boot time may move: a router reports its uptime in whole seconds, and late."""
+from ..routers.change_journal import BOOT_TOLERANCE
 
 
 class RouterRestarted(TestbedError):

@@ -9,7 +9,9 @@ from ..counts.trial import Tolerance
 from ..errors import TestbedError
 from ..simulation.control import ControlClient
 from ..simulation.faults import InjectedFault
+from ..testbed.hardware import hardware_facts
 from ..testbed.opening import OpenTestbed, open_testbed
+from ..testbed.settings import HardwareSettings
 from .generator import GeneratorConnection
 from .plan import Plan
 from .power import PoweredTrials
@@ -44,6 +46,16 @@ class Session:
         file = plan.project.platforms / f"{plan.platform.platform}.yaml"
         testbed = open_testbed(plan.testbed, plan.platform, plan.software_name, platform_file=file, bypass=bypass)
         return cls(plan, testbed, bypass)
+
+    @classmethod
+    def of_router(cls, plan: Plan) -> Session:
+        """Only for the router of a testbed of hardware: nothing is started. Raises TestbedError for another one."""
+        if not isinstance(plan.testbed, HardwareSettings):
+            raise TestbedError(
+                f"the router of testbed '{plan.testbed.testbed}' ends with each run, and nothing stays on it; expected"
+                " a testbed of kind 'hardware'"
+            )
+        return cls(plan, OpenTestbed(hardware_facts(plan.testbed, plan.platform, plan.software_name)))
 
     @property
     def link_bps(self) -> float:

@@ -1,11 +1,13 @@
-"""Processes, identified beyond their number, and the private folder of this user's runs."""
+"""Processes, identified beyond their number, and the private folders of this user's runs."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import stat
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +17,10 @@ from ..errors import TestbedError, system_words
 from ..files import not_written
 
 ELSEWHERE = "set XDG_RUNTIME_DIR to another folder of yours"
-"""The other way out where the runtime folder cannot be written."""
+"""The other way out where :func:`runtime_folder` cannot be written."""
+
+STATE_ELSEWHERE = "set XDG_STATE_HOME to another folder of yours that a reboot does not empty"
+"""The other way out where :func:`state_folder` cannot be written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,34 +54,74 @@ def runtime_folder() -> Path:
 
     Raises TestbedError where that path is not a folder of this user, or cannot be made.
     """
-    given = os.environ.get("XDG_RUNTIME_DIR", "")
-    # under sudo the variable may still name the folder of the user who called it
-    if given and Path(given).is_absolute() and Path(given).is_dir() and Path(given).stat().st_uid == os.getuid():
-        return _private_folder(Path(given) / "linerate")
-    return _private_folder(Path("/tmp") / f"linerate-{os.getuid()}")  # noqa: S108  (verified by _private_folder)
+    given = _own_folder("XDG_RUNTIME_DIR")
+    if given is not None:
+        return _private_folder(given / "linerate", ELSEWHERE)
+    # verified by _private_folder
+    return _private_folder(Path("/tmp") / f"linerate-{os.getuid()}", ELSEWHERE)  # noqa: S108
 
 
-def _private_folder(folder: Path) -> Path:
+def state_folder() -> Path:
+    """``$XDG_STATE_HOME/linerate``, else ``~/.local/state/linerate``, which a reboot leaves; made with mode 0700.
+
+    Raises TestbedError where that path is not a folder of this user, or cannot be made.
+    """
+    variable = "XDG_STATE_HOME"
+    above = Path(os.environ[variable]) if _is_absolute(variable) else _home() / ".local" / "state"
+    try:
+        above.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise not_written(above, error, STATE_ELSEWHERE) from error
+    return _private_folder(above / "linerate", STATE_ELSEWHERE)
+
+
+def machine_uptime() -> float:
+    """Seconds since this machine started, also while it slept. Setting its clock does not change it."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()
+
+
+def _is_absolute(variable: str) -> bool:
+    return Path(os.environ.get(variable, "")).is_absolute()
+
+
+def _own_folder(variable: str) -> Path | None:
+    """The folder that *variable* names, if it is this user's: under sudo it may be the one of who called it."""
+    if not _is_absolute(variable):
+        return None
+    found = Path(os.environ[variable])
+    return found if found.is_dir() and found.stat().st_uid == os.getuid() else None
+
+
+def _home() -> Path:
+    """This user's home folder. Raises TestbedError."""
+    try:
+        return _own_folder("HOME") or Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError:
+        raise TestbedError(
+            f"the user {os.getuid()} has no account on this machine, and HOME names no folder of this user;"
+            f" {STATE_ELSEWHERE}"
+        ) from None
+
+
+def _private_folder(folder: Path, elsewhere: str) -> Path:
     try:
         with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700)
         found = folder.lstat()
     except OSError as error:
-        raise not_written(folder, error, ELSEWHERE) from error
+        raise not_written(folder, error, elsewhere) from error
     if not stat.S_ISDIR(found.st_mode):
-        raise TestbedError(
-            f"{folder} must be a folder and is not; remove it, or set XDG_RUNTIME_DIR to a folder of yours"
-        )
+        raise TestbedError(f"{folder} must be a folder and is not; remove it, or {elsewhere}")
     if found.st_uid != os.getuid():
         raise TestbedError(
             f"{folder} belongs to user {found.st_uid}, not to you ({os.getuid()}), so nothing secret can be kept there;"
-            " have it removed, or set XDG_RUNTIME_DIR to a folder of yours"
+            f" have it removed, or {elsewhere}"
         )
     if found.st_mode & 0o077:
         try:
             folder.chmod(0o700)
         except OSError as error:
-            raise not_written(folder, error, ELSEWHERE) from error
+            raise not_written(folder, error, elsewhere) from error
     return folder
 
 

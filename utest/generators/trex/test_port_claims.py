@@ -12,7 +12,7 @@ import pytest
 
 from linerate.generators.trex import port_claims
 from linerate.generators.trex.port_claims import CLAIM_LIFETIME, read_claims, write_claim
-from linerate.system.identity import identify
+from linerate.system.identity import identify, machine_uptime
 
 HARDWARE = "192.0.2.10:4501"
 
@@ -35,8 +35,8 @@ def test_a_clock_that_is_set_makes_no_claim_old(jump: float, runtime: Path, monk
 
 
 def test_a_claim_goes_after_its_lifetime(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, now = killed(HARDWARE, monkeypatch), port_claims._uptime()
-    monkeypatch.setattr(port_claims, "_uptime", lambda: now + CLAIM_LIFETIME + 1)
+    path, now = killed(HARDWARE, monkeypatch), machine_uptime()
+    monkeypatch.setattr(port_claims, "machine_uptime", lambda: now + CLAIM_LIFETIME + 1)
     assert read_claims(HARDWARE) == ((), ()) and not path.exists()
 
 

@@ -12,7 +12,6 @@ import json
 import os
 import secrets
 import socket
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -21,7 +20,7 @@ from pathlib import Path
 from ...errors import TestbedError
 from ...files import write_whole
 from ...json_text import parse_json
-from ...system.identity import ProcessIdentity, identify, runtime_folder
+from ...system.identity import ProcessIdentity, identify, machine_uptime, runtime_folder
 
 CLAIM_LIFETIME = 7 * 86400.0
 """Seconds after which the claim of an ended run is removed: no server keeps ports that long."""
@@ -47,7 +46,7 @@ class PortClaim:
     @property
     def outlived(self) -> bool:
         """Whether it is older than CLAIM_LIFETIME."""
-        now = _uptime()
+        now = machine_uptime()
         # less than at its writing: this machine has restarted since
         return now - (self.uptime if self.uptime <= now else 0.0) > CLAIM_LIFETIME
 
@@ -71,7 +70,7 @@ def write_claim(server: str, handlers: Mapping[str, str]) -> PortClaim | None:
     try:
         holder = identify(os.getpid())
         path = runtime_folder() / f"{secrets.token_hex(8)}{_SUFFIX}"
-        found = PortClaim(path, server, time.time(), dict(handlers), holder, _uptime())
+        found = PortClaim(path, server, time.time(), dict(handlers), holder, machine_uptime())
         data = {name: value for name, value in asdict(found).items() if name != "path"}
         write_whole(path, json.dumps(data), mode=0o600)
     except (OSError, TestbedError):
@@ -114,8 +113,3 @@ def _ended_here(server: str) -> bool:
     except (OSError, ValueError):
         pass
     return False
-
-
-def _uptime() -> float:
-    """Seconds since this machine started, also while it slept."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else time.monotonic()

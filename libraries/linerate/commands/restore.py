@@ -1,0 +1,48 @@
+"""``linerate restore TESTBED --platform P``: undo what a run that was killed has left on the router."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from contextlib import closing
+
+from ..project import Project
+from ..routers.change_journal import look
+from ..session.leftovers import leftover_text
+from ..session.plan import Plan
+from ..session.session import Session
+from .arguments import add_json, add_plan_arguments, print_json
+from .calibrate import GOAL
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What the command takes."""
+    parser.description = (
+        "Undo what a run that was killed has left on the router, as its journal on this machine says. The next run on"
+        " this router does the same. Nothing else is changed, and a router without such changes is not logged in to."
+    )
+    add_plan_arguments(parser)
+    parser.add_argument("--dry-run", action="store_true", help="print the commands, and run none (status 1 if any)")
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what was undone. Returns 0, or 1 where there was something in a dry run. Raises LinerateError."""
+    plan = Plan.read(Project.find(), arguments.platform, arguments.software, arguments.testbed, GOAL)
+    with closing(Session.of_router(plan)) as session:
+        name = session.router.journal_name
+        found = look(name) if name else None
+        changes = found.changes if found else ()
+        text = f"nothing: no run has left a change on {name or 'a router that nobody logs in to'}"
+        if found and changes and (found.in_use or arguments.dry_run):
+            state = "in use by a run of this machine" if found.in_use else "left by a run that was killed"
+            text = f"on the router at {name}, {state}: {leftover_text(found)}"
+        if changes and not arguments.dry_run:
+            session.router.connect()
+            text = session.router.undo_leftover()
+    if arguments.json:
+        undos = [shlex.join(change.undo) for change in reversed(changes)]
+        print_json({"router": name, "undone": not arguments.dry_run, "commands": undos, "finding": text})
+    else:
+        print(text, flush=True)
+    return 1 if changes and arguments.dry_run else 0

@@ -1,0 +1,292 @@
+"""The journal of a router: every change and its opposite, on this machine's disk before the change is made.
+
+One file for each router, by its address and port, in :func:`.state_folder`, readable for its user only. Whoever
+changes the router holds a lock on it, which ends with the process, however that ends. It is removed when all is undone;
+one that is there and not locked is what a killed run has left. First line: :class:`Occasion`. Each further line is a
+change, or says that one was undone. A last line that was torn by a power cut is left out: its command was never run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shlex
+import stat
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import TestbedError, system_words
+from ..files import append_line, not_written, sync_folder
+from ..json_text import parse_json
+from ..system.identity import STATE_ELSEWHERE, ProcessIdentity, identify, machine_uptime, state_folder
+from .undo_commands import is_undo
+
+LONGEST = 1 << 20
+"""Bytes of a journal that are read."""
+
+BOOT_TOLERANCE = 5.0
+"""Seconds by which a router's computed boot time may move: it may report its uptime in whole seconds, and late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A command as words, and its opposite. *silent*: any output means that it failed."""
+
+    do: tuple[str, ...]
+    undo: tuple[str, ...]
+    silent: bool = False
+
+    def __str__(self) -> str:
+        return f"{shlex.join(self.do)}    (undone by: {shlex.join(self.undo)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """When and by whom a router is changed. ``uptime`` of the router in s, None if it reports none.
+
+    ``host_key``: the fingerprint of its SSH key; ``since``: s since the epoch; ``here``: s since this machine's boot.
+    """
+
+    router: str
+    kind: str
+    host_key: str
+    uptime: float | None
+    since: float
+    here: float
+    holder: ProcessIdentity
+
+    @classmethod
+    def now(cls, router: str, kind: str, host_key: str, uptime: float | None) -> Occasion:
+        """This process, now."""
+        return cls(router, kind, host_key, uptime, time.time(), machine_uptime(), identify(os.getpid()))
+
+    def restarted_since(self, now: Occasion) -> bool:
+        """Whether the router has certainly restarted between this occasion and *now*."""
+        if self.uptime is None or now.uptime is None or self.kind != now.kind:
+            return False
+        # the clock of this machine may be set; its uptime may not, and is good until it restarts
+        same_boot = self.holder.where.split()[:1] == now.holder.where.split()[:1]
+        elapsed = now.here - self.here if same_boot else 0.0
+        return now.uptime + BOOT_TOLERANCE < self.uptime + elapsed
+
+    def __str__(self) -> str:
+        return f"process {self.holder.pid}, since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(self.since))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """What a journal holds: ``changes`` that are not undone, oldest first. ``size``: bytes of it that are whole."""
+
+    path: Path
+    occasion: Occasion | None
+    changes: tuple[Change, ...]
+    size: int = 0
+    in_use: bool = False
+
+
+def journal_path(router: str) -> Path:
+    """The file for *router* (``host:port``). Raises TestbedError if there is no folder for it."""
+    folder = state_folder() / "routers"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise not_written(folder, error, STATE_ELSEWHERE) from error
+    readable = re.sub(r"[^A-Za-z0-9.-]", "_", router)[:80]
+    return folder / f"{readable}-{hashlib.sha256(router.encode()).hexdigest()[:8]}.jsonl"
+
+
+def look(router: str) -> Leftover | None:
+    """What the journal of *router* holds, whoever holds it; None if there is none. Raises TestbedError."""
+    path = journal_path(router)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unfit(path, f"cannot be opened: {system_words(error, path)}") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            in_use = False
+        except BlockingIOError:
+            in_use = True
+        return _read(path, descriptor, in_use)
+    finally:
+        os.close(descriptor)
+
+
+class ChangeJournal:
+    """The journal of a router, held by this process. Made by :meth:`claim`; :meth:`close` it."""
+
+    def __init__(self, leftover: Leftover, descriptor: int) -> None:
+        self.leftover = leftover
+        self.occasion = leftover.occasion
+        self._path, self._descriptor = leftover.path, descriptor
+        self._pending = {change.undo: change for change in leftover.changes}
+
+    @classmethod
+    def claim(cls, router: str) -> ChangeJournal:
+        """Hold the journal of *router*, made if it is missing.
+
+        Raises TestbedError if another process holds it, or it is damaged or could be written by others.
+        """
+        path = journal_path(router)
+        while True:
+            try:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+            except OSError as error:
+                raise _unfit(path, f"cannot be opened: {system_words(error, path)}") from None
+            try:
+                _lock(path, router, descriptor)
+                if _is_at(path, descriptor):
+                    leftover = _read(path, descriptor, in_use=False)
+                    _cut(path, descriptor, leftover.size)
+                    sync_folder(path.parent)
+                    return cls(leftover, descriptor)
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)
+
+    @property
+    def pending(self) -> tuple[Change, ...]:
+        """What is not undone, oldest first."""
+        return tuple(self._pending.values())
+
+    def begin(self, occasion: Occasion) -> None:
+        """Note who changes the router from now on. Nothing of an earlier run may be pending."""
+        if self._pending:
+            raise RuntimeError("changes of an earlier run are pending")
+        _cut(self._path, self._descriptor, 0)
+        self.occasion = occasion
+        self._append(asdict(occasion))
+
+    def add(self, change: Change) -> None:
+        """Have *change* on the disk. Raises TestbedError, and it must not be made then."""
+        if not is_undo(change.undo):
+            raise TestbedError(
+                f"'{shlex.join(change.do)}' is not run on the router: '{shlex.join(change.undo)}', which would undo it,"
+                " is none of the commands that are run from a journal; set this up by hand and use 'prepare: none'"
+            )
+        self._append({"do": change.do, "undo": change.undo, "silent": change.silent})
+        self._pending.pop(change.undo, None)
+        self._pending[change.undo] = change
+
+    def drop(self, change: Change) -> None:
+        """*change* is undone, or was never made."""
+        if self._pending.pop(change.undo, None) is not None:
+            # a journal that cannot be written must not end the undoing; undoing twice is harmless
+            with contextlib.suppress(TestbedError):
+                self._append({"undone": change.undo})
+
+    def forget(self) -> None:
+        """The router has restarted: nothing is left of any change."""
+        for change in self.pending:
+            self.drop(change)
+
+    def close(self) -> None:
+        """Let go of it; it is removed if nothing is pending. Harmless when repeated."""
+        if self._descriptor < 0:
+            return
+        descriptor, self._descriptor = self._descriptor, -1
+        try:
+            if not self._pending:
+                with contextlib.suppress(OSError):
+                    self._path.unlink(missing_ok=True)
+                    sync_folder(self._path.parent)
+        finally:
+            os.close(descriptor)
+
+    def _append(self, row: dict[str, Any]) -> None:
+        if self._descriptor < 0:
+            return
+        try:
+            append_line(self._path, (json.dumps(row) + "\n").encode(), STATE_ELSEWHERE)
+        except TestbedError as error:
+            raise TestbedError(
+                f"the router is not changed, for the journal of its changes comes first: {error}"
+            ) from None
+
+
+def _cut(path: Path, descriptor: int, size: int) -> None:
+    """Leave *size* bytes of it: without the line that a power cut tore."""
+    try:
+        os.ftruncate(descriptor, size)
+    except OSError as error:
+        raise not_written(path, error, STATE_ELSEWHERE) from error
+
+
+def _lock(path: Path, router: str, descriptor: int) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        occasion = None
+        with contextlib.suppress(TestbedError):
+            occasion = _read(path, descriptor, in_use=True).occasion
+        raise TestbedError(
+            f"the router at {router} is in use by {occasion or 'another process'} of this machine, which has it"
+            " configured; wait until that run has ended, or end it"
+        ) from None
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    """Whether the open file still is *path*: whoever held it may have removed it meanwhile."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _read(path: Path, descriptor: int, in_use: bool) -> Leftover:
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        raise _unfit(path, "is no file")
+    if found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise _unfit(path, "is not this user's alone (mode 0600), so others may have written commands into it")
+    data = os.pread(descriptor, LONGEST + 1, 0)
+    if len(data) > LONGEST:
+        raise _unfit(path, f"has more than {LONGEST >> 20} MiB")
+    occasion, size = None, 0
+    pending: dict[tuple[str, ...], Change] = {}
+    lines = data.splitlines(keepends=True)
+    for number, line in enumerate(lines, 1):
+        try:
+            if not line.endswith(b"\n"):
+                raise ValueError
+            row = parse_json(line, own=True)
+            if number == 1:
+                occasion = Occasion(**{**row, "holder": ProcessIdentity(**row["holder"])})
+            elif "undone" in row:
+                pending.pop(_words(row["undone"]), None)
+            else:
+                change = Change(_words(row["do"]), _words(row["undo"]), bool(row["silent"]))
+                pending.pop(change.undo, None)
+                pending[change.undo] = change
+        except (ValueError, KeyError, TypeError, AttributeError):
+            if number == len(lines):
+                break  # torn: what it says was not done
+            raise _unfit(path, f"is damaged in line {number}") from None
+        size += len(line)
+    for change in pending.values():
+        if not is_undo(change.undo):
+            raise _unfit(path, f"has '{shlex.join(change.undo)}', which is no command that undoes a change of a run")
+    return Leftover(path, occasion, tuple(pending.values()), size, in_use)
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not value or not all(isinstance(word, str) and word for word in value):
+        raise ValueError
+    return tuple(value)
+
+
+def _unfit(path: Path, what: str) -> TestbedError:
+    return TestbedError(
+        f"{path}, the journal of what was changed on the router, {what}; look at the router's configuration, undo by"
+        " hand what that file lists, then remove the file"
+    )

@@ -1,0 +1,47 @@
+"""What a killed run has left on a router of hardware: found in its journal, and undone before anything else is done."""
+
+from __future__ import annotations
+
+import shlex
+
+from ..errors import TestbedError
+from ..routers.base import Shell
+from ..routers.change_journal import ChangeJournal, Leftover, Occasion
+from ..routers.shell_commands import ShellCommands
+
+
+def leftover_text(found: Leftover) -> str:
+    """What is on the router, and the commands that undo it, in their order. *found* has changes."""
+    undos = "; ".join(f"'{shlex.join(change.undo)}'" for change in reversed(found.changes))
+    count = len(found.changes)
+    return f"{count} change{'s' if count > 1 else ''} of {found.occasion} (undone by {undos})"
+
+
+def undo_leftover(journal: ChangeJournal, shell: Shell, sudo: bool, now: Occasion) -> str:
+    """Undo what *journal* has of an earlier run through *shell*; returns a sentence, "" if there is nothing.
+
+    Nothing is run where the router has certainly restarted since. Raises TestbedError if something stays on the router,
+    or the router at this address has another host key than the one that was changed.
+    """
+    found, before = journal.leftover, journal.occasion
+    if not found.changes or before is None:
+        return ""
+    text = leftover_text(found)
+    if before.host_key != now.host_key:
+        raise TestbedError(
+            f"an earlier run left {text} on the router at {before.router} with the host key {before.host_key}, and the"
+            f" one there now has {now.host_key}; if it is the same router, undo them by hand; then remove {found.path}"
+        )
+    if before.restarted_since(now):
+        journal.forget()
+        return f"the router has restarted since, and with that lost {text}, left by a run that was killed"
+    commands = ShellCommands(shell, sudo=sudo)
+    commands.keep_journal(journal)
+    try:
+        commands.restore()
+    except TestbedError as error:
+        raise TestbedError(
+            f"a run that was killed left changes on the router ({before}): {error}. They are tried again at the next"
+            f" start; if you undid them by hand, remove {found.path}"
+        ) from None
+    return f"undid {text}, left on the router by a run that was killed"

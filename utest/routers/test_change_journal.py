@@ -1,0 +1,348 @@
+"""Whatever moment a run is killed at, the next one finds its changes and undoes them; a journal is not trusted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from linerate.errors import TestbedError
+from linerate.routers import make_router
+from linerate.routers.base import Result, Shell
+from linerate.routers.change_journal import Change, ChangeJournal, Occasion, journal_path, look
+from linerate.routers.undo_commands import is_undo
+from linerate.session.leftovers import undo_leftover
+from support.fake_router import SIDES, shell_of, simulated
+
+ROUTER = "192.0.2.1:22"
+STATE = {
+    "vpp": "vppctl show interface address; vppctl show ip fib; vppctl show ip neighbors",
+    "linux": "ip addr; ip route; ip neigh; sysctl net.ipv4.ip_forward net.ipv4.conf.all.rp_filter"
+    " net.ipv4.conf.eth1.rp_filter",
+    "freebsd": "ifconfig; netstat -rnW -f inet; arp -an; sysctl net.inet.ip.forwarding; pfctl -s info",
+}
+CHANGE = Change(("ip", "link", "set", "dev", "eth1", "up"), ("ip", "link", "set", "dev", "eth1", "down"))
+
+
+class Killed(BaseException):
+    """SIGKILL, here."""
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the journals."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path / "linerate" / "routers"
+
+
+def occasion(uptime: float | None = 100.0, kind: str = "linux") -> Occasion:
+    return Occasion.now(ROUTER, kind, "SHA256:key", uptime)
+
+
+def left(*changes: Change) -> Path:
+    """The journal of a run that made *changes* and was killed."""
+    journal = ChangeJournal.claim(ROUTER)
+    journal.begin(occasion())
+    for change in changes:
+        journal.add(change)
+    os.close(journal._descriptor)
+    return journal.leftover.path
+
+
+def dying(shell: Shell, exchanges: int, *, before: bool) -> Shell:
+    """*shell* until it has answered so many *exchanges*: then this process is killed, *before* or after the next."""
+    count = 0
+
+    def run(command: str, limit: float) -> Result:
+        nonlocal count
+        count += 1
+        if count > exchanges and before:
+            raise Killed
+        found = shell(command, limit)
+        if count > exchanges:
+            raise Killed
+        return found
+
+    return run
+
+
+def run_once(kind: str, shell: Shell) -> None:
+    """A whole run: configure, restore. Raises Killed."""
+    journal = ChangeJournal.claim(ROUTER)
+    try:
+        router = make_router(kind, shell, ("eth1", "eth2"))  # type: ignore[arg-type]
+        journal.begin(occasion(kind=kind))
+        router.keep_journal(journal)
+        router.configure(SIDES)
+        router.restore()
+        journal.close()
+    except Killed:
+        os.close(journal._descriptor)  # as the kernel does, and nothing more
+        raise
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("kind", sorted(STATE))
+def test_a_run_killed_at_any_exchange_is_undone_by_the_next(kind: str, before: bool, state: Path) -> None:
+    machine, _ = simulated(kind)
+    shell = shell_of(machine)
+    untouched, moments = shell(STATE[kind], 1).stdout, 0
+    while True:
+        try:
+            run_once(kind, dying(shell, moments, before=before))
+        except Killed:
+            moments += 1
+        else:
+            break
+        journal = ChangeJournal.claim(ROUTER)
+        undo_leftover(journal, shell, False, occasion(kind=kind))
+        journal.close()
+        assert shell(STATE[kind], 1).stdout == untouched, f"killed at exchange {moments}"
+        assert not list(state.iterdir())
+    assert moments > 10
+    assert shell(STATE[kind], 1).stdout == untouched and not list(state.iterdir())
+
+
+@pytest.mark.parametrize("kind", sorted(STATE))
+def test_undoing_that_is_killed_goes_on_at_the_next_start(kind: str) -> None:
+    machine, _ = simulated(kind)
+    shell = shell_of(machine)
+    untouched = shell(STATE[kind], 1).stdout
+    with pytest.raises(Killed):
+        run_once(kind, dying(shell, 9, before=False))
+    for exchanges in (0, 1, 2):
+        journal = ChangeJournal.claim(ROUTER)
+        with pytest.raises(Killed):
+            undo_leftover(journal, dying(shell, exchanges, before=exchanges == 1), False, occasion(kind=kind))
+        os.close(journal._descriptor)
+    journal = ChangeJournal.claim(ROUTER)
+    assert undo_leftover(journal, shell, False, occasion(kind=kind)).startswith("undid ")
+    journal.close()
+    assert shell(STATE[kind], 1).stdout == untouched and look(ROUTER) is None
+
+
+def test_a_change_is_on_the_disk_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: events.append("fsync"))
+    machine, _ = simulated("linux")
+
+    def shell(command: str, limit: float) -> Result:
+        events.append(command)
+        return shell_of(machine)(command, limit)
+
+    run_once("linux", shell)
+    configuring = events[: next(index for index, event in enumerate(events) if " del " in event)]
+    changes = [
+        index for index, event in enumerate(configuring) if event.startswith(("ip addr add", "ip route replace"))
+    ]
+    assert len(changes) == 4 and all(events[index - 1] == "fsync" for index in changes)
+
+
+def test_it_is_its_users_alone() -> None:
+    path = left(CHANGE)
+    assert path.stat().st_mode & 0o777 == 0o600 and path.parent.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.slow
+def test_a_router_in_use_is_refused_and_free_again_when_that_run_is_killed() -> None:
+    text = (
+        "from linerate.routers.change_journal import ChangeJournal, Occasion\n"
+        f"journal = ChangeJournal.claim({ROUTER!r})\n"
+        f"journal.begin(Occasion.now({ROUTER!r}, 'linux', '', 1.0))\nprint('held', flush=True)\ninput()"
+    )
+    run = [sys.executable, "-c", text]
+    with subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None and child.stdout.readline() == "held\n"
+        with pytest.raises(TestbedError, match=rf"{ROUTER} is in use by process {child.pid}, since .* of this machine"):
+            ChangeJournal.claim(ROUTER)
+        found = look(ROUTER)
+        assert found is not None and found.in_use
+        child.kill()
+    ChangeJournal.claim(ROUTER).close()
+    assert look(ROUTER) is None
+
+
+def test_a_router_that_restarted_since_has_lost_the_changes() -> None:
+    left(CHANGE)
+    journal = ChangeJournal.claim(ROUTER)
+    refuse: Callable[[str, float], Result] = lambda command, limit: pytest.fail(command)  # noqa: E731
+    assert "has restarted since" in undo_leftover(journal, refuse, False, occasion(uptime=20.0))
+    journal.close()
+    assert look(ROUTER) is None
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "restarted"),
+    [(100.0, 96.0, False), (100.0, 94.0, True), (100.0, 200.0, False), (None, 1.0, False), (100.0, None, False)],
+)
+def test_only_what_is_certain_counts_as_a_restart(then: float | None, now: float | None, restarted: bool) -> None:
+    earlier = occasion(then)
+    assert earlier.restarted_since(replace(occasion(now), here=earlier.here)) == restarted
+
+
+def test_time_that_has_passed_here_shows_a_restart_unless_this_machine_restarted_itself() -> None:
+    earlier = replace(occasion(100.0), since=0.0)  # the clock may have been set
+    later = replace(occasion(300.0), here=earlier.here + 1000)
+    assert earlier.restarted_since(later)
+    assert not earlier.restarted_since(replace(later, holder=replace(later.holder, where="another boot")))
+    assert not earlier.restarted_since(replace(later, kind="vpp"))
+
+
+def test_another_router_at_the_address_is_not_touched() -> None:
+    path = left(CHANGE)
+    journal = ChangeJournal.claim(ROUTER)
+    refuse: Callable[[str, float], Result] = lambda command, limit: pytest.fail(command)  # noqa: E731
+    with pytest.raises(TestbedError, match=rf"host key SHA256:key, and the one there now has other;.* remove {path}"):
+        undo_leftover(journal, refuse, False, replace(occasion(), host_key="other"))
+    journal.close()
+    assert path.exists()
+
+
+def test_an_undo_that_fails_is_listed_kept_and_tried_again() -> None:
+    path = left(CHANGE, Change(("pfctl", "-d"), ("pfctl", "-e")))
+    journal = ChangeJournal.claim(ROUTER)
+    answer = Result("", "pfctl: no\n", 1, 0.0)
+    with pytest.raises(TestbedError, match=rf"'pfctl -e', 'ip link set dev eth1 down' \(status 1: pfctl: no\).*{path}"):
+        undo_leftover(journal, lambda command, limit: answer, False, occasion())
+    journal.close()
+    found = look(ROUTER)
+    assert found is not None and len(found.changes) == 2
+    journal = ChangeJournal.claim(ROUTER)
+    ran: list[str] = []
+    undo_leftover(journal, lambda command, limit: ran.append(command) or Result("", "", 0, 0.0), True, occasion())
+    journal.close()
+    assert ran == ["sudo -n pfctl -e", "sudo -n ip link set dev eth1 down"] and not path.exists()
+
+
+def test_a_full_disk_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, _ = simulated("linux")
+    ran: list[str] = []
+
+    def shell(command: str, limit: float) -> Result:
+        ran.append(command)
+        return shell_of(machine)(command, limit)
+
+    journal = ChangeJournal.claim(ROUTER)
+    journal.begin(occasion())
+    router = make_router("linux", shell, ("eth1", "eth2"))
+    router.keep_journal(journal)
+
+    def full(descriptor: int, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        with pytest.raises(TestbedError, match=r"the router is not changed, .* cannot be written: No space left"):
+            router.configure(SIDES)
+    assert not any(" add " in command for command in ran)
+    journal.close()
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("sh", "-c", "reboot"),
+        ("ip", "link", "set", "dev", "eth1", "down; reboot"),
+        ("ip", "link", "set", "dev", "$(reboot)", "down"),
+        ("ip", "link", "del", "dev", "eth1"),
+        ("ip", "addr", "flush", "dev", "eth1"),
+        ("ip", "-batch", "/tmp/x"),
+        ("ip", "route", "del", "default", "-batch"),
+        ("sysctl", "-w", "kernel.core_pattern=|/tmp/x"),
+        ("sysctl", "-w", "kernel/modprobe=/tmp/x"),
+        ("sysctl", "-p", "/tmp/x"),
+        ("vppctl", "exec", "/tmp/x"),
+        ("vppctl", "set interface state x down"),
+        ("modprobe", "-q", "-r", "ip_tables"),
+        ("pfctl", "-f", "/tmp/x"),
+        ("rm", "-rf", "/"),
+    ],
+)
+def test_no_other_command_is_run_from_a_journal(argv: tuple[str, ...]) -> None:
+    assert not is_undo(argv)
+    path = left(CHANGE)
+    with path.open("a") as file:
+        file.write(json.dumps({"do": ["x"], "undo": argv, "silent": False}) + "\n")
+    with pytest.raises(TestbedError, match="is no command that undoes a change of a run"):
+        ChangeJournal.claim(ROUTER)
+
+
+def test_what_could_not_be_undone_is_not_changed() -> None:
+    journal = ChangeJournal.claim(ROUTER)
+    journal.begin(occasion())
+    with pytest.raises(
+        TestbedError, match=r"'x y' is not run on the router: 'undo x', which would undo it, is none of"
+    ):
+        journal.add(Change(("x", "y"), ("undo", "x")))
+    journal.close()
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o620, 0o606])
+def test_a_journal_that_others_may_write_or_read_is_refused(mode: int) -> None:
+    path = left(CHANGE)
+    path.chmod(mode)
+    with pytest.raises(TestbedError, match=rf"{path}.* is not this user's alone \(mode 0600\).*remove the file"):
+        ChangeJournal.claim(ROUTER)
+    with pytest.raises(TestbedError, match="is not this user's alone"):
+        look(ROUTER)
+
+
+def test_a_link_or_a_folder_in_its_place_is_refused(tmp_path: Path) -> None:
+    path = left(CHANGE)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(TestbedError, match="cannot be opened"):
+        ChangeJournal.claim(ROUTER)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(TestbedError, match="cannot be opened"):
+        ChangeJournal.claim(ROUTER)
+
+
+def test_a_line_that_a_power_cut_tore_was_never_run_and_is_written_over() -> None:
+    path = left(CHANGE)
+    whole = path.read_bytes()
+    row = whole.splitlines(keepends=True)[1]
+    for torn in (*(row[:length] for length in range(1, len(row))), b"\0" * 4096, b"\0\n"):
+        path.write_bytes(whole + torn)
+        journal = ChangeJournal.claim(ROUTER)
+        assert journal.pending == (CHANGE,)
+        journal.drop(CHANGE)
+        os.close(journal._descriptor)
+        assert path.read_bytes() == whole + json.dumps({"undone": CHANGE.undo}).encode() + b"\n"
+
+
+def test_a_line_that_is_damaged_elsewhere_is_refused() -> None:
+    path = left(CHANGE, CHANGE)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + b"{}\n" + lines[2])
+    with pytest.raises(TestbedError, match="is damaged in line 2"):
+        ChangeJournal.claim(ROUTER)
+
+
+@given(st.binary(max_size=400), st.booleans())
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_are_a_journal_or_an_error_in_words(data: bytes, behind: bool) -> None:
+    path = left(CHANGE)
+    path.write_bytes((path.read_bytes() if behind else b"") + data)
+    try:
+        found = look(ROUTER)
+    except TestbedError:
+        pass
+    else:
+        assert found is not None and all(is_undo(change.undo) for change in found.changes)
+    finally:
+        path.unlink()
+
+
+def test_routers_are_told_apart_by_address_and_port() -> None:
+    names = {journal_path(name).name for name in ("a:22", "a:23", "b:22", "a_22", "::1:22", "../../a:22")}
+    assert len(names) == 6 and not any("/" in name for name in names)

@@ -1,0 +1,170 @@
+"""Routers that outlive a run, as testbeds of ``kind: hardware``: this machine's kernel, and simulated ones.
+
+Their configuration can be read and changed beside the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from linerate.platforms import read_platform
+from linerate.project import Project
+from linerate.routers.ssh_shell import SshShell
+from linerate.testbed import namespaces, sshd
+from linerate.testbed.files import read_testbed
+from linerate.testbed.opening import open_testbed
+from support import robot_run
+from support.command_line import PROGRAM, environment
+from support.paths import ROOT
+from support.vpp_rig import start_process, start_server
+
+TESTBED = """\
+testbed: lab
+kind: hardware
+generator: {{address: 127.0.0.1, sync_port: {rpc}, async_port: {pub}, client: pypi}}
+router: {{address: 127.0.0.1, port: {port}, user: {user}, key: {key}, known_hosts: {known_hosts}}}
+prepare: configure
+{more}
+"""
+SUITE = f"""\
+*** Settings ***
+Resource          {ROOT}/resources/acceptance.resource
+Suite Setup       Prepare
+Suite Teardown    Close Testbed
+
+*** Test Cases ***
+It Is Configured
+    Configure Router
+
+*** Keywords ***
+Prepare
+    ${{plan}} =    Read Plan    box    ${{NONE}}    lab    quick
+    Start Testbed    ${{plan}}
+    Connect Generator
+    Connect Router
+"""
+KERNEL_BOX = """\
+platform: box
+description: this machine's kernel
+port_speed: 10 Gbps
+software:
+  linux: {shell: linux, version: as found, interfaces: [kr0, kr1]}
+"""
+KERNEL_STATE = (
+    "ip -o -4 addr show; ip -o -6 addr show; ip -o -4 route show table all; ip -6 route show table all; ip rule show;"
+    " ip -6 rule show; ip neigh show nud permanent; ip -o link show | sed 's/ qlen.*//';"
+    " sysctl net.ipv4.ip_forward net.ipv6.conf.all.forwarding; sysctl -a -r '(rp_filter|ipv6.*(disable_ipv6|accept_ra|"
+    "addr_gen_mode|router_solicitations))$'; ip -f mpls route show; cat /proc/sys/net/mpls/platform_labels"
+)
+"""What is compared before and after: all that a run may change."""
+SIMULATED_STATE = {
+    "vpp": "vppctl show interface address; vppctl show ip neighbors | cut -c13-; vppctl show ip fib 16.0.0.0/8;"
+    " vppctl show ip fib 48.0.0.0/8",
+    "linux": "ip addr; ip route; ip neigh; sysctl net.ipv4.ip_forward net.ipv4.conf.all.rp_filter",
+    "freebsd": "ifconfig; netstat -rnW -f inet; arp -an; sysctl net.inet.ip.forwarding; pfctl -s info",
+}
+
+
+@dataclass(frozen=True)
+class Rig:
+    """A running testbed. ``state``: the router's configuration now; ``run``: what a shell on it prints."""
+
+    folder: Path
+    run: Callable[[str], str]
+    state: Callable[[], str]
+    sshd: tuple[subprocess.Popen[bytes], tuple[str, ...]] | None = None
+
+    def command(self) -> list[str]:
+        """Robot's, for a run that configures the router and restores it."""
+        suite = self.folder / "suite.robot"
+        suite.write_text(SUITE, encoding="utf-8")
+        return robot_run.command(self.folder, suite, "-v", f"PROJECT:{self.folder / 'project'}")
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Such a run."""
+        with (self.folder / "console.txt").open("w") as console:
+            return subprocess.Popen(
+                self.command(), stdout=console, stderr=console, env=environment(self.folder), start_new_session=True
+            )
+
+    def linerate(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """``linerate WORDS`` in the project."""
+        return subprocess.run(
+            [*PROGRAM, *words],
+            cwd=self.folder / "project",
+            env=environment(self.folder),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def restore(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """``linerate restore``."""
+        return self.linerate("restore", "lab", "--platform", "box", *words)
+
+    @property
+    def journals(self) -> list[Path]:
+        """The journals that are there."""
+        return list((self.folder / "runtime" / "state" / "linerate" / "routers").glob("*.jsonl"))
+
+
+def _write(folder: Path, testbed: str, platform: str) -> None:
+    variables = robot_run.project(folder) / "variables"
+    (variables / "testbeds" / "lab.yaml").write_text(testbed)
+    (variables / "platforms" / "box.yaml").write_text(platform)
+
+
+@contextlib.contextmanager
+def kernel(folder: Path, more: str = "") -> Iterator[Rig]:
+    """This machine's kernel as the router, in a namespace. *more*: lines of the testbed's file."""
+    topology = namespaces.plan_topology(f"k{uuid.uuid4().hex[:6]}", ("kr0", "kr1"))
+    with contextlib.ExitStack() as stack:
+        for command in topology.teardown:
+            stack.callback(subprocess.run, command, check=False, capture_output=True, timeout=10)
+        for command in topology.setup:
+            subprocess.run(command, check=True, capture_output=True, timeout=10)
+        ssh = sshd.prepare(folder / "ssh", topology.router)
+        for command in ssh.setup:
+            subprocess.run(command, check=True, timeout=10)
+        server = start_process(stack, *ssh.argv)
+        ports = start_server(stack, topology)
+        login = {"port": ssh.port, "user": ssh.user, "key": ssh.client_key, "known_hosts": ssh.known_hosts}
+        _write(folder, TESTBED.format(rpc=ports["rpc_port"], pub=ports["pub_port"], more=more, **login), KERNEL_BOX)
+
+        def run(text: str) -> str:
+            argv = ("ip", "netns", "exec", topology.router, "sh", "-c", text)
+            return subprocess.run(argv, check=False, capture_output=True, text=True, timeout=20).stdout
+
+        yield Rig(folder, run, lambda: run(KERNEL_STATE), (server, ssh.argv))
+
+
+@contextlib.contextmanager
+def simulated(folder: Path, software: str) -> Iterator[Rig]:
+    """A simulated Netgate 6100 that outlives runs: it ends here. Its runtime folder is this process's."""
+    project = Project(ROOT)
+    platform = read_platform(project.platforms, "netgate6100")
+    file = project.platforms / "netgate6100.yaml"
+    testbed = read_testbed(project.testbeds, "simulated")
+    with open_testbed(testbed, platform, software, platform_file=file) as bench:
+        router, generator = bench.facts.router, bench.facts.generator
+        login = {"port": router.port, "user": router.user, "key": router.key_path}
+        text = TESTBED.format(
+            rpc=generator.sync_port, pub=generator.async_port, known_hosts=router.known_hosts_path, more="", **login
+        )
+        kind = platform.software[software].shell
+        names = ", ".join(platform.software[software].interfaces)
+        one = "linux: {shell: linux, version: as found, interfaces: [kr0, kr1]}"
+        here = f"{software}: {{shell: {kind}, version: as found, interfaces: [{names}]}}"
+        _write(folder, text, KERNEL_BOX.replace(one, here))
+        with contextlib.closing(SshShell(router)) as shell:
+
+            def run(words: str) -> str:
+                return shell(words, 10.0).stdout
+
+            yield Rig(folder, run, lambda: run(SIMULATED_STATE[kind]))
