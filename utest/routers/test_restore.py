@@ -47,6 +47,35 @@ def test_failed_undos_with_the_same_cause_are_reported_together():
     commands.restore()  # may be repeated
 
 
+@pytest.mark.parametrize(
+    ("status", "output", "gone"),
+    [
+        (2, "RTNETLINK answers: No such process", True),
+        (2, "RTNETLINK answers: Cannot assign requested address", True),
+        (2, "Error: ipv4: Address not found.", True),
+        (1, 'Cannot find device "lr0.100"', True),
+        (1, "ifconfig: ioctl (SIOCDIFADDR): Can't assign requested address", True),
+        (1, "pfctl: pf already enabled", True),
+        (1, "arp: delete: cannot locate 100.65.1.2", True),
+        (0, "set interface ip address: 100.65.1.1/24 not found for interface host-vr0", True),
+        (127, "sh: 1: ip: not found", False),
+        (1, "sudo: ip: command not found", False),
+        (1, "pfctl: /dev/pf: No such file or directory", False),
+        (2, "RTNETLINK answers: Operation not permitted", False),
+    ],
+)
+def test_an_undo_may_find_its_change_gone_but_not_its_program(status: int, output: str, gone: bool) -> None:
+    shell = Shell()
+    commands = ShellCommands(shell)
+    commands.change(("set", "a"), ("unset", "a"), silent=status == 0)
+    shell.answer = Result("", f"{output}\n", status, 0.01) if status else Result(f"{output}\n", "", 0, 0.01)
+    if gone:
+        commands.restore()
+    else:
+        with pytest.raises(TestbedError, match="could not be restored"):
+            commands.restore()
+
+
 def test_a_stopped_vpp_is_reported_as_not_answering():
     shell = Shell()
     shell.answer = GONE

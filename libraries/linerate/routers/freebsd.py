@@ -73,15 +73,18 @@ class FreeBsd(ShellRouter):
         if "UP" not in flags[1].split(","):
             run.change(("ifconfig", name, "up"), ("ifconfig", name, "down"))
         address = ipaddress.IPv4Interface(side.address)
-        if (str(address.ip), address.network.prefixlen) not in parse_inet(output["interface"]):
-            alias = ("ifconfig", name, "inet", str(address.ip))
-            run.change(("ifconfig", name, "inet", side.address, "alias"), (*alias, "-alias"))
+        there = parse_inet(output["interface"])
+        if (str(address.ip), address.network.prefixlen) not in there:
+            # the address with another prefix is not added, but gets the new one
+            former = next((f"{ip}/{length}" for ip, length in there if ip == str(address.ip)), None)
+            undo = (former, "alias") if former else (str(address.ip), "-alias")
+            run.change(("ifconfig", name, "inet", side.address, "alias"), ("ifconfig", name, "inet", *undo))
         entry = re.search(rf"\({re.escape(side.peer)}\) at (\S+) on \S+( permanent)?", output["neighbours"])
         if not (entry and entry[1].lower() == side.peer_mac and entry[2]):
-            undo: tuple[str, ...] = ("arp", "-d", side.peer)
+            forget: tuple[str, ...] = ("arp", "-d", side.peer)
             if entry and entry[2]:
-                undo = ("arp", "-S", side.peer, entry[1])
-            run.change(("arp", "-S", side.peer, side.peer_mac), undo)
+                forget = ("arp", "-S", side.peer, entry[1])
+            run.change(("arp", "-S", side.peer, side.peer_mac), forget)
         self._route(side, output["routes"])
 
     def _route(self, side: Side, table: str) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
 from ..counts.under_load import RouterLoad
-from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKinds
 from .base import Side
 from .fact_reading import Answers
@@ -17,9 +16,8 @@ from .linux_frames import LinuxFrameSetup
 from .linux_load import linux_load
 from .linux_losses import links_of_net_dev, linux_causes, parse_ethtool, parse_link, parse_qdiscs
 from .linux_output import parse_net_dev, parse_snmp, parse_softnet, parse_uptime
-from .linux_settings import set_neighbour, set_route, set_sysctl
+from .linux_settings import set_neighbour, set_route, set_sysctl, set_up
 from .shell_commands import ShellRouter, kernel_facts, validated_side
-from .shell_output import first_line
 
 
 class Linux(ShellRouter):
@@ -67,11 +65,7 @@ class Linux(ShellRouter):
                 "route": ("ip", "-4", "route", "show", side.network),
             }
         )
-        flags = re.search(r"<([^>]*)>", output["link"])
-        if not flags:
-            raise TestbedError(f"'ip link show dev {name}' was not understood: '{first_line(output['link'])}'")
-        if "UP" not in flags[1].split(","):
-            run.change(("ip", "link", "set", "dev", name, "up"), ("ip", "link", "set", "dev", name, "down"))
+        set_up(run, name, output["link"])
         if not re.search(rf"\binet {re.escape(side.address)} ", output["address"]):
             address = (side.address, "dev", name)
             run.change(("ip", "addr", "add", *address), ("ip", "addr", "del", *address))

@@ -7,9 +7,19 @@ from collections.abc import Sequence
 
 from ..errors import TestbedError
 from .shell_commands import ShellCommands
+from .shell_output import first_line
 
 _NOT_ACCEPTED = frozenset({"dead", "linkdown", "offload", "rt_offload", "trap", "rt_trap", "pervasive"})
 """Words that ``ip route show`` prints and ``ip route replace`` does not take."""
+
+
+def set_up(commands: ShellCommands, name: str, before: str) -> None:
+    """Take the interface *name* up. *before*: its ``ip link show``. Raises TestbedError."""
+    flags = re.search(r"<([^>]*)>", before)
+    if not flags:
+        raise TestbedError(f"'ip link show dev {name}' was not understood: '{first_line(before)}'")
+    if "UP" not in flags[1].split(","):
+        commands.change(("ip", "link", "set", "dev", name, "up"), ("ip", "link", "set", "dev", name, "down"))
 
 
 def set_neighbour(commands: ShellCommands, peer: str, mac: str, interface: str, before: str) -> None:
@@ -33,14 +43,23 @@ def set_route(
 
     *family*: options of ``ip``. *before*: ``ip route show`` of the destination, in the same table.
     """
-    old = [[word for word in line.split() if word not in _NOT_ACCEPTED] for line in before.splitlines()]
+    # the next hops of a route that has several are lines of their own, indented
+    lines = re.sub(r"\n\s+", " ", before.strip()).splitlines()
+    old = [[word for word in line.split() if word not in _NOT_ACCEPTED] for line in lines]
     if any(row[: len(wanted)] == list(wanted) for row in old):
         return
     undo = ("ip", *family, "route", "del", *wanted, *options)
-    if old and old[0]:
+    # a route with another metric stays beside the new one
+    if replaced := [row for row in old if _is_replaced(row, "-6" in family)]:
         table = options[options.index("table") :] if "table" in options else ()
-        undo = ("ip", *family, "route", "replace", *old[0], *table)
+        undo = ("ip", *family, "route", "replace", *replaced[0], *table)
     commands.change(("ip", *family, "route", "replace", *wanted, *options), undo)
+
+
+def _is_replaced(row: Sequence[str], ipv6: bool) -> bool:
+    """Whether ``ip route replace`` without a metric takes the place of *row*, a route to the same destination."""
+    metric = row[row.index("metric") + 1] if "metric" in row else "0"
+    return bool(row) and metric == ("1024" if ipv6 else "0") and "tos" not in row
 
 
 def set_sysctl(commands: ShellCommands, key: str, value: str, notes: list[str]) -> None:

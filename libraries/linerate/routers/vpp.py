@@ -85,9 +85,13 @@ class Vpp(ShellRouter):
         if (name, side.address) not in addresses:
             address = f"{name} {side.address}"
             self._change(f"set interface ip address {address}", f"set interface ip address del {address}")
-        if (name, side.peer, side.peer_mac, True) not in parse_neighbours(output["neighbours"]):
-            neighbour = f"{name} {side.peer} {side.peer_mac}"
-            self._change(f"set ip neighbor {neighbour} static", f"set ip neighbor del {neighbour}")
+        neighbours = parse_neighbours(output["neighbours"])
+        if (name, side.peer, side.peer_mac, True) not in neighbours:
+            new = f"{name} {side.peer} {side.peer_mac}"
+            known = {(owner, peer): mac for owner, peer, mac, static in neighbours if static}
+            old = known.get((name, side.peer))
+            undo = f"{name} {side.peer} {old} static" if old else f"del {new}"
+            self._change(f"set ip neighbor {new} static", f"set ip neighbor {undo}")
         if not _has_route(output["route"], side):
             route = f"{side.network} via {side.peer}"
             self._change(f"ip route add {route}", f"ip route del {route}")
