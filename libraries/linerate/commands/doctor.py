@@ -17,7 +17,9 @@ from ..methods.budget import duration_text
 from ..project import Project
 from ..routers.base import Shell
 from ..routers.black_box import WHY_UNREAD
+from ..routers.change_journal import look
 from ..routers.link_state import LinkState, read_link_states
+from ..session.leftovers import leftover_text
 from ..session.plan import Plan
 from ..session.session import Session
 from ..units import counted
@@ -77,6 +79,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="configure the router and send slow traffic in each direction for a second as well",
     )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="list the commands that a run makes on the router to configure it, and their opposites; none is run",
+    )
     add_json(parser)
 
 
@@ -124,7 +131,7 @@ def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
         yield from _testbed(session)
         known = session.simulated
         yield from _generator(session)
-        yield from _router(session, arguments.traffic)
+        yield from _router(session, arguments.traffic, arguments.dry_run)
         if session.simulated and not known:
             yield _simulated(session)
         if session.generator.connected:
@@ -215,7 +222,7 @@ def _card(session: Session) -> Iterator[Check]:
 # -- router ------------------------------------------------------------------------------------------------------------
 
 
-def _router(session: Session, traffic: bool) -> Iterator[Check]:
+def _router(session: Session, traffic: bool, dry_run: bool) -> Iterator[Check]:
     if session.router.is_black_box:
         session.router.connect()
         yield ok("router", f"{WHY_UNREAD}: no login, no ledger")
@@ -224,6 +231,7 @@ def _router(session: Session, traffic: bool) -> Iterator[Check]:
             yield from _or_wrong("traffic", lambda: _traffic(session))
         return
     access = session.testbed.facts.router
+    yield from _or_wrong("router changes", lambda: _left_changes(session))
     try:
         try:
             shell = session.router.log_in()
@@ -241,6 +249,7 @@ def _router(session: Session, traffic: bool) -> Iterator[Check]:
         yield from _or_wrong("router rights", lambda: _rights(session, shell))
         yield from _or_wrong("router counters", lambda: _counters(session))
         yield from _or_wrong("router interfaces", lambda: _interfaces(session, shell))
+        yield from _or_wrong("router configuration", lambda: _planned_changes(session, dry_run))
         yield from _or_wrong("power meter", lambda: _power(session))
         if traffic and session.generator.connected:
             yield from _or_wrong("traffic", lambda: _traffic(session))
@@ -263,6 +272,32 @@ def _or_wrong(name: str, checks: Callable[[], list[Check]]) -> Iterator[Check]:
     except TestbedError as error:
         found = [wrong(name, error)]
     yield from found
+
+
+def _left_changes(session: Session) -> list[Check]:
+    name, plan = session.router.journal_name, session.plan
+    found = look(name) if name else None
+    if found is None or not (found.changes or found.in_use):
+        return [ok("router changes", "none of an earlier run that was killed")] if name else []
+    if found.in_use:
+        return [warning("router changes", f"a run of this machine has the router configured: {found.occasion}")]
+    again = f"linerate restore {plan.testbed.testbed} --platform {plan.platform.platform}"
+    text = f"left by a run that was killed: {leftover_text(found)}; the next run undoes them, or now: {again}"
+    return [warning("router changes", text)]
+
+
+def _planned_changes(session: Session, dry_run: bool) -> list[Check]:
+    name = "router configuration"
+    if not dry_run:
+        return []
+    if session.plan.testbed.prepare == "none":
+        return [ok(name, "a run changes nothing ('prepare: none')")]
+    if not session.generator.connected:
+        return [warning(name, "what a run changes depends on the generator's ports, which cannot be read")]
+    changes, lacking = session.router.planned_changes()
+    lines = "".join(f"\n           {change}" for change in changes)
+    found = f"a run makes {len(changes)} changes, each undone at its end; none was made now{lines}"
+    return [warning(name, f"{found}\n           {lacking}") if lacking else ok(name, found)]
 
 
 def _rights(session: Session, shell: Shell) -> list[Check]:

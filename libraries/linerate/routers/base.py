@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +12,7 @@ from ..counts.telemetry import Telemetry
 from ..counts.under_load import RouterLoad
 from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
-from .change_journal import ChangeJournal
+from .change_journal import Change, ChangeJournal
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,10 @@ class Router(Protocol):
 
     def keep_journal(self, journal: ChangeJournal) -> None:
         """From now on have each change in *journal* before it is made."""
+        ...
+
+    def rehearsal(self) -> AbstractContextManager[list[Change]]:
+        """Meanwhile each change is only put on the list, and not made."""
         ...
 
     def restore(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
@@ -10,7 +11,7 @@ from ..counts.under_load import RouterLoad
 from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .base import Result, Side
-from .change_journal import ChangeJournal
+from .change_journal import Change, ChangeJournal
 
 WHY_UNREAD = "the router is a black box (shell: none), whose own counts are not read"
 
@@ -45,6 +46,10 @@ class BlackBox:
 
     def keep_journal(self, journal: ChangeJournal) -> None:
         """Nothing is ever changed."""
+
+    def rehearsal(self) -> AbstractContextManager[list[Change]]:
+        """Nothing is ever changed."""
+        return nullcontext([])
 
     def restore(self) -> None:
         """Nothing was changed."""

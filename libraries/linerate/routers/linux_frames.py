@@ -14,7 +14,7 @@ from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKind, FrameKinds, NotForwarded, ipv6_address, ipv6_network
 from ..traffic.profiles import LABEL_STEP
 from .base import Side
-from .linux_settings import set_neighbour, set_route, set_sysctl
+from .linux_settings import set_neighbour, set_route, set_sysctl, set_up
 from .shell_commands import CommandRefused, ShellCommands
 
 FIRST_TABLE = 29700
@@ -127,7 +127,11 @@ class LinuxFrameSetup:
                 made = ("name", name, "type", "vlan", "proto", protocol, "id", str(vlan))
                 self._commands.change(("ip", "link", "add", "link", link, *made), ("ip", "link", "del", "dev", name))
                 existing.add(name)
-            self._commands.run("ip", "link", "set", "dev", name, "up")
+                self._commands.change(
+                    ("ip", "link", "set", "dev", name, "up"), ("ip", "link", "set", "dev", name, "down")
+                )
+            else:
+                set_up(self._commands, name, self._commands.run("ip", "link", "show", "dev", name))
             link = name
         return name
 
@@ -143,7 +147,7 @@ class LinuxFrameSetup:
         output = self._commands.run_all(
             {
                 "before": ("sysctl", "-n", limit),
-                "load": ("modprobe", "-q", "mpls_router"),
+                "load": ("true",) if self._commands.rehearsing else ("modprobe", "-q", "mpls_router"),
                 "now": ("sysctl", "-n", limit),
             },
             optional=("before", "load", "now"),

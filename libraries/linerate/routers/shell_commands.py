@@ -6,7 +6,8 @@ import ipaddress
 import re
 import shlex
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
@@ -77,11 +78,26 @@ class ShellCommands:
         self._shell, self._limit, self._sudo = shell, limit, sudo
         self._undo: list[Change] = []
         self._journal: ChangeJournal | None = None
+        self._rehearsed: list[Change] | None = None
+
+    @contextmanager
+    def rehearsal(self) -> Iterator[list[Change]]:
+        """Meanwhile each change is only put on the list, and not made."""
+        self._rehearsed = []
+        try:
+            yield self._rehearsed
+        finally:
+            self._rehearsed = None
 
     def keep_journal(self, journal: ChangeJournal) -> None:
         """Have each change in *journal* before it is made. What it has pending is undone by :meth:`restore`, too."""
         self._journal = journal
         self._undo = [*journal.pending, *self._undo]
+
+    @property
+    def rehearsing(self) -> bool:
+        """Whether nothing may be changed now."""
+        return self._rehearsed is not None
 
     def quoted(self, argv: Sequence[str]) -> str:
         """*argv* as one quoted shell command."""
@@ -143,6 +159,9 @@ class ShellCommands:
     def change(self, argv: tuple[str, ...], undo: tuple[str, ...], silent: bool = False) -> None:
         """Run *argv*; :meth:`restore` will run *undo*. *silent*: any output means that the command failed."""
         step = Change(argv, undo, silent)
+        if self._rehearsed is not None:
+            self._rehearsed.append(step)
+            return
         if self._journal:
             self._journal.add(step)
         # noted first: it may run although the link fails or a user interrupts; repeated after a link was down: once
@@ -198,7 +217,7 @@ class ShellCommands:
                 break
             except TestbedError as error:
                 why = error.why if isinstance(error, CommandRefused) else str(error)
-                if not _ALREADY_GONE.search(why):
+                if not _ALREADY_GONE.match(why):
                     failed.setdefault(why, []).append(f"'{command}'")
                     self._undo.pop()  # it stays in the journal, for the next run
                     continue
@@ -223,11 +242,13 @@ def is_cut(argv: tuple[str, ...], text: str) -> bool:
 
 
 _ALREADY_GONE = re.compile(
-    r"RTNETLINK answers: (No such process|No such file or directory|Cannot assign requested address)"
-    r"|not found for interface|not in table|Cannot find device \"lr\d|pf already enabled|-- no entry"
-    r"|Can't assign requested address|route has not been found|Address not found on interface|no such route"
+    # not that the program itself or its device is missing
+    r"status (?!12[67]\b)(?!.*(?:sudo:|/dev/)).*?"
+    r"(not found|no such (process|file or directory|device|route)|cannot find device"
+    r"|can(not|'t) assign requested address|not in table|pf already enabled|no entry|cannot locate)",
+    re.IGNORECASE,
 )
-"""Errors of an undo whose change is gone already, with a link or by another user."""
+"""Errors of an undo whose change is gone already, with a link or by another user, or was never made."""
 
 
 class CommandRefused(TestbedError):
@@ -299,6 +320,16 @@ class ShellRouter:
         self._commands.restore()
         self._notes.clear()
         self._not_forwarded = {}
+
+    @contextmanager
+    def rehearsal(self) -> Iterator[list[Change]]:
+        """Meanwhile each change is only put on the list, and not made."""
+        notes, not_forwarded = list(self._notes), self._not_forwarded
+        try:
+            with self._commands.rehearsal() as found:
+                yield found
+        finally:
+            self._notes[:], self._not_forwarded = notes, not_forwarded
 
     def forget_changes(self) -> None:
         """The router has restarted and lost its changes: there is nothing to undo."""

@@ -12,7 +12,7 @@ from ..errors import TestbedError
 from ..routers import make_router
 from ..routers.base import RESTORE_LIMIT, Router, Shell
 from ..routers.black_box import no_shell
-from ..routers.change_journal import ChangeJournal, Occasion, look
+from ..routers.change_journal import Change, ChangeJournal, Occasion, look
 from ..routers.fact_reading import differences
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
@@ -147,8 +147,11 @@ class RouterConnection:
             self.watch.configured()
             self.generator.await_links()
 
-    def prepare_configuration(self) -> Callable[[], None]:
-        """What :meth:`configure` does on the router, to be called later; the generator is asked now."""
+    def prepare_configuration(self, rehearsed: bool = False) -> Callable[[], None]:
+        """What :meth:`configure` does on the router, to be called later; the generator is asked now.
+
+        *rehearsed*: within the router's rehearsal, without a journal.
+        """
         if self.plan.testbed.prepare != "configure":
             return lambda: None
         ports, router = {port.index: port for port in self.generator.driver.ports}, self.driver
@@ -159,12 +162,28 @@ class RouterConnection:
         )
 
         def configure() -> None:
-            self._begin_changes()
+            if not rehearsed:
+                self._begin_changes()
             router.configure(sides)
             if self.plan.testbed.set_up and not facts.simulated:
                 router.configure_frames(sides, FrameKinds.of(self.plan.catalogue, self.plan.testbed.set_up))
 
         return configure
+
+    def planned_changes(self) -> tuple[tuple[Change, ...], str]:
+        """What :meth:`configure` would change on the router now, and why the list is not whole ("": it is).
+
+        Nothing is changed. Raises TestbedError if the generator's ports or the router cannot be read.
+        """
+        configure = self.prepare_configuration(rehearsed=True)
+        with self.driver.rehearsal() as found:
+            try:
+                configure()
+            except TestbedError as error:
+                if not found:
+                    raise
+                return tuple(found), f"what follows depends on what these do: {error}"
+        return tuple(found), ""
 
     @property
     def journal_name(self) -> str:
