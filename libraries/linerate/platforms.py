@@ -6,13 +6,40 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from .config import Config, did_you_mean, load_config
 from .errors import ConfigError
 from .project import Folder, listed
 from .units import parse_link_speed
 from .visible import shortened
+
+
+def _number_as_text(value: object) -> object:
+    return str(value) if type(value) is int else value
+
+
+class Tuning(Config):
+    """What a run sets on the router's cards and kernel, and undoes. A missing key leaves what is there.
+
+    For each interface: ``queues`` (combined), ``rx_ring`` and ``tx_ring`` in frames (Linux), ``offloads``. ``sysctls``:
+    kernel variables of one or more numbers.
+    """
+
+    queues: Annotated[int, Field(ge=1, le=1024)] | None = None
+    rx_ring: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
+    tx_ring: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
+    offloads: Mapping[Literal["lro", "gro", "gso", "tso"], Literal["on", "off"]] = {}
+    sysctls: Mapping[
+        Annotated[str, Field(pattern=r"^(net|dev|hw|kern|vm)([./][A-Za-z0-9_%:@-]+)+$")],
+        Annotated[str, BeforeValidator(_number_as_text), Field(pattern=r"^-?\d+( -?\d+)*$")],
+    ] = {}
+
+    @property
+    def only_linux(self) -> list[str]:
+        """The keys that are set which only a Linux kernel can be given while it runs."""
+        found = [key for key in ("queues", "rx_ring", "tx_ring") if getattr(self, key) is not None]
+        return found + [f"offloads: {name}" for name in self.offloads if name not in ("lro", "tso")]
 
 
 class Software(Config):
@@ -27,6 +54,18 @@ class Software(Config):
     workers: Annotated[int, Field(ge=1)] | None = None
     rx_queues: Annotated[int, Field(ge=1)] | None = None
     about: str = ""
+    tuning: Tuning = Tuning()
+
+    @model_validator(mode="after")
+    def _check_tuning(self) -> Software:
+        if self.tuning != Tuning() and self.shell not in ("linux", "freebsd"):
+            raise ValueError(
+                f"'tuning' is for 'shell: linux' and 'freebsd'; with '{self.shell}' set it up by hand (VPP reads its"
+                " queues and workers when it starts, from startup.conf)"
+            )
+        if self.shell == "freebsd" and (wrong := ", ".join(self.tuning.only_linux)):
+            raise ValueError(f"'tuning' of FreeBSD has 'sysctls' and 'offloads' lro and tso, not {wrong}")
+        return self
 
 
 class Platform(Config):

@@ -56,6 +56,7 @@ def test_failed_undos_with_the_same_cause_are_reported_together():
         (1, 'Cannot find device "lr0.100"', True),
         (1, "ifconfig: ioctl (SIOCDIFADDR): Can't assign requested address", True),
         (1, "pfctl: pf already enabled", True),
+        (1, "route: route has not been found", True),
         (1, "arp: delete: cannot locate 100.65.1.2", True),
         (0, "set interface ip address: 100.65.1.1/24 not found for interface host-vr0", True),
         (127, "sh: 1: ip: not found", False),

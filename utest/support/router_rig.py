@@ -55,11 +55,14 @@ port_speed: 10 Gbps
 software:
   linux: {shell: linux, version: as found, interfaces: [kr0, kr1]}
 """
+TUNING = "tuning: {queues: 1, offloads: {tso: off, gro: on}, sysctls: {net.ipv4.ip_default_ttl: 65}}"
+"""What a veth pair and its namespace can be given."""
 KERNEL_STATE = (
     "ip -o -4 addr show; ip -o -6 addr show; ip -o -4 route show table all; ip -6 route show table all; ip rule show;"
     " ip -6 rule show; ip neigh show nud permanent; ip -o link show | sed 's/ qlen.*//';"
     " sysctl net.ipv4.ip_forward net.ipv6.conf.all.forwarding; sysctl -a -r '(rp_filter|ipv6.*(disable_ipv6|accept_ra|"
-    "addr_gen_mode|router_solicitations))$'; ip -f mpls route show; cat /proc/sys/net/mpls/platform_labels"
+    "addr_gen_mode|router_solicitations))$'; sysctl net.ipv4.ip_default_ttl; for name in kr0 kr1; do ethtool -k $name;"
+    " ethtool -l $name; done; ip -f mpls route show; cat /proc/sys/net/mpls/platform_labels"
 )
 """What is compared before and after: all that a run may change."""
 SIMULATED_STATE = {
@@ -135,7 +138,11 @@ def kernel(folder: Path, more: str = "") -> Iterator[Rig]:
         server = start_process(stack, *ssh.argv)
         ports = start_server(stack, topology)
         login = {"port": ssh.port, "user": ssh.user, "key": ssh.client_key, "known_hosts": ssh.known_hosts}
-        _write(folder, TESTBED.format(rpc=ports["rpc_port"], pub=ports["pub_port"], more=more, **login), KERNEL_BOX)
+        _write(
+            folder,
+            TESTBED.format(rpc=ports["rpc_port"], pub=ports["pub_port"], more=more, **login),
+            KERNEL_BOX.replace("kr1]", f"kr1], {TUNING}"),
+        )
 
         def run(text: str) -> str:
             argv = ("ip", "netns", "exec", topology.router, "sh", "-c", text)

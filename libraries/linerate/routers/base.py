@@ -11,6 +11,7 @@ from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
 from ..counts.under_load import RouterLoad
 from ..errors import TestbedError
+from ..platforms import Tuning
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .change_journal import Change, ChangeJournal
 
@@ -73,6 +74,10 @@ class Router(Protocol):
     @property
     def notes(self) -> tuple[str, ...]:
         """Other changes of :meth:`configure` than addresses, neighbours and routes, in words: evidence."""
+        ...
+
+    def tune(self, tuning: Tuning) -> None:
+        """Before :meth:`configure`: set what the platform's file has under ``tuning``. :meth:`restore` undoes it."""
         ...
 
     def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:

@@ -9,6 +9,7 @@ from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
 from ..counts.under_load import RouterLoad
 from ..errors import TestbedError
+from ..platforms import Tuning
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .base import Result, Side
 from .change_journal import Change, ChangeJournal
@@ -39,6 +40,9 @@ class BlackBox:
         raise TestbedError(
             "a black box (shell: none) is not configured; expected 'prepare: none' in its testbed's file"
         )
+
+    def tune(self, tuning: Tuning) -> None:
+        """Before :meth:`configure`: set what the platform's file has under ``tuning``. :meth:`restore` undoes it."""
 
     def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
         """Refused, as :meth:`configure`."""

@@ -10,6 +10,7 @@ from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import InterfaceCounters, Telemetry
 from ..counts.under_load import RouterLoad
 from ..errors import TestbedError
+from ..platforms import Tuning
 from .base import Side
 from .fact_reading import Answers
 from .freebsd_facts import read_freebsd_facts
@@ -17,6 +18,7 @@ from .freebsd_load import freebsd_load
 from .freebsd_losses import freebsd_causes, parse_device, parse_expired, parse_ip, sysctl_subtree
 from .shell_commands import ShellRouter, kernel_facts, validated_side
 from .shell_output import counter_value, first_line, parser
+from .tuning import tune_freebsd
 
 FORWARDING = "net.inet.ip.forwarding"
 
@@ -44,6 +46,10 @@ class FreeBsd(ShellRouter):
     def under_load(self, wait: Callable[[], None]) -> RouterLoad:
         """See :meth:`..base.Router.under_load`."""
         return freebsd_load(Answers(self._commands), self._interfaces, wait)
+
+    def tune(self, tuning: Tuning) -> None:
+        """Set queues, rings, offloads and kernel variables of *tuning*, and read them back."""
+        tune_freebsd(self._commands, self._interfaces, tuning, self._notes)
 
     def configure(self, sides: tuple[Side, ...]) -> None:
         """Set addresses (as aliases, none is replaced), static neighbours, routes; forwarding on, packet filter off."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
 from ..counts.under_load import RouterLoad
+from ..platforms import Tuning
 from ..traffic.frame_kinds import FrameKinds
 from .base import Side
 from .fact_reading import Answers
@@ -18,6 +19,7 @@ from .linux_losses import links_of_net_dev, linux_causes, parse_ethtool, parse_l
 from .linux_output import parse_net_dev, parse_snmp, parse_softnet, parse_uptime
 from .linux_settings import set_neighbour, set_route, set_sysctl, set_up
 from .shell_commands import ShellRouter, kernel_facts, validated_side
+from .tuning import tune_linux
 
 
 class Linux(ShellRouter):
@@ -38,6 +40,10 @@ class Linux(ShellRouter):
     def under_load(self, wait: Callable[[], None]) -> RouterLoad:
         """See :meth:`..base.Router.under_load`."""
         return linux_load(Answers(self._commands), self._interfaces, wait)
+
+    def tune(self, tuning: Tuning) -> None:
+        """Set queues, rings, offloads and kernel variables of *tuning*, and read them back."""
+        tune_linux(self._commands, self._interfaces, tuning, self._notes)
 
     def configure(self, sides: tuple[Side, ...]) -> None:
         """Set addresses, permanent neighbours and routes; forwarding on, reverse-path filter off."""

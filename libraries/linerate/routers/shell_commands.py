@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ..errors import TestbedError
+from ..platforms import Tuning
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .base import RESTORE_LIMIT, Result, RouterUnreachable, Shell, Side
 from .change_journal import Change, ChangeJournal
@@ -99,10 +100,10 @@ class ShellCommands:
         """Whether nothing may be changed now."""
         return self._rehearsed is not None
 
-    def quoted(self, argv: Sequence[str]) -> str:
-        """*argv* as one quoted shell command."""
+    def quoted(self, argv: Sequence[str], changes: bool = False) -> str:
+        """*argv* as one quoted shell command. *changes*: it needs root, whatever it is."""
         words = list(argv)
-        if self._sudo and words[0] not in UNPRIVILEGED:
+        if self._sudo and (changes or words[0] not in UNPRIVILEGED):
             words = ["sudo", "-n", *words]
         return shlex.join(words)
 
@@ -167,7 +168,7 @@ class ShellCommands:
         # noted first: it may run although the link fails or a user interrupts; repeated after a link was down: once
         self._undo = [*(other for other in self._undo if other.undo != undo), step]
         try:
-            self._running(step)(self.quoted(argv))
+            self._running(step)(self.quoted(argv, changes=True))
         except CommandRefused:
             self._undone(step)
             raise
@@ -204,14 +205,14 @@ class ShellCommands:
         until = time.monotonic() + RESTORE_LIMIT
         while self._undo:
             step = self._undo[-1]
-            command, run = self.quoted(step.undo), self._running(step)
+            command, run = self.quoted(step.undo, changes=True), self._running(step)
             try:
                 if (left := until - time.monotonic()) <= 0:
                     raise RouterUnreachable(f"not within the {RESTORE_LIMIT:g} s for all of them")
                 run(command, min(self._limit, left))
             except RouterUnreachable as error:
                 failed.setdefault(str(error), []).extend(
-                    f"'{self.quoted(other.undo)}'" for other in reversed(self._undo)
+                    f"'{self.quoted(other.undo, changes=True)}'" for other in reversed(self._undo)
                 )
                 self._undo.clear()
                 break
@@ -244,7 +245,7 @@ def is_cut(argv: tuple[str, ...], text: str) -> bool:
 _ALREADY_GONE = re.compile(
     # not that the program itself or its device is missing
     r"status (?!12[67]\b)(?!.*(?:sudo:|/dev/)).*?"
-    r"(not found|no such (process|file or directory|device|route)|cannot find device"
+    r"(not (been )?found|no such (process|file or directory|device|route)|cannot find device"
     r"|can(not|'t) assign requested address|not in table|pf already enabled|no entry|cannot locate)",
     re.IGNORECASE,
 )
@@ -290,6 +291,9 @@ class ShellRouter:
     def notes(self) -> tuple[str, ...]:
         """Changes of forwarding, packet filter and the like, in words: evidence."""
         return tuple(self._notes)
+
+    def tune(self, tuning: Tuning) -> None:
+        """Nothing, unless a subclass has it: other platforms' files have no ``tuning``."""
 
     def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
         """Raises TestbedError, unless a subclass supports other frames than plain IPv4."""

@@ -30,7 +30,10 @@ _UNDO = tuple(
         rf"ip -[46] rule del iif {_OURS} lookup \d{{1,10}}",
         rf"sysctl -w [a-z0-9_]+(?:[./][A-Za-z0-9_.:@-]+)+={_NUMBERS}",
         r"modprobe -q -r mpls_router",
+        rf"ethtool -[LG] {_WORD}(?: (?:combined|rx|tx) \d+)+",
+        rf"ethtool -K {_WORD}(?: (?:lro|gro|gso|tso|tx-tcp[a-z0-9-]*) (?:on|off))+",
         # FreeBSD
+        rf"ifconfig {_WORD}(?: -?(?:lro|tso[46]?))+",
         rf"ifconfig {_WORD} (?:up|down)",
         rf"ifconfig {_WORD} inet {_ADDRESS} -?alias",
         rf"arp -d {_ADDRESS}",

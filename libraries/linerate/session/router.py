@@ -164,6 +164,8 @@ class RouterConnection:
         def configure() -> None:
             if not rehearsed:
                 self._begin_changes()
+            if not facts.simulated:
+                router.tune(self.plan.software.tuning)
             router.configure(sides)
             if self.plan.testbed.set_up and not facts.simulated:
                 router.configure_frames(sides, FrameKinds.of(self.plan.catalogue, self.plan.testbed.set_up))
