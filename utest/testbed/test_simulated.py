@@ -57,7 +57,7 @@ def test_plan_and_facts_fit_together(runtime: Path) -> None:
 
 
 def test_an_unknown_software_is_reported_with_the_known_ones() -> None:
-    with pytest.raises(ConfigError, match="no software 'vp' here; known: vpp, linux, pfsense"):
+    with pytest.raises(ConfigError, match="no software 'vp' here; known: vpp, vpp-1q, vpp-2q, linux, pfsense"):
         open_testbed(SETTINGS, PLATFORM, "vp", platform_file=FILE)
 
 

@@ -120,3 +120,11 @@ def test_a_misspelt_parameter_names_file_line_and_the_right_one(tmp_path: Path) 
 def test_a_platform_without_a_model_says_so() -> None:
     with pytest.raises(ConfigError, match="has no 'model:'"):
         router_model(read_platform(PROJECT.platforms, "linux_router"), "linux")
+
+
+def test_vpp_with_each_number_of_queues_is_a_software_of_its_own() -> None:
+    found = [
+        router_model(read_platform(PROJECT.platforms, "netgate6100"), name) for name in ("vpp-1q", "vpp-2q", "vpp")
+    ]
+    assert [one.rx_queues for one in found] == [1, 2, 3]
+    assert len({one.software for one in found}) == 1
