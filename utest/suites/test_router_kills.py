@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from support import router_rig
+from support import router_rig, vpp_rig
 from support.router_rig import Rig
 
 COUNT = int(os.environ.get("LINERATE_ROUTER_KILLS", "2"))
@@ -104,3 +104,14 @@ def test_the_next_run_undoes_it(kernel: Rig) -> None:
 def test_a_simulated_router(software: str, tmp_path: Path) -> None:
     with router_rig.simulated(tmp_path, software) as rig:
         check(rig, 3)
+
+
+@pytest.mark.netns
+@pytest.mark.skipif(vpp_rig.missing() != "", reason=vpp_rig.missing())
+def test_a_real_vpp(tmp_path: Path) -> None:
+    with router_rig.real_vpp(tmp_path) as rig:
+        rig.run("set interface state host-vr0 up")
+        rig.run("set interface ip address host-vr0 192.0.2.1/24")
+        rig.run("set ip neighbor host-vr0 100.65.1.2 02:00:00:00:00:77 static")
+        rig.run("ip route add 48.0.0.0/8 via 192.0.2.9")
+        check(rig, 4)

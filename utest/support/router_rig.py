@@ -6,6 +6,7 @@ Their configuration can be read and changed beside the run.
 from __future__ import annotations
 
 import contextlib
+import re
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from linerate.routers.ssh_shell import SshShell
 from linerate.testbed import namespaces, sshd
 from linerate.testbed.files import read_testbed
 from linerate.testbed.opening import open_testbed
-from support import robot_run
+from support import robot_run, vpp_rig
 from support.command_line import PROGRAM, environment
 from support.paths import ROOT
 from support.vpp_rig import start_process, start_server
@@ -175,3 +176,22 @@ def simulated(folder: Path, software: str) -> Iterator[Rig]:
                 return shell(words, 10.0).stdout
 
             yield Rig(folder, run, lambda: run(SIMULATED_STATE[kind]))
+
+
+@contextlib.contextmanager
+def real_vpp(folder: Path) -> Iterator[Rig]:
+    """A real VPP; ``run`` takes commands of its CLI."""
+    with vpp_rig.rig(folder) as vpp:
+        variables = folder / "project" / "variables"
+        for kind, name, new in (("testbeds", "vpp-lab", "lab"), ("platforms", "vpp-box", "box")):
+            text = (variables / kind / f"{name}.yaml").read_text()
+            (variables / kind / f"{new}.yaml").write_text(text.replace(name, new))
+
+        def state() -> str:
+            neighbours = vpp.cli("show", "ip", "neighbors").splitlines()
+            routes = re.findall(r"^\S+/\d+(?= fib)|via \S+ in", vpp.cli("show", "ip", "fib"), re.MULTILINE)
+            # without ages and indices
+            rows = sorted(" ".join(line.split()[1:]) for line in neighbours)
+            return "\n".join([vpp.cli("show", "interface", "address"), *rows, *routes])
+
+        yield Rig(folder, lambda words: vpp.cli(*words.split()), state)

@@ -7,7 +7,7 @@ import shlex
 from contextlib import closing
 
 from ..project import Project
-from ..routers.change_journal import look
+from ..routers.change_journal import ChangeJournal, look
 from ..session.leftovers import leftover_text
 from ..session.plan import Plan
 from ..session.session import Session
@@ -40,6 +40,9 @@ def run(arguments: argparse.Namespace) -> int:
         if changes and not arguments.dry_run:
             session.router.connect()
             text = session.router.undo_leftover()
+        elif found and not arguments.dry_run:
+            # that run was killed before its first change
+            ChangeJournal.claim(name).close()
     if arguments.json:
         undos = [shlex.join(change.undo) for change in reversed(changes)]
         print_json({"router": name, "undone": not arguments.dry_run, "commands": undos, "finding": text})
