@@ -45,10 +45,12 @@ class Tuning(Config):
 class Software(Config):
     """One software of a platform. ``interfaces``: in the order of the generator's ports.
 
-    ``shell``: its commands; ``none``: a black box that is judged from outside. ``workers``: cores that forward.
+    ``shell``: its commands; ``none``: a black box that is judged from outside; ``generic``: those of the file
+    ``commands`` of ``variables/shells``. ``workers``: cores that forward.
     """
 
-    shell: Literal["vpp", "linux", "freebsd", "none"]
+    shell: Literal["vpp", "linux", "freebsd", "generic", "none"]
+    commands: str | None = None
     version: str
     interfaces: Annotated[tuple[str, ...], Field(min_length=2)]
     workers: Annotated[int, Field(ge=1)] | None = None
@@ -65,6 +67,15 @@ class Software(Config):
             )
         if self.shell == "freebsd" and (wrong := ", ".join(self.tuning.only_linux)):
             raise ValueError(f"'tuning' of FreeBSD has 'sysctls' and 'offloads' lro and tso, not {wrong}")
+        return self
+
+    @model_validator(mode="after")
+    def _check_commands(self) -> Software:
+        if (self.shell == "generic") != (self.commands is not None):
+            raise ValueError(
+                "commands and 'shell: generic' go together; expected both, as 'commands: routeros', a file of"
+                " variables/shells, or none of them"
+            )
         return self
 
 

@@ -1,4 +1,4 @@
-"""Where a project keeps its files: platforms, testbeds, goals, profiles, generator cards, results."""
+"""Where a project keeps its files: platforms, testbeds, goals, profiles, generator cards, shells, results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from .errors import ConfigError
 from .files import is_folder, require_folder
 
-KINDS = ("platforms", "testbeds", "goals", "profiles", "generators")
+KINDS = ("platforms", "testbeds", "goals", "profiles", "generators", "shells")
 """The folders of ``variables/``."""
 
 
@@ -117,6 +117,11 @@ class Project:
     def profiles(self) -> Layers:
         """``variables/profiles``."""
         return self._layers("profiles")
+
+    @property
+    def shells(self) -> Layers:
+        """``variables/shells``."""
+        return self._layers("shells")
 
     @property
     def results(self) -> Path:

@@ -18,6 +18,7 @@ from ..files import is_folder
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..platforms import read_platform
 from ..project import KINDS, Project, listed
+from ..routers.command_file import read_command_file
 from ..session.plan import replaced_files
 from ..sla.goals import read_goal
 from ..system import children
@@ -39,8 +40,8 @@ LIMIT = 300.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.description = (
-        "Read every platform, testbed, goal, profile and generator card of the project, and every sentence of the"
-        " suites, without a testbed."
+        "Read every platform, testbed, goal, profile, shell and generator card of the project, and every sentence of"
+        " the suites, without a testbed."
     )
     parser.add_argument(
         "suites", nargs="*", type=Path, metavar="SUITE", help="suite files or folders (default: the project's tests/)"
@@ -99,6 +100,7 @@ def _files(project: Project) -> Iterator[str]:
         project.platforms.own: lambda name: read_platform(project.platforms, name),
         project.testbeds.own: lambda name: read_testbed(project.testbeds, name),
         project.goals.own: lambda name: read_goal(project.goals, name),
+        project.shells.own: lambda name: read_command_file(project.shells, name),
     }
     for folder, read in readers.items():
         try:

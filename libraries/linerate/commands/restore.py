@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from contextlib import closing
 
 from ..project import Project
@@ -44,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
             # that run was killed before its first change
             ChangeJournal.claim(name).close()
     if arguments.json:
-        undos = [shlex.join(change.undo) for change in reversed(changes)]
+        undos = [change.undo_text for change in reversed(changes)]
         print_json({"router": name, "undone": not arguments.dry_run, "commands": undos, "finding": text})
     else:
         print(text, flush=True)

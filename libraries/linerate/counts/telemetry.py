@@ -12,17 +12,17 @@ from .causes import Cause
 class InterfaceCounters:
     """Frames and bytes of one interface since the router started, as the router counts them.
 
-    ``tx_packets``: really sent; frames that the router counted and then failed to send are subtracted.
+    ``tx_packets``: really sent; frames that the router counted and then failed to send are subtracted. None: not read.
     """
 
     rx_packets: int = 0
-    rx_bytes: int = 0
+    rx_bytes: int | None = 0
     tx_packets: int = 0
-    tx_bytes: int = 0
-    rx_drops: int = 0
-    tx_drops: int = 0
-    rx_errors: int = 0
-    tx_errors: int = 0
+    tx_bytes: int | None = 0
+    rx_drops: int | None = 0
+    tx_drops: int | None = 0
+    rx_errors: int | None = 0
+    tx_errors: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def without_secrets(text: str) -> str:
 
 
 def input_files(plan: Plan) -> dict[str, Path]:
-    """Path within ``inputs/`` -> file: platform, testbed, goal, profiles, generator cards and calibration of *plan*."""
+    """Path within ``inputs/`` -> file: the files of platform, shell, testbed, goal, profiles, cards, calibration."""
     project = plan.project
     found: dict[str, Path] = {}
     for kind in KINDS:
@@ -57,6 +57,7 @@ def input_files(plan: Plan) -> dict[str, Path]:
             "platforms": [f"{plan.platform.platform}.yaml"],
             "testbeds": [f"{plan.testbed.testbed}.yaml"],
             "goals": [f"{plan.goal.goal}.yaml"],
+            "shells": [f"{plan.command_file.shell}.yaml"] if plan.command_file else [],
         }
         paths = [layers / name for name in named[kind]] if kind in named else list(layers.glob("*.yaml"))
         for path in paths:

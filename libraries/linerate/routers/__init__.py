@@ -8,12 +8,14 @@ from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..visible import shortened
 from .base import Router, Shell
 from .black_box import BlackBox
+from .command_file import CommandFile
 from .freebsd import FreeBsd
+from .generic import Generic
 from .linux import Linux
 from .shell_commands import EXCHANGE_LIMIT
 from .vpp import Vpp
 
-RouterKind = Literal["vpp", "linux", "freebsd", "none"]
+RouterKind = Literal["vpp", "linux", "freebsd", "generic", "none"]
 
 _LONGEST = 4000
 """Characters of an error that quotes a router; the commands that undo what is left on it need most."""
@@ -26,17 +28,25 @@ def make_router(
     limit: float = EXCHANGE_LIMIT,
     sudo: bool = False,
     where: str = "",
+    file: CommandFile | None = None,
 ) -> Router:
-    """A router of *kind* behind *shell*; ``none``: one that has no shell.
+    """A router of *kind* behind *shell*; ``none``: one that has no shell; ``generic``: one that *file* describes.
 
     *limit*: s per exchange; *sudo*: the user is not root but may ``sudo -n``. *where*: its address; each error
     names it.
     """
     if kind == "none":
         return BlackBox()
+    if kind == "generic":
+        if file is None:
+            raise TypeError("a router of kind 'generic' needs the file that describes it")
+        return _named(Generic(shell, file, interfaces), where)
     classes: dict[str, type[Vpp | Linux | FreeBsd]] = {"vpp": Vpp, "linux": Linux, "freebsd": FreeBsd}
-    found = classes[kind](shell, limit=limit, interfaces=interfaces, sudo=sudo)
-    return cast(Router, _NamedRouter(found, where)) if where else found
+    return _named(classes[kind](shell, limit=limit, interfaces=interfaces, sudo=sudo), where)
+
+
+def _named(router: Router, where: str) -> Router:
+    return cast(Router, _NamedRouter(router, where)) if where else router
 
 
 class _NamedRouter:

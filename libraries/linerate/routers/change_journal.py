@@ -36,14 +36,28 @@ BOOT_TOLERANCE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A command as words, and its opposite. *silent*: any output means that it failed."""
+    """A command as words, and its opposite. *silent*: any output means that it failed.
+
+    *lines*: each is a list of whole commands instead, for a command line that is no POSIX shell.
+    """
 
     do: tuple[str, ...]
     undo: tuple[str, ...]
     silent: bool = False
+    lines: bool = False
+
+    @property
+    def do_text(self) -> str:
+        """What makes it, in one line for a person."""
+        return _in_one_line(self.do, self.lines)
+
+    @property
+    def undo_text(self) -> str:
+        """What undoes it, in one line for a person."""
+        return _in_one_line(self.undo, self.lines)
 
     def __str__(self) -> str:
-        return f"{shlex.join(self.do)}    (undone by: {shlex.join(self.undo)})"
+        return f"{self.do_text}    (undone by: {self.undo_text})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +102,10 @@ class Leftover:
     changes: tuple[Change, ...]
     size: int = 0
     in_use: bool = False
+
+
+def _in_one_line(words: tuple[str, ...], lines: bool) -> str:
+    return " / ".join(words) if lines else shlex.join(words)
 
 
 def journal_path(router: str) -> Path:
@@ -171,7 +189,7 @@ class ChangeJournal:
         """Have *change* on the disk. Raises TestbedError, and it must not be made then."""
         if not is_undo(change.undo):
             raise TestbedError(
-                f"'{shlex.join(change.do)}' is not run on the router: '{shlex.join(change.undo)}', which would undo it,"
+                f"'{change.do_text}' is not run on the router: '{change.undo_text}', which would undo it,"
                 " is none of the commands that are run from a journal; set this up by hand and use 'prepare: none'"
             )
         self._append({"do": change.do, "undo": change.undo, "silent": change.silent})
@@ -275,7 +293,7 @@ def _read(path: Path, descriptor: int, in_use: bool) -> Leftover:
         size += len(line)
     for change in pending.values():
         if not is_undo(change.undo):
-            raise _unfit(path, f"has '{shlex.join(change.undo)}', which is no command that undoes a change of a run")
+            raise _unfit(path, f"has '{change.undo_text}', which is no command that undoes a change of a run")
     return Leftover(path, occasion, tuple(pending.values()), size, in_use)
 
 

@@ -73,10 +73,10 @@ def freebsd_causes(
     for name, counts in interfaces.items():
         damaged = "its card took them for damaged, or had no room"
         found += [
-            Cause(Stage.ARRIVING, "Idrop", name, counts.rx_drops, Role.LOSS, CARD_QUEUE_FULL),
-            Cause(Stage.ARRIVING, "Ierrs", name, counts.rx_errors, Role.LOSS, damaged),
-            Cause(Stage.LEAVING, "Drop", name, counts.tx_drops, Role.LOSS, "its sending queue was full"),
-            Cause(Stage.LEAVING, "Oerrs", name, counts.tx_errors, Role.LOSS, "its card could not send them"),
+            Cause(Stage.ARRIVING, "Idrop", name, counts.rx_drops or 0, Role.LOSS, CARD_QUEUE_FULL),
+            Cause(Stage.ARRIVING, "Ierrs", name, counts.rx_errors or 0, Role.LOSS, damaged),
+            Cause(Stage.LEAVING, "Drop", name, counts.tx_drops or 0, Role.LOSS, "its sending queue was full"),
+            Cause(Stage.LEAVING, "Oerrs", name, counts.tx_errors or 0, Role.LOSS, "its card could not send them"),
         ]
     for words, count in ip.items():
         stage, role, meaning = _IP[words]

@@ -27,9 +27,17 @@ class LinkState:
 
 
 def read_link_states(
-    kind: Literal["vpp", "linux", "freebsd", "none"], shell: Shell, interfaces: Sequence[str], sudo: bool = False
+    kind: Literal["vpp", "linux", "freebsd", "generic", "none"],
+    shell: Shell,
+    interfaces: Sequence[str],
+    sudo: bool = False,
 ) -> tuple[LinkState, ...]:
-    """The state of each of *interfaces* of a router of *kind*. Raises TestbedError if the router does not answer."""
+    """The state of each of *interfaces* of a router of *kind*; of ``generic`` nothing is known.
+
+    Raises TestbedError if the router does not answer.
+    """
+    if kind in ("generic", "none"):
+        return tuple(map(LinkState, interfaces))
     names, commands = [validated_interface(name) for name in interfaces], ShellCommands(shell, EXCHANGE_LIMIT, sudo)
     if kind == "vpp":
         return parse_hardware(commands.run("vppctl", "show", "hardware-interfaces"), names)

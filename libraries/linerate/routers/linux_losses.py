@@ -125,6 +125,11 @@ def links_of_net_dev(interfaces: Mapping[str, InterfaceCounters]) -> Mapping[str
     It adds up missed and dropped frames; a router mostly misses them.
     """
     return {
-        name: {"rx_missed": n.rx_drops, "rx_errors": n.rx_errors, "tx_dropped": n.tx_drops, "tx_errors": n.tx_errors}
+        name: {
+            "rx_missed": n.rx_drops or 0,
+            "rx_errors": n.rx_errors or 0,
+            "tx_dropped": n.tx_drops or 0,
+            "tx_errors": n.tx_errors or 0,
+        }
         for name, n in interfaces.items()
     }

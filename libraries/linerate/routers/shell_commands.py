@@ -159,19 +159,30 @@ class ShellCommands:
 
     def change(self, argv: tuple[str, ...], undo: tuple[str, ...], silent: bool = False) -> None:
         """Run *argv*; :meth:`restore` will run *undo*. *silent*: any output means that the command failed."""
-        step = Change(argv, undo, silent)
+        self.make(Change(argv, undo, silent))
+
+    def make(self, step: Change) -> None:
+        """Make the change *step*; :meth:`restore` will undo it.
+
+        Of a refused one of several lines the first ones may have run, so that it is undone too.
+        """
         if self._rehearsed is not None:
             self._rehearsed.append(step)
             return
         if self._journal:
             self._journal.add(step)
         # noted first: it may run although the link fails or a user interrupts; repeated after a link was down: once
-        self._undo = [*(other for other in self._undo if other.undo != undo), step]
+        self._undo = [*(other for other in self._undo if other.undo != step.undo), step]
         try:
-            self._running(step)(self.quoted(argv, changes=True))
+            self._running(step)(self._text(step, step.do))
         except CommandRefused:
-            self._undone(step)
+            if not step.lines or len(step.do) == 1:
+                self._undone(step)
             raise
+
+    def _text(self, step: Change, words: tuple[str, ...]) -> str:
+        """What the router is given to make or undo *step*."""
+        return "\n".join(words) if step.lines else self.quoted(words, changes=True)
 
     def _running(self, step: Change) -> Callable[..., str]:
         return self.run_silent if step.silent else self.run_quoted
@@ -205,21 +216,21 @@ class ShellCommands:
         until = time.monotonic() + RESTORE_LIMIT
         while self._undo:
             step = self._undo[-1]
-            command, run = self.quoted(step.undo, changes=True), self._running(step)
+            command, run = self._text(step, step.undo), self._running(step)
             try:
                 if (left := until - time.monotonic()) <= 0:
                     raise RouterUnreachable(f"not within the {RESTORE_LIMIT:g} s for all of them")
                 run(command, min(self._limit, left))
             except RouterUnreachable as error:
                 failed.setdefault(str(error), []).extend(
-                    f"'{self.quoted(other.undo, changes=True)}'" for other in reversed(self._undo)
+                    f"'{in_one_line(self._text(other, other.undo))}'" for other in reversed(self._undo)
                 )
                 self._undo.clear()
                 break
             except TestbedError as error:
                 why = error.why if isinstance(error, CommandRefused) else str(error)
                 if not _ALREADY_GONE.match(why):
-                    failed.setdefault(why, []).append(f"'{command}'")
+                    failed.setdefault(why, []).append(f"'{in_one_line(command)}'")
                     self._undo.pop()  # it stays in the journal, for the next run
                     continue
             self._undone(step)
@@ -252,6 +263,11 @@ _ALREADY_GONE = re.compile(
 """Errors of an undo whose change is gone already, with a link or by another user, or was never made."""
 
 
+def in_one_line(command: str) -> str:
+    """*command*, which may have several lines, for a message."""
+    return " / ".join(command.splitlines())
+
+
 class CommandRefused(TestbedError):
     """The router did not run a command. ``why``: the reason without the command."""
 
@@ -269,7 +285,7 @@ def _refusal(command: str, status: int, output: str) -> CommandRefused:
             " the router in the testbed file)",
             why,
         )
-    reason = f": {output}" if output else ""
+    reason, command = f": {output}" if output else "", in_one_line(command)
     return CommandRefused(
         f"the router refused '{command}' (status {status}){reason}; check the user's rights and the names given",
         f"status {status}{reason}",

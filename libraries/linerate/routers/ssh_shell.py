@@ -13,6 +13,7 @@ from SSHLibrary import SSHLibrary
 from ..errors import TestbedError
 from ..system.ssh import CONNECT_LIMIT, LOGIN_LIMIT, Login, connect
 from ..system.ssh_command import run_ssh_command
+from ..system.ssh_terminal import Dialogue, SshTerminal
 from ..system.worker_thread import run_in_worker_thread
 from ..visible import visible
 from .base import Result, RouterUnreachable
@@ -34,11 +35,13 @@ class SshShell:
     """A :data:`~linerate.routers.base.Shell` on the machine of *login*.
 
     SSHLibrary alone trusts every host key, bounds no output and reports a dropped link as rc -1. Here the host key
-    must be known, and a dropped link raises TestbedError; the next command tries once to log in again.
+    must be known, and a dropped link raises TestbedError; the next command tries once to log in again. With *dialogue*
+    commands are typed in a terminal, and have no exit status but 0.
     """
 
-    def __init__(self, login: Login) -> None:
-        self._login = login
+    def __init__(self, login: Login, dialogue: Dialogue | None = None) -> None:
+        self._login, self._dialogue = login, dialogue
+        self._terminal: SshTerminal | None = None
         self._ssh = SSHLibrary(loglevel="DEBUG")
         self._connected = False
         self._deadline = math.inf
@@ -71,7 +74,7 @@ class SshShell:
 
     def close(self) -> None:
         """Log out. May be repeated."""
-        self._connected = False
+        self._connected, self._terminal = False, None
         # a thread that still hangs in an old command may block closing
         with contextlib.suppress(TestbedError):
             run_in_worker_thread(self._ssh.close_all_connections, CLOSE_LIMIT, "closing the SSH link")
@@ -94,6 +97,8 @@ class SshShell:
                 try:
                     # not with SSHLibrary's keyword, which keeps whatever a router writes; this ends by itself a moment
                     # before the thread would be left
+                    if self._dialogue is not None:
+                        return self._typed(command, self._dialogue, began + within), b"", 0
                     return run_ssh_command(self._ssh.current.client, command, within)
                 except TestbedError:
                     raise
@@ -114,6 +119,12 @@ class SshShell:
         found = Result(self._shown(stdout), self._shown(stderr), status, time.monotonic() - began)
         log.debug("$ %s\n%s%s", command, found.stdout, found.stderr)
         return found
+
+    def _typed(self, command: str, dialogue: Dialogue, until: float) -> bytes:
+        """What *command* writes in the terminal, which is opened if none is."""
+        if self._terminal is None:
+            self._terminal = SshTerminal(self._ssh.current.client, dialogue, until - time.monotonic())
+        return self._terminal.run(command, until - time.monotonic()).encode(errors="replace")
 
     def _shown(self, output: bytes) -> str:
         """Output as all above get it: no control characters, and no password that the router echoed."""

@@ -22,7 +22,6 @@ from ..methods.recovery import recovery
 from ..methods.saturate import saturate
 from ..methods.sequential import TrialConditions
 from ..methods.verify import verify
-from ..routers.black_box import WHY_UNREAD
 from ..sla.requirement import ENERGY_UNITS, RUNTIME_UNITS, Quantity, Requirement, Unit
 from ..sla.verdict import Ruling, Tally, Verdict
 from .bookkeeping import Bookkeeper
@@ -30,7 +29,7 @@ from .router_watch import Reading, RouterRestarted, RouterWatch
 from .session import Session
 
 PROBED, PROBED_AGAIN = "probe_frames", "probe_frames_again"
-"""Figures of a verdict on a black box with forgiven loss: probe frames that came back, and those that came twice."""
+"""Figures where loss is forgiven and the router's counts are not read: probe frames that came back, and came twice."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ class Judge:
 
     def _book(self, before: Telemetry) -> Bookkeeper:
         lags = None if self.session.simulated else lambda: self.wait(SETTLE_SECONDS)
-        unread = WHY_UNREAD if self.session.router.is_black_box else ""
+        unread = self.session.plan.uncounted
         return Bookkeeper(
             self.session.router.watch.read_again, before, self.session.interfaces, lags, self.on_telemetry, unread
         )
@@ -104,7 +103,7 @@ class Judge:
         book.close(after)
         if _may_hide_duplicates(verdict):
             try:
-                if self.session.router.is_black_box:
+                if self.session.plan.uncounted:
                     verdict, surplus = self._probed_duplicates(verdict)
                 else:
                     surplus = self._duplicates(verdict, before, after)
@@ -194,14 +193,14 @@ class Judge:
 
     def _probed_duplicates(self, verdict: Verdict) -> tuple[Verdict, str | None]:
         """*verdict* with what probe frames show of copies, and why it proves nothing. The router's counts cannot."""
-        requirement = verdict.requirement
+        requirement, unread = verdict.requirement, self.session.plan.uncounted
         received, again = self.session.traffic.duplicates(requirement, verdict.goal.final_trial_duration)
         verdict = replace(verdict, figures={**verdict.figures, PROBED: float(received), PROBED_AGAIN: float(again)})
         if not received:
-            return verdict, f"{WHY_UNREAD}, and no probe frame came back that would show whether frames come twice"
+            return verdict, f"{unread}, and no probe frame came back that would show whether frames come twice"
         if again:
             return verdict, f"{again} of {received} probe frames came twice, which would hide as many lost ones"
-        words = f"none of {received} probe frames in a further trial came twice; {WHY_UNREAD}"
+        words = f"none of {received} probe frames in a further trial came twice; {unread}"
         return replace(verdict, reason=f"{verdict.reason}; {words}"), None
 
     def _keep_runtime(self, telemetry: Telemetry) -> None:

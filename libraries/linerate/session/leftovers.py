@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-
 from ..errors import TestbedError
 from ..routers.base import Shell
 from ..routers.change_journal import ChangeJournal, Leftover, Occasion
@@ -12,7 +10,7 @@ from ..routers.shell_commands import ShellCommands
 
 def leftover_text(found: Leftover) -> str:
     """What is on the router, and the commands that undo it, in their order. *found* has changes."""
-    undos = "; ".join(f"'{shlex.join(change.undo)}'" for change in reversed(found.changes))
+    undos = "; ".join(f"'{change.undo_text}'" for change in reversed(found.changes))
     count = len(found.changes)
     return f"{count} change{'s' if count > 1 else ''} of {found.occasion} (undone by {undos})"
 

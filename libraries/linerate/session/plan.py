@@ -16,6 +16,8 @@ from ..methods.budget import Budget, sum_of_budgets
 from ..methods.recovery import OverloadPhases
 from ..platforms import Platform, Software, named_file, read_platform
 from ..project import KINDS, Layers, Project
+from ..routers.black_box import WHY_UNREAD
+from ..routers.command_file import CommandFile, read_command_file
 from ..sla.goals import Goal, read_goal
 from ..sla.requirement import ENERGY_UNITS, RUNTIME_UNITS, Quantity, Requirement, TrafficWords, Unit
 from ..sla.sentence import parse
@@ -49,6 +51,9 @@ class Plan:
     cards: tuple[CardFile, ...] = ()
     """The files on generators' network cards."""
 
+    command_file: CommandFile | None = None
+    """Of a router with ``shell: generic``: its command line."""
+
     @classmethod
     def read(
         cls,
@@ -80,14 +85,16 @@ class Plan:
                 f" cabled to {2 * settings.pair_count}; expected as many, in the order of the cables",
                 project.platforms / f"{platform}.yaml",
             )
-        check_login(settings, box.software[name], project.testbeds / f"{testbed}.yaml")
+        commands = box.software[name].commands
+        command_file = None if commands is None else read_command_file(project.shells, commands)
+        check_login(settings, box.software[name], project.testbeds / f"{testbed}.yaml", command_file)
         if isinstance(settings, HardwareSettings) and settings.generator.card is not None:
             named_file(project.generators, settings.generator.card, "card")
         terms = read_goal(project.goals, goal)
         loader = load_program or TrexProfileLoader(_client_of(settings))
         catalogue = Catalogue.read(project.profiles, loader)
         calibration = read_calibration(calibrations, testbed, platform) if calibrations else None
-        return cls(project, box, name, box.software[name], settings, terms, catalogue, calibration, cards)
+        return cls(project, box, name, box.software[name], settings, terms, catalogue, calibration, cards, command_file)
 
     def goal_for(self, requirement: Requirement) -> Goal:
         """The goal, with the duration sum of the sentence or of its method."""
@@ -111,7 +118,17 @@ class Plan:
     def replaced(self) -> tuple[str, ...]:
         """A sentence for each file or word of the project that takes the place of one that comes with Linerate."""
         used = {"platforms": self.platform.platform, "testbeds": self.testbed.testbed, "goals": self.goal.goal}
+        used["shells"] = self.software.commands or ""
         return tuple(replaced_files(self.project, used))
+
+    @property
+    def uncounted(self) -> str:
+        """Why the frames that the router itself counts are not read; "": they are."""
+        if self.software.shell == "none":
+            return WHY_UNREAD
+        if self.command_file is not None and self.command_file.commands.counters is None:
+            return f"variables/shells/{self.command_file.shell}.yaml describes no 'counters', so that none are read"
+        return ""
 
     @property
     def card(self) -> str | None:
@@ -201,9 +218,20 @@ class Plan:
             )
 
 
-def check_login(testbed: Testbed, software: Software, path: Path) -> None:
-    """Raise ConfigError where the testbed of *path* and the router's *software* do not agree about a login."""
+def check_login(testbed: Testbed, software: Software, path: Path, commands: CommandFile | None = None) -> None:
+    """Raise ConfigError where the testbed of *path* and the router's *software* do not agree about login or changes."""
     hardware = isinstance(testbed, HardwareSettings)
+    if commands is not None:
+        if not hardware:
+            raise ConfigError("a router of 'shell: generic' is hardware; expected a testbed of 'kind: hardware'", path)
+        if testbed.prepare != "none" and not commands.configure:
+            raise ConfigError(
+                f"the router is not configured from here: variables/shells/{commands.shell}.yaml has no 'configure';"
+                " expected 'prepare: none'",
+                path,
+            )
+        if testbed.set_up:
+            raise ConfigError("'set_up' is for Linux routers; set this one up by hand and remove the key", path)
     if software.shell != "none":
         if isinstance(testbed, HardwareSettings) and testbed.router is None:
             raise ConfigError(

@@ -14,6 +14,7 @@ from ..routers.base import RESTORE_LIMIT, Router, Shell
 from ..routers.black_box import no_shell
 from ..routers.change_journal import Change, ChangeJournal, Occasion, look
 from ..routers.fact_reading import differences
+from ..routers.generic import CommandLineShell
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
 from ..simulation.signs import simulation_signs
@@ -53,10 +54,11 @@ class RouterConnection:
         """The router's shell over SSH. Raises TestbedError in one sentence."""
         self._log_out()
         # kept before it is open: a login that comes after its limit is ended by the next one, or by restore()
-        self._ssh = ssh = SshShell(self.testbed.facts.router)
+        file = self.plan.command_file
+        self._ssh = ssh = SshShell(self.testbed.facts.router, None if file is None else file.dialogue)
         ssh.open()
-        self._shell = ssh
-        return ssh
+        self._shell = ssh if file is None else CommandLineShell(ssh, file, ssh.close)
+        return self._shell
 
     def connect(self, shell: Shell | None = None) -> Mapping[str, str]:
         """Connect to the router through *shell* (None: log in over SSH); returns the versions that it reports.
@@ -68,9 +70,13 @@ class RouterConnection:
         interfaces = tuple(side.interface for side in facts.sides)
         login = facts.router
         self._router = make_router(
-            self.plan.software.shell, self._shell, interfaces, sudo=login.sudo, where=login.where
+            *(self.plan.software.shell, self._shell, interfaces),
+            sudo=login.sudo,
+            where=login.where,
+            file=self.plan.command_file,
         )
-        self._watch = RouterWatch(self._router, facts.clock_speed, self.testbed.problems)
+        step = self.plan.command_file.uptime_step if self.plan.command_file else 0.0
+        self._watch = RouterWatch(self._router, facts.clock_speed, self.testbed.problems, step)
         self._versions = self._router.identify()
         found, software = self._router.facts(), self.plan.software
         odd = differences(found, software.version, software.workers, software.rx_queues)
@@ -190,7 +196,8 @@ class RouterConnection:
     @property
     def journal_name(self) -> str:
         """Whose journal it has: ``host:port``. "" if its changes end with it, or there are none."""
-        lasting = isinstance(self.plan.testbed, HardwareSettings) and not self.is_black_box
+        unchanged = self.plan.software.shell in ("generic", "none")
+        lasting = isinstance(self.plan.testbed, HardwareSettings) and not unchanged
         return self.testbed.facts.router.where if lasting else ""
 
     def undo_leftover(self) -> str:

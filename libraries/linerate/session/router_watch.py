@@ -27,10 +27,15 @@ class Reading:
 
 
 class RouterWatch:
-    """Readings of *router*. *clock_speed*: seconds of its clock per real second; *problems*: of the testbed."""
+    """Readings of *router*. *clock_speed*: seconds of its clock per real second; *problems*: of the testbed.
 
-    def __init__(self, router: Router, clock_speed: float, problems: Callable[[], tuple[str, ...]]) -> None:
-        self._router, self._speed, self._problems = router, clock_speed, problems
+    *step*: s by which the uptime that it shows advances, where that is more than a second.
+    """
+
+    def __init__(
+        self, router: Router, clock_speed: float, problems: Callable[[], tuple[str, ...]], step: float = 0.0
+    ) -> None:
+        self._router, self._speed, self._problems, self._step = router, clock_speed, problems, step
         self._booted: float | None = None
         self._restarted: RouterRestarted | None = None
         self.restarts = 0
@@ -83,7 +88,7 @@ class RouterWatch:
             return telemetry
         booted = time.monotonic() * self._speed - telemetry.uptime
         before, self._booted = self._booted, booted
-        if before is not None and booted - before > BOOT_TOLERANCE * self._speed:
+        if before is not None and booted - before > (BOOT_TOLERANCE + self._step) * self._speed:
             self.restarts += 1
             self._restarted = RouterRestarted(
                 f"the router restarted: it says that it is up for {telemetry.uptime:.0f} s; look at its console and run"

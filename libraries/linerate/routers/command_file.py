@@ -1,0 +1,194 @@
+"""Routers described in YAML: which commands to run, and what to read from their output. ``variables/shells/*.yaml``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from ..config import Config, read_yaml, validate_config
+from ..errors import ConfigError, TestbedError
+from ..expressions import compiled, matches_whole, search
+from ..platforms import named_file
+from ..project import Folder
+from ..system.ssh_terminal import Dialogue
+from ..visible import shortened
+from .queries import (
+    WORD_IN_BRACES,
+    CountersQuery,
+    Expression,
+    Line,
+    LoadQuery,
+    NeighboursQuery,
+    Query,
+    TemperatureQuery,
+    UptimeQuery,
+    VersionQuery,
+    check_words,
+)
+
+SIDE_WORDS = (
+    *("interface", "address", "ip", "length", "mask"),
+    *("peer", "peer_mac", "peer_mac_dotted", "network", "network_ip", "network_length", "network_mask"),
+)
+"""What may stand in braces in a command of ``configure``; see :func:`.generic.side_words`."""
+
+
+class Commands(Config):
+    """What a router can be asked. A key that is missing is not read."""
+
+    version: VersionQuery | None = None
+    uptime: UptimeQuery | None = None
+    counters: CountersQuery | None = None
+    load: LoadQuery | None = None
+    temperature: TemperatureQuery | None = None
+    neighbours: NeighboursQuery | None = None
+
+    def items(self) -> Iterator[tuple[str, Query]]:
+        """Those that there are, by name."""
+        for name in type(self).model_fields:
+            if (command := getattr(self, name)) is not None:
+                yield name, command
+
+
+class DescribedChange(Config):
+    """Commands that change the configuration, and those that undo it; with {words} of a side, for each side."""
+
+    do: Annotated[tuple[Line, ...], Field(min_length=1, max_length=50)]
+    undo: Annotated[tuple[Line, ...], Field(max_length=50)] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> DescribedChange:
+        for line in (*self.do, *self.undo):
+            check_words(line, SIDE_WORDS)
+        return self
+
+    @property
+    def for_each_side(self) -> bool:
+        """Whether it names something of a side."""
+        return any(WORD_IN_BRACES.search(line) for line in (*self.do, *self.undo))
+
+
+class Terminal(Config):
+    """How to talk to a command line that needs a terminal. ``prompt``, ``pager``: match the whole last line.
+
+    ``prompts``: examples of the prompt. ``answer``: to the pager. ``first``: commands after the login.
+    """
+
+    prompt: Expression
+    prompts: Annotated[tuple[str, ...], Field(min_length=1)]
+    pager: Expression | None = None
+    answer: Annotated[str, Field(min_length=1, max_length=10)] = " "
+    first: Annotated[tuple[Line, ...], Field(max_length=20)] = ()
+
+    @model_validator(mode="after")
+    def _check_prompts(self) -> Terminal:
+        pattern = compiled(self.prompt)
+        for example in self.prompts:
+            if not matches_whole(pattern, example.rstrip()):
+                raise ValueError(f"'prompt' does not match all of '{shortened(example)}', which is in 'prompts'")
+        if matches_whole(pattern, ""):
+            raise ValueError("'prompt' matches an empty line; expected an expression of what a prompt ends with")
+        return self
+
+
+class CommandFile(Config):
+    """A router's command line. ``channel``: ``exec`` runs each command by itself, ``terminal`` types it at a prompt.
+
+    ``refused``: expressions that are found in the output of a command that was refused. ``save``, ``restore``: how the
+    router keeps its configuration and goes back to it. ``configure``: the changes for a test.
+    """
+
+    shell: str
+    description: str = ""
+    channel: Literal["exec", "terminal"] = "exec"
+    terminal: Terminal | None = None
+    refused: tuple[Expression, ...] = ()
+    limit: Annotated[float, Field(ge=1, le=120)] = 10.0
+    """Seconds that a command may take."""
+    commands: Commands = Commands()
+    save: Annotated[tuple[Line, ...], Field(max_length=50)] = ()
+    restore: Annotated[tuple[Line, ...], Field(max_length=50)] = ()
+    configure: tuple[DescribedChange, ...] = ()
+
+    @model_validator(mode="after")
+    def _check(self) -> CommandFile:
+        if (self.channel == "terminal") != (self.terminal is not None):
+            raise ValueError("'channel: terminal' and the key 'terminal' go together; expected both or none of them")
+        if bool(self.save) != bool(self.restore):
+            raise ValueError("'save' and 'restore' go together; expected both or none of them")
+        for line in (*self.save, *self.restore):
+            check_words(line, ())
+        for number_, change in enumerate(self.configure, 1):
+            if not change.undo and not self.restore:
+                raise ValueError(
+                    f"'configure': number {number_} has no 'undo', and there is no 'restore'; expected one"
+                )
+        return self
+
+    @property
+    def uptime_step(self) -> float:
+        """Seconds by which the uptime that is read advances; 0 where none is read."""
+        return self.commands.uptime.step if self.commands.uptime else 0.0
+
+    @property
+    def dialogue(self) -> Dialogue | None:
+        """How to talk to it in a terminal; None: it needs none."""
+        if (terminal := self.terminal) is None:
+            return None
+        pager = None if terminal.pager is None else compiled(terminal.pager)
+        return Dialogue(compiled(terminal.prompt), pager, terminal.answer, terminal.first)
+
+    def refusal_in(self, output: str) -> str:
+        """The line of *output* that says that the command was refused; "": it was not."""
+        for text in self.refused:
+            if found := search(compiled(text), output):
+                start = output.rfind("\n", 0, found.start()) + 1
+                return output[start : found.end()].strip() + output[found.end() :].partition("\n")[0].rstrip()
+        return ""
+
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Key and problem of each command whose example does not give what is expected."""
+        for name, command in self.commands.items():
+            expected = dict(command.expected)
+            interface = str(expected.pop("interface", "")) if name == "counters" else ""
+            if refusal := self.refusal_in(command.example):
+                yield name, f"its example is taken for a refusal, by '{shortened(refusal)}'; expected other 'refused'"
+            if self.terminal is not None:
+                prompt = compiled(self.terminal.prompt)
+                for line in command.example.splitlines():
+                    if matches_whole(prompt, line.rstrip()):
+                        yield name, f"the line '{shortened(line)}' of its example is taken for a prompt"
+            try:
+                found = command.results(command.example, interface)
+            except TestbedError as error:
+                yield name, f"in its example: {error}"
+                continue
+            for key, value in expected.items():
+                if key not in found:
+                    yield name, f"'expected' names '{shortened(key)}'; its example gives {_shown(found)}"
+                elif not _equal(found[key], value):
+                    yield name, f"its example gives {key} {shortened(found[key])}; expected {shortened(value)}"
+
+
+def _equal(found: str | float, expected: str | float) -> bool:
+    if isinstance(found, str):
+        return found == str(expected)
+    return not isinstance(expected, str) and abs(found - expected) <= 1e-9 * max(1.0, abs(expected))
+
+
+def _shown(found: Mapping[str, str | float]) -> str:
+    return ", ".join(f"{name} {shortened(value, 40)}" for name, value in found.items())
+
+
+def read_command_file(folder: Folder, name: str) -> CommandFile:
+    """The command line *name* of *folder*, with its examples tried. Raises ConfigError."""
+    path = named_file(folder, name, "shell")
+    data, lines = read_yaml(path)
+    found = validate_config(data, CommandFile, path, lines)
+    if found.shell != name:
+        raise ConfigError(f"says 'shell: {shortened(found.shell)}'; in a file of this name expected '{name}'", path)
+    for key, problem in found.problems():
+        raise ConfigError(f"'commands.{key}': {problem}", path, lines.get(("commands", key)))
+    return found

@@ -1,0 +1,177 @@
+"""A router whose command line is described in a file: what the file does not describe is not read."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Mapping
+
+from ..counts.causes import Cause, Role, Stage
+from ..counts.telemetry import InterfaceCounters, Telemetry
+from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
+from ..expressions import compiled, search_all
+from .base import Result, Shell, Side
+from .change_journal import Change
+from .command_file import CommandFile
+from .queries import LOSS_GROUP, Query, filled
+from .shell_commands import ShellRouter, validated_side
+
+_STAGES = {stage.name.lower(): stage for stage in Stage}
+
+
+class CommandLineShell:
+    """*shell*, to which a command of several lines may be given, and which sees what the file calls a refusal.
+
+    It is a :data:`~linerate.routers.base.Shell`. Routers refuse a command with status 0 and words; here it is 1.
+    """
+
+    def __init__(self, shell: Shell, file: CommandFile, reset: Callable[[], None] = lambda: None) -> None:
+        self._shell, self._file, self._reset = shell, file, reset
+
+    def __call__(self, command: str, limit: float) -> Result:
+        """Run each line of *command* until one is refused, each within *limit* s.
+
+        A refusal between lines may leave a configuration open: *reset* (log out) closes it.
+        """
+        stdout, took = "", 0.0
+        for line in command.splitlines() or [command]:
+            found = self._shell(line, limit)
+            stdout, took = stdout + found.stdout, took + found.duration
+            refusal = self._file.refusal_in(found.stdout) or self._file.refusal_in(found.stderr)
+            if refusal or found.status:
+                words = refusal or found.stderr
+                if line != command:
+                    self._reset()
+                return Result(stdout, f"'{line}': {words}" if line != command else words, found.status or 1, took)
+        return Result(stdout, found.stderr, 0, took)
+
+
+class Generic(ShellRouter):
+    """A :class:`~linerate.routers.base.Router` as *file* describes it, behind a :class:`CommandLineShell`."""
+
+    def __init__(self, shell: Shell, file: CommandFile, interfaces: tuple[str, ...] = ()) -> None:
+        super().__init__(shell, file.limit, interfaces)
+        self._file = file
+
+    def identify(self) -> Mapping[str, str]:
+        """The version, if the file describes how to read it."""
+        command = self._file.commands.version
+        facts = {"software": self._file.description or self._file.shell}
+        if command is None:
+            return {**facts, "version": f"not asked: variables/shells/{self._file.shell}.yaml has no 'version'"}
+        return facts | {name: str(value) for name, value in self._results("version", command, {}).items()}
+
+    def health(self) -> Mapping[str, float]:
+        """``percent`` of the processors' load and ``celsius``, as far as they are described."""
+        commands, found = self._file.commands, dict[str, float]()
+        for name, command in (("load", commands.load), ("temperature", commands.temperature)):
+            if command is not None:
+                found |= {key: float(value) for key, value in self._results(name, command, {}).items()}
+        return found
+
+    def neighbours(self) -> frozenset[tuple[str, str]]:
+        """(address, MAC in lower case with colons) of each neighbour; none where they are not described."""
+        command = self._file.commands.neighbours
+        if command is None:
+            return frozenset()
+        found = search_all(compiled(command.pattern[0]), self._commands.run_quoted(command.run))
+        return frozenset((each["address"], plain_mac(each["mac"])) for each in found)
+
+    def configure(self, sides: tuple[Side, ...]) -> None:
+        """The changes of the file. With ``restore`` that undoes them all, else their own ``undo``."""
+        file = self._file
+        if not file.configure:
+            raise TestbedError(f"'{file.shell}' does not say how to configure it; expected 'prepare: none'")
+        validated = [validated_side(side) for side in sides]
+        steps = [
+            Change(_filled(change.do, words), _filled(change.undo, words), lines=True)
+            for change in file.configure
+            for words in (map(side_words, validated) if change.for_each_side else [{}])
+        ]
+        if file.restore:
+            lines = (line for step in steps for line in step.do)
+            steps = [Change((*file.save, *lines), file.restore, lines=True)]
+        for step in steps:
+            self._commands.make(step)
+
+    def read(self) -> Telemetry:
+        """Read uptime and counters now, as far as they are described."""
+        commands, raw = self._file.commands, dict[str, str]()
+        uptime = None
+        if commands.uptime is not None:
+            uptime = float(self._results("uptime", commands.uptime, raw)["uptime"])
+        interfaces: dict[str, InterfaceCounters] = {}
+        causes: list[Cause] = []
+        if (counters := commands.counters) is not None:
+            for name in self._interfaces:
+                counts = {key: int(value) for key, value in self._results("counters", counters, raw, name).items()}
+                known = {key: counts.get(key) for key in InterfaceCounters.__dataclass_fields__}
+                packets = {key: counts[key] for key in ("rx_packets", "tx_packets")}
+                interfaces[name] = InterfaceCounters(**{**known, **packets})  # type: ignore[arg-type]
+                causes.extend(causes_of(name, counts, _STAGES[counters.drops]))
+        drops = {cause.label: cause.count for cause in causes}
+        return Telemetry(uptime, interfaces, drops, raw=raw, causes=tuple(causes))
+
+    def _results(self, key: str, command: Query, raw: dict[str, str], interface: str = "") -> Mapping[str, str | float]:
+        text = filled(command.run, {"interface": interface})
+        if text not in raw:
+            raw[text] = self._commands.run_quoted(text)
+        try:
+            return command.results(raw[text], interface)
+        except BREAKDOWN_ERRORS as error:
+            raise TestbedError(
+                f"'{text}' was not understood: {in_words(error)}; fix 'commands.{key}' in"
+                f" variables/shells/{self._file.shell}.yaml"
+            ) from None
+
+
+def _filled(lines: tuple[str, ...], words: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(filled(line, words) for line in lines)
+
+
+def causes_of(interface: str, counts: Mapping[str, int], drops: Stage) -> tuple[Cause, ...]:
+    """The counters of lost frames among *counts*; *drops*: where ``rx_drops`` are lost.
+
+    ``rx_errors`` and ``tx_errors`` may count what the drops count too: only the excess is added.
+    """
+    places = {
+        "rx_drops": (drops, Role.LOSS),
+        "rx_errors": (Stage.ARRIVING, Role.OVERLAPPING),
+        "tx_drops": (Stage.LEAVING, Role.LOSS),
+        "tx_errors": (Stage.LEAVING, Role.OVERLAPPING),
+    }
+    found = [
+        Cause(*place[:1], name, interface, counts[name], place[1]) for name, place in places.items() if name in counts
+    ]
+    for name, value in counts.items():
+        if own := LOSS_GROUP.fullmatch(name):
+            found.append(Cause(_STAGES[own["stage"]], own["name"], interface, value))
+    return tuple(found)
+
+
+def side_words(side: Side) -> Mapping[str, str]:
+    """What a command may name of *side*, which is validated: letters, digits and ``_ . / : @ -`` only.
+
+    No shell or command line gives these a meaning, so nothing of a file's values can become another command.
+    """
+    address, network = ipaddress.IPv4Interface(side.address), ipaddress.IPv4Network(side.network)
+    digits = side.peer_mac.replace(":", "")
+    return {
+        "interface": side.interface,
+        "address": side.address,
+        "ip": str(address.ip),
+        "length": str(address.network.prefixlen),
+        "mask": str(address.netmask),
+        "peer": side.peer,
+        "peer_mac": side.peer_mac,
+        "peer_mac_dotted": ".".join(digits[at : at + 4] for at in (0, 4, 8)),
+        "network": side.network,
+        "network_ip": str(network.network_address),
+        "network_length": str(network.prefixlen),
+        "network_mask": str(network.netmask),
+    }
+
+
+def plain_mac(text: str) -> str:
+    """*text* as ``02:00:00:00:00:01``, from whatever separators a router prints; unchanged if it is no MAC address."""
+    digits = "".join(each for each in text.lower() if each in "0123456789abcdef")
+    return ":".join(digits[at : at + 2] for at in range(0, 12, 2)) if len(digits) == 12 else text

@@ -1,0 +1,320 @@
+"""Routers that a file describes: what it names is read, what it does not is not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from linerate.config import validate_config
+from linerate.counts.causes import Role, Stage
+from linerate.errors import ConfigError, TestbedError
+from linerate.expressions import compiled, search
+from linerate.project import Layers, packaged_variables
+from linerate.routers import make_router
+from linerate.routers.base import Result, Side
+from linerate.routers.command_file import CommandFile, read_command_file
+from linerate.routers.generic import CommandLineShell, Generic
+from linerate.session.router_watch import RouterRestarted, RouterWatch
+from support.fake_router import SIDES
+
+SHIPPED = sorted(path.stem for path in (packaged_variables() / "shells").glob("*.yaml"))
+JSON = """\
+shell: mybox
+refused: ['^error:']
+commands:
+  uptime:
+    run: show uptime json
+    json: {milliseconds: 'system.up[0]'}
+    example: '{"system": {"up": [90500, 3]}}'
+    expected: {uptime: 90.5}
+  counters:
+    run: show counters json
+    json:
+      rx_packets: 'ports[name={interface}].in.packets'
+      tx_packets: 'ports[name={interface}].out.packets'
+      passing_no_route: 'ports[name={interface}].no_route'
+    absent_is_zero: [passing_no_route]
+    example: |
+      {"ports": [{"name": "eth1", "in": {"packets": 7}, "out": {"packets": "5"}, "no_route": 2}]}
+    expected: {interface: eth1, rx_packets: 7, tx_packets: 5, passing_no_route: 2}
+"""
+
+
+class Shell:
+    """Answers commands from *outputs*, and keeps what was run."""
+
+    def __init__(self, outputs: Mapping[str, str] | None = None) -> None:
+        self.outputs, self.ran = dict(outputs or {}), list[str]()
+
+    def __call__(self, command: str, limit: float) -> Result:
+        self.ran.append(command)
+        return Result(self.outputs.get(command, ""), "", 0, 0.0)
+
+
+def described(text: str = JSON, **changes: Any) -> CommandFile:
+    data = {**yaml.safe_load(text), **changes}
+    return validate_config(data, CommandFile, Path("mybox.yaml"), {})
+
+
+def written(folder: Path, text: str) -> Layers:
+    (folder / "shells").mkdir(exist_ok=True)
+    (folder / "shells" / "mybox.yaml").write_text(text, encoding="utf-8")
+    return Layers(folder / "shells", packaged_variables() / "shells")
+
+
+def shipped(name: str) -> CommandFile:
+    return read_command_file(Layers(Path("/nowhere"), packaged_variables() / "shells"), name)
+
+
+def generic(file: CommandFile, shell: Shell, interfaces: tuple[str, ...] = ("eth1",)) -> Generic:
+    router = make_router("generic", CommandLineShell(shell, file), interfaces, file=file)
+    assert isinstance(router, Generic)
+    return router
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_shipped_description_reads_its_examples_as_a_router(name: str) -> None:
+    file = shipped(name)
+    expected = dict(file.commands.counters.expected)
+    interface = str(expected.pop("interface"))
+    outputs = {command.run.replace("{interface}", interface): "" for _, command in file.commands.items()}
+    for _, command in file.commands.items():
+        outputs[command.run.replace("{interface}", interface)] += command.example
+    router = generic(file, Shell(outputs), (interface,))
+    assert router.identify()["version"] == file.commands.version.expected["version"]
+    telemetry = router.read()
+    assert telemetry.uptime is not None and telemetry.uptime > 0
+    counts = telemetry.interfaces[interface]
+    assert (counts.rx_packets, counts.tx_packets) == (expected["rx_packets"], expected["tx_packets"])
+    assert {cause.interface for cause in telemetry.causes} == {interface}
+    mac = "02:00:00:00:00:01"
+    assert router.neighbours() == {("100.65.1.2", mac)}
+    if file.commands.load:
+        assert router.health()["percent"] == file.commands.load.expected["percent"]
+
+
+def test_the_shipped_descriptions_are_these() -> None:
+    assert SHIPPED == ["ios", "junos", "routeros", "vyos"]
+
+
+def test_what_is_not_described_is_not_read() -> None:
+    file = described("shell: mybox")
+    shell = Shell()
+    router = generic(file, shell)
+    telemetry = router.read()
+    assert (telemetry.uptime, dict(telemetry.interfaces), telemetry.causes, shell.ran) == (None, {}, (), [])
+    assert "not asked" in router.identify()["version"]
+    assert (router.health(), router.neighbours()) == ({}, frozenset())
+    with pytest.raises(TestbedError, match="expected 'prepare: none'"):
+        router.configure(SIDES)
+
+
+def test_json_is_read_by_paths() -> None:
+    rows = '{"ports": [{"name": "eth0"}, {"name": "eth1", "in": {"packets": 9}, "out": {"packets": 8}}]}'
+    router = generic(
+        described(), Shell({"show uptime json": 'banner {"system": {"up": [5000]}}', "show counters json": rows})
+    )
+    telemetry = router.read()
+    counts = telemetry.interfaces["eth1"]
+    assert (telemetry.uptime, counts.rx_packets, counts.tx_packets) == (5.0, 9, 8)
+    assert counts.rx_bytes is None and counts.rx_drops is None, "not described: not known"
+    (cause,) = telemetry.causes
+    assert (cause.stage, cause.name, cause.count, cause.role) == (Stage.PASSING, "no_route", 0, Role.LOSS)
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "",
+        "{}",
+        "[]",
+        "{" * 100,
+        '{"ports": 3}',
+        '{"ports": [{"name": "eth1", "in": {"packets": true}}]}',
+        '{"ports": [{"name": "eth1", "in": {"packets": -1}, "out": {"packets": 3}}]}',
+        '{"ports": [{"name": "eth1", "in": {"packets": "1e9"}, "out": {"packets": 3}}]}',
+        "x" * (2 << 20),
+    ],
+)
+def test_other_output_is_one_sentence_that_names_the_key(output: str) -> None:
+    router = generic(described(), Shell({"show uptime json": '{"system": {"up": [1]}}', "show counters json": output}))
+    with pytest.raises(TestbedError, match=r"fix 'commands.counters' in variables/shells/mybox.yaml") as caught:
+        router.read()
+    assert len(str(caught.value)) < 1000 and "\n" not in str(caught.value)
+
+
+def test_a_counter_that_is_missing_is_not_zero() -> None:
+    file = shipped("junos")
+    text = file.commands.counters.example.replace("Output packets", "Sent packets")
+    router = generic(
+        file,
+        Shell({"show interfaces ge-0/0/1 extensive": text, "show system uptime": file.commands.uptime.example}),
+        ("ge-0/0/1",),
+    )
+    with pytest.raises(TestbedError, match="no 'tx_packets' was found for interface 'ge-0/0/1'"):
+        router.read()
+
+
+def test_blocks_are_of_one_interface_each() -> None:
+    counters: dict[str, Any] = {
+        "run": "show all",
+        "block": r"^(?P<interface>\S+) is",
+        "pattern": [r"in (?P<rx_packets>\d+)", r"out (?P<tx_packets>[\d,]+)"],
+        "example": "eth1 is up\n in 1 out 2\neth10 is up\n in 3 out 4,000\n",
+        "expected": {"interface": "eth10", "rx_packets": 3, "tx_packets": 4000},
+    }
+    file = described("shell: mybox", commands={"counters": counters})
+    assert list(file.problems()) == []
+    shell = Shell({"show all": counters["example"]})
+    found = generic(file, shell, ("eth1", "eth10")).read().interfaces
+    assert [(each.rx_packets, each.tx_packets) for each in found.values()] == [(1, 2), (3, 4000)]
+    assert shell.ran == ["show all"], "one command for all interfaces"
+    with pytest.raises(TestbedError, match="no interface 'eth2'; it has eth1, eth10"):
+        generic(file, shell, ("eth2",)).read()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("system.up[0]", "system.down"), "'commands.uptime': in its example"),
+        (("90.5", "90"), "its example gives uptime 90.5; expected 90"),
+        (("uptime: 90", "celsius: 90"), "'expected' names 'celsius'"),
+        (("milliseconds: ", "jiffies: "), "json names 'jiffies'; expected of years, weeks"),
+        (("    json: {milliseconds: 'system.up[0]'}\n", "    pattern: '(up'\n"), "is not a regular expression"),
+        (("    json: {milliseconds: 'system.up[0]'}\n", "    pattern: '((a{999}){999})'\n"), "repeats; expected fewer"),
+        (("    json: {milliseconds: 'system.up[0]'}\n", ""), "expected one of 'pattern' and 'json'"),
+        (("    json: {milliseconds: 'system.up[0]'}\n", "    pattern: 'x (?P<days>.)(a|aa)+$'\n    oops: 1\n"), "oops"),
+        (("run: show uptime json", 'run: "show\\nreload"'), "expected one command, in one line"),
+        (("run: show uptime json", "run: show {interface}"), "'{interface}' is not known"),
+        (("      tx_packets: 'ports[name={interface}].out.packets'\n", ""), "names no 'tx_packets'"),
+        (("[passing_no_route]", "[rx_drops]"), "'absent_is_zero' names 'rx_drops'"),
+        (("'^error:'", "'\"up\"'"), "taken for a refusal"),
+        (("shell: mybox", "shell: mybox\nchannel: terminal"), "'channel: terminal' and the key 'terminal'"),
+        (("shell: mybox", "shell: mybox\nsave: [write]"), "'save' and 'restore' go together"),
+        (("shell: mybox", "shell: mybox\nconfigure: [{do: [x]}]"), "no 'undo'"),
+        (("shell: mybox", "shell: mybox\nconfigure: [{do: ['x {adress}'], undo: [y]}]"), "'{adress}' is not known"),
+        (("shell: mybox", "shell: other"), "expected 'mybox'"),
+    ],
+)
+def test_a_description_is_checked_when_it_is_read(tmp_path: Path, change: tuple[str, str], says: str) -> None:
+    assert change[0] in JSON
+    with pytest.raises(ConfigError) as caught:
+        read_command_file(written(tmp_path, JSON.replace(*change)), "mybox")
+    assert says in str(caught.value) and "mybox.yaml" in str(caught.value)
+
+
+def test_a_prompt_that_is_in_an_output_is_found(tmp_path: Path) -> None:
+    terminal = "channel: terminal\nterminal: {prompt: '.*', prompts: ['a>']}\n"
+    with pytest.raises(ConfigError, match="matches an empty line"):
+        read_command_file(written(tmp_path, JSON + terminal), "mybox")
+    with pytest.raises(ConfigError, match="is taken for a prompt"):
+        read_command_file(written(tmp_path, JSON + terminal.replace(".*", ".+")), "mybox")
+    with pytest.raises(ConfigError, match="does not match all of 'a>'"):
+        read_command_file(written(tmp_path, JSON + terminal.replace(".*", "b>")), "mybox")
+
+
+@pytest.mark.parametrize("text", [r"(a+)+$", r"(a|aa)+$", r"(?:a?){40}a{40}$", r"(a|b|ab)*c"])
+def test_no_expression_hangs_a_run(text: str) -> None:
+    began = time.monotonic()
+    try:
+        search(compiled(text), "a" * 40_000 + "!")
+    except TestbedError as error:
+        assert "takes longer than" in str(error)
+    assert time.monotonic() - began < 8
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * 900, "a{99999999999999999999}", "(a{100}){1000}", r"(?P<x>a)(?P=y)", "x" * 1001]
+)
+def test_no_expression_takes_minutes_to_read(text: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(ValueError, match=r"(expected|is not a regular expression)"):
+        compiled(text)
+    assert time.monotonic() - began < 5
+
+
+# -- changes -----------------------------------------------------------------------------------------------------------
+
+
+def test_changes_are_undone_last_first_by_their_opposites() -> None:
+    shell = Shell()
+    router = generic(shipped("routeros"), shell, ("eth1", "eth2"))
+    router.configure(SIDES)
+    assert len(shell.ran) == 6
+    assert shell.ran[0] == "/ip address add address=100.65.1.1/24 interface=eth1 comment=linerate"
+    done, shell.ran = shell.ran, []
+    router.restore()
+    assert len(shell.ran) == len(done)
+    assert shell.ran[0] == '/ip route remove [find comment=linerate dst-address="48.0.0.0/8"]'
+    assert all("comment=linerate" in line and "remove" in line for line in shell.ran)
+
+
+def test_a_saved_configuration_is_restored_as_a_whole() -> None:
+    shell = Shell()
+    router = generic(shipped("junos"), shell, ("eth1", "eth2"))
+    router.configure(SIDES)
+    assert shell.ran[:3] == ["configure exclusive", "save /var/tmp/linerate-before.conf", "exit configuration-mode"]
+    assert shell.ran.count("commit and-quit") == 2
+    shell.ran = []
+    router.restore()
+    router.restore()
+    assert shell.ran == ["configure exclusive", "load override /var/tmp/linerate-before.conf", "commit and-quit"]
+
+
+def test_a_refused_change_ends_the_configuration_and_closes_what_is_open() -> None:
+    file, shell, resets = shipped("junos"), Shell(), list[int]()
+    shell.outputs["commit and-quit"] = "error: configuration check-out failed\n"
+    router = Generic(CommandLineShell(shell, file, lambda: resets.append(1)), file, ("eth1",))
+    with pytest.raises(TestbedError, match=r"refused 'configure exclusive .*check-out failed"):
+        router.configure(SIDES[:1])
+    assert resets == [1] and shell.ran[-1] == "commit and-quit"
+    shell.outputs.clear()
+    router.restore()
+    assert "load override /var/tmp/linerate-before.conf" in shell.ran
+
+
+@pytest.mark.parametrize(
+    "side",
+    [
+        Side("eth1;reload", "100.65.1.1/24", "100.65.1.2", "02:00:00:00:01:02", "16.0.0.0/8"),
+        Side("eth1\nreload", "100.65.1.1/24", "100.65.1.2", "02:00:00:00:01:02", "16.0.0.0/8"),
+        Side("eth1", "100.65.1.1/24 $(x)", "100.65.1.2", "02:00:00:00:01:02", "16.0.0.0/8"),
+        Side("eth1", "100.65.1.1/24", "`x`", "02:00:00:00:01:02", "16.0.0.0/8"),
+        Side("eth1", "100.65.1.1/24", "100.65.1.2", "'; reload", "16.0.0.0/8"),
+        Side("eth1", "100.65.1.1/24", "100.65.1.2", "02:00:00:00:01:02", "16.0.0.0/8]"),
+    ],
+)
+def test_no_value_becomes_a_command(side: Side) -> None:
+    shell = Shell()
+    router = generic(shipped("routeros"), shell)
+    with pytest.raises(TestbedError):
+        router.configure((side,))
+    assert shell.ran == []
+    with pytest.raises(TestbedError, match="not the name of an interface"):
+        generic(shipped("routeros"), shell, ("eth1 | x",))
+
+
+def test_words_of_a_refusal_fail_a_command_that_ends_well() -> None:
+    found = CommandLineShell(Shell({"x": "fine\nbad command name x (line 1 column 1)\n"}), shipped("routeros"))("x", 1)
+    assert (found.status, found.stderr) == (1, "bad command name x (line 1 column 1)")
+
+
+def test_an_uptime_in_minutes_shows_no_restart_and_a_restart_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    file, now = shipped("ios"), [0.0]
+    shell = Shell()
+    router = generic(described("shell: mybox", commands={"uptime": file.commands.uptime}), shell)
+    monkeypatch.setattr("linerate.session.router_watch.time.monotonic", lambda: now[0])
+    watch = RouterWatch(router, 1.0, tuple, file.uptime_step)
+    for at in (0, 30, 59, 60, 119, 121):
+        now[0] = at
+        shell.outputs["show version"] = f"Router uptime is 1 day, {at // 60 + 5} minutes"
+        watch.read()
+    shell.outputs["show version"] = "Router uptime is 0 minutes"
+    now[0] = 180
+    with pytest.raises(RouterRestarted):
+        watch.read()

@@ -1,0 +1,143 @@
+"""A router that only a file describes, whose command line wants a terminal: whole runs, with a served generator."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from linerate.errors import ConfigError
+from linerate.evidence.run import read_run
+from linerate.project import Project
+from linerate.session.plan import Plan
+from support import robot_run
+from support.command_line import linerate
+from support.fake_cli import FakeCli, counters
+from support.served_bench import ServedBench, served
+
+SOFTWARE = """\
+  box:
+    shell: generic
+    commands: {commands}
+    version: unknown
+    interfaces: [GigabitEthernet0/1, GigabitEthernet0/2]
+"""
+TESTBED = """\
+testbed: box
+kind: hardware
+generator: {{address: 127.0.0.1, sync_port: {sync}, async_port: {events}, client: pypi}}
+router: {{address: 127.0.0.1, port: {port}, user: admin, key: {key}, known_hosts: {hosts}}}
+prepare: {prepare}
+"""
+UNCOUNTED = """\
+shell: uncounted
+channel: terminal
+terminal: {prompt: 'Router(\\(\\w+\\))?#', prompts: ['Router# '], pager: '\\s*--More--'}
+refused: ['^% Invalid']
+commands:
+  version:
+    run: show version
+    pattern: 'Version (?P<version>[^,]+)'
+    example: 'Version 1, x'
+    expected: {version: '1'}
+"""
+
+
+def project(
+    folder: Path, cli: FakeCli, bench: ServedBench | None, commands: str = "ios", prepare: str = "none"
+) -> Path:
+    home = robot_run.project(folder)
+    platform = home / "variables" / "platforms" / "netgate6100.yaml"
+    software = SOFTWARE.format(commands=commands)
+    text = platform.read_text(encoding="utf-8").replace("software:\n", f"software:\n{software}", 1)
+    platform.write_text(text, encoding="utf-8")
+    login, sync, events = cli.login, bench.sync if bench else 4501, bench.events if bench else 4500
+    names = {"port": login.port, "key": login.key_path, "hosts": login.known_hosts_path, "prepare": prepare}
+    testbed = TESTBED.format(sync=sync, events=events, **names)
+    (home / "variables" / "testbeds" / "box.yaml").write_text(testbed, encoding="utf-8")
+    shells = home / "variables" / "shells"
+    shells.mkdir(exist_ok=True)
+    (shells / "uncounted.yaml").write_text(UNCOUNTED, encoding="utf-8")
+    return home
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Iterator[FakeCli]:
+    found = FakeCli(tmp_path)
+    yield found
+    found.close()
+
+
+@pytest.mark.slow
+def test_a_described_router_is_judged_and_its_losses_are_in_the_ledger(tmp_path: Path, cli: FakeCli) -> None:
+    readings = iter(range(1, 10**6))
+
+    def more_at_each_reading(line: str) -> str:
+        at = next(readings)
+        return counters(line, at * 10**7, at * 10**7, at * 1000)
+
+    cli.answers["show interfaces "] = more_at_each_reading
+    with served(tmp_path, "--clock-speed", "1") as bench:
+        home = project(tmp_path, cli, bench)
+        examined = linerate(tmp_path, "doctor", "box", "--platform", "netgate6100", "--software", "box", cwd=home)
+        sentences = ("64b 1-flow ≥ 1 Mpps", "64b 1-flow ≥ 6 Mpps")
+        suite = robot_run.write_suite(tmp_path, *sentences, setup="Open Testbed For    netgate6100    software=box")
+        found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:box", "-v", "GOAL:quick")
+    assert "15.2(4)E8" in examined.stdout and "12 % load, neighbours: 100.65.1.2" in examined.stdout
+    assert "wrong" not in examined.stdout.replace("0 wrong", ""), examined.stdout
+    (left,) = (tmp_path / "results").iterdir()
+    records = {record.sentence: record for record in read_run(left).requirements}
+    assert [records[name].verdict for name in sentences] == ["PASS", "FAIL"], found.console
+    assert "tx_drops at GigabitEthernet0/2" in records[sentences[1]].message, records[sentences[1]].message
+    assert (left / "inputs" / "variables" / "shells" / "ios.yaml").is_file()
+    raw = "".join(path.read_text() for path in (left / "telemetry").rglob("*") if path.is_file())
+    assert "packets input" in raw and "--More--" not in raw and "\x1b" not in raw
+    judged = linerate(tmp_path, "rejudge", str(left))
+    assert judged.returncode == 0, judged.stdout + judged.stderr
+
+
+@pytest.mark.slow
+def test_without_counters_forgiven_loss_needs_probe_frames(tmp_path: Path, cli: FakeCli) -> None:
+    with served(tmp_path, "--clock-speed", "1") as bench:
+        home = project(tmp_path, cli, bench, "uncounted")
+        sentence = "64b 1-flow loses ≤ 5% at 5.1 Mpps"
+        suite = robot_run.write_suite(tmp_path, sentence, setup="Open Testbed For    netgate6100    software=box")
+        found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:box", "-v", "GOAL:quick")
+    (left,) = (tmp_path / "results").iterdir()
+    (record,) = read_run(left).requirements
+    assert record.verdict == "PASS", found.console
+    assert "probe frames in a further trial came twice" in record.message
+    assert "uncounted.yaml describes no 'counters'" in record.message
+    assert set(cli.typed) == {"show version"}
+    judged = linerate(tmp_path, "rejudge", str(left))
+    assert judged.returncode == 0, judged.stdout + judged.stderr
+
+
+@pytest.mark.parametrize(
+    ("testbed", "commands", "prepare", "message"),
+    [
+        ("box", "ios", "configure", "expected 'prepare: none'"),
+        ("simulated", "ios", "none", "expected a testbed of 'kind: hardware'"),
+        ("box", "isos", "none", "no shell 'isos' here; did you mean 'ios'"),
+    ],
+)
+def test_a_described_router_needs_files_that_fit(
+    tmp_path: Path, cli: FakeCli, testbed: str, commands: str, prepare: str, message: str
+) -> None:
+    home = Project.find(project(tmp_path, cli, None, commands, prepare))
+    with pytest.raises(ConfigError, match=message):
+        Plan.read(home, "netgate6100", "box", testbed, "quick")
+
+
+def test_check_reads_the_descriptions_of_a_project(tmp_path: Path, cli: FakeCli) -> None:
+    home = project(tmp_path, cli, None)
+    file = home / "variables" / "shells" / "uncounted.yaml"
+    file.write_text(UNCOUNTED.replace("version: '1'", "version: '2'"), encoding="utf-8")
+    shutil.copy(file, file.with_name("ios.yaml"))
+    found = json.loads(linerate(tmp_path, "check", "--json", cwd=home).stdout)
+    assert [problem for problem in found["problems"] if "its example gives version 1; expected 2" in problem]
+    assert any("ios.yaml:1" in problem or "expected 'ios'" in problem for problem in found["problems"])
+    assert any("ios.yaml" in warning for warning in found["warnings"])

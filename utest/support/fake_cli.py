@@ -1,0 +1,118 @@
+"""A router's command line in a terminal, as an SSH server: prompt, echo, pager, control sequences, refusals."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+
+from support.hostile_ssh import Guard, HostileServer
+
+Answer = str | Callable[[str], str]
+
+INTERFACE = """\
+{name} is up, line protocol is up
+  Input queue: 0/75/0/0 (size/max/drops/flushes); Total output drops: {drops}
+     {rx} packets input, {rx_bytes} bytes, 0 no buffer
+     0 input errors, 0 CRC
+     {tx} packets output, {tx_bytes} bytes, 0 underruns
+     0 output errors, 0 collisions
+"""
+VERSION = """\
+Cisco IOS Software, made up, Version 15.2(4)E8, RELEASE SOFTWARE
+Router uptime is 2 weeks, 3 days, 4 hours, 5 minutes
+"""
+ANSWERS: Mapping[str, Answer] = {
+    "show version": VERSION,
+    "show processes cpu": "CPU utilization for five seconds: 12%/3%; one minute: 9%; five minutes: 8%",
+    "show ip arp": "Internet  100.65.1.2  0   0200.0000.0001  ARPA   GigabitEthernet0/1",
+}
+
+
+class Admits(Guard):
+    """Lets everybody in with a key."""
+
+    methods = ("publickey",)
+    admits = True
+
+
+class FakeCli:
+    """An IOS-like router. *answers*: output by command, added to its own; ``typed``: all lines that it got.
+
+    *page*: lines after which it pages, until 'terminal length 0'; 0: never.
+    """
+
+    def __init__(self, folder: Path, answers: Mapping[str, Answer] | None = None, page: int = 3) -> None:
+        self.answers: dict[str, Answer] = {**ANSWERS, **(answers or {})}
+        self.typed: list[str] = []
+        self.pages = 0
+        self._page = page
+        self._server = HostileServer(folder, Admits, process_factory=self._serve, line_editor=False)
+
+    @property
+    def login(self) -> Any:
+        return self._server.login()
+
+    def close(self) -> None:
+        self._server.close()
+
+    async def _serve(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
+        # SSHLibrary opens nothing here; an exec request is answered as a box with a terminal only does
+        if process.command is not None:
+            process.stderr.write(b"Line has invalid autocommand\r\n")
+            process.exit(1)
+            return
+        page, mode, write = self._page, "", process.stdout.write
+        write(b"\x1b]0;router\x07\r\n*** Router# is not for you ***\r\n")
+        try:
+            while True:
+                write(f"\x1b[1mRouter{mode}#\x1b[0m ".encode())
+                line = await self._line(process)
+                self.typed.append(line)
+                if line == "exit":
+                    mode = ""
+                elif line == "configure terminal":
+                    mode = "(config)"
+                elif line.startswith("terminal "):
+                    page = 0 if line == "terminal length 0" else page
+                else:
+                    await self._show(process, self._answered(line), page)
+        except (asyncssh.Error, OSError, EOFError):
+            pass
+
+    def _answered(self, line: str) -> str:
+        found = self.answers.get(line) or next(
+            (answer for start, answer in self.answers.items() if start.endswith(" ") and line.startswith(start)), None
+        )
+        if found is None:
+            return "         ^\n% Invalid input detected at '^' marker.\n"
+        return found(line) if callable(found) else found
+
+    async def _line(self, process: asyncssh.SSHServerProcess[bytes]) -> str:
+        typed = b""
+        while not typed.endswith((b"\r", b"\n")):
+            byte = await process.stdin.read(1)
+            if not byte:
+                raise EOFError
+            typed += byte
+            process.stdout.write(b"\r\n" if byte in b"\r\n" else byte)
+        return typed.decode().strip()
+
+    async def _show(self, process: asyncssh.SSHServerProcess[bytes], text: str, page: int) -> None:
+        for number, line in enumerate(text.splitlines(), 1):
+            process.stdout.write(f"{line}\r\n".encode())
+            if page and number % page == 0:
+                process.stdout.write(b" --More-- ")
+                self.pages += 1
+                await process.stdin.read(1)
+                process.stdout.write(b"\b" * 10 + b" " * 10 + b"\b" * 10)
+            await asyncio.sleep(0)
+
+
+def counters(line: str, rx: int = 1000, tx: int = 990, drops: int = 10) -> str:
+    """The answer to ``show interfaces NAME``."""
+    name = line.split()[-1]
+    return INTERFACE.format(name=name, rx=rx, tx=tx, drops=drops, rx_bytes=rx * 60, tx_bytes=tx * 60)
