@@ -169,7 +169,7 @@ class CommandFile(Config):
                 if key not in found:
                     yield name, f"'expected' names '{shortened(key)}'; its example gives {_shown(found)}"
                 elif not _equal(found[key], value):
-                    yield name, f"its example gives {key} {shortened(found[key])}; expected {shortened(value)}"
+                    yield name, f"its example gives {key} {_word(found[key])}; expected {shortened(value)}"
 
 
 def _equal(found: str | float, expected: str | float) -> bool:
@@ -179,7 +179,11 @@ def _equal(found: str | float, expected: str | float) -> bool:
 
 
 def _shown(found: Mapping[str, str | float]) -> str:
-    return ", ".join(f"{name} {shortened(value, 40)}" for name, value in found.items())
+    return ", ".join(f"{name} {_word(value)}" for name, value in found.items())
+
+
+def _word(value: str | float) -> str:
+    return shortened(value if isinstance(value, str) else f"{value:.15g}", 40)
 
 
 def read_command_file(folder: Folder, name: str) -> CommandFile:
