@@ -29,12 +29,12 @@ refused: ['^error:']
 commands:
   uptime:
     run: show uptime json
-    json: {milliseconds: 'system.up[0]'}
+    json_paths: {milliseconds: 'system.up[0]'}
     example: '{"system": {"up": [90500, 3]}}'
     expected: {uptime: 90.5}
   counters:
     run: show counters json
-    json:
+    json_paths:
       rx_packets: 'ports[name={interface}].in.packets'
       tx_packets: 'ports[name={interface}].out.packets'
       passing_no_route: 'ports[name={interface}].no_route'
@@ -184,11 +184,18 @@ def test_blocks_are_of_one_interface_each() -> None:
         (("system.up[0]", "system.down"), "'commands.uptime': in its example"),
         (("90.5", "90"), "its example gives uptime 90.5; expected 90"),
         (("uptime: 90", "celsius: 90"), "'expected' names 'celsius'"),
-        (("milliseconds: ", "jiffies: "), "json names 'jiffies'; expected of years, weeks"),
-        (("    json: {milliseconds: 'system.up[0]'}\n", "    pattern: '(up'\n"), "is not a regular expression"),
-        (("    json: {milliseconds: 'system.up[0]'}\n", "    pattern: '((a{999}){999})'\n"), "repeats; expected fewer"),
-        (("    json: {milliseconds: 'system.up[0]'}\n", ""), "expected one of 'pattern' and 'json'"),
-        (("    json: {milliseconds: 'system.up[0]'}\n", "    pattern: 'x (?P<days>.)(a|aa)+$'\n    oops: 1\n"), "oops"),
+        (("milliseconds: ", "jiffies: "), "json_paths names 'jiffies'; expected of years, weeks"),
+        (("    json_paths: {milliseconds: 'system.up[0]'}\n", "    pattern: '(up'\n"), "is not a regular expression"),
+        (
+            ("    json_paths: {milliseconds: 'system.up[0]'}\n", "    pattern: '((a{999}){999})'\n"),
+            "repeats; expected fewer",
+        ),
+        (("    json_paths: {milliseconds: 'system.up[0]'}\n", ""), "expected one of 'pattern' and 'json_paths'"),
+        (
+            ("    json_paths: {milliseconds: 'system.up[0]'}\n", "    pattern: 'x (?P<days>.)(a|aa)+$'\n    oops: 1\n"),
+            "oops",
+        ),
+        (("'system.up[0]'", "'system..up[x'"), "is not a path"),
         (("run: show uptime json", 'run: "show\\nreload"'), "expected one command, in one line"),
         (("run: show uptime json", "run: show {interface}"), "'{interface}' is not known"),
         (("      tx_packets: 'ports[name={interface}].out.packets'\n", ""), "names no 'tx_packets'"),

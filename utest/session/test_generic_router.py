@@ -120,6 +120,7 @@ def test_without_counters_forgiven_loss_needs_probe_frames(tmp_path: Path, cli: 
     ("testbed", "commands", "prepare", "message"),
     [
         ("box", "ios", "configure", "expected 'prepare: none'"),
+        ("box", "ios", "none\nset_up: [vlan]", "'set_up' is for"),
         ("simulated", "ios", "none", "expected a testbed of 'kind: hardware'"),
         ("box", "isos", "none", "no shell 'isos' here; did you mean 'ios'"),
     ],

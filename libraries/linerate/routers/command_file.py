@@ -15,6 +15,7 @@ from ..project import Folder
 from ..system.ssh_terminal import Dialogue
 from ..visible import shortened
 from .queries import (
+    MOST_EXPRESSIONS,
     WORD_IN_BRACES,
     CountersQuery,
     Expression,
@@ -104,13 +105,13 @@ class CommandFile(Config):
     description: str = ""
     channel: Literal["exec", "terminal"] = "exec"
     terminal: Terminal | None = None
-    refused: tuple[Expression, ...] = ()
+    refused: Annotated[tuple[Expression, ...], Field(max_length=MOST_EXPRESSIONS)] = ()
     limit: Annotated[float, Field(ge=1, le=120)] = 10.0
     """Seconds that a command may take."""
     commands: Commands = Commands()
     save: Annotated[tuple[Line, ...], Field(max_length=50)] = ()
     restore: Annotated[tuple[Line, ...], Field(max_length=50)] = ()
-    configure: tuple[DescribedChange, ...] = ()
+    configure: Annotated[tuple[DescribedChange, ...], Field(max_length=50)] = ()
 
     @model_validator(mode="after")
     def _check(self) -> CommandFile:

@@ -56,9 +56,17 @@ def _read_json(output: str, paths: Mapping[str, str], interface: str) -> Values:
     return found
 
 
+def path_steps(path: str) -> list[re.Match[str]]:
+    """The steps of *path*. Raises ValueError where it is none."""
+    steps = list(_STEP.finditer(path))
+    if not steps or sum(len(step[0]) for step in steps) != len(path):
+        raise ValueError("is not a path; expected for example ports[name={interface}].rx.frames or list[0].value")
+    return steps
+
+
 def _value_at(data: Any, path: str, interface: str) -> str | None:
     """What *path* leads to, as ``interfaces[name={interface}].in.packets``; None: nothing."""
-    for step in _STEP.finditer(path):
+    for step in path_steps(path):
         if step["key"] is not None:
             key, value = step["key"], step["value"].replace("{interface}", interface)
             rows = data if isinstance(data, list) else []

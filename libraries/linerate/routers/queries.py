@@ -13,7 +13,7 @@ from ..counts.causes import Stage
 from ..errors import TestbedError
 from ..expressions import compiled, search_all
 from ..visible import shortened
-from .command_output import Values, read_values
+from .command_output import Values, path_steps, read_values
 
 COUNTERS = (
     *("rx_packets", "rx_bytes", "rx_drops", "rx_errors"),
@@ -36,6 +36,9 @@ LOSS_GROUP = re.compile(rf"(?P<stage>{'|'.join(stage.name.lower() for stage in S
 WORD_IN_BRACES = re.compile(r"\{([a-z_]+)\}")
 _LONGEST_LINE = 500
 
+MOST_EXPRESSIONS = 50
+"""In one list."""
+
 
 def _checked_line(value: str) -> str:
     if not value.strip() or len(value) > _LONGEST_LINE or "\n" in value:
@@ -48,8 +51,14 @@ def _checked_expression(value: str) -> str:
     return value
 
 
+def _checked_path(value: str) -> str:
+    path_steps(value)
+    return value
+
+
 Line = Annotated[str, AfterValidator(_checked_line)]
 Expression = Annotated[str, AfterValidator(_checked_expression)]
+Path = Annotated[str, Field(max_length=200), AfterValidator(_checked_path)]
 Text = Annotated[str, Field(max_length=32 << 10)]
 
 
@@ -69,16 +78,16 @@ def check_words(command: str, known: tuple[str, ...]) -> None:
 class Query(Config):
     """A command that shows something. ``pattern``: expressions, each searched once; their named groups are the values.
 
-    ``json``: group -> path, where the router prints JSON. ``example``: its output, in which ``expected`` must be found;
-    ``source``: where the example is from.
+    ``json_paths``: value -> path, where the router prints JSON. ``example``: its output, in which ``expected`` must be
+    found; ``source``: where the example is from.
     """
 
     groups: ClassVar[tuple[str, ...]] = ()
     needed: ClassVar[tuple[str, ...]] = ()
 
     run: Line
-    pattern: tuple[Expression, ...] = ()
-    json_paths: Annotated[Mapping[str, Annotated[str, Field(max_length=200)]], Field(alias="json")] = {}
+    pattern: Annotated[tuple[Expression, ...], Field(max_length=MOST_EXPRESSIONS)] = ()
+    json_paths: Annotated[Mapping[str, Path], Field(max_length=MOST_EXPRESSIONS)] = {}
     example: Text
     expected: Annotated[Mapping[str, str | int | float], Field(min_length=1)]
     source: str = ""
@@ -108,13 +117,15 @@ class Query(Config):
     @model_validator(mode="after")
     def _check_values(self) -> Query:
         if bool(self.pattern) == bool(self.json_paths):
-            raise ValueError("expected one of 'pattern' and 'json'")
+            raise ValueError("expected one of 'pattern' and 'json_paths'")
         for name in sorted(self.named):
             if not self.knows(name):
-                key = "pattern" if self.pattern else "json"
+                key = "pattern" if self.pattern else "json_paths"
                 raise ValueError(f"{key} names '{shortened(name)}'; expected of {', '.join(self.groups)}")
         if lacking := [name for name in self.needed if name not in self.named]:
-            raise ValueError(f"names no '{lacking[0]}'; expected a group (?P<{lacking[0]}>…), or its path in 'json'")
+            raise ValueError(
+                f"names no '{lacking[0]}'; expected a group (?P<{lacking[0]}>…), or its path in 'json_paths'"
+            )
         return self
 
     def knows(self, name: str) -> bool:
@@ -225,7 +236,7 @@ class CountersQuery(Query):
             raise ValueError("'block' finds the first line of each interface; expected a group (?P<interface>…)")
         selects = any("{interface}" in path for path in self.json_paths.values())
         if not self.by_interface and self.block is None and not selects:
-            raise ValueError("'run' is for all interfaces; expected {interface} in it or in 'json', or 'block'")
+            raise ValueError("'run' is for all interfaces; expected {interface} there or in 'json_paths', or 'block'")
         if unknown := sorted(set(self.absent_is_zero) - self.named):
             raise ValueError(
                 f"'absent_is_zero' names '{shortened(unknown[0])}', which is not read; expected of"

@@ -222,12 +222,17 @@ def check_login(testbed: Testbed, software: Software, path: Path, commands: Comm
     """Raise ConfigError where the testbed of *path* and the router's *software* do not agree about login or changes."""
     hardware = isinstance(testbed, HardwareSettings)
     if commands is not None:
-        if not hardware:
+        if not isinstance(testbed, HardwareSettings):
             raise ConfigError("a router of 'shell: generic' is hardware; expected a testbed of 'kind: hardware'", path)
         if testbed.prepare != "none" and not commands.configure:
             raise ConfigError(
                 f"the router is not configured from here: variables/shells/{commands.shell}.yaml has no 'configure';"
                 " expected 'prepare: none'",
+                path,
+            )
+        if testbed.router is not None and testbed.router.sudo:
+            raise ConfigError(
+                f"'sudo: true' is for POSIX shells; write it into the commands of {commands.shell}.yaml that need it",
                 path,
             )
         if testbed.set_up:
