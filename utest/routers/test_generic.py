@@ -17,9 +17,11 @@ from linerate.expressions import compiled, search
 from linerate.project import Layers, packaged_variables
 from linerate.routers import make_router
 from linerate.routers.base import Result, Side
-from linerate.routers.command_file import CommandFile, read_command_file
+from linerate.routers.command_file import CommandFile, DescribedChange, read_command_file
 from linerate.routers.generic import CommandLineShell, Generic
+from linerate.routers.ssh_shell import SshShell
 from linerate.session.router_watch import RouterRestarted, RouterWatch
+from support.fake_cli import FakeCli
 from support.fake_router import SIDES
 
 SHIPPED = sorted(path.stem for path in (packaged_variables() / "shells").glob("*.yaml"))
@@ -325,3 +327,38 @@ def test_an_uptime_in_minutes_shows_no_restart_and_a_restart_is_seen(monkeypatch
     now[0] = 180
     with pytest.raises(RouterRestarted):
         watch.read()
+
+
+@pytest.mark.slow
+def test_changes_are_typed_in_a_terminal_and_undone_after_a_refusal(tmp_path: Path) -> None:
+    change = {
+        "do": ["configure terminal", "ip route {network_ip} {network_mask} {peer}", "exit"],
+        "undo": ["configure terminal", "no ip route {network_ip} {network_mask} {peer}", "exit"],
+    }
+    file = shipped("ios").model_copy(update={"configure": (DescribedChange.model_validate(change),)})
+    cli = FakeCli(tmp_path, {"no ip route ": "", "ip route 16.0.0.0 255.0.0.0 100.65.1.2": ""})
+    shell = SshShell(cli.login, file.dialogue)
+    router = Generic(CommandLineShell(shell, file, shell.close), file, ("eth1", "eth2"))
+    try:
+        with pytest.raises(TestbedError, match=r"'ip route 48\.0\.0\.0 255\.0\.0\.0 100\.65\.2\.2': % Invalid input"):
+            router.configure(SIDES)
+        router.restore()
+        with pytest.raises(TestbedError, match="% Invalid input"):
+            router.read()
+    finally:
+        shell.close()
+        cli.close()
+    after = cli.typed[cli.typed.index("ip route 48.0.0.0 255.0.0.0 100.65.2.2") + 1 :]
+    assert after[:2] == ["terminal length 0", "terminal width 0"], "a new login, in which nothing is open"
+    undone = [line for line in after if line.startswith("no ip")]
+    assert undone == ["no ip route 48.0.0.0 255.0.0.0 100.65.2.2", "no ip route 16.0.0.0 255.0.0.0 100.65.1.2"]
+
+
+def test_what_an_earlier_run_saved_is_not_restored() -> None:
+    shell = Shell({"save /var/tmp/linerate-before.conf": "error: no space left\n"})
+    router = generic(shipped("junos"), shell)
+    with pytest.raises(TestbedError, match="no space left"):
+        router.configure(SIDES[:1])
+    shell.ran = []
+    router.restore()
+    assert shell.ran == []

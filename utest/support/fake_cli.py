@@ -84,9 +84,8 @@ class FakeCli:
             pass
 
     def _answered(self, line: str) -> str:
-        found = self.answers.get(line) or next(
-            (answer for start, answer in self.answers.items() if start.endswith(" ") and line.startswith(start)), None
-        )
+        starts = (start for start in self.answers if line == start or (start.endswith(" ") and line.startswith(start)))
+        found = self.answers.get(next(starts, ""))
         if found is None:
             return "         ^\n% Invalid input detected at '^' marker.\n"
         return found(line) if callable(found) else found

@@ -39,7 +39,7 @@ def make_router(
         return BlackBox()
     if kind == "generic":
         if file is None:
-            raise TypeError("a router of kind 'generic' needs the file that describes it")
+            raise TestbedError("a router of 'shell: generic' is not simulated; expected a testbed of 'kind: hardware'")
         return _named(Generic(shell, file, interfaces), where)
     classes: dict[str, type[Vpp | Linux | FreeBsd]] = {"vpp": Vpp, "linux": Linux, "freebsd": FreeBsd}
     return _named(classes[kind](shell, limit=limit, interfaces=interfaces, sudo=sudo), where)

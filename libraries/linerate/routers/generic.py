@@ -88,8 +88,10 @@ class Generic(ShellRouter):
             for words in (map(side_words, validated) if change.for_each_side else [{}])
         ]
         if file.restore:
-            lines = (line for step in steps for line in step.do)
-            steps = [Change((*file.save, *lines), file.restore, lines=True)]
+            # no part of the change: what an earlier run saved is not to be restored where this one could not save
+            if not self._commands.rehearsing:
+                self._commands.run_quoted("\n".join(file.save))
+            steps = [Change(tuple(line for step in steps for line in step.do), file.restore, lines=True)]
         for step in steps:
             self._commands.make(step)
 
