@@ -18,6 +18,8 @@ from support.command_line import linerate
 from support.fake_cli import FakeCli, counters
 from support.served_bench import ServedBench, served
 
+pytestmark = pytest.mark.slow
+
 SOFTWARE = """\
   box:
     shell: generic
@@ -71,7 +73,6 @@ def cli(tmp_path: Path) -> Iterator[FakeCli]:
     found.close()
 
 
-@pytest.mark.slow
 def test_a_described_router_is_judged_and_its_losses_are_in_the_ledger(tmp_path: Path, cli: FakeCli) -> None:
     readings = iter(range(1, 10**6))
 
@@ -99,7 +100,6 @@ def test_a_described_router_is_judged_and_its_losses_are_in_the_ledger(tmp_path:
     assert judged.returncode == 0, judged.stdout + judged.stderr
 
 
-@pytest.mark.slow
 def test_without_counters_forgiven_loss_needs_probe_frames(tmp_path: Path, cli: FakeCli) -> None:
     with served(tmp_path, "--clock-speed", "1") as bench:
         home = project(tmp_path, cli, bench, "uncounted")

@@ -29,9 +29,9 @@ class LateShell:
 @pytest.mark.parametrize("end", ["restore", "log_in"])
 def test_a_login_that_comes_too_late_is_ended(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[LateShell] = []
-    monkeypatch.setattr("linerate.session.router.SshShell", lambda login: LateShell(made))
+    monkeypatch.setattr("linerate.session.router.SshShell", lambda login, dialogue: LateShell(made))
     nothing: Any = None
-    plan: Any = SimpleNamespace(software=SimpleNamespace(shell="linux"))
+    plan: Any = SimpleNamespace(software=SimpleNamespace(shell="linux"), command_file=None)
     testbed: Any = SimpleNamespace(facts=SimpleNamespace(router=None, sides=()))
     router = RouterConnection(plan, testbed, nothing, nothing)
     with pytest.raises(TestbedError):
