@@ -33,8 +33,8 @@ def demand(sentence: str) -> Demand:
     return Demand.of(parse(sentence, plan.catalogue), LINK)
 
 
-def trial(number: int, forwarded: int, offered: int = 1_000_000, **readings: float) -> Trial:
-    counts = (DirectionCount(0, 1, offered, offered, forwarded),)
+def trial(number: int, forwarded: int, **readings: float) -> Trial:
+    counts = (DirectionCount(0, 1, 1_000_000, 1_000_000, forwarded),)
     probe = (LatencyCount(0, 1, 1000, 1000, 20.0, 90.0, histogram={10: 990, 80: 10}),)
     return Trial(number, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, readings=readings, latency=probe), ())
 

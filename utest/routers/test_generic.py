@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -148,6 +149,28 @@ def test_other_output_is_one_sentence_that_names_the_key(output: str) -> None:
     with pytest.raises(TestbedError, match=r"fix 'commands.counters' in variables/shells/mybox.yaml") as caught:
         router.read()
     assert len(str(caught.value)) < 1000 and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_an_answer_that_is_cut_within_a_line_gives_no_figure(name: str) -> None:
+    file = shipped(name)
+    command = file.commands.counters
+    assert command is not None
+    text, interface = command.example, str(command.expected["interface"])
+    run = command.run.replace("{interface}", interface)
+    file = file.model_copy(update={"commands": file.commands.model_copy(update={"uptime": None})})
+    for length in (at for at in range(1, len(text)) if text[at - 1] != "\n"):
+        with pytest.raises(TestbedError, match=rf"answer to '{re.escape(run)}' is not complete: "):
+            generic(file, Shell({run: text[:length]}), (interface,)).read()
+
+
+def test_json_needs_no_end_of_its_last_line_and_is_not_read_where_it_is_cut() -> None:
+    file = described(commands={"uptime": described().commands.uptime})
+    text = '{"system": {"up": [90500, 3]}}'
+    assert generic(file, Shell({"show uptime json": text})).read().uptime == 90.5
+    for length in range(len(text)):
+        with pytest.raises(TestbedError, match="'show uptime json' was not understood: "):
+            generic(file, Shell({"show uptime json": text[:length]})).read()
 
 
 def test_a_counter_that_is_missing_is_not_zero() -> None:
@@ -321,9 +344,9 @@ def test_an_uptime_in_minutes_shows_no_restart_and_a_restart_is_seen(monkeypatch
     watch = RouterWatch(router, 1.0, tuple, file.uptime_step)
     for at in (0, 30, 59, 60, 119, 121):
         now[0] = at
-        shell.outputs["show version"] = f"Router uptime is 1 day, {at // 60 + 5} minutes"
+        shell.outputs["show version"] = f"Router uptime is 1 day, {at // 60 + 5} minutes\n"
         watch.read()
-    shell.outputs["show version"] = "Router uptime is 0 minutes"
+    shell.outputs["show version"] = "Router uptime is 0 minutes\n"
     now[0] = 180
     with pytest.raises(RouterRestarted):
         watch.read()

@@ -108,3 +108,14 @@ def test_a_restart_is_remembered_until_the_router_is_configured_again():
     assert watch.restarted
     watch.configured()
     assert not watch.restarted
+
+
+def test_an_undo_whose_answer_is_cut_is_reported() -> None:
+    shell = Shell()
+    commands = ShellCommands(shell, 5.0, False)
+    commands.change(("sysctl", "-w", "net.a=1"), ("sysctl", "-w", "net.a=0"))
+    shell.answer = Result("net.a =", "", 0, 0.01)
+    with pytest.raises(TestbedError, match=r"'sysctl -w net\.a=0' \(the router's answer to .* is not complete: "):
+        commands.restore()
+    with pytest.raises(TestbedError, match=r"answer to 'sysctl -n net\.a' is not complete: 'net\.a ='; run again"):
+        commands.run("sysctl", "-n", "net.a")

@@ -32,9 +32,9 @@ class Answers:
             self.unread |= dict.fromkeys(names, first_line(str(error)))
             return dict.fromkeys(names, "")
         answers = dict.fromkeys(names, "")
-        for argv, (name, (text, status)) in zip(commands, found.items(), strict=True):
+        for name, (text, status) in found.items():
             self.raw[name] = text
-            if is_cut(argv, text):
+            if is_cut(name, text):
                 self.unread[name] = "the answer is not complete"
                 continue
             self.status[name] = status

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import time
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from ..counts.causes import Cause, Role, Stage
+from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import InterfaceCounters, Telemetry
+from ..counts.under_load import RouterLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..expressions import compiled, search_all
 from .base import Result, Shell, Side
@@ -14,6 +18,8 @@ from .change_journal import Change
 from .command_file import CommandFile
 from .queries import LOSS_GROUP, Query, filled
 from .shell_commands import ShellRouter, validated_side
+
+V = TypeVar("V")
 
 _STAGES = {stage.name.lower(): stage for stage in Stage}
 
@@ -68,6 +74,47 @@ class Generic(ShellRouter):
                 found |= {key: float(value) for key, value in self._results(name, command, {}).items()}
         return found
 
+    def facts(self) -> RouterFacts:
+        """Version, load, temperature and neighbours, as far as they are described."""
+        unread: dict[str, str] = {}
+        versions = _read_or_note("version", self.identify, unread) if self._file.commands.version else {}
+        health = _read_or_note("load and temperature", self.health, unread)
+        neighbours = _read_or_note("neighbours", lambda: dict(self.neighbours()), unread)
+        other = {key: value for key, value in versions.items() if key not in ("software", "version")}
+        units = {"percent": ("load", "%"), "celsius": ("temperature", "°C")}
+        other |= {units[key][0]: f"{value:g} {units[key][1]}" for key, value in health.items()}
+        other |= (
+            {"neighbours": ", ".join(f"{ip} {mac}" for ip, mac in sorted(neighbours.items()))} if neighbours else {}
+        )
+        software = self._file.description or self._file.shell
+        return RouterFacts(os=software, version=versions.get("version"), other=other, unread=unread)
+
+    def under_load(self, wait: Callable[[], None]) -> RouterLoad:
+        """The counters of lost frames around *wait*; what is printed of load and temperature is in ``raw``."""
+        unread: dict[str, str] = {}
+        texts: list[Mapping[str, str]] = []
+        started, counts = time.monotonic(), list[Mapping[str, int]]()
+        for moment in ("before", "after"):
+            try:
+                found = self.read()
+            except TestbedError as error:
+                unread[f"counters {moment}"] = str(error)
+            else:
+                counts.append(found.drops)
+                texts.append({f"{command} {moment}": text for command, text in found.raw.items()})
+            if moment == "before":
+                wait()
+        seconds = time.monotonic() - started
+        health = _read_or_note("load and temperature", self.health, unread)
+        if health:
+            texts.append({"load and temperature": "".join(f"{key}: {value:g}\n" for key, value in health.items())})
+        return RouterLoad(
+            raw={name: text for each in texts for name, text in each.items()},
+            seconds=seconds,
+            counters=per_second(counts[0], counts[1], seconds) if len(counts) > 1 else {},
+            unread=unread,
+        )
+
     def neighbours(self) -> frozenset[tuple[str, str]]:
         """(address, MAC in lower case with colons) of each neighbour; none where they are not described."""
         command = self._file.commands.neighbours
@@ -116,7 +163,8 @@ class Generic(ShellRouter):
     def _results(self, key: str, command: Query, raw: dict[str, str], interface: str = "") -> Mapping[str, str | float]:
         text = filled(command.run, {"interface": interface})
         if text not in raw:
-            raw[text] = self._commands.run_quoted(text)
+            run = self._commands.run_unchecked if command.json_paths else self._commands.run_quoted
+            raw[text] = run(text)
         try:
             return command.results(raw[text], interface)
         except BREAKDOWN_ERRORS as error:
@@ -124,6 +172,15 @@ class Generic(ShellRouter):
                 f"'{text}' was not understood: {in_words(error)}; fix 'commands.{key}' in"
                 f" variables/shells/{self._file.shell}.yaml"
             ) from None
+
+
+def _read_or_note(name: str, read: Callable[[], Mapping[str, V]], unread: dict[str, str]) -> Mapping[str, V]:
+    """What *read* finds; nothing where it cannot be read, and why is in *unread*."""
+    try:
+        return read()
+    except TestbedError as error:
+        unread[name] = str(error)
+        return {}
 
 
 def _filled(lines: tuple[str, ...], words: Mapping[str, str]) -> tuple[str, ...]:

@@ -121,11 +121,9 @@ class ShellCommands:
         result, answers = self._exchange(lines)
         found: dict[str, str] = {}
         for (text, status), name, line in zip(answers, commands, lines, strict=True):
-            if status == 0 and is_cut(commands[name], text):
-                raise _incomplete(line, text)
             if status != 0 and name not in optional:
                 raise _refusal(line, status, first_line(result.stderr) or first_line(text))
-            found[name] = text if status == 0 else ""
+            found[name] = _whole(line, text) if status == 0 else ""
         return found
 
     def try_all(self, *commands: tuple[str, ...]) -> dict[str, tuple[str, int]]:
@@ -194,6 +192,10 @@ class ShellCommands:
 
     def run_quoted(self, command: str, limit: float | None = None) -> str:
         """Run a quoted *command* and return its output. Raises CommandRefused if its status is not 0."""
+        return _whole(in_one_line(command), self.run_unchecked(command, limit))
+
+    def run_unchecked(self, command: str, limit: float | None = None) -> str:
+        """As :meth:`run_quoted`, where who reads the output sees by itself whether its end is missing, as of JSON."""
         result = self._shell(command, self._limit if limit is None else limit)
         if result.status != 0:
             raise _refusal(command, result.status, first_line(result.stderr) or first_line(result.stdout))
@@ -201,7 +203,7 @@ class ShellCommands:
 
     def run_silent(self, command: str, limit: float | None = None) -> str:
         """Run a quoted VPP *command*, which prints only errors and exits 0 in any case."""
-        output = strip_banner(self.run_quoted(command, limit))
+        output = strip_banner(self.run_unchecked(command, limit))
         if output.strip():
             raise _refusal(command, 0, first_line(output))
         return output
@@ -248,9 +250,16 @@ class ShellCommands:
             self._journal.forget()
 
 
-def is_cut(argv: tuple[str, ...], text: str) -> bool:
-    """Whether the last line has no end. A file of a person may lack it."""
-    return bool(text) and not text.endswith("\n") and not (argv[0] == "cat" and argv[1].startswith("/etc/"))
+def is_cut(command: str, text: str) -> bool:
+    """Whether the last line of *command*'s answer has no end. A file of a person may lack it."""
+    return bool(text) and not text.endswith("\n") and not command.startswith("cat /etc/")
+
+
+def _whole(command: str, text: str) -> str:
+    """*text*, the answer to *command*. Raises TestbedError if it is cut."""
+    if is_cut(command, text):
+        raise _incomplete(command, text)
+    return text
 
 
 _ALREADY_GONE = re.compile(
