@@ -18,7 +18,6 @@ from ..methods.budget import duration_text
 from ..project import Project
 from ..routers.base import Shell
 from ..routers.black_box import WHY_UNREAD
-from ..routers.change_journal import look
 from ..routers.generic import Generic
 from ..routers.link_state import LinkState, read_link_states
 from ..session.leftovers import leftover_text
@@ -282,7 +281,7 @@ def _or_wrong(name: str, checks: Callable[[], list[Check]]) -> Iterator[Check]:
 
 def _left_changes(session: Session) -> list[Check]:
     name, plan = session.router.journal_name, session.plan
-    found = look(name) if name else None
+    found = session.router.leftover()
     if found is None or not (found.changes or found.in_use):
         return [ok("router changes", "none of an earlier run that was killed")] if name else []
     if found.in_use:

@@ -6,7 +6,7 @@ import argparse
 from contextlib import closing
 
 from ..project import Project
-from ..routers.change_journal import ChangeJournal, look
+from ..routers.change_journal import ChangeJournal
 from ..session.leftovers import leftover_text
 from ..session.plan import Plan
 from ..session.session import Session
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     plan = Plan.read(Project.find(), arguments.platform, arguments.software, arguments.testbed, GOAL)
     with closing(Session.of_router(plan)) as session:
         name = session.router.journal_name
-        found = look(name) if name else None
+        found = session.router.leftover()
         changes = found.changes if found else ()
         text = f"nothing: no run has left a change on {name or 'a router that nobody logs in to'}"
         if found and changes and (found.in_use or arguments.dry_run):

@@ -25,7 +25,8 @@ from ..errors import TestbedError, system_words
 from ..files import append_line, not_written, sync_folder
 from ..json_text import parse_json
 from ..system.identity import STATE_ELSEWHERE, ProcessIdentity, identify, machine_uptime, state_folder
-from .undo_commands import is_undo
+from .command_file import CommandFile
+from .undo_commands import is_described_undo, is_undo
 
 LONGEST = 1 << 20
 """Bytes of a journal that are read."""
@@ -38,13 +39,15 @@ BOOT_TOLERANCE = 5.0
 class Change:
     """A command as words, and its opposite. *silent*: any output means that it failed.
 
-    *lines*: each is a list of whole commands instead, for a command line that is no POSIX shell.
+    *lines*: each is a list of whole commands instead, for a command line that is no POSIX shell. *whole*: the opposite
+    restores a saved configuration, so that no refusal means that the change is gone already.
     """
 
     do: tuple[str, ...]
     undo: tuple[str, ...]
     silent: bool = False
     lines: bool = False
+    whole: bool = False
 
     @property
     def do_text(self) -> str:
@@ -58,6 +61,12 @@ class Change:
 
     def __str__(self) -> str:
         return f"{self.do_text}    (undone by: {self.undo_text})"
+
+    def is_undoable(self, file: CommandFile | None) -> bool:
+        """Whether a journal may undo it on a router that *file* describes; None: on one of the others."""
+        if file is None:
+            return not self.lines and is_undo(self.undo)
+        return self.lines and is_described_undo(self.undo, file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +90,11 @@ class Occasion:
         return cls(router, kind, host_key, uptime, time.time(), machine_uptime(), identify(os.getpid()))
 
     def restarted_since(self, now: Occasion) -> bool:
-        """Whether the router has certainly restarted between this occasion and *now*."""
-        if self.uptime is None or now.uptime is None or self.kind != now.kind:
+        """Whether the router has certainly restarted between this occasion and *now*, and with that lost its changes.
+
+        A described one may keep them.
+        """
+        if self.uptime is None or now.uptime is None or self.kind != now.kind or self.kind == "generic":
             return False
         # the clock of this machine may be set; its uptime may not, and is good until it restarts
         same_boot = self.holder.where.split()[:1] == now.holder.where.split()[:1]
@@ -119,8 +131,11 @@ def journal_path(router: str) -> Path:
     return folder / f"{readable}-{hashlib.sha256(router.encode()).hexdigest()[:8]}.jsonl"
 
 
-def look(router: str) -> Leftover | None:
-    """What the journal of *router* holds, whoever holds it; None if there is none. Raises TestbedError."""
+def look(router: str, file: CommandFile | None = None) -> Leftover | None:
+    """What the journal of *router* holds, whoever holds it; None if there is none. Raises TestbedError.
+
+    *file*: that describes the router.
+    """
     path = journal_path(router)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -134,7 +149,7 @@ def look(router: str) -> Leftover | None:
             in_use = False
         except BlockingIOError:
             in_use = True
-        return _read(path, descriptor, in_use)
+        return _read(path, descriptor, in_use, file)
     finally:
         os.close(descriptor)
 
@@ -142,15 +157,15 @@ def look(router: str) -> Leftover | None:
 class ChangeJournal:
     """The journal of a router, held by this process. Made by :meth:`claim`; :meth:`close` it."""
 
-    def __init__(self, leftover: Leftover, descriptor: int) -> None:
-        self.leftover = leftover
+    def __init__(self, leftover: Leftover, descriptor: int, file: CommandFile | None = None) -> None:
+        self.leftover, self._file = leftover, file
         self.occasion = leftover.occasion
         self._path, self._descriptor = leftover.path, descriptor
         self._pending = {change.undo: change for change in leftover.changes}
 
     @classmethod
-    def claim(cls, router: str) -> ChangeJournal:
-        """Hold the journal of *router*, made if it is missing.
+    def claim(cls, router: str, file: CommandFile | None = None) -> ChangeJournal:
+        """Hold the journal of *router*, made if it is missing. *file*: that describes the router.
 
         Raises TestbedError if another process holds it, or it is damaged or could be written by others.
         """
@@ -161,12 +176,12 @@ class ChangeJournal:
             except OSError as error:
                 raise _unfit(path, f"cannot be opened: {system_words(error, path)}") from None
             try:
-                _lock(path, router, descriptor)
+                _lock(path, router, descriptor, file)
                 if _is_at(path, descriptor):
-                    leftover = _read(path, descriptor, in_use=False)
+                    leftover = _read(path, descriptor, False, file)
                     _cut(path, descriptor, leftover.size)
                     sync_folder(path.parent)
-                    return cls(leftover, descriptor)
+                    return cls(leftover, descriptor, file)
             except BaseException:
                 os.close(descriptor)
                 raise
@@ -187,12 +202,12 @@ class ChangeJournal:
 
     def add(self, change: Change) -> None:
         """Have *change* on the disk. Raises TestbedError, and it must not be made then."""
-        if not is_undo(change.undo):
+        if not change.is_undoable(self._file):
             raise TestbedError(
                 f"'{change.do_text}' is not run on the router: '{change.undo_text}', which would undo it,"
                 " is none of the commands that are run from a journal; set this up by hand and use 'prepare: none'"
             )
-        self._append({"do": change.do, "undo": change.undo, "silent": change.silent})
+        self._append(asdict(change))
         self._pending.pop(change.undo, None)
         self._pending[change.undo] = change
 
@@ -240,13 +255,13 @@ def _cut(path: Path, descriptor: int, size: int) -> None:
         raise not_written(path, error, STATE_ELSEWHERE) from error
 
 
-def _lock(path: Path, router: str, descriptor: int) -> None:
+def _lock(path: Path, router: str, descriptor: int, file: CommandFile | None) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         occasion = None
         with contextlib.suppress(TestbedError):
-            occasion = _read(path, descriptor, in_use=True).occasion
+            occasion = _read(path, descriptor, True, file).occasion
         raise TestbedError(
             f"the router at {router} is in use by {occasion or 'another process'} of this machine, which has it"
             " configured; wait until that run has ended, or end it"
@@ -261,7 +276,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
         return False
 
 
-def _read(path: Path, descriptor: int, in_use: bool) -> Leftover:
+def _read(path: Path, descriptor: int, in_use: bool, file: CommandFile | None) -> Leftover:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         raise _unfit(path, "is no file")
@@ -283,7 +298,8 @@ def _read(path: Path, descriptor: int, in_use: bool) -> Leftover:
             elif "undone" in row:
                 pending.pop(_words(row["undone"]), None)
             else:
-                change = Change(_words(row["do"]), _words(row["undo"]), bool(row["silent"]))
+                kind = {name: bool(row.get(name)) for name in ("silent", "lines", "whole")}
+                change = Change(_words(row["do"]), _words(row["undo"]), **kind)
                 pending.pop(change.undo, None)
                 pending[change.undo] = change
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -292,8 +308,9 @@ def _read(path: Path, descriptor: int, in_use: bool) -> Leftover:
             raise _unfit(path, f"is damaged in line {number}") from None
         size += len(line)
     for change in pending.values():
-        if not is_undo(change.undo):
-            raise _unfit(path, f"has '{change.undo_text}', which is no command that undoes a change of a run")
+        if not change.is_undoable(file):
+            where = f", as variables/shells/{file.shell}.yaml describes it" if file else ""
+            raise _unfit(path, f"has '{change.undo_text}', which is no command that undoes a change of a run{where}")
     return Leftover(path, occasion, tuple(pending.values()), size, in_use)
 
 

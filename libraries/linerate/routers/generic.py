@@ -124,10 +124,15 @@ class Generic(ShellRouter):
         return frozenset((each["address"], plain_mac(each["mac"])) for each in found)
 
     def configure(self, sides: tuple[Side, ...]) -> None:
-        """The changes of the file. With ``restore`` that undoes them all, else their own ``undo``."""
+        """The changes of the file. With ``restore`` that undoes them all, else their own ``undo``.
+
+        What was changed before is undone first: a router may keep it over a restart, and is not to save it as its own.
+        """
         file = self._file
         if not file.configure:
             raise TestbedError(f"'{file.shell}' does not say how to configure it; expected 'prepare: none'")
+        if not self._commands.rehearsing:
+            self._commands.restore()
         validated = [validated_side(side) for side in sides]
         steps = [
             Change(_filled(change.do, words), _filled(change.undo, words), lines=True)
@@ -138,9 +143,12 @@ class Generic(ShellRouter):
             # no part of the change: what an earlier run saved is not to be restored where this one could not save
             if not self._commands.rehearsing:
                 self._commands.run_quoted("\n".join(file.save))
-            steps = [Change(tuple(line for step in steps for line in step.do), file.restore, lines=True)]
+            steps = [Change(tuple(line for step in steps for line in step.do), file.restore, lines=True, whole=True)]
         for step in steps:
             self._commands.make(step)
+
+    def forget_changes(self) -> None:
+        """Nothing: a router may keep its changes over a restart, so that they are undone in any case."""
 
     def read(self) -> Telemetry:
         """Read uptime and counters now, as far as they are described."""

@@ -231,7 +231,7 @@ class ShellCommands:
                 break
             except TestbedError as error:
                 why = error.why if isinstance(error, CommandRefused) else str(error)
-                if not _ALREADY_GONE.match(why):
+                if step.whole or not _ALREADY_GONE.match(why):
                     failed.setdefault(why, []).append(f"'{in_one_line(command)}'")
                     self._undo.pop()  # it stays in the journal, for the next run
                     continue
@@ -265,7 +265,7 @@ def _whole(command: str, text: str) -> str:
 _ALREADY_GONE = re.compile(
     # not that the program itself or its device is missing
     r"status (?!12[67]\b)(?!.*(?:sudo:|/dev/)).*?"
-    r"(not (been )?found|no such (process|file or directory|device|route)|cannot find device"
+    r"(not (been )?found|no such (process|file or directory|device|route|item)|cannot find device"
     r"|can(not|'t) assign requested address|not in table|pf already enabled|no entry|cannot locate)",
     re.IGNORECASE,
 )

@@ -1,5 +1,7 @@
 """Which commands may be run on a router because a journal says so: the opposites of the changes that are made here.
 
+Those of a described router are in its file: an ``undo`` with any values in place of the words in braces, ``restore``.
+
 A journal is a file, and whoever could write it would otherwise run what they like on the router. A change whose
 opposite is not of these kinds is not made.
 """
@@ -8,6 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+
+from .command_file import CommandFile
+from .queries import WORD_IN_BRACES
 
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.:/@,+-]*"
 _ADDRESS = r"[0-9A-Fa-f.:]+(?:/\d{1,3})?"
@@ -56,3 +61,28 @@ def is_undo(argv: Sequence[str]) -> bool:
         return False
     line = " ".join(argv)
     return any(pattern.fullmatch(line) for pattern in _UNDO)
+
+
+_VALUE = r"[A-Za-z0-9_./:@-]{1,80}"
+"""What :func:`.generic.side_words` gives: nothing of it has a meaning in a shell or a command line."""
+
+
+def is_described_undo(lines: Sequence[str], file: CommandFile) -> bool:
+    """Whether *lines* are those that undo a change of *file*."""
+    text = "\n".join(lines)
+    return any(
+        _expression("\n".join(undo)).fullmatch(text)
+        for undo in (file.restore, *(change.undo for change in file.configure))
+        if undo
+    )
+
+
+def _expression(text: str) -> re.Pattern[str]:
+    parts = WORD_IN_BRACES.split(text)
+    seen: set[str] = set()
+    found = re.escape(parts[0])
+    for word, after in zip(parts[1::2], parts[2::2], strict=True):
+        # a word has one value in all lines of a change
+        found += (rf"(?P={word})" if word in seen else rf"(?P<{word}>{_VALUE})") + re.escape(after)
+        seen.add(word)
+    return re.compile(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import TestbedError
 from ..routers.base import Shell
 from ..routers.change_journal import ChangeJournal, Leftover, Occasion
-from ..routers.shell_commands import ShellCommands
+from ..routers.shell_commands import EXCHANGE_LIMIT, ShellCommands
 
 
 def leftover_text(found: Leftover) -> str:
@@ -15,8 +15,12 @@ def leftover_text(found: Leftover) -> str:
     return f"{count} change{'s' if count > 1 else ''} of {found.occasion} (undone by {undos})"
 
 
-def undo_leftover(journal: ChangeJournal, shell: Shell, sudo: bool, now: Occasion) -> str:
+def undo_leftover(
+    journal: ChangeJournal, shell: Shell, sudo: bool, now: Occasion, limit: float = EXCHANGE_LIMIT
+) -> str:
     """Undo what *journal* has of an earlier run through *shell*; returns a sentence, "" if there is nothing.
+
+    *limit*: s that a command may take.
 
     Nothing is run where the router has certainly restarted since. Raises TestbedError if something stays on the router,
     or the router at this address has another host key than the one that was changed.
@@ -33,13 +37,13 @@ def undo_leftover(journal: ChangeJournal, shell: Shell, sudo: bool, now: Occasio
     if before.restarted_since(now):
         journal.forget()
         return f"the router has restarted since, and with that lost {text}, left by a run that was killed"
-    commands = ShellCommands(shell, sudo=sudo)
+    commands = ShellCommands(shell, limit, sudo)
     commands.keep_journal(journal)
     try:
         commands.restore()
     except TestbedError as error:
         raise TestbedError(
-            f"a run that was killed left changes on the router ({before}): {error}. They are tried again at the next"
-            f" start; if you undid them by hand, remove {found.path}"
+            f"a run that was killed left changes on the router at {before.router} ({before}): {error}. They are tried"
+            f" again at the next start; if you undid them by hand, remove {found.path}"
         ) from None
     return f"undid {text}, left on the router by a run that was killed"

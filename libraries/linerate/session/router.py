@@ -12,9 +12,10 @@ from ..errors import TestbedError
 from ..routers import make_router
 from ..routers.base import RESTORE_LIMIT, Router, Shell
 from ..routers.black_box import no_shell
-from ..routers.change_journal import Change, ChangeJournal, Occasion, look
+from ..routers.change_journal import Change, ChangeJournal, Leftover, Occasion, look
 from ..routers.fact_reading import differences
 from ..routers.generic import CommandLineShell
+from ..routers.shell_commands import EXCHANGE_LIMIT
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
 from ..simulation.signs import simulation_signs
@@ -196,22 +197,33 @@ class RouterConnection:
     @property
     def journal_name(self) -> str:
         """Whose journal it has: ``host:port``. "" if its changes end with it, or there are none."""
-        unchanged = self.plan.software.shell in ("generic", "none")
-        lasting = isinstance(self.plan.testbed, HardwareSettings) and not unchanged
+        lasting = isinstance(self.plan.testbed, HardwareSettings) and not self.is_black_box
         return self.testbed.facts.router.where if lasting else ""
+
+    def leftover(self) -> Leftover | None:
+        """What its journal holds, whoever holds it; None if it has none. Raises TestbedError."""
+        return look(self.journal_name, self.plan.command_file) if self.journal_name else None
 
     def undo_leftover(self) -> str:
         """Undo what a killed run has left on it; returns a sentence, "" if nothing.
 
         Raises TestbedError if something stays, or another process of this machine has it configured.
         """
-        if self._journal is None and self.journal_name and look(self.journal_name) is not None:
-            journal = ChangeJournal.claim(self.journal_name)
-            try:
-                self._undone = undo_leftover(journal, self.shell, self.testbed.facts.router.sudo, self._occasion())
-            finally:
-                journal.close()
+        if self._journal is None and self.leftover() is not None:
+            journal, self._undone = self._claim(self._occasion())
+            journal.close()
         return self._undone
+
+    def _claim(self, now: Occasion) -> tuple[ChangeJournal, str]:
+        """Its journal, after what a killed run has left is undone, and a sentence about that."""
+        file = self.plan.command_file
+        journal = ChangeJournal.claim(self.journal_name, file)
+        try:
+            limit = EXCHANGE_LIMIT if file is None else file.limit
+            return journal, undo_leftover(journal, self.shell, self.testbed.facts.router.sudo, now, limit)
+        except BaseException:
+            journal.close()
+            raise
 
     def _begin_changes(self) -> None:
         """From now on have each change in the router's journal. Raises TestbedError as :meth:`undo_leftover`."""
@@ -219,14 +231,8 @@ class RouterConnection:
             return
         now = self._occasion()
         if self._journal is None:
-            journal = ChangeJournal.claim(self.journal_name)
-            try:
-                undo_leftover(journal, self.shell, self.testbed.facts.router.sudo, now)
-            except BaseException:
-                journal.close()
-                raise
-            self._journal = journal
-            self.driver.keep_journal(journal)
+            self._journal, _ = self._claim(now)
+            self.driver.keep_journal(self._journal)
         elif self._journal.occasion and self._journal.occasion.restarted_since(now):
             self.driver.forget_changes()
         if not self._journal.pending:
@@ -269,7 +275,9 @@ class RouterConnection:
         Harmless when repeated; after an interrupt it goes on where it was. Raises TestbedError with the commands for
         what stays on the router.
         """
-        router, watch, failure = self._router, self._watch, None
+        router, failure = self._router, None
+        # a described router may keep its changes over a restart
+        lost = self.restarted and self.plan.command_file is None
         # a simulated router ends with its process, and its changes with it
         ended = router is not None and self.testbed.facts.simulated and bool(self.testbed.problems())
         try:
@@ -279,9 +287,9 @@ class RouterConnection:
                 router.restore()
         except TestbedError as error:
             # a restart has undone it already
-            failure = None if watch is not None and watch.restarted else error
+            failure = None if lost else error
         if self._journal is not None:
-            if watch is not None and watch.restarted:
+            if lost:
                 self._journal.forget()
             self._journal.close()
         self._router = self._watch = self._journal = None

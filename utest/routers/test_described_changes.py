@@ -1,0 +1,197 @@
+"""What a killed run left on a router that a file describes is undone; its journal runs nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from linerate.errors import TestbedError
+from linerate.routers import make_router
+from linerate.routers.base import Result, Router, Shell
+from linerate.routers.change_journal import Change, ChangeJournal, Occasion, look
+from linerate.routers.command_file import CommandFile
+from linerate.routers.generic import CommandLineShell
+from linerate.session.leftovers import undo_leftover
+from support.described_router import DESCRIPTIONS, CommandLine, description
+from support.fake_router import SIDES
+
+ROUTER = "192.0.2.1:22"
+NAMES = sorted(DESCRIPTIONS)
+
+
+class Killed(BaseException):
+    """SIGKILL, here."""
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the journals."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path / "linerate" / "routers"
+
+
+def occasion(uptime: float | None = 100.0, kind: str = "generic") -> Occasion:
+    return Occasion.now(ROUTER, kind, "SHA256:key", uptime)
+
+
+def described(shell: Shell, file: CommandFile) -> Router:
+    return make_router("generic", CommandLineShell(shell, file), ("eth1", "eth2"), file=file)
+
+
+def dying(shell: Shell, lines: int, *, before: bool) -> Shell:
+    """*shell* until it was given so many *lines*: then this process is killed, *before* or after the next."""
+    count = 0
+
+    def run(command: str, limit: float) -> Result:
+        nonlocal count
+        count += 1
+        if count > lines and before:
+            raise Killed
+        found = shell(command, limit)
+        if count > lines:
+            raise Killed
+        return found
+
+    return run
+
+
+def run_once(file: CommandFile, shell: Shell) -> None:
+    """A whole run: configure, restore. Raises Killed."""
+    journal = ChangeJournal.claim(ROUTER, file)
+    try:
+        router = described(shell, file)
+        journal.begin(occasion())
+        router.keep_journal(journal)
+        router.configure(SIDES)
+        router.restore()
+        journal.close()
+    except Killed:
+        os.close(journal._descriptor)  # as the kernel does, and nothing more
+        raise
+
+
+def undo(file: CommandFile, shell: Shell, uptime: float = 100.0) -> str:
+    """What the next start does."""
+    journal = ChangeJournal.claim(ROUTER, file)
+    try:
+        return undo_leftover(journal, CommandLineShell(shell, file), False, occasion(uptime))
+    finally:
+        journal.close()
+
+
+def killed_after(lines: int, name: str) -> tuple[CommandLine, CommandFile, str]:
+    """A router on which a run was killed, and its configuration before."""
+    machine, file = CommandLine(), description(name)
+    before = machine.configuration
+    with pytest.raises(Killed):
+        run_once(file, dying(machine, lines, before=False))
+    assert machine.configuration != before
+    return machine, file, before
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_killed_at_any_line_is_undone_by_the_next(name: str, before: bool, state: Path) -> None:
+    machine, file = CommandLine(), description(name)
+    untouched, moments = machine.configuration, 0
+    while True:
+        try:
+            run_once(file, dying(machine, moments, before=before))
+        except Killed:
+            moments += 1
+        else:
+            break
+        undo(file, machine)
+        assert machine.configuration == untouched, f"killed at line {moments}"
+        assert not list(state.iterdir())
+    assert moments > 9
+    assert machine.configuration == untouched and not list(state.iterdir())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_restart_of_the_router_keeps_its_changes_so_that_they_are_undone(name: str) -> None:
+    machine, file, before = killed_after(7, name)
+    assert undo(file, machine, uptime=1.0).startswith("undid ")
+    assert machine.configuration == before and look(ROUTER, file) is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_router_that_is_configured_again_keeps_what_it_was_before_the_first_time(name: str) -> None:
+    machine, file = CommandLine(), description(name)
+    router, before = described(machine, file), machine.configuration
+    router.configure(SIDES)
+    configured = machine.configuration
+    router.forget_changes()
+    router.configure(SIDES)
+    assert machine.configuration == configured
+    router.restore()
+    assert machine.configuration == before
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_rehearsal_lists_the_changes_and_gives_the_router_no_line(name: str) -> None:
+    def refuse(command: str, limit: float) -> Result:
+        pytest.fail(command)
+
+    router = described(refuse, description(name))
+    with router.rehearsal() as found:
+        router.configure(SIDES)
+    assert any("ip route 48.0.0.0 255.0.0.0 100.65.2.2 name linerate" in str(change) for change in found)
+
+
+@pytest.mark.parametrize(
+    "undo_lines",
+    [
+        ["reload"],
+        ["configure terminal", "no ip route 16.0.0.0 255.0.0.0 100.65.1.2 name linerate"],
+        ["configure terminal", "no ip route 16.0.0.0 255.0.0.0 1;reload name linerate", "exit"],
+        ["configure terminal", "no ip route 16.0.0.0 255.0.0.0 1\nreload name linerate", "exit"],
+        ["configure terminal", "no ip route 16.0.0.0 255.0.0.0 100.65.1.2 name linerate", "exit", "reload"],
+        ["configure replace flash:before force"],
+        ["ip", "link", "set", "dev", "eth1", "down"],
+    ],
+)
+def test_a_journal_runs_only_what_the_file_has_as_undo(undo_lines: list[str]) -> None:
+    _, file, _ = killed_after(2, "undoing")
+    found = look(ROUTER, file)
+    assert found is not None and found.changes
+    with found.path.open("a") as journal:
+        journal.write(json.dumps({"do": ["x"], "undo": undo_lines, "silent": False, "lines": True}) + "\n")
+    with pytest.raises(TestbedError, match=r"is no command .* as variables/shells/undoing\.yaml describes it"):
+        ChangeJournal.claim(ROUTER, file)
+
+
+def test_what_one_kind_of_router_was_given_is_not_run_on_another() -> None:
+    _, _, _ = killed_after(2, "undoing")
+    for file in (None, description("saving")):
+        with pytest.raises(TestbedError, match="is no command that undoes a change of a run"):
+            look(ROUTER, file)
+
+
+def test_a_posix_change_is_not_run_by_a_command_line() -> None:
+    journal = ChangeJournal.claim(ROUTER)
+    journal.begin(occasion(kind="linux"))
+    journal.add(Change(("ip", "link", "set", "dev", "eth1", "up"), ("ip", "link", "set", "dev", "eth1", "down")))
+    os.close(journal._descriptor)
+    with pytest.raises(TestbedError, match="is no command"):
+        look(ROUTER, description("saving"))
+
+
+def test_a_saved_configuration_that_is_not_found_is_no_change_that_is_gone() -> None:
+    machine, file, before = killed_after(5, "saving")
+    machine.saved = None
+    with pytest.raises(TestbedError, match=r"'configure replace flash:before force' \(status 1: % no such item\)"):
+        undo(file, machine)
+    found = look(ROUTER, file)
+    assert found is not None and len(found.changes) == 1 and machine.configuration != before
+
+
+def test_one_word_has_one_value_in_all_lines_of_an_undo() -> None:
+    change = {"do": ["a {peer}"], "undo": ["b {peer}", "c {peer} {network}"]}
+    file = CommandFile.model_validate({"shell": "x", "configure": [change]})
+    assert Change(("a",), ("b 1.1.1.1", "c 1.1.1.1 2.0.0.0/8"), lines=True).is_undoable(file)
+    assert not Change(("a",), ("b 1.1.1.1", "c 1.1.1.2 2.0.0.0/8"), lines=True).is_undoable(file)
+    assert not Change(("a",), ("b 1.1.1.1", "c 1.1.1.1 2.0.0.0/8")).is_undoable(file)

@@ -1,0 +1,80 @@
+"""A made-up router that only a file describes: its configuration, its answers, and two descriptions of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from linerate.config import validate_config
+from linerate.routers.base import Result
+from linerate.routers.command_file import CommandFile
+
+BASE = r"""
+channel: terminal
+terminal: {prompt: 'Router(\(\w+\))?#', prompts: ['Router# '], first: [terminal length 0]}
+refused: ['^%']
+"""
+ROUTE = "ip route {network_ip} {network_mask} {peer} name linerate"
+ARP = "arp {peer} {peer_mac_dotted} arpa"
+DESCRIPTIONS = {
+    "undoing": f"""\
+shell: undoing{BASE}
+configure:
+  - do: [configure terminal, '{ROUTE}', exit]
+    undo: [configure terminal, 'no {ROUTE}', exit]
+  - do: ['do {ARP}']
+    undo: ['no {ARP}']
+""",
+    "saving": f"""\
+shell: saving{BASE}
+save: ['copy running-config flash:before']
+restore: ['configure replace flash:before force']
+configure:
+  - do: [configure terminal, '{ROUTE}', '{ARP}', exit]
+""",
+}
+
+
+def description(name: str) -> CommandFile:
+    """One of DESCRIPTIONS."""
+    return validate_config(yaml.safe_load(DESCRIPTIONS[name]), CommandFile, Path(f"{name}.yaml"), {})
+
+
+class CommandLine:
+    """A :data:`~linerate.routers.base.Shell` on it. What it is given takes effect at once, and stays over a restart."""
+
+    def __init__(self) -> None:
+        self._lines = ["ip route 16.0.0.0 255.0.0.0 192.0.2.9", "arp 192.0.2.9 0200.0000.0077 arpa"]
+        self.saved: list[str] | None = None
+
+    @property
+    def configuration(self) -> str:
+        """What is compared before and after."""
+        return "\n".join(self._lines)
+
+    def answer(self, line: str) -> str:
+        """What it prints for *line*."""
+        words = line.removeprefix("do ")
+        if words in ("configure terminal", "exit", "terminal length 0"):
+            return ""
+        if words == "copy running-config flash:before":
+            self.saved = list(self._lines)
+        elif words == "configure replace flash:before force":
+            if self.saved is None:
+                return "% no such item\n"
+            self._lines = list(self.saved)
+        elif words.startswith("no ") and words.removeprefix("no ") in self._lines:
+            self._lines.remove(words.removeprefix("no "))
+        elif words.startswith("no "):
+            return "% entry not found\n"
+        elif words in self._lines:
+            return "% it exists already\n"
+        elif words.startswith(("ip route ", "arp ")):
+            self._lines.append(words)
+        else:
+            return "% Invalid input\n"
+        return ""
+
+    def __call__(self, command: str, limit: float) -> Result:
+        return Result(self.answer(command), "", 0, 0.0)
