@@ -1,4 +1,4 @@
-"""Routers that outlive a run, as testbeds of ``kind: hardware``: this machine's kernel, and simulated ones.
+"""Routers that outlive a run, as testbeds of ``kind: hardware``: this machine's kernel, simulated and described ones.
 
 Their configuration can be read and changed beside the run.
 """
@@ -13,15 +13,22 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from linerate.platforms import read_platform
 from linerate.project import Project
 from linerate.routers.ssh_shell import SshShell
 from linerate.testbed import namespaces, sshd
 from linerate.testbed.files import read_testbed
+from linerate.testbed.keys import write_known_hosts
 from linerate.testbed.opening import open_testbed
 from support import robot_run, vpp_rig
 from support.command_line import PROGRAM, environment
+from support.described_router import DESCRIPTIONS, CommandLine
+from support.fake_cli import FakeCli
 from support.paths import ROOT
+from support.served_bench import served
+from support.tcp_relay import relay
 from support.vpp_rig import start_process, start_server
 
 TESTBED = """\
@@ -76,12 +83,15 @@ SIMULATED_STATE = {
 
 @dataclass(frozen=True)
 class Rig:
-    """A running testbed. ``state``: the router's configuration now; ``run``: what a shell on it prints."""
+    """A running testbed. ``state``: the router's configuration now; ``run``: what a shell on it prints.
+
+    ``cut``: ends the SSH links of a run.
+    """
 
     folder: Path
     run: Callable[[str], str]
     state: Callable[[], str]
-    sshd: tuple[subprocess.Popen[bytes], tuple[str, ...]] | None = None
+    cut: Callable[[], None] | None = None
 
     def command(self) -> list[str]:
         """Robot's, for a run that configures the router and restores it."""
@@ -149,7 +159,12 @@ def kernel(folder: Path, more: str = "") -> Iterator[Rig]:
             argv = ("ip", "netns", "exec", topology.router, "sh", "-c", text)
             return subprocess.run(argv, check=False, capture_output=True, text=True, timeout=20).stdout
 
-        yield Rig(folder, run, lambda: run(KERNEL_STATE), (server, ssh.argv))
+        def cut() -> None:
+            for session in psutil.Process(server.pid).children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    session.kill()
+
+        yield Rig(folder, run, lambda: run(KERNEL_STATE), cut)
 
 
 @contextlib.contextmanager
@@ -159,12 +174,13 @@ def simulated(folder: Path, software: str) -> Iterator[Rig]:
     platform = read_platform(project.platforms, "netgate6100")
     file = project.platforms / "netgate6100.yaml"
     testbed = read_testbed(project.testbeds, "simulated")
-    with open_testbed(testbed, platform, software, platform_file=file) as bench:
+    opened = open_testbed(testbed, platform, software, platform_file=file)
+    with opened as bench, relay(bench.facts.router.port) as link:
         router, generator = bench.facts.router, bench.facts.generator
-        login = {"port": router.port, "user": router.user, "key": router.key_path}
-        text = TESTBED.format(
-            rpc=generator.sync_port, pub=generator.async_port, known_hosts=router.known_hosts_path, more="", **login
-        )
+        known = folder / "known_hosts"
+        write_known_hosts(known, "127.0.0.1", link.port, router.known_hosts_path.read_text().split(maxsplit=1)[1])
+        login = {"port": link.port, "user": router.user, "key": router.key_path}
+        text = TESTBED.format(rpc=generator.sync_port, pub=generator.async_port, known_hosts=known, more="", **login)
         kind = platform.software[software].shell
         names = ", ".join(platform.software[software].interfaces)
         one = "linux: {shell: linux, version: as found, interfaces: [kr0, kr1]}"
@@ -175,7 +191,27 @@ def simulated(folder: Path, software: str) -> Iterator[Rig]:
             def run(words: str) -> str:
                 return shell(words, 10.0).stdout
 
-            yield Rig(folder, run, lambda: run(SIMULATED_STATE[kind]))
+            yield Rig(folder, run, lambda: run(SIMULATED_STATE[kind]), link.cut)
+
+
+@contextlib.contextmanager
+def described(folder: Path, name: str) -> Iterator[Rig]:
+    """A made-up router behind a command line in a terminal, with the description *name*."""
+    machine = CommandLine()
+    cli = FakeCli(folder, dict.fromkeys(("do ", "no ", "ip ", "arp ", "copy ", "configure replace "), machine.answer))
+    with contextlib.closing(cli), relay(cli.login.port) as link, served(folder) as bench:
+        login, known = cli.login, folder / "relay_hosts"
+        write_known_hosts(known, "127.0.0.1", link.port, login.known_hosts_path.read_text().split(maxsplit=1)[1])
+        names = {"port": link.port, "user": login.user, "key": login.key_path, "known_hosts": known}
+        _write(
+            folder,
+            TESTBED.format(rpc=bench.sync, pub=bench.events, more="", **names),
+            KERNEL_BOX.replace("shell: linux,", f"shell: generic, commands: {name},"),
+        )
+        shells = folder / "project" / "variables" / "shells"
+        shells.mkdir(exist_ok=True)
+        (shells / f"{name}.yaml").write_text(DESCRIPTIONS[name], encoding="utf-8")
+        yield Rig(folder, machine.answer, lambda: machine.configuration, link.cut)
 
 
 @contextlib.contextmanager
