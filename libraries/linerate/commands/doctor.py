@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
-from typing import cast
 
 from ..errors import LinerateError, TestbedError
 from ..evidence.facts_table import known_rows
@@ -18,7 +17,6 @@ from ..methods.budget import duration_text
 from ..project import Project
 from ..routers.base import Shell
 from ..routers.black_box import WHY_UNREAD
-from ..routers.generic import Generic
 from ..routers.link_state import LinkState, read_link_states
 from ..session.leftovers import leftover_text
 from ..session.plan import Plan
@@ -247,13 +245,10 @@ def _router(session: Session, traffic: bool, dry_run: bool) -> Iterator[Check]:
             return
         yield ok("router system", ", ".join(str(found[key]) for key in ("software", "version") if key in found))
         yield from _facts(session)
-        if session.plan.command_file is None:
-            yield from _or_wrong("router rights", lambda: _rights(session, shell))
         yield from _or_wrong("router counters", lambda: _counters(session))
         if session.plan.command_file is None:
+            yield from _or_wrong("router rights", lambda: _rights(session, shell))
             yield from _or_wrong("router interfaces", lambda: _interfaces(session, shell))
-        else:
-            yield _condition(session, cast(Generic, session.router.driver))
         yield from _or_wrong("router configuration", lambda: _planned_changes(session, dry_run))
         yield from _or_wrong("power meter", lambda: _power(session))
         if traffic and session.generator.connected:
@@ -336,20 +331,6 @@ def _counters(session: Session) -> list[Check]:
     if unread := session.plan.uncounted:
         return [warning("router counters", f"{unread}: no ledger; {up}")]
     return [ok("router counters", f"those of {names} are read; {up}")]
-
-
-def _condition(session: Session, router: Generic) -> Check:
-    """What a router that a file describes shows besides its counters; no verdict needs it."""
-    try:
-        found, neighbours = router.health(), router.neighbours()
-    except TestbedError as error:
-        return warning("router condition", str(error))
-    words = [f"{found[key]:g} {unit}" for key, unit in (("percent", "% load"), ("celsius", "°C")) if key in found]
-    known = {address for address, _ in neighbours}
-    peers = [side.peer for side in session.testbed.facts.sides]
-    if known:
-        words.append(f"neighbours: {', '.join(peer for peer in peers if peer in known) or 'none of the generator'}")
-    return ok("router condition", ", ".join(words) or "not described")
 
 
 def _interfaces(session: Session, shell: Shell) -> list[Check]:
