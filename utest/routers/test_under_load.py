@@ -74,11 +74,30 @@ def test_frames_of_each_queue_are_the_difference_of_two_readings() -> None:
         ("ixl0", "dev.ixl.0.pf.que2.rx_packets"),
         ("cxl0", "dev.cxl.0.rxq.2.rxcsum"),
         ("mce0", "dev.mce.0.rxstat2.packets"),
+        ("bxe1", "dev.bxe.1.queue.2.rx_ucast_packets"),
+        ("mlxen1", "hw.mlxen1.stat.rx_ring2.packets"),
+        ("oce0", "dev.oce.0.stats.rx.queue2.rx_pkts"),
     ],
 )
 def test_each_driver_has_its_own_names(interface: str, row: str) -> None:
+    # synthetic rows: the names are those of the drivers' sources (see _QUEUE_PACKETS), the counts are made up
     found = freebsd_load.queue_loads(interface, f"{row}: 10\n", f"{row}: 30\n", 1.0)
     assert found == (QueueLoad(interface, 2, "", 20.0),)
+
+
+@pytest.mark.parametrize(
+    ("interface", "row"),
+    [
+        ("bxe0", "dev.bxe.0.rx_ucast_packets"),
+        ("bxe0", "dev.bxe.0.queue.2.tx_ucast_packets"),
+        ("mlxen0", "hw.mlxen0.stat.tx_ring2.packets"),
+        ("mlxen0", "hw.mlxen1.stat.rx_ring2.packets"),
+        ("oce0", "dev.oce.0.stats.tx.queue2.tx_pkts"),
+        ("oce0", "dev.oce.0.stats.rx.queue2.rx_bytes"),
+    ],
+)
+def test_frames_sent_and_those_of_other_ports_are_no_frames_of_a_queue(interface: str, row: str) -> None:
+    assert freebsd_load.queue_loads(interface, f"{row}: 10\n", f"{row}: 30\n", 1.0) == ()
 
 
 def test_real_interrupts_are_counted_by_their_names() -> None:

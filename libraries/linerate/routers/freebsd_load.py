@@ -17,9 +17,12 @@ from .freebsd_losses import parse_device, sysctl_subtree
 
 _QUEUE_PACKETS = re.compile(
     r"queue(\d{1,4})\.rx_packets|queue_rx_(\d{1,4})\.rx_packets|pf\.(?:que|rxq)(\d{1,4})\.(?:rx_)?packets"
-    r"|rxq\.(\d{1,4})\.rxcsum|rxstat(\d{1,4})\.packets"
+    r"|rxq\.(\d{1,4})\.rxcsum|rxstat(\d{1,4})\.packets|queue\.(\d{1,4})\.rx_ucast_packets"
+    r"|stat\.rx_ring(\d{1,4})\.packets|stats\.rx\.queue(\d{1,4})\.rx_pkts"
 )
-"""ix, igb; em; ixl; cxl; mce."""
+"""ix, igb; em; ixl; cxl; mce; bxe, mlxen and oce by ``bxe_add_sysctls``, ``mlx4_en_sysctl_stat`` and
+``oce_add_stats_sysctls_…`` of FreeBSD's ``sys/dev/``: ``bxe/bxe.c``, ``mlx4/mlx4_en/mlx4_en_netdev.c``,
+``oce/oce_sysctl.c``. bxe counts unicast frames alone."""
 _CPU = re.compile(r"iflib\.rxq(\d{1,4})\.cpu")
 _CLOCK, _TIMES = "sysctl -n kern.clockrate", "sysctl -n kern.cp_times"
 STATES = 5

@@ -35,9 +35,14 @@ _SUSPECT = re.compile(r"miss|drop|discard|no_?(?:buf|desc)|no_buff|overrun|fifo|
 
 
 def sysctl_subtree(interface: str) -> str | None:
-    """The ``sysctl`` subtree of *interface* (``ix0``: ``dev.ix.0``); None for a name without a number."""
+    """The ``sysctl`` subtree of *interface* (``ix0``: ``dev.ix.0``); None for a name without a number.
+
+    mlxen's device is the card with all its ports, so its driver names a port's after the interface: ``hw.mlxen0``.
+    """
     found = re.fullmatch(r"([a-z][a-z0-9_]*?)(\d+)", interface)
-    return f"dev.{found[1]}.{found[2]}" if found else None
+    if not found:
+        return None
+    return f"hw.{interface}" if found[1] == "mlxen" else f"dev.{found[1]}.{found[2]}"
 
 
 @parser("'netstat -s -p ip'")
