@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from linerate.counts.under_load import CpuLoad, QueueLoad, RouterLoad
 from linerate.errors import TestbedError
-from linerate.routers import RouterKind, freebsd_load, linux_load, make_router, vpp_load
+from linerate.routers import RouterKind, freebsd_load, freebsd_top, linux_load, make_router, vpp_load
 from linerate.routers.base import Result
 from linerate.routers.vpp_output import parse_runtime
 from support.fake_router import FakeModel, router_state, sample, shell_of, simulated
@@ -105,6 +105,74 @@ def test_real_interrupts_are_counted_by_their_names() -> None:
     assert found["irq285: t5nex0:0a1"] == 281882 and found["irq273: igb1:que 0"] == 1291
     assert "Total" not in found and "interrupt" not in found
     assert freebsd_load.interrupts(sample("freebsd/vmstat-i.igb-iflib.txt"))["irq134: igb0:rxq0"] == 34
+
+
+def test_threads_and_their_processors_are_those_of_a_real_top() -> None:
+    threads = freebsd_top.parse_top(sample("freebsd/top-CHIPS.cxgbe.txt"))
+    assert threads[0] == freebsd_top.Thread("intr{irq285: t5nex0:0a1}", 1, 1.0)
+    assert freebsd_top.busiest(threads, 2) == {"intr{irq290: t5nex0:0a6}": pytest.approx(0.1143)}
+    assert not any("idle" in one.name for one in threads) and threads[-1].share == 0
+    # two of a name took this processor, beside an interrupt
+    found = freebsd_top.busiest(freebsd_top.parse_top(sample("freebsd/top-CHSI.ix.txt")), 0)
+    assert found["kernel{ix0 que}"] == pytest.approx(0.4658 + 0.4180)
+
+
+def test_of_two_displays_the_last_counts() -> None:
+    text = sample("freebsd/top-CHIPS.cxgbe.txt")
+    both = text + text.replace("CPU1    1  13:14 100.00%", "CPU6    6  13:14  42.00%")
+    assert freebsd_top.Thread("intr{irq285: t5nex0:0a1}", 6, 0.42) in freebsd_top.parse_top(both)
+    assert len(freebsd_top.parse_top(both)) == len(freebsd_top.parse_top(text))
+    assert freebsd_top.parse_top("") == freebsd_top.parse_top("last pid: 3\ntop: sysctl failed\n") == ()
+
+
+def test_a_queue_is_served_where_the_thread_of_its_interrupt_runs() -> None:
+    # the names of top are cut before the queue's number: interrupts of vmstat -i, of the same machine, have it
+    def cpus(kind: str, names: str) -> dict[str, int]:
+        threads = freebsd_top.parse_top(sample(f"freebsd/{kind}"))
+        return freebsd_top.interrupt_cpus(threads, freebsd_load.interrupts(sample(f"freebsd/{names}")))
+
+    intel = cpus("top-CHSI.ix.txt", "vmstat-i.ix.txt")
+    assert freebsd_top.queue_cpus("ix0", {}, intel) == {0: 0, 1: 1, 2: 2, 3: 3}
+    assert freebsd_top.queue_cpus("ix1", {}, intel) == {0: 0, 1: 1, 2: 2, 3: 3}
+    assert freebsd_top.queue_cpus("ix", {}, intel) == {}
+    # synthetic: the names that sysctl has for the card and its port (cxgbe(4): t4_main.c, t4_child_location_str)
+    port = {"%parent": "t5nex0", "%location": "port=0"}
+    chelsio = cpus("top-CHIPS.cxgbe.txt", "vmstat-i.cxgbe.txt")
+    assert freebsd_top.queue_cpus("cxl0", port, chelsio) == {0: 7, 1: 1, 2: 0, 3: 6, 4: 5, 5: 4, 6: 2, 7: 3}
+    assert freebsd_top.queue_cpus("cxl0", {**port, "%parent": "t5nex1"}, chelsio) == {}
+    assert freebsd_top.queue_cpus("cxl0", {}, chelsio) == {}
+
+
+def test_what_the_driver_says_of_a_queues_processor_is_right() -> None:
+    row = "dev.ix.0.queue{0}.rx_packets: 10\n"
+    text = row.format(0) + row.format(1) + "dev.ix.0.iflib.rxq1.cpu: 5\n"
+    found = freebsd_load.queue_loads("ix0", text, text, 1.0, {0: 2, 1: 3})
+    assert [queue.worker_or_cpu for queue in found] == ["CPU 2", "CPU 5"]
+
+
+def test_a_router_with_top_reports_threads_and_queues() -> None:
+    outputs = {
+        "sysctl -n kern.cp_times": ["0 0 0 0 10 " * 4, "0 0 0 100 37 " * 4],
+        "sysctl -n kern.clockrate": ["{ hz = 1000, tick = 1000, profhz = 8126, stathz = 127 }\n"] * 2,
+        "vmstat -i": [sample("freebsd/vmstat-i.ix.txt")] * 2,
+        "sysctl dev.ix.0": [f"dev.ix.0.queue1.rx_packets: {count}\n" for count in (5, 1005)],
+        "top -b": [sample("freebsd/top-CHSI.ix.txt")],
+    }
+
+    def shell(command: str, limit: float) -> Result:
+        lines = command.removeprefix("sh -c '").split("; echo")
+        found = ""
+        for index in range(len(lines) - 1):
+            name = next((name for name in outputs if name in lines[index]), "")
+            found += f"{outputs[name].pop(0)}\n@@linerate {index} 0\n"
+        return Result(found, "", 0, 0.0)
+
+    found = make_router("freebsd", shell, ("ix0",)).under_load(lambda: None)
+    assert found.queues[1] == QueueLoad("ix0", 1, "CPU 1", 1000.0) and len(found.queues) == 4
+    assert dict(found.cpus[3].threads) == pytest.approx(
+        {"intr{irq261: ix0:que }": 0.4829, "intr{irq266: ix1:que }": 0.0376}
+    )
+    assert found.unread == {} and "top -b -P -H -S -d 2 -s 1 100 after" in found.raw
 
 
 def test_processors_and_seconds_come_from_the_same_ticks() -> None:
@@ -213,9 +281,9 @@ def test_the_figures_of_a_simulated_router_are_the_models(kind: RouterKind) -> N
 TEXTS = st.one_of(
     st.text(max_size=120),
     st.from_regex(r"(cpu\d? ?[\d -]{0,40}\n){1,3}", fullmatch=True),
-    st.sampled_from(["vpp/w1_polling_max/show_runtime.txt", "freebsd/vmstat-i.cxgbe.txt"]).flatmap(
-        lambda name: st.integers(0, 2000).map(lambda at: sample(name)[at:])
-    ),
+    st.sampled_from(
+        ["vpp/w1_polling_max/show_runtime.txt", "freebsd/vmstat-i.cxgbe.txt", "freebsd/top-CHIPS.cxgbe.txt"]
+    ).flatmap(lambda name: st.integers(0, 2000).map(lambda at: sample(name)[at:])),
 )
 
 
@@ -236,6 +304,7 @@ def test_any_output_gives_figures_in_their_ranges_and_no_exception(texts: list[s
         found = make_router(kind, shell, ("eth1",)).under_load(nothing)
         shares = [share for cpu in found.cpus for share in (cpu.busy, cpu.softirq)]
         shares += [worker.busy for worker in found.workers]
+        shares += [share for cpu in found.cpus for share in cpu.threads.values()]
         assert all(share is None or 0 <= share <= 1 for share in shares)
         rates = [queue.packets_per_s for queue in found.queues]
         assert all(rate is None or rate >= 0 for rate in rates)

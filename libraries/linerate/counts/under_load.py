@@ -55,13 +55,15 @@ class CpuLoad:
     """One processor of the router's system: shares 0 to 1 of the seconds read.
 
     ``busy``: not idle. ``softirq``: Linux's software interrupts, FreeBSD's interrupts. ``packets_per_s``: handled by
-    the kernel there (Linux ``softnet_stat``).
+    the kernel there (Linux ``softnet_stat``). ``threads``: FreeBSD, the threads that ran there last, with their share
+    0 to 1 of a processor, the busiest first.
     """
 
     cpu: int
     busy: float | None = None
     softirq: float | None = None
     packets_per_s: float | None = None
+    threads: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from .json_fields import field_data
 from .records import UNDER_LOAD
 from .tables import SIMULATED, STYLE
 
-_MOST_NODES = 6
+_MOST_NODES, _MOST_THREADS = 6, 4
 _STYLE = ".lr-trials td.fact, .lr-trials th.fact { text-align: left; white-space: normal; }"
 
 
@@ -46,9 +46,15 @@ def under_load_fragment(found: UnderLoad, title: str, simulated: bool = False) -
             ],
         ),
         _table(
-            ("processor", "busy", "in interrupts", "frames/s"),
+            ("processor", "busy", "in interrupts", "frames/s", "threads"),
             [
-                (f"CPU {cpu.cpu}", _percent(cpu.busy), _percent(cpu.softirq), _rate(cpu.packets_per_s))
+                (
+                    f"CPU {cpu.cpu}",
+                    _percent(cpu.busy),
+                    _percent(cpu.softirq),
+                    _rate(cpu.packets_per_s),
+                    ", ".join(f"{name} {_percent(share)}" for name, share in list(cpu.threads.items())[:_MOST_THREADS]),
+                )
                 for cpu in found.cpus
             ],
         ),

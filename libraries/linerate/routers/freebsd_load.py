@@ -4,16 +4,20 @@
   are also the clock, which ``date`` shows in whole seconds only.
 * ``dev.<driver>.<unit>``: frames of each queue, under a name that each driver makes up; of names that are not known
   none is read. ``rxcsum`` of cxl counts the frames whose checksum the card has checked, as nic-queue-usage takes it.
+* ``top`` after the second reading: the threads of each processor, and the queues' where the driver does not say.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 
 from ..counts.under_load import CpuLoad, QueueLoad, RouterLoad, per_second
 from .fact_reading import Answers, counted
 from .freebsd_losses import parse_device, sysctl_subtree
+from .freebsd_top import TOP, busiest, interrupt_cpus, parse_top, queue_cpus
 
 _QUEUE_PACKETS = re.compile(
     r"queue(\d{1,4})\.rx_packets|queue_rx_(\d{1,4})\.rx_packets|pf\.(?:que|rxq)(\d{1,4})\.(?:rx_)?packets"
@@ -26,6 +30,7 @@ _QUEUE_PACKETS = re.compile(
 _CPU = re.compile(r"iflib\.rxq(\d{1,4})\.cpu")
 _CLOCK, _TIMES = "sysctl -n kern.clockrate", "sysctl -n kern.cp_times"
 STATES = 5
+NOBODY: Mapping[int, int] = MappingProxyType({})
 
 
 def freebsd_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[], None]) -> RouterLoad:
@@ -35,20 +40,25 @@ def freebsd_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[],
     commands += [("sysctl", device) for device in devices.values()]
     before = answers.ask(*commands)
     wait()
-    after = answers.ask(*commands)
+    after = answers.ask(*commands, TOP)
+    threads = parse_top(after[" ".join(TOP)])
     hertz = counted(r"stathz = (\d+)", after[_CLOCK])
     old, new = processor_ticks(before[_TIMES]), processor_ticks(after[_TIMES])
     seconds = elapsed(old, new, hertz)
-    counters = per_second(interrupts(before["vmstat -i"]), interrupts(after["vmstat -i"]), seconds)
+    interrupted = interrupts(after["vmstat -i"])
+    counters = per_second(interrupts(before["vmstat -i"]), interrupted, seconds)
+    interrupted_cpus = interrupt_cpus(threads, interrupted)
     queues: list[QueueLoad] = []
     for name, device in devices.items():
         texts = before[f"sysctl {device}"], after[f"sysctl {device}"]
         lost = per_second(parse_device(texts[0], name), parse_device(texts[1], name), seconds)
         counters |= {f"sysctl {key} at {name}": rate for key, rate in lost.items()}
-        queues += queue_loads(name, *texts, seconds)
+        rows = (line.removeprefix(f"{device}.").partition(": ") for line in texts[1].splitlines())
+        servers = queue_cpus(name, {row[0]: row[2] for row in rows}, interrupted_cpus)
+        queues += queue_loads(name, *texts, seconds, servers)
     return RouterLoad(
         queues=tuple(queues),
-        cpus=cpu_loads(old, new),
+        cpus=tuple(replace(cpu, threads=busiest(threads, cpu.cpu)) for cpu in cpu_loads(old, new)),
         raw={
             f"{command} {moment}": text
             for moment, output in (("before", before), ("after", after))
@@ -91,10 +101,15 @@ def cpu_loads(before: Sequence[Sequence[int]], after: Sequence[Sequence[int]]) -
     return tuple(found)
 
 
-def queue_loads(interface: str, before: str, after: str, seconds: float | None) -> tuple[QueueLoad, ...]:
-    """The receive queues of *interface* from two readings of its ``sysctl`` subtree."""
+def queue_loads(
+    interface: str, before: str, after: str, seconds: float | None, servers: Mapping[int, int] = NOBODY
+) -> tuple[QueueLoad, ...]:
+    """The receive queues of *interface* from two readings of its ``sysctl`` subtree.
+
+    *servers*: queue -> processor, where the subtree has none.
+    """
     old, new = (_queues(text, interface, _QUEUE_PACKETS) for text in (before, after))
-    cpus = _queues(after, interface, _CPU)
+    cpus = {**servers, **_queues(after, interface, _CPU)}
     rates: dict[int, float] = {}
     for queue, count in new.items():
         if seconds and old.get(queue, count + 1) <= count:

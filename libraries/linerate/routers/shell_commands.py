@@ -22,7 +22,7 @@ EXCHANGE_LIMIT = 10.0
 
 UNPRIVILEGED = frozenset(
     {"cat", "date", "ethtool", "grep", "hostname", "ls", "lscpu", "lspci", "netstat", "pgrep", "readlink", "sh", "tc"}
-    | {"uname", "vmstat", "wc"}
+    | {"top", "uname", "vmstat", "wc"}
 )
 """Commands that every user may run. They run without sudo, which may be limited to a few programs."""
 
