@@ -67,12 +67,27 @@ class CpuLoad:
 
 
 @dataclass(frozen=True, slots=True)
+class SampledStacks:
+    """Stacks of the router's processors, sampled for some ``seconds`` of traffic.
+
+    ``stacks``: names with ``;`` between them, the outermost first -> samples. ``cpus``: processors that had samples,
+    None if not read. ``why``: the reason if there are no stacks.
+    """
+
+    seconds: float
+    stacks: Mapping[str, int] = field(default_factory=dict)
+    cpus: int | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class UnderLoad:
     """Readings of the router around some seconds of traffic; a trial that no verdict rests on.
 
     ``load_pps``, ``offered_pps``, ``forwarded_pps``: frames/s of all directions together. ``seconds`` between the
     readings. ``counters``: increase per second of error counters and interrupts, by the router's own names.
-    ``unread``: command -> why it was not read. ``raw``: output by command.
+    ``unread``: command -> why it was not read. ``raw``: output by command. ``sampled``: of other seconds of the same
+    load.
     """
 
     load_pps: float
@@ -85,6 +100,7 @@ class UnderLoad:
     seconds: float | None = None
     counters: Mapping[str, float] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
+    sampled: SampledStacks | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from ..traffic.catalogue import Catalogue
 from ..traffic.profiles import Profile
 from ..units import Rate
 from .demand import Demand
+from .flame_graph import under_load_flame_graph
 from .inputs import input_files, traffic_files, without_secrets
 from .json_fields import field_data
 from .rate_intervals import rate_intervals
@@ -197,13 +198,23 @@ class Recorder:
         """The highest load per port of the same traffic that passed in a trial of this run; None: none did."""
         return self._passed.get(_traffic_key(requirement))
 
-    def keep_under_load(self, name: str, requirement: Requirement, found: UnderLoad) -> None:
-        """Keep what the router reported *name* (``under load``): a record, and the router's own output."""
+    def keep_under_load(self, name: str, requirement: Requirement, found: UnderLoad) -> str:
+        """Keep what the router reported *name* (``under load``): a record, the router's own output, a flame graph.
+
+        Returns the flame graph, "" without one.
+        """
         run, simulated = self.folder.run_id, self.environment.simulated
-        data = under_load_data(found, run, simulated, self._number, requirement.sentence)
+        graph = under_load_flame_graph(found, f"The router {name}: {requirement.sentence}", simulated)
+        kept = self.keep_file(f"{name} flame graph.svg", graph) if graph else None
+        file = kept.relative_to(self.folder.path).as_posix() if kept else ""
+        data = under_load_data(found, run, simulated, self._number, requirement.sentence, file)
         self.keep_file(f"{name}.json", dumps(data))
         for command, text in found.raw.items():
             self.folder.add_telemetry(self._number, f"{name} {command}", text)
+        if kept and found.sampled:
+            folded = "".join(f"{stack} {samples}\n" for stack, samples in sorted(found.sampled.stacks.items()))
+            self.folder.add_telemetry(self._number, f"{name} folded stacks", folded)
+        return graph
 
     @property
     def number(self) -> int:

@@ -5,7 +5,8 @@ For pictures that are drawn while a testbed waits: matplotlib takes a second to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from html import escape
 
 FONT = "'DejaVu Sans', Verdana, Geneva, sans-serif"
@@ -84,6 +85,13 @@ class SvgPicture:
         """Several lines of text; *y*: base line of the first."""
         for number, words in enumerate(lines):
             self.text(x, y + 1.25 * size * number, words, size, colour, bold=bold)
+
+    @contextlib.contextmanager
+    def tooltip(self, words: str) -> Iterator[None]:
+        """What is drawn inside shows *words* when it is pointed at."""
+        self._shapes.append(f"<g><title>{_plain(words)}</title>")
+        yield
+        self._shapes.append("</g>")
 
     def svg(self) -> str:
         """The whole file."""

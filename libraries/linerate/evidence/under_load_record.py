@@ -12,14 +12,23 @@ from .json_fields import field_data
 from .records import UNDER_LOAD
 from .tables import SIMULATED, STYLE
 
+KEPT_ELSEWHERE = ("raw", "sampled")
+"""Fields of UnderLoad that are texts and a picture of their own."""
+
 _MOST_NODES, _MOST_THREADS = 6, 4
 _STYLE = ".lr-trials td.fact, .lr-trials th.fact { text-align: left; white-space: normal; }"
 
 
-def under_load_data(found: UnderLoad, run: str, simulated: bool, requirement: int, sentence: str) -> dict[str, Any]:
-    """The record as JSON data (schema ``linerate.under_load/1``); the raw output is in ``telemetry/``."""
+def under_load_data(
+    found: UnderLoad, run: str, simulated: bool, requirement: int, sentence: str, flame_graph: str
+) -> dict[str, Any]:
+    """The record as JSON data (schema ``linerate.under_load/1``); the raw output is in ``telemetry/``.
+
+    *flame_graph*: the picture's file in the run's folder, or "".
+    """
     head: Mapping[str, Any] = {"schema": UNDER_LOAD, "run": run, "simulated": simulated}
-    return {**head, "requirement": requirement, "sentence": sentence, **field_data(found, without=("raw",))}
+    figures = field_data(found, without=KEPT_ELSEWHERE)
+    return {**head, "requirement": requirement, "sentence": sentence, **figures, "flame_graph": flame_graph}
 
 
 def under_load_fragment(found: UnderLoad, title: str, simulated: bool = False) -> str:

@@ -12,6 +12,7 @@ from ..counts.explanation import Why
 from ..counts.router_facts import RouterFacts
 from ..counts.under_load import UnderLoad
 from .json_fields import field_data
+from .under_load_record import KEPT_ELSEWHERE
 
 WHY, LOAD = "why", "load"
 """Keys in the extra data of a requirement's record, and in what is there."""
@@ -21,7 +22,7 @@ T = TypeVar("T")
 
 def why_data(why: Why) -> dict[str, Any]:
     """*why* as JSON data. The router's own output is kept elsewhere."""
-    load = None if why.load is None else field_data(why.load, without=("raw",))
+    load = None if why.load is None else field_data(why.load, without=KEPT_ELSEWHERE)
     return {"explanations": [found.to_json() for found in why.explanations], LOAD: load}
 
 

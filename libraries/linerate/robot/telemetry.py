@@ -11,6 +11,7 @@ from ..counts.trial import Load
 from ..counts.under_load import UnderLoad
 from ..errors import LinerateError
 from ..evidence import allure
+from ..evidence.plots import svg_image
 from ..evidence.tables import html_page
 from ..evidence.under_load_record import under_load_fragment
 from ..session.under_load import read_under_load
@@ -27,6 +28,7 @@ class TelemetryKeywords(Component):
     ) -> list[UnderLoad]:
         """Send the sentence's load for one or two seconds more, and keep what the router reports meanwhile.
 
+        Where ``perf`` (Linux, VPP) or ``pmcstat`` (FreeBSD) is there, a flame graph follows, of seconds of its own.
         After FAIL also at the highest load of the same traffic that passed in this run, if there is one below. *when*:
         ``never``, ``on failure`` or ``always``; after INCONCLUSIVE nothing is sent. Never fails: what could not be read
         is a warning. Example:
@@ -47,7 +49,7 @@ class TelemetryKeywords(Component):
         session, recorder = self.shared.session, self.shared.records
         try:
             found = read_under_load(session, verdict.requirement, load)
-            recorder.keep_under_load(name, verdict.requirement, found)
+            graph = recorder.keep_under_load(name, verdict.requirement, found)
         except LinerateError as error:
             logger.warn(f"the router could not be read {name}: {error}")
             return None
@@ -55,4 +57,8 @@ class TelemetryKeywords(Component):
         fragment = under_load_fragment(found, title, session.simulated)
         allure.attach_html(f"The router {name}", html_page(title, fragment))
         logger.info(fragment, html=True)
+        if graph:
+            picture = f"Flame graph of the router {name}"
+            allure.attach_svg(picture, graph)
+            logger.info(svg_image(picture, graph), html=True)
         return found

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
-from ..counts.under_load import RouterLoad
+from ..counts.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
 from ..platforms import Tuning
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
@@ -118,4 +118,8 @@ class Router(Protocol):
 
         What fails is not read, so that it raises only what *wait* raises. VPP: clears the runtime counters.
         """
+        ...
+
+    def sample_stacks(self, seconds: float) -> SampledStacks:
+        """The stacks of its processors in the next *seconds* of real time. Never raises; costs the router time."""
         ...

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
-from ..counts.under_load import RouterLoad
+from ..counts.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
 from ..platforms import Tuning
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
@@ -72,6 +72,10 @@ class BlackBox:
         """Nothing is read."""
         wait()
         return RouterLoad()
+
+    def sample_stacks(self, seconds: float) -> SampledStacks:
+        """Nothing is read."""
+        return SampledStacks(seconds, why=WHY_UNREAD)
 
 
 def no_shell(command: str, limit: float) -> Result:

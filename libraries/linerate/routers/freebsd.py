@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import InterfaceCounters, Telemetry
-from ..counts.under_load import RouterLoad
+from ..counts.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
 from ..platforms import Tuning
 from .base import Side
@@ -18,6 +18,7 @@ from .freebsd_load import freebsd_load
 from .freebsd_losses import freebsd_causes, parse_device, parse_expired, parse_ip, sysctl_subtree
 from .shell_commands import ShellRouter, kernel_facts, validated_side
 from .shell_output import counter_value, first_line, parser
+from .stacks import pmcstat_stacks
 from .tuning import tune_freebsd
 
 FORWARDING = "net.inet.ip.forwarding"
@@ -46,6 +47,10 @@ class FreeBsd(ShellRouter):
     def under_load(self, wait: Callable[[], None]) -> RouterLoad:
         """See :meth:`..base.Router.under_load`."""
         return freebsd_load(Answers(self._commands), self._interfaces, wait)
+
+    def sample_stacks(self, seconds: float) -> SampledStacks:
+        """See :meth:`..base.Router.sample_stacks`."""
+        return pmcstat_stacks(self._commands, seconds)
 
     def tune(self, tuning: Tuning) -> None:
         """Set queues, rings, offloads and kernel variables of *tuning*, and read them back."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
-from ..counts.under_load import RouterLoad
+from ..counts.under_load import RouterLoad, SampledStacks
 from ..platforms import Tuning
 from ..traffic.frame_kinds import FrameKinds
 from .base import Side
@@ -19,6 +19,7 @@ from .linux_losses import links_of_net_dev, linux_causes, parse_ethtool, parse_l
 from .linux_output import parse_net_dev, parse_snmp, parse_softnet, parse_uptime
 from .linux_settings import set_neighbour, set_route, set_sysctl, set_up
 from .shell_commands import ShellRouter, kernel_facts, validated_side
+from .stacks import perf_stacks
 from .tuning import tune_linux
 
 
@@ -40,6 +41,10 @@ class Linux(ShellRouter):
     def under_load(self, wait: Callable[[], None]) -> RouterLoad:
         """See :meth:`..base.Router.under_load`."""
         return linux_load(Answers(self._commands), self._interfaces, wait)
+
+    def sample_stacks(self, seconds: float) -> SampledStacks:
+        """See :meth:`..base.Router.sample_stacks`."""
+        return perf_stacks(self._commands, seconds)
 
     def tune(self, tuning: Tuning) -> None:
         """Set queues, rings, offloads and kernel variables of *tuning*, and read them back."""

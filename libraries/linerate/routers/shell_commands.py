@@ -21,7 +21,23 @@ EXCHANGE_LIMIT = 10.0
 """Default limit in s of one exchange with a router."""
 
 UNPRIVILEGED = frozenset(
-    {"cat", "date", "ethtool", "grep", "hostname", "ls", "lscpu", "lspci", "netstat", "pgrep", "readlink", "sh", "tc"}
+    {
+        "cat",
+        "date",
+        "ethtool",
+        "grep",
+        "head",
+        "hostname",
+        "kldstat",
+        "ls",
+        "lscpu",
+        "lspci",
+        "netstat",
+        "pgrep",
+        "readlink",
+        "sh",
+        "tc",
+    }
     | {"top", "uname", "vmstat", "wc"}
 )
 """Commands that every user may run. They run without sudo, which may be limited to a few programs."""
@@ -133,6 +149,14 @@ class ShellCommands:
         """
         _, answers = self._exchange([self.quoted(argv) for argv in commands])
         return {" ".join(argv): answer for argv, answer in zip(commands, answers, strict=True)}
+
+    def pipe(self, *commands: tuple[str, ...], seconds: float) -> Result:
+        """Run *commands*, each of which reads what the one before writes; they take *seconds* and a limit's time.
+
+        The status is the last one's. Raises TestbedError only if the exchange itself fails.
+        """
+        line = " | ".join(map(self.quoted, commands))
+        return self._shell(f"sh -c {shlex.quote(line)}", seconds + self._limit)
 
     def _exchange(self, lines: Sequence[str]) -> tuple[Result, list[tuple[str, int]]]:
         """The result of all command *lines* together, and output and status of each. Raises TestbedError."""

@@ -9,11 +9,12 @@ from dataclasses import replace
 from ..counts.causes import unsent_by_interface
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
-from ..counts.under_load import RouterLoad
+from ..counts.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
 from .base import Side
 from .fact_reading import Answers
 from .shell_commands import ShellRouter, validated_side
+from .stacks import perf_stacks
 from .vpp_facts import read_vpp_facts
 from .vpp_load import vpp_load
 from .vpp_losses import vpp_causes
@@ -60,6 +61,10 @@ class Vpp(ShellRouter):
     def under_load(self, wait: Callable[[], None]) -> RouterLoad:
         """See :meth:`..base.Router.under_load`."""
         return vpp_load(Answers(self._commands), self._interfaces, self.clear, wait)
+
+    def sample_stacks(self, seconds: float) -> SampledStacks:
+        """See :meth:`..base.Router.sample_stacks`."""
+        return perf_stacks(self._commands, seconds)
 
     def configure(self, sides: tuple[Side, ...]) -> None:
         """Set addresses, static neighbours and routes of *sides*. What is right already stays, also at restore."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from ..counts.trial import DURING_READING, Load
-from ..counts.under_load import RouterLoad, UnderLoad
+from ..counts.under_load import RouterLoad, SampledStacks, UnderLoad
+from ..errors import TestbedError
 from ..sla.requirement import Requirement
 from .session import Session
 
@@ -22,6 +24,11 @@ RAMP = 0.2
 
 SPARE_LEAST, SPARE_FACTOR = 0.5, 2.0
 """Seconds more that are sent at least, and times as long as the readings took without traffic."""
+
+FLAME_GRAPH = "flame graph"
+STACKS_SECONDS, TRIED_SECONDS = 2.0, 0.5
+"""Real seconds that stacks are sampled, and without traffic before, which shows whether that works and takes how long.
+"""
 
 
 def read_under_load(session: Session, requirement: Requirement, load: Load) -> UnderLoad:
@@ -55,4 +62,36 @@ def read_under_load(session: Session, requirement: Requirement, load: Load) -> U
     offered, forwarded = (
         sum(getattr(direction, name) for direction in outcome.directions) / seconds for name in ("offered", "forwarded")
     )
-    return reading.at(load.pps * len(outcome.directions), offered, forwarded)
+    under_load = reading.at(load.pps * len(outcome.directions), offered, forwarded)
+    if "all" in reading.unread:
+        return under_load
+    sampled = _stacks_under_load(session, load)
+    unread = {**under_load.unread, FLAME_GRAPH: sampled.why} if sampled.why else under_load.unread
+    return replace(under_load, sampled=sampled, unread=unread)
+
+
+def _stacks_under_load(session: Session, load: Load) -> SampledStacks:
+    """Sample the router's stacks while *load* is sent once more: the other readings are not disturbed."""
+    router, speed = session.router.driver, session.testbed.facts.clock_speed
+    began = time.monotonic()
+    tried = router.sample_stacks(TRIED_SECONDS)
+    if tried.why:
+        return tried
+    spare = SPARE_LEAST + SPARE_FACTOR * (time.monotonic() - began) * speed
+    found: list[SampledStacks] = []
+
+    def during(wait: Callable[[float], None]) -> None:
+        wait(RAMP)
+        found.append(router.sample_stacks(STACKS_SECONDS))
+
+    sent = math.ceil(10 * (RAMP + STACKS_SECONDS * speed + spare)) / 10
+    try:
+        outcome = session.traffic.measure(load, sent, during)
+    except TestbedError as error:  # the readings stay
+        return SampledStacks(STACKS_SECONDS, why=str(error))
+    if not found:
+        return SampledStacks(STACKS_SECONDS, why="a port of the generator sent no frame")
+    took = outcome.readings.get(DURING_READING, 0.0)
+    if not found[0].why and took >= outcome.duration:
+        return SampledStacks(STACKS_SECONDS, why=f"it took until {took:.1f} s, and traffic ended after {sent:g} s")
+    return found[0]

@@ -1,0 +1,128 @@
+"""Flame graphs: boxes, names, the caption, and what a run's folder has of them."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.counts.under_load import CpuLoad, SampledStacks, UnderLoad
+from linerate.evidence.flame_graph import COLOURS, MOST_ROWS, flame_graph, under_load_flame_graph
+from linerate.evidence.integrity import check_integrity
+from linerate.evidence.recorder import Recorder
+from linerate.evidence.records import UNDER_LOAD, EnvironmentRecord, schema
+from linerate.sla.requirement import Requirement
+from support.fake_router import sample
+
+SVG = "{http://www.w3.org/2000/svg}"
+STACKS = {"main;a;b": 30, "main;a": 50, "main;c": 20}
+FOUND = UnderLoad(
+    3e6, 3e6, 2e6, cpus=(CpuLoad(0), CpuLoad(1)), unread={"x": "why"}, sampled=SampledStacks(2.0, STACKS, 1)
+)
+
+
+def _boxes(svg: str) -> dict[str, tuple[float, float, float]]:
+    """Tooltip -> left edge, top and width."""
+    found = {}
+    for group in ET.fromstring(svg.encode()).iter(f"{SVG}g"):
+        title, box = group.find(f"{SVG}title"), group.find(f"{SVG}rect")
+        assert title is not None and title.text is not None and box is not None
+        found[title.text] = (float(box.get("x", "")), float(box.get("y", "")), float(box.get("width", "")))
+    return found
+
+
+def test_a_box_is_as_wide_as_its_share_upon_its_caller() -> None:
+    boxes = _boxes(flame_graph(STACKS, "title", "caption"))
+    assert list(map(str, sorted(boxes))) == [
+        "a: 80 samples, 80.0 %",
+        "all: 100 samples, 100.0 %",
+        "b: 30 samples, 30.0 %",
+        "c: 20 samples, 20.0 %",
+        "main: 100 samples, 100.0 %",
+    ]
+    a, whole, b, c = (boxes[name] for name in sorted(boxes) if not name.startswith("main"))
+    assert a[2] == pytest.approx(0.8 * whole[2], abs=1) and c[2] == pytest.approx(0.2 * whole[2], abs=1)
+    assert b[0] == a[0] and c[0] == pytest.approx(a[0] + a[2], abs=1)
+    assert whole[1] > a[1] > b[1] and c[1] == a[1]
+
+
+def test_the_heaviest_stacks_of_a_real_router_are_seen() -> None:
+    rows = (line.rpartition(" ") for line in sample("freebsd/folded-stacks.apu2.txt").splitlines())
+    stacks = {stack: int(samples) for stack, _, samples in rows}
+    svg = flame_graph(stacks, "t", "c")
+    boxes = _boxes(svg)
+    idle = sum(samples for stack, samples in stacks.items() if stack.startswith("fork_exit;sched_ule_idletd"))
+    assert any(name.startswith(f"sched_ule_idletd: {idle} samples") for name in boxes)
+    assert ">cpu_idle<" in svg and svg == flame_graph(dict(reversed(stacks.items())), "t", "c")
+
+
+def test_the_caption_says_what_was_sampled() -> None:
+    svg = under_load_flame_graph(FOUND, "The router under load: 64b ≥ 3 Mpps", simulated=True)
+    assert "2 s, 100 samples, 2 CPUs, load 3 Mpps" in svg
+    assert "The router under load: 64b ≥ 3 Mpps" in svg and "SIMULATED" in svg
+    unmarked = under_load_flame_graph(replace(FOUND, cpus=()), "t")
+    assert "2 s, 100 samples, 1 CPU, load" in unmarked
+    assert "SIMULATED" not in unmarked
+    assert under_load_flame_graph(replace(FOUND, sampled=None), "t") == ""
+    assert under_load_flame_graph(replace(FOUND, sampled=SampledStacks(2.0, why="no perf")), "t") == ""
+
+
+def test_it_needs_no_script_and_nothing_from_elsewhere() -> None:
+    svg = under_load_flame_graph(FOUND, "t")
+    assert "<script" not in svg and "href" not in svg and "url(" not in svg and "onclick" not in svg
+
+
+def test_dark_names_can_be_read_on_every_colour_in_grey() -> None:
+    for colour in COLOURS:
+        red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+        assert 0.3 * red + 0.59 * green + 0.11 * blue > 0.65, colour
+
+
+def test_names_are_text_whatever_is_in_them() -> None:
+    name = 'std::map<int, "a&b">::at()]]>\x1b[31m</title><script>'
+    (tooltip,) = (words for words in _boxes(flame_graph({name: 1}, name, name)) if "map" in words)
+    assert tooltip.startswith('std::map<int, "a&b">::at()]]>') and "</title><script>" in tooltip
+
+
+def test_a_recursion_is_cut_at_a_height() -> None:
+    boxes = _boxes(flame_graph({";".join(f"f{depth}" for depth in range(500)): 3}, "t", "c"))
+    assert len(boxes) == MOST_ROWS
+
+
+@given(
+    st.dictionaries(st.lists(st.text(max_size=8), min_size=1, max_size=6).map(";".join), st.integers(1, 10**12)).filter(
+        bool
+    ),
+    st.text(max_size=200),
+)
+def test_every_mapping_is_one_picture(stacks: dict[str, int], words: str) -> None:
+    boxes = _boxes(flame_graph(stacks, words, words, simulated=True))
+    assert all(left >= 10 and left + width <= 1191 and width >= 0 for left, _, width in boxes.values())
+
+
+def test_a_run_keeps_the_picture_its_stacks_and_the_link(tmp_path: Path) -> None:
+    run = "20260101T000000Z-abcdef"
+    recorder = Recorder(tmp_path, run, EnvironmentRecord(run, True, "simulated", "netgate6100", "vpp", 50.0, 0.0))
+    requirement = cast(Requirement, SimpleNamespace(sentence="64b ≥ 3 Mpps"))
+    graph = recorder.keep_under_load("under load", requirement, FOUND)
+    assert recorder.keep_under_load("under load that passed", requirement, replace(FOUND, sampled=None)) == ""
+    recorder.folder.close()
+    folder = recorder.folder.path
+    records = [json.loads(path.read_text()) for path in sorted((folder / "characterisation").glob("*.json"))]
+    assert [data["flame_graph"] for data in records] == ["", "characterisation/000-under-load-flame-graph.svg"]
+    for data in records:
+        jsonschema.validate(data, schema(UNDER_LOAD))
+        assert not {"sampled", "raw"} & set(data)
+    assert (folder / records[1]["flame_graph"]).read_text() == graph and "SIMULATED" in graph
+    folded = (folder / "telemetry" / "000-under-load-folded-stacks.txt").read_text()
+    assert folded == "main;a 50\nmain;a;b 30\nmain;c 20\n"
+    assert records[1]["flame_graph"] in (folder / "files.jsonl").read_text()
+    assert not check_integrity(folder).altered
