@@ -6,54 +6,25 @@ import json
 import os
 import random
 import shutil
-import subprocess
-import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import linerate
 from linerate.commands.main import main
 from linerate.commands.verify import verify
 from linerate.errors import ConfigError
 from linerate.evidence.chain import breaks, first_link, sealed
 from linerate.evidence.derived import seal_derived
 from linerate.evidence.integrity import LARGEST_MANIFEST, check_integrity
-from linerate.evidence.readings import ReadingRecord
-from linerate.evidence.records import EnvironmentRecord
 from linerate.evidence.run import RunFolder, read_run
 from linerate.evidence.run_files import MANIFEST_FILE, RECORDS, SUMS
-from linerate.session.router_watch import Reading
-from support.evidence_builders import RUN, requirement_record, trial_record
-from support.paths import SUPPORT
+from support.evidence_builders import RUN, requirement_record, trial_record, written
 from support.resealed import change_records
 
 TRIES = int(os.environ.get("LINERATE_ALTERATIONS", "200"))
 """How many alterations are tried, of each kind."""
-
-ENVIRONMENT = EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 10.0, 1_795_000_000.0)
-
-
-def written(results: Path, closed: bool = True) -> Path:
-    """A run with each kind of file."""
-    folder = RunFolder.create(results, RUN)
-    environment = replace(ENVIRONMENT, run=folder.run_id)
-    folder.write_environment(environment)
-    folder.add_input("variables/goals/quick.yaml", b"goal: quick\n")
-    streams = folder.add_streams({"0": [{"pps": 1}]})
-    for number in (1, 2, 3):
-        for trial in (1, 2):
-            folder.add_trial(replace(trial_record(number=trial), requirement=number, streams=streams))
-        folder.add_reading(ReadingRecord(RUN, True, number, 2, Reading(None, "the router did not answer", False)))
-        folder.add_telemetry(number, "show runtime", f"Thread {number} vpp_wk_0\n")
-        folder.write_environment(replace(environment, cpu_steal_percent=float(number)))
-        folder.add_requirement(requirement_record(number=number, verdict="PASS" if number != 2 else "FAIL"))
-    if closed:
-        folder.close(replace(environment, ended=1_795_000_060.0))
-    return folder.path
 
 
 @pytest.fixture(scope="module")
@@ -355,73 +326,3 @@ def test_a_chain_of_a_day_is_checked_in_linear_time():
 
     # four times the lines: sixteen times as long, if it were not linear
     assert min(seconds(20_000) for _ in range(3)) < 8 * min(seconds(5_000) for _ in range(3))
-
-
-class Killed(BaseException):
-    """No handler of errors sees it, as none sees a SIGKILL."""
-
-
-def test_a_run_that_is_killed_before_any_step_is_as_it_left_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Killed at each call that changes the disk, and within each line."""
-    steps = 0
-
-    def killing(real: Any, at: int, torn: bool) -> Any:
-        def call(*args: Any, **options: Any) -> Any:
-            nonlocal steps
-            steps += 1
-            if steps < at:
-                return real(*args, **options)
-            if steps == at and torn:
-                real(args[0], args[1][: len(args[1]) // 2])
-            raise Killed
-
-        return call
-
-    for torn in (False, True):
-        for at in range(1, 1000):
-            steps, results = 0, tmp_path / f"{at}-{torn}"
-            with monkeypatch.context() as patch:
-                calls = {"write": os.write, "open": os.open, "replace": os.replace, "mkdir": os.mkdir, "fsync": int}
-                for name in ("write",) if torn else calls:
-                    patch.setattr(os, name, killing(calls[name], at, torn))
-                try:
-                    written(results)
-                except Killed:
-                    pass
-                else:
-                    break
-            run = results / RUN
-            if any(run.glob("*.jsonl")):
-                found = check_integrity(run)
-                assert found.altered == (), f"killed before step {at}: {found}"
-                assert found.manifest is None or not found.notes
-            shutil.rmtree(results, ignore_errors=True)
-        assert at > (20 if torn else 100)
-
-
-WRITER = """
-import sys
-from pathlib import Path
-from evidence.test_integrity import written
-
-print("begun", flush=True)
-while True:
-    written(Path(sys.argv[1]))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(int(os.environ.get("LINERATE_KILLS", "2"))))
-def test_runs_of_a_killed_process_are_as_they_left_them(tmp_path: Path, seed: int):
-    paths = [str(SUPPORT.parent), str(Path(linerate.__file__).parents[1])]
-    child = subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(tmp_path)],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-    )
-    with child:
-        child.stdout.readline()
-        time.sleep(random.Random(seed).uniform(0.1, 0.5))
-        child.kill()
-    runs = [path.parent for path in tmp_path.glob("*/files.jsonl")]
-    assert runs and all(check_integrity(run).altered == () for run in runs)

@@ -21,10 +21,8 @@ from linerate.evidence.integrity import check_integrity
 from linerate.evidence.record_schemas import schema_problems
 from linerate.evidence.records import EnvironmentRecord
 from linerate.evidence.run import RunFolder, check_manifest, new_run_id, read_run
-from support.evidence_builders import RUN, requirement_record, trial_record
+from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record
 from support.paths import SUPPORT
-
-ENVIRONMENT = EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 10.0, 1_795_000_000.0)
 
 
 @pytest.fixture

@@ -1,15 +1,20 @@
 """Trials and records for the tests of the evidence."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from linerate.counts.trial import DirectionCount, Load, Outcome, Problem, Tolerance, Trial, assess_trial
 from linerate.evidence.demand import Demand
-from linerate.evidence.records import RequirementRecord, TrialRecord
+from linerate.evidence.readings import ReadingRecord
+from linerate.evidence.records import EnvironmentRecord, RequirementRecord, TrialRecord
+from linerate.evidence.run import RunFolder
+from linerate.session.router_watch import Reading
 
 LINK = 10e9
 RUN = "20261121T040000Z-abc123"
+ENVIRONMENT = EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 10.0, 1_795_000_000.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +85,22 @@ def requirement_record(**changes: Any) -> RequirementRecord:
         "demand": Demand("throughput", "64b unidirectional", True, 5e6, "pps", pps=5e6),
     }
     return RequirementRecord(**(fields | changes))
+
+
+def written(results: Path, closed: bool = True) -> Path:
+    """A run with each kind of file."""
+    folder = RunFolder.create(results, RUN)
+    environment = replace(ENVIRONMENT, run=folder.run_id)
+    folder.write_environment(environment)
+    folder.add_input("variables/goals/quick.yaml", b"goal: quick\n")
+    streams = folder.add_streams({"0": [{"pps": 1}]})
+    for number in (1, 2, 3):
+        for trial in (1, 2):
+            folder.add_trial(replace(trial_record(number=trial), requirement=number, streams=streams))
+        folder.add_reading(ReadingRecord(RUN, True, number, 2, Reading(None, "the router did not answer", False)))
+        folder.add_telemetry(number, "show runtime", f"Thread {number} vpp_wk_0\n")
+        folder.write_environment(replace(environment, cpu_steal_percent=float(number)))
+        folder.add_requirement(requirement_record(number=number, verdict="PASS" if number != 2 else "FAIL"))
+    if closed:
+        folder.close(replace(environment, ended=1_795_000_060.0))
+    return folder.path

@@ -1,0 +1,125 @@
+"""What a run leaves that is killed, or interrupted with Ctrl-C, at any moment: records that are whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linerate.evidence.integrity import check_integrity
+from linerate.evidence.run import RunFolder
+from support.evidence_builders import ENVIRONMENT, RUN, written
+from support.paths import LIBRARIES, SUPPORT
+
+
+class Killed(BaseException):
+    """No handler of errors sees it, as none sees a SIGKILL."""
+
+
+def test_a_run_that_is_killed_before_any_step_is_as_it_left_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Killed at each call that changes the disk, and within each line."""
+    steps = 0
+
+    def killing(real: Any, at: int, torn: bool) -> Any:
+        def call(*args: Any, **options: Any) -> Any:
+            nonlocal steps
+            steps += 1
+            if steps < at:
+                return real(*args, **options)
+            if steps == at and torn:
+                real(args[0], args[1][: len(args[1]) // 2])
+            raise Killed
+
+        return call
+
+    for torn in (False, True):
+        for at in range(1, 1000):
+            steps, results = 0, tmp_path / f"{at}-{torn}"
+            with monkeypatch.context() as patch:
+                calls = {"write": os.write, "open": os.open, "replace": os.replace, "mkdir": os.mkdir, "fsync": int}
+                for name in ("write",) if torn else calls:
+                    patch.setattr(os, name, killing(calls[name], at, torn))
+                try:
+                    written(results)
+                except Killed:
+                    pass
+                else:
+                    break
+            run = results / RUN
+            if any(run.glob("*.jsonl")):
+                found = check_integrity(run)
+                assert found.altered == (), f"killed before step {at}: {found}"
+                assert found.manifest is None or not found.notes
+            shutil.rmtree(results, ignore_errors=True)
+        assert at > (20 if torn else 100)
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from support.evidence_builders import written
+
+while True:
+    written(Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(int(os.environ.get("LINERATE_KILLS", "2"))))
+def test_runs_of_a_killed_process_are_as_they_left_them(tmp_path: Path, seed: int):
+    paths = [str(SUPPORT.parent), str(LIBRARIES)]
+    child = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+    with child:
+        while not any(tmp_path.glob("*/files.jsonl")) and child.poll() is None:
+            time.sleep(0.01)
+        time.sleep(random.Random(seed).uniform(0.1, 0.5))
+        child.kill()
+    runs = [path.parent for path in tmp_path.glob("*/files.jsonl")]
+    assert runs and all(check_integrity(run).altered == () for run in runs)
+
+
+@pytest.mark.parametrize("moment", range(12))
+def test_an_interrupt_at_any_moment_leaves_a_chain_that_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    """As Ctrl-C does: an exception after any of the calls that change the disk; the run goes on and is closed."""
+    folder = RunFolder.create(tmp_path, "run")
+    environment = replace(ENVIRONMENT, run=folder.run_id)
+    folder.write_environment(environment)
+    folder.add_telemetry(1, "before", "text")
+    done = 0
+
+    def interrupted(call: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapper(*words: Any, **options: Any) -> Any:
+            nonlocal done
+            found = call(*words, **options)
+            done += 1
+            if done == moment + 1:
+                raise KeyboardInterrupt
+            return found
+
+        return wrapper
+
+    with monkeypatch.context() as patch:
+        for name in ("write", "fsync", "close", "rename", "replace", "open"):
+            patch.setattr(os, name, interrupted(getattr(os, name)))
+        with contextlib.suppress(KeyboardInterrupt):
+            folder.add_telemetry(1, "hit", "text")
+            folder.add_telemetry(1, "hit again", "text")
+    folder.add_telemetry(1, "after", "text")
+    folder.write_environment(environment)
+    folder.close()
+    assert check_integrity(folder.path).altered == ()
