@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from queue import SimpleQueue
 
 import asyncssh
 import psutil
@@ -16,21 +13,10 @@ import pytest
 
 from linerate.errors import TestbedError
 from linerate.routers.ssh_shell import SshShell
-from linerate.system.ssh import Login
 from linerate.system.ssh_command import LARGEST_OUTPUT
-from linerate.testbed.keys import make_key, write_known_hosts
+from support.hostile_ssh import answered
 
 pytestmark = pytest.mark.slow
-
-
-class OpenHouse(asyncssh.SSHServer):
-    """Admits everybody: what is tested is after the login."""
-
-    def public_key_auth_supported(self) -> bool:
-        return True
-
-    def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
-        return True
 
 
 async def answer(process: asyncssh.SSHServerProcess[bytes]) -> None:
@@ -66,30 +52,10 @@ async def answer(process: asyncssh.SSHServerProcess[bytes]) -> None:
         pass
 
 
-def serve(host_key: asyncssh.SSHKey, ports: SimpleQueue[int], over: threading.Event) -> None:
-    async def until_over() -> None:
-        async with await asyncssh.create_server(
-            OpenHouse, "127.0.0.1", 0, server_host_keys=[host_key], process_factory=answer, gss_host=None, encoding=None
-        ) as server:
-            ports.put(server.get_port())
-            await asyncio.to_thread(over.wait)
-
-    asyncio.run(until_over())  # cancels what is still writing
-
-
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshShell]:
-    folder: Path = tmp_path_factory.mktemp("ssh")
-    host_key, ports, over = asyncssh.generate_private_key("ssh-ed25519"), SimpleQueue[int](), threading.Event()
-    thread = threading.Thread(target=serve, args=(host_key, ports, over), daemon=True)
-    thread.start()
-    port, known = ports.get(timeout=20), folder / "known_hosts"
-    write_known_hosts(known, "127.0.0.1", port, host_key.export_public_key().decode().strip())
-    shell = SshShell(Login("127.0.0.1", port, "user", make_key(folder / "key").path, known))
-    yield shell
-    shell.close()
-    over.set()
-    thread.join(10)
+    with answered(tmp_path_factory.mktemp("ssh"), answer) as found:
+        yield found
 
 
 @pytest.mark.parametrize("word", ["gigabytes", "errors", "drip", "unfinished", "silent"])

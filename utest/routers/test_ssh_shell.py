@@ -7,28 +7,15 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from queue import SimpleQueue
 
 import asyncssh
 import pytest
 
 from linerate.errors import TestbedError
 from linerate.routers.ssh_shell import SshShell
-from linerate.system.ssh import Login
-from linerate.testbed.keys import make_key, write_known_hosts
+from support.hostile_ssh import answered
 
 pytestmark = pytest.mark.slow
-
-
-class OpenHouse(asyncssh.SSHServer):
-    """Admits everybody: what is tested is after the login."""
-
-    def public_key_auth_supported(self) -> bool:
-        return True
-
-    def validate_public_key(self, username: str, key: asyncssh.SSHKey) -> bool:
-        return True
 
 
 async def answer(process: asyncssh.SSHServerProcess[bytes]) -> None:
@@ -43,28 +30,10 @@ async def answer(process: asyncssh.SSHServerProcess[bytes]) -> None:
     process.exit(3)
 
 
-def serve(host_key: asyncssh.SSHKey, ports: SimpleQueue[int], over: threading.Event) -> None:
-    async def until_over() -> None:
-        options = {"server_host_keys": [host_key], "process_factory": answer, "gss_host": None, "encoding": None}
-        async with await asyncssh.create_server(OpenHouse, "127.0.0.1", 0, **options) as server:
-            ports.put(server.get_port())
-            await asyncio.to_thread(over.wait)
-
-    asyncio.run(until_over())  # cancels what is still sleeping
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Iterator[SshShell]:
-    host_key, ports, over = asyncssh.generate_private_key("ssh-ed25519"), SimpleQueue[int](), threading.Event()
-    thread = threading.Thread(target=serve, args=(host_key, ports, over), daemon=True)
-    thread.start()
-    port, known = ports.get(timeout=20), tmp_path / "known_hosts"
-    write_known_hosts(known, "127.0.0.1", port, host_key.export_public_key().decode().strip())
-    shell = SshShell(Login("127.0.0.1", port, "user", make_key(tmp_path / "key").path, known))
-    yield shell
-    shell.close()
-    over.set()
-    thread.join(10)
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshShell]:
+    with answered(tmp_path_factory.mktemp("ssh"), answer) as found:
+        yield found
 
 
 def test_waiting_for_a_command_takes_no_core(shell: SshShell) -> None:
@@ -100,5 +69,5 @@ def test_output_of_any_bytes_is_shown(
     shell: SshShell, monkeypatch: pytest.MonkeyPatch, printed: bytes, shown: str
 ) -> None:
     monkeypatch.setenv("ROUTER_PASSWORD", "hunter2-x")
-    shell._login = replace(shell._login, passphrase_from="ROUTER_PASSWORD")
+    monkeypatch.setattr(shell, "_login", replace(shell._login, passphrase_from="ROUTER_PASSWORD"))
     assert shell(f"print {printed.hex()} # µ", 20).stdout == shown

@@ -1,4 +1,4 @@
-"""SSH servers that do everything wrong: raw sockets before the authentication, asyncssh in it."""
+"""SSH servers that do everything wrong: raw sockets before the authentication, asyncssh in it and after it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import asyncssh
 
+from linerate.routers.ssh_shell import SshShell
 from linerate.system.ssh import Login
 from linerate.testbed.keys import make_key, write_known_hosts
 
@@ -191,7 +192,15 @@ class HostileServer:
         return [attempt for guard in self.guards for attempt in guard.tried]
 
     def close(self) -> None:
+        async def end() -> None:
+            # asyncio would print what still answers when this process ends
+            rest = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in rest:
+                task.cancel()
+            await asyncio.gather(*rest, return_exceptions=True)
+
         self.stop()
+        self._run(end())
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
@@ -204,3 +213,21 @@ class HostileServer:
 
         options = {"server_host_keys": [self.host_key], "gss_host": None, "encoding": None, **self._options}
         return await asyncssh.create_server(made, "127.0.0.1", self.port, **options)
+
+
+class OpenHouse(Guard):
+    """Admits every key: what is tested is after the login."""
+
+    methods, admits = ("publickey",), True
+
+
+@contextmanager
+def answered(folder: Path, answer: Callable[[Any], Coroutine[Any, Any, None]]) -> Iterator[SshShell]:
+    """A router's shell, each command of which is what *answer* does with its process."""
+    server = HostileServer(folder, OpenHouse, process_factory=answer)
+    shell = SshShell(server.login())
+    try:
+        yield shell
+    finally:
+        shell.close()
+        server.close()
