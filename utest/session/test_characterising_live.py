@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from linerate.errors import SentenceError, TestbedError
-from linerate.project import Project
 from linerate.routers.ssh_shell import SshShell
 from linerate.session.characterising_live import LiveCharacteriser
-from linerate.session.judging import Judge
-from linerate.session.plan import Plan
 from linerate.session.session import Session
 from linerate.simulation.faults import parse_fault
-from linerate.sla.verdict import Ruling, Verdict
-from linerate_bench.studies import faults
-from support import robot_run
+from linerate.sla.verdict import Ruling
+from support import robot_run, simulated_session
+from support.simulated_session import judged
 
 SUITE = """\
 *** Settings ***
@@ -46,33 +41,17 @@ By RFC 2544
 pytestmark = pytest.mark.slow
 
 
-@contextmanager
-def opened(folder: Path, clock_speed: float) -> Iterator[Session]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(folder))
-        plan = Plan.read(Project.find(robot_run.ROOT), "netgate6100", "vpp", "simulated", "quick")
-        plan = replace(plan, testbed=plan.testbed.model_copy(update={"clock_speed": clock_speed}))
-        with faults.opened(plan) as found:
-            yield found
-
-
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    with opened(tmp_path_factory.mktemp("run"), 50) as found:
+    with simulated_session.opened(tmp_path_factory.mktemp("run")) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def slower(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     """With a clock that lets a busy machine read the counts often enough after a change of load."""
-    with opened(tmp_path_factory.mktemp("slower"), 10) as found:
+    with simulated_session.opened(tmp_path_factory.mktemp("slower"), 10) as found:
         yield found
-
-
-def judged(session: Session, sentence: str) -> Verdict:
-    requirement = session.plan.requirement(sentence)
-    session.traffic.put_for(requirement)
-    return Judge(session).judge(requirement)
 
 
 def test_a_router_without_faults_recovers_at_once(slower: Session) -> None:

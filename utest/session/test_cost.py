@@ -3,39 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
-from linerate.counts.telemetry import Telemetry
 from linerate.errors import TestbedError
 from linerate.project import Project
 from linerate.routers.base import Result, Shell
-from linerate.session.judging import Judge
-from linerate.session.plan import Plan
 from linerate.session.session import Session
-from linerate.sla.verdict import Ruling, Verdict
-from linerate_bench.studies import faults, published
-from support import robot_run
+from linerate.sla.verdict import Ruling
+from linerate_bench.studies import published
+from support import simulated_session
+from support.paths import ROOT
+from support.simulated_session import judged
 
 pytestmark = pytest.mark.slow
-PROJECT = Project.find(robot_run.ROOT)
+PROJECT = Project.find(ROOT)
 
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
-        plan = Plan.read(PROJECT, "netgate6100", "vpp", "simulated", "quick")
-        with faults.opened(plan) as found:
-            yield found
-
-
-def judged(session: Session, sentence: str, on_telemetry: Callable[[str, Telemetry], None] | None = None) -> Verdict:
-    requirement = session.plan.requirement(sentence)
-    session.traffic.put_for(requirement)
-    judge = Judge(session) if on_telemetry is None else Judge(session, on_telemetry=on_telemetry)
-    return judge.judge(requirement)
+    with simulated_session.opened(tmp_path_factory.mktemp("run")) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +41,7 @@ def test_the_sentence_finds_what_the_model_spends(
 ) -> None:
     kept: list[str] = []
     sentence = f"64b 1-flow unidirectional costs ≤ {limit} cycles/packet at {load}"
-    verdict = judged(session, sentence, lambda name, reading: kept.append(name))
+    verdict = judged(session, sentence, on_telemetry=lambda name, reading: kept.append(name))
     assert verdict.ruling is Ruling.PASS, verdict.message
     at = f"at {load.replace('10 Mpps', '10000 kpps').replace('1 Mpps', '1000 kpps')}"
     for figure, row in (

@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from linerate.project import Project
-from linerate.session.judging import Judge
 from linerate.session.plan import Plan
-from linerate.session.session import Session
 from linerate.simulation.faults import parse_fault
-from linerate.sla.verdict import Ruling, Verdict
+from linerate.sla.verdict import Ruling
 from linerate_bench.studies import faults
 from support import robot_run
+from support.simulated_session import judged
 
 pytestmark = pytest.mark.slow
 OFFICIAL = os.environ.get("TREX_HOME", "")
@@ -36,21 +35,15 @@ def plan(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     return Plan.read(Project.find(tmp_path), faults.PLATFORM, faults.SOFTWARE, faults.TESTBED, faults.GOAL)
 
 
-def judged(session: Session, statistic: str) -> Verdict:
-    requirement = session.plan.requirement(SENTENCE.format(statistic))
-    session.traffic.put_for(requirement)
-    return Judge(session).judge(requirement)
-
-
 def test_fast_frames_pass_and_late_ones_do_not(plan: Plan) -> None:
     with faults.opened(plan) as session:
-        passed = judged(session, "p99 ≤ 100 µs")
+        passed = judged(session, SENTENCE.format("p99 ≤ 100 µs"))
         assert passed.ruling is Ruling.PASS, passed.message
         (count,) = passed.trials[-1].outcome.latency
         assert count.histogram.get(0, 0) > 0, "the frames are in the bucket in doubt"
         session.cause_fault(parse_fault("late frames", start=1, share=0.05, every=True))
         for statistic in ("p99 ≤ 100 µs", "max ≤ 100 µs", "mean ≤ 1 ms"):
-            found = judged(session, statistic)
+            found = judged(session, SENTENCE.format(statistic))
             (count,) = found.trials[-1].outcome.latency
             assert count.unplaced > 0 and count.maximum == 1.5e6
             assert sum(count.histogram.values()) >= count.received, "the bucket 0 of an earlier trial hides them"
@@ -61,15 +54,13 @@ def test_fast_frames_pass_and_late_ones_do_not(plan: Plan) -> None:
 def test_late_frames_fail_where_no_earlier_trial_hides_them(plan: Plan) -> None:
     with faults.opened(plan) as session:
         session.cause_fault(parse_fault("late frames", start=0, share=0.05))
-        found = judged(session, "p99 ≤ 100 µs")
+        found = judged(session, SENTENCE.format("p99 ≤ 100 µs"))
         assert found.ruling is Ruling.FAIL, found.message
         assert "p99 at least 1e+06 µs" in found.message
 
 
 def test_delay_variation_is_judged(plan: Plan) -> None:
     with faults.opened(plan) as session:
-        requirement = plan.requirement("64b 1-flow unidirectional pdv p99.9 ≤ 100 µs at 1 Mpps")
-        session.traffic.put_for(requirement)
-        found = Judge(session).judge(requirement)
+        found = judged(session, "64b 1-flow unidirectional pdv p99.9 ≤ 100 µs at 1 Mpps")
         assert found.ruling is Ruling.PASS, found.message
         assert "packet delay variation p99.9 " in found.message and found.figures["pdv_low_us"] >= 0

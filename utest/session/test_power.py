@@ -9,31 +9,23 @@ import pytest
 from linerate.errors import SentenceError
 from linerate.power.settings import HttpMeterSettings
 from linerate.project import Project
-from linerate.session.judging import Judge
 from linerate.session.plan import Plan
 from linerate.session.power import PoweredTrials
 from linerate.session.session import Session
-from linerate.sla.verdict import Ruling, Verdict
-from linerate_bench.studies import faults
+from linerate.sla.verdict import Ruling
 from power.test_meters import SHELLY, Plug
-from support import robot_run
+from support import simulated_session
+from support.paths import ROOT
+from support.simulated_session import judged
 
 pytestmark = pytest.mark.slow
-PROJECT = Project.find(robot_run.ROOT)
+PROJECT = Project.find(ROOT)
 
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("run")))
-        with faults.opened(Plan.read(PROJECT, "netgate6100", "vpp", "simulated", "quick")) as found:
-            yield found
-
-
-def judged(session: Session, sentence: str) -> Verdict:
-    requirement = session.plan.requirement(sentence)
-    session.traffic.put_for(requirement)
-    return Judge(session).judge(requirement)
+    with simulated_session.opened(tmp_path_factory.mktemp("run")) as found:
+        yield found
 
 
 def test_the_published_energy_of_the_netgate_comes_out_of_its_declared_watts(session: Session) -> None:

@@ -10,13 +10,12 @@ import pytest
 
 from linerate.evidence.run import read_run
 from linerate.project import Project
-from linerate.session.judging import Judge
 from linerate.session.plan import Plan
-from linerate.session.session import Session
 from linerate.simulation.faults import parse_fault
-from linerate.sla.verdict import Ruling, Verdict
+from linerate.sla.verdict import Ruling
 from linerate_bench.studies import faults
 from support import robot_run
+from support.simulated_session import judged
 
 pytestmark = pytest.mark.slow
 
@@ -27,12 +26,6 @@ LITTLE = "64b 1-flow bidirectional ≥ 0.1 Mpps each way"
 def opened_plan(folder: Path, patch: pytest.MonkeyPatch, platform: str, software: str) -> Plan:
     patch.setenv("XDG_RUNTIME_DIR", str(folder))
     return Plan.read(Project.find(robot_run.ROOT), platform, software, faults.TESTBED, faults.GOAL)
-
-
-def judged(session: Session, sentence: str) -> Verdict:
-    requirement = session.plan.requirement(sentence)
-    session.traffic.put(requirement.profile, requirement.bidirectional)
-    return Judge(session).judge(requirement)
 
 
 @pytest.mark.parametrize(

@@ -9,24 +9,17 @@ from pathlib import Path
 import pytest
 
 from linerate.project import Project
-from linerate.session.judging import Judge
 from linerate.session.plan import Plan
-from linerate.session.session import Session
-from linerate.sla.verdict import Ruling, Verdict
+from linerate.sla.verdict import Ruling
 from linerate_bench.studies import faults
 from support import robot_run
 from support.kernel_router import run_in_router
+from support.simulated_session import judged
 
 pytestmark = [
     pytest.mark.netns,
     pytest.mark.skipif(shutil.which("tc") is None, reason="this machine has no 'tc'"),
 ]
-
-
-def judged(session: Session, sentence: str) -> Verdict:
-    requirement = session.plan.requirement(sentence)
-    session.traffic.put(requirement.profile, requirement.bidirectional)
-    return Judge(session).judge(requirement)
 
 
 def test_a_kernels_queue_and_its_missing_route_own_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

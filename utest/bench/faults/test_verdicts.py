@@ -8,13 +8,12 @@ import pytest
 
 from linerate.errors import SentenceError
 from linerate.project import Project
-from linerate.session.judging import Judge
 from linerate.session.plan import Plan
-from linerate.session.session import Session
 from linerate.simulation.faults import parse_fault
-from linerate.sla.verdict import Ruling, Verdict
+from linerate.sla.verdict import Ruling
 from linerate_bench.studies import faults
 from support import robot_run
+from support.simulated_session import judged
 
 pytestmark = pytest.mark.slow
 
@@ -23,12 +22,6 @@ pytestmark = pytest.mark.slow
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     return Plan.read(Project.find(robot_run.ROOT), faults.PLATFORM, faults.SOFTWARE, faults.TESTBED, faults.GOAL)
-
-
-def judged(session: Session, sentence: str) -> Verdict:
-    requirement = session.plan.requirement(sentence)
-    session.traffic.put(requirement.profile, requirement.bidirectional)
-    return Judge(session).judge(requirement)
 
 
 def test_a_fail_needs_a_router_that_still_answers(plan: Plan) -> None:
