@@ -46,7 +46,8 @@ def test_fast_frames_pass_and_late_ones_do_not(plan: Plan) -> None:
             found = judged(session, SENTENCE.format(statistic))
             (count,) = found.trials[-1].outcome.latency
             assert count.unplaced > 0 and count.maximum == 1.5e6
-            assert sum(count.histogram.values()) >= count.received, "the bucket 0 of an earlier trial hides them"
+            # of 5 % late ones; how many exactly depends on how the delays of each trial fell
+            assert sum(count.histogram.values()) > 0.98 * count.received, "the bucket 0 of an earlier trial hides them"
             assert found.ruling is Ruling.INCONCLUSIVE, found.message
             assert "or later than 1 s" in found.reason
 
