@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.ceilings.calibration import calibration_path, read_calibration
 from linerate.commands import check
 from linerate.errors import LinerateError
 from linerate.methods.budget import duration_text
@@ -21,31 +20,6 @@ from support import hostile
 from support.paths import ROOT
 
 FILES = sorted(path for kind in KINDS for path in (ROOT / "variables" / kind).glob("*.yaml"))
-
-CALIBRATION = """\
-testbed: simulated
-platform: netgate6100
-kind: simulated
-link_bps: 10000000000.0
-linerate: 0.2.0
-simulated: true
-versions: {server: v3.08, mode: STL}
-ceilings:
-- traffic: 64b
-  mean_size: 64.0
-  bidirectional: false
-  measured: '2026-11-22T12:00:00+00:00'
-  line_pps: 14880952.381
-  offered_pps: 14880952.381
-  lossless_pps: 14434523.81
-  received_pps: 14434523.81
-  trials: 21
-  trial_duration: 1.0
-  steal_percent: 0.0
-  latency: {load_pps: 7217261.905, frames: 1000, mean_us: 3.0, p99_low_us: 0.0, p99_high_us: 10.0}
-  pairs: 1
-  watched: {goal: standard, load_pps: 14145833.333, trials: 14, lossy: 0, trial_duration: 5.0}
-"""
 
 
 def problems(project: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -159,20 +133,3 @@ def test_no_figure_of_a_goal_takes_long(tmp_path: Path, data: st.DataObject):
             str(plan.goal)
         except LinerateError as error:
             assert str(error).isprintable()
-
-
-@hostile.of(40)
-@given(data=st.data())
-def test_a_mutated_calibration_is_right_or_one_paragraph(tmp_path: Path, data: st.DataObject):
-    path = calibration_path(tmp_path, "simulated", "netgate6100")
-    path.write_bytes(data.draw(hostile.mutated(CALIBRATION)))
-    with hostile.bounded():
-        try:
-            assert read_calibration(tmp_path, "simulated", "netgate6100") is not None
-        except LinerateError as error:
-            assert str(error).startswith(str(path)) and str(error).isprintable()
-
-
-def test_the_calibration_is_right_before_it_is_mutated(tmp_path: Path):
-    calibration_path(tmp_path, "simulated", "netgate6100").write_text(CALIBRATION)
-    assert read_calibration(tmp_path, "simulated", "netgate6100") is not None
