@@ -17,6 +17,7 @@ import zmq
 
 from linerate.system.identity import runtime_folder
 from linerate.testbed import namespaces
+from support import yaml_once
 from support.profile_processes import ProfileProcesses
 from support.trex_profile_support import Own
 
@@ -79,6 +80,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "linerate", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
     )
     hypothesis.settings.load_profile("linerate")
+    yaml_once.install()
     # started with nohup or as a job of a script, this process ignores Ctrl-C, and its children would too
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

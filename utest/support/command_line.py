@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from support import robot_run
+from support.fork_server import ForkServer
 from support.paths import LIBRARIES
 
 PROGRAM = [sys.executable, "-m", "linerate"]
@@ -22,12 +26,19 @@ def linerate(
     folder: Path, *words: str, cwd: Path | None = None, variables: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """``linerate WORDS`` in *cwd* (*folder*), with more environment *variables*, to its end."""
-    return subprocess.run(
-        [*PROGRAM, *words],
-        cwd=cwd or folder,
-        env={**environment(folder), **(variables or {})},
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        env = {**environment(folder), **(variables or {})}
+        status = _server().run(words, env, cwd or folder, output, errors, limit=100)
+        texts = []
+        for file in (output, errors):
+            file.seek(0)
+            texts.append(file.read().decode())
+    return subprocess.CompletedProcess(words, status, *texts)
+
+
+@cache
+def _server() -> ForkServer:
+    """Where commands are forked. It ends with this process."""
+    server = ForkServer("support.linerate_processes")
+    atexit.register(server.close)
+    return server

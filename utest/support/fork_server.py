@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 from support.paths import LIBRARIES, SUPPORT
 
@@ -47,6 +48,22 @@ class ForkServer:
         if not select.select([self._ours], [], [], limit)[0]:
             return None
         return int(self._ours.recv(100))
+
+    def run(
+        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, output: IO[bytes], errors: IO[bytes], limit: float
+    ) -> int:
+        """The exit status of a process with nothing to read, that is killed after *limit* seconds.
+
+        Raises subprocess.TimeoutExpired then.
+        """
+        with Path(os.devnull).open() as empty:
+            process = self.fork(argv, env, cwd, [empty.fileno(), output.fileno(), errors.fileno()])
+            status = self.wait(limit)
+        if status is None:
+            os.killpg(process, signal.SIGKILL)
+            self.wait()
+            raise subprocess.TimeoutExpired(list(argv), limit)
+        return status
 
     def close(self) -> None:
         """End the process from which they are forked."""

@@ -6,8 +6,6 @@ import atexit
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import textwrap
@@ -64,17 +62,10 @@ def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRu
     Raises subprocess.TimeoutExpired after *limit* seconds.
     """
     server = _server()
-    with tempfile.TemporaryFile() as console, Path(os.devnull).open() as empty:
-        streams = [empty.fileno(), console.fileno(), console.fileno()]
-        process = server.fork(_arguments(folder, suite, *options), environment(folder), folder, streams)
-        status = server.wait(limit)
-        if status is None:
-            os.killpg(process, signal.SIGKILL)
-            server.wait()
+    with tempfile.TemporaryFile() as console:
+        status = server.run(_arguments(folder, suite, *options), environment(folder), folder, console, console, limit)
         console.seek(0)
         text = console.read().decode()
-    if status is None:
-        raise subprocess.TimeoutExpired(["robot", str(suite)], limit, text)
     check_runs(folder / "results")
     tests = {}
     if (folder / "out" / "output.xml").exists():

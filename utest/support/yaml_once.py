@@ -1,0 +1,34 @@
+"""Each YAML file is parsed once in a process of the tests and in those forked from it: they read the same forty always.
+
+PyYAML takes half of the CPU of a plan that is read, and of a Robot run that is refused.
+"""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+from linerate import config
+from support.paths import VARIABLES
+
+
+def install() -> None:
+    """For the rest of this process. What is refused is parsed again, and every caller gets data of its own."""
+    parse, known = config.parse_yaml, dict[tuple[str, int], bytes]()
+
+    def parsed(text: str, path: Path, most_values: int = config._MOST_VALUES) -> Any:
+        key = (text, most_values)
+        if key not in known:
+            if len(known) > 500:  # fuzzed files
+                known.clear()
+            known[key] = pickle.dumps(parse(text, path, most_values))
+        return pickle.loads(known[key])
+
+    config.parse_yaml = parsed
+
+
+def read_all() -> None:
+    """Parse what Linerate ships, for the processes that are forked from this one."""
+    for path in VARIABLES.rglob("*.yaml"):
+        config.read_yaml(path)
