@@ -76,6 +76,7 @@ def await_verdicts(folder: Path, count: int, limit: float = 60.0) -> None:
 def test_a_terminal_that_is_closed_ends_the_run_in_order(tmp_path: Path) -> None:
     child, master = pty.fork()
     if not child:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
         suite = robot_run.write_suite(tmp_path, *[SENTENCE] * 200)
         command = robot_run.command(tmp_path, suite, *robot_run.short_goal(tmp_path), "-v", "GOAL:quick")
         os.chdir(tmp_path)
