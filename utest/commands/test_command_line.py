@@ -14,6 +14,7 @@ import pytest
 from linerate.commands.main import BENCH_COMMANDS, COMMANDS, main
 from linerate.errors import ConfigError
 from linerate_bench.__main__ import STUDIES
+from linerate_bench.__main__ import main as bench_main
 from support import robot_run
 from support.command_line import PROGRAM, environment, linerate
 from support.paths import ROOT
@@ -62,14 +63,19 @@ def test_an_error_is_one_sentence_and_status_2(tmp_path: Path) -> None:
     assert found.stderr.startswith("linerate: ") and found.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("words", [["serve"], *(["study", name] for name in STUDIES)], ids=" ".join)
+def test_the_commands_of_the_bench_have_their_own_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        bench_main([*words, "--help"])
+    text = capsys.readouterr().out
+    assert ended.value.code == 0 and text.startswith(f"usage: linerate {' '.join(words)} ") and "``" not in text
+
+
 @pytest.mark.slow
-def test_the_commands_of_the_bench_have_their_own_help(tmp_path: Path) -> None:
+def test_the_commands_of_the_bench_are_commands_of_linerate(tmp_path: Path) -> None:
     assert linerate(tmp_path, "serve", "--help").stdout.startswith("usage: linerate serve ")
     listed = linerate(tmp_path, "study")
     assert listed.returncode == 0 and all(f"linerate study {name}" in listed.stdout for name in STUDIES)
-    for name in STUDIES:
-        text = linerate(tmp_path, "study", name, "--help").stdout
-        assert text.startswith(f"usage: linerate study {name} ") and "``" not in text
     wrong = linerate(tmp_path, "study", "nonsense")
     assert wrong.returncode == 2 and "nonsense" in wrong.stderr
 
