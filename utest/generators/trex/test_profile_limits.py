@@ -87,7 +87,7 @@ def warm(own: Own) -> Own:
 def test_the_time_is_limited_from_outside(warm: Own, body: str) -> None:
     said, took = refused(warm, f"{body}\nimport signal; signal.setitimer(signal.ITIMER_REAL, 0)\n{SPIN}", 1.0)
     assert "did not end within 1 s" in said
-    assert took < 2 * 2.0 + 2.0  # a fork of it, and the end of it, take time on a busy machine
+    assert took < 30  # without a limit it runs for ever; a busy machine takes its time to fork and to end it
 
 
 def test_output_without_end_is_not_kept(warm: Own) -> None:
