@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
 from support import robot_run
-from support.fork_server import ForkServer
 from support.paths import LIBRARIES
 
 PROGRAM = [sys.executable, "-m", "linerate"]
@@ -28,17 +25,9 @@ def linerate(
     """``linerate WORDS`` in *cwd* (*folder*), with more environment *variables*, to its end."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         env = {**environment(folder), **(variables or {})}
-        status = _server().run(words, env, cwd or folder, output, errors, limit=100)
+        status = robot_run.programs().run(["linerate", *words], env, cwd or folder, output, errors, limit=100)
         texts = []
         for file in (output, errors):
             file.seek(0)
             texts.append(file.read().decode())
     return subprocess.CompletedProcess(words, status, *texts)
-
-
-@cache
-def _server() -> ForkServer:
-    """Where commands are forked. It ends with this process."""
-    server = ForkServer("support.linerate_processes")
-    atexit.register(server.close)
-    return server

@@ -61,9 +61,9 @@ def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRu
 
     Raises subprocess.TimeoutExpired after *limit* seconds.
     """
-    server = _server()
+    words = ["robot", *_arguments(folder, suite, *options)]
     with tempfile.TemporaryFile() as console:
-        status = server.run(_arguments(folder, suite, *options), environment(folder), folder, console, console, limit)
+        status = programs().run(words, environment(folder), folder, console, console, limit)
         console.seek(0)
         text = console.read().decode()
     check_runs(folder / "results")
@@ -76,9 +76,9 @@ def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRu
 
 
 @cache
-def _server() -> ForkServer:
-    """Where runs are forked. It ends with this process."""
-    server = ForkServer("support.robot_processes")
+def programs() -> ForkServer:
+    """Where Robot and ``linerate`` are forked, one after the other. It ends with this process."""
+    server = ForkServer("support.forked_programs")
     atexit.register(server.close)
     return server
 

@@ -1,0 +1,35 @@
+"""Robot and ``linerate``, forked from a process that has imported them and matplotlib: half of a short run's time."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from support import yaml_once
+
+MODULES = (
+    *("robot", "robot.run", "robot.running.suiterunner", "allure_robotframework", "linerate.robot"),
+    *("linerate.commands.main", "linerate.testbed.simulated"),
+    *("matplotlib.figure", "matplotlib.backends.backend_svg"),
+)
+
+
+def preload() -> None:
+    """Import what a run imports, read what is shipped, and draw once: the first plot reads the fonts."""
+    for name in MODULES:
+        importlib.import_module(name)
+    yaml_once.install()
+    yaml_once.read_all()
+    with importlib.import_module("linerate.evidence.drawing").drawing("a title", simulated=True) as picture:
+        picture.label_axes("x", "y")
+
+
+def main(argv: Sequence[str]) -> None:
+    """As ``python -m`` with the program's name and its words; ends with its exit status."""
+    program, *words = argv
+    if program == "robot":
+        sys.path.insert(0, "")
+        importlib.import_module("robot").run_cli(words)
+    sys.argv = [program, *words]
+    importlib.import_module("linerate.commands.main").command_line()
