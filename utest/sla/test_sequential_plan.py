@@ -119,3 +119,10 @@ def test_loss_in_any_direction_never_makes_a_verdict_better(rows: list[tuple[int
 
 def test_trials_without_a_direction_prove_nothing() -> None:
     assert ruling(*[()] * 4) is Ruling.INCONCLUSIVE
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_no_goal_passes_without_a_good_trial(whole: bool) -> None:
+    terms = {"final_trial_duration": 1, "duration_sum": 1, "exceed_ratio": 0.999999999, "whole": whole}
+    goal = Goal(goal="lax", loss_ratio=0, about="", window=1 if whole else None, **terms)
+    assert not goal.plan_for(1).passes(0, 0)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from ..counts.under_load import SampledStacks
 from ..errors import TestbedError
 from ..platforms import Tuning
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
@@ -343,6 +344,10 @@ class ShellRouter:
 
     def tune(self, tuning: Tuning) -> None:
         """Nothing, unless a subclass has it: other platforms' files have no ``tuning``."""
+
+    def sample_stacks(self, seconds: float) -> SampledStacks:
+        """Nothing, unless a subclass knows how."""
+        return SampledStacks(seconds, why="it is not known how to sample stacks there")
 
     def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
         """Raises TestbedError, unless a subclass supports other frames than plain IPv4."""

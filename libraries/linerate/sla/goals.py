@@ -122,8 +122,8 @@ class Goal(Config):
         trials = self.duration_sum / self.final_trial_duration
         most_bad = math.floor(self.exceed_ratio * trials + _ROUNDING)
         if self.whole:
-            return SequentialPlan.fixed(math.ceil(trials - _ROUNDING) - most_bad, most_bad, whole=True)
-        return SequentialPlan.fixed(math.ceil((1 - self.exceed_ratio) * trials - _ROUNDING), most_bad)
+            return SequentialPlan.fixed(max(1, math.ceil(trials - _ROUNDING) - most_bad), most_bad, whole=True)
+        return SequentialPlan.fixed(max(1, math.ceil((1 - self.exceed_ratio) * trials - _ROUNDING)), most_bad)
 
     @property
     def is_strict(self) -> bool:
