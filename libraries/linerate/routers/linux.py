@@ -103,7 +103,7 @@ class Linux(ShellRouter):
             {**links_of_net_dev(interfaces), **parse_link("".join(output[" ".join(argv)] for argv in links.values()))},
             ip,
             drops.get("softnet backlog full", 0),
-            parse_qdiscs(output["tc -s qdisc show"]),
+            [row for row in parse_qdiscs(output["tc -s qdisc show"]) if row.interface in self._interfaces],
             {name: parse_ethtool(output[" ".join(argv)]) for name, argv in cards.items()},
         )
         return Telemetry(parse_uptime(output["cat /proc/uptime"]), interfaces, drops, (), output, causes=causes)
