@@ -16,7 +16,8 @@ class NicFacts:
     ``pcie_width`` in lanes and ``pcie_speed`` in GT/s per lane, as the link runs; ``…_max``: what the card can.
     ``rx_queues`` in use; ``ring_rx``, ``ring_tx``: descriptors per queue. ``rss_fields``: what packets are spread over
     the queues by, as ``ipv4-tcp``. ``offloads``: those that are on. ``cpus_of_queue``: queue -> processors that its
-    interrupt may go to (``2`` or ``0-3``).
+    interrupt may go to (``2`` or ``0-3``). ``steered_to``: queue -> processors that its packets are steered to by
+    software (Linux: RPS), no entry where they are not.
     """
 
     interface: str
@@ -35,6 +36,7 @@ class NicFacts:
     rss_key: str | None = None
     offloads: tuple[str, ...] | None = None
     cpus_of_queue: Mapping[int, str] = field(default_factory=dict)
+    steered_to: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

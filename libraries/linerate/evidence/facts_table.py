@@ -90,6 +90,8 @@ def _card(nic: NicFacts) -> Iterator[tuple[str, str]]:
     yield "offloads", NOT_READ if nic.offloads is None else " ".join(nic.offloads) or "none"
     if nic.cpus_of_queue:
         yield "interrupts", " ".join(f"{queue}→CPU {cpus}" for queue, cpus in sorted(nic.cpus_of_queue.items()))
+    if nic.steered_to:
+        yield "steered (RPS)", " ".join(f"{queue}→CPU {cpus}" for queue, cpus in sorted(nic.steered_to.items()))
 
 
 def _link(width: int | None, speed: float | None) -> str:

@@ -54,7 +54,7 @@ def read_linux_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts
     placement = tuple(
         Placement(nic.interface, queue, f"CPU {cpus}")
         for nic in nics
-        for queue, cpus in sorted(nic.cpus_of_queue.items())
+        for queue, cpus in sorted({**nic.cpus_of_queue, **nic.steered_to}.items())
         if cpus.isdigit()
     )
     return machine_facts(
@@ -188,6 +188,7 @@ def _card_commands(name: str) -> tuple[tuple[str, ...], ...]:
         ("ethtool", "-n", name, "rx-flow-hash", "udp4"),
         ("readlink", f"{folder}/device"),
         ("ls", f"{folder}/queues"),
+        ("grep", "-rsH", ".", f"{folder}/queues", "--include=rps_cpus"),
         ("grep", "-sH", ".", *(f"{folder}/device/{file}" for file in LINK_FILES)),
     )
 
@@ -216,8 +217,22 @@ def _nic(
         rss_key=matched(r"^RSS hash key:\n((?:[0-9a-f]{2}:)+[0-9a-f]{2})$", cards[f"ethtool -x {name}"]),
         offloads=tuple(re.findall(r"^(\S[^:\n]*): on\b", cards[f"ethtool -k {name}"], re.MULTILINE)) or None,
         cpus_of_queue={queue: affinity[irq] for irq, queue in irqs.items() if irq in affinity},
+        steered_to=steered(cards[f"grep -rsH . /sys/class/net/{name}/queues --include=rps_cpus"]),
     )
     return with_pcie(found, link)
+
+
+def steered(text: str) -> dict[int, str]:
+    """``…/queues/rx-0/rps_cpus:00000000,00000006``: receive queue -> ``1,2``; none for one without steering."""
+    found: dict[int, str] = {}
+    for path, mask in rows_of_files(text).items():
+        queue = re.search(r"/rx-(\d{1,4})/rps_cpus$", path)
+        if queue and re.fullmatch(r"[0-9a-f,]{1,4096}", mask):
+            bits = int(mask.replace(",", "") or "0", 16)
+            cpus = [str(cpu) for cpu in range(bits.bit_length()) if bits >> cpu & 1]
+            if cpus:
+                found[int(queue[1])] = ",".join(cpus)
+    return found
 
 
 def pci_model(pci: str, address: str | None) -> str | None:
