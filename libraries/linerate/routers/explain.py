@@ -16,6 +16,7 @@ from ..counts.under_load import UnderLoad
 from ..units import si
 from .explain_circumstances import firewall, irqbalance, numa, slowed
 from .explain_evidence import RouterEvidence, TriedLoad, bus_gbps, busy_share, is_narrow
+from .explain_system import TX_LOSS, backlog, discipline, filters, other_work
 from .explain_workers import locks, workers
 
 GENERATOR = "generator"
@@ -26,9 +27,6 @@ UNSENT = 0.01
 
 LINE_FULL = 0.97
 """A line is full from this share on: clocks of two cards differ, and a trial has edges."""
-
-TX_LOSS = 0.01
-"""Of what was handed to the sending interfaces, the share lost there that makes them the limit."""
 
 BUS_FULL, BUS_MAYBE = 0.75, 0.25
 """Least share of the bus from which on it is the limit, or may be: descriptors and turns take the rest."""
@@ -69,32 +67,60 @@ def _generator(evidence: RouterEvidence) -> Explanation | None:
     )
 
 
-def _sending(evidence: RouterEvidence) -> Explanation | None:
+def _line(evidence: RouterEvidence) -> Explanation | None:
+    name, filled = _fullest_line(evidence)
+    if not _sending_limits(evidence) or filled < LINE_FULL:
+        return None
+    return Explanation(
+        "line",
+        f"the line out of {name} is full ({filled:.1%} of its rate): more arrives for it than it carries",
+        _sending_figures(evidence),
+        Confidence.CERTAIN,
+        "spread the load over more or faster lines; frames that grow on the way (tags, labels) need room too",
+    )
+
+
+def _tx_slots(evidence: RouterEvidence) -> Explanation | None:
     """What is lost on leaving was taken in and handled: the sending side limits, whatever was lost before."""
-    dropped, ledger = evidence.dropped(Stage.LEAVING), evidence.ledger
-    if ledger is None or not dropped:
+    if not _sending_limits(evidence):
         return None
-    handed = dropped + sum(row.forwarded for row in ledger.directions)
-    if dropped < TX_LOSS * handed:
-        return None
-    name, filled = max(evidence.line_shares().items(), key=lambda item: item[1], default=("", 0.0))
-    figures = {"handed_to_send": float(handed), "dropped_on_leaving": float(dropped), "line_share": filled}
-    if filled >= LINE_FULL:
+    dropped, handed = evidence.dropped(Stage.LEAVING), evidence.handed_to_send
+    _, filled = _fullest_line(evidence)
+    full = f"of {handed:,} frames that were handed to the sending interfaces {dropped:,} found no free slot"
+    places = {drop.interface for drop in evidence.drops if drop.stage is Stage.LEAVING}
+    cards = {evidence.has_card(place) for place in places}
+    if True not in cards and evidence.backlogged > dropped / 2:
+        return None  # at the other end they waited for a processor
+    if cards == {False}:
         return Explanation(
-            "line",
-            f"the line out of {name} is full ({filled:.1%} of its rate): more arrives for it than it carries",
-            figures,
-            Confidence.CERTAIN,
-            "spread the load over more or faster lines; frames that grow on the way (tags, labels) need room too",
+            "tx slots",
+            f"{full}: what is at the other end of {' and '.join(sorted(places))} (no card) takes them too slowly",
+            _sending_figures(evidence),
+            Confidence.LIKELY,
+            "look at the namespace, bridge or program that takes the frames there",
         )
     return Explanation(
         "tx slots",
-        f"of {handed:,} frames that were handed to the sending interfaces {dropped:,} found no free slot, with the line"
-        f" {filled:.0%} full: the card empties its sending ring too slowly",
-        figures,
+        f"{full}, with the line {filled:.0%} full: the card empties its sending ring too slowly",
+        _sending_figures(evidence),
         Confidence.LIKELY,
         "look at the sending ring's size, the driver (another one, compressed completions) and the card's firmware",
     )
+
+
+def _sending_limits(evidence: RouterEvidence) -> bool:
+    dropped = evidence.dropped(Stage.LEAVING)
+    return dropped > 0 and dropped >= TX_LOSS * evidence.handed_to_send
+
+
+def _fullest_line(evidence: RouterEvidence) -> tuple[str, float]:
+    return max(evidence.line_shares().items(), key=lambda item: item[1], default=("", 0.0))
+
+
+def _sending_figures(evidence: RouterEvidence) -> dict[str, float]:
+    handed, dropped = evidence.handed_to_send, evidence.dropped(Stage.LEAVING)
+    share = _fullest_line(evidence)[1]
+    return {"handed_to_send": float(handed), "dropped_on_leaving": float(dropped), "line_share": share}
 
 
 def _card(evidence: RouterEvidence) -> Explanation | None:
@@ -153,7 +179,18 @@ def _moments(evidence: RouterEvidence, time_left: str, figures: dict[str, float]
     )
 
 
-LIMITS: Sequence[Rule] = (_generator, _sending, locks, workers, _card)
+LIMITS: Sequence[Rule] = (
+    _generator,
+    _line,
+    discipline,
+    _tx_slots,
+    filters,
+    backlog,
+    locks,
+    workers,
+    other_work,
+    _card,
+)
 """What binds; the first that speaks is the one: what is nearer the exit limits, whatever is lost before it."""
 
 CIRCUMSTANCES: Sequence[Callable[[RouterEvidence, Explanation | None], Explanation | None]] = (

@@ -45,7 +45,10 @@ def firewall(evidence: RouterEvidence, limit: Explanation | None) -> Explanation
 
 def irqbalance(evidence: RouterEvidence, limit: Explanation | None) -> Explanation | None:
     """A daemon that moves interrupts, where the load is not spread evenly."""
-    uneven = limit is not None and limit.rule in ("uneven workers", "one processor", "late worker", "shared worker")
+    uneven = limit is not None and (
+        limit.rule in ("uneven workers", "one processor", "late worker", "shared worker")
+        or (limit.rule == "backlog" and limit.figures.get("busy_workers", 0.0) < len(evidence.workers))
+    )
     if not uneven or evidence.queues is None or not evidence.facts or not evidence.facts.irqbalance:
         return None
     return Explanation(

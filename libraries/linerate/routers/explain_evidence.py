@@ -12,13 +12,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..counts.causes import Stage
-from ..counts.ledger import Ledger
+from ..counts.ledger import Drop, Ledger
 from ..counts.router_facts import NicFacts, RouterFacts
 from ..counts.under_load import UnderLoad, WorkerLoad
 from ..units import FCS, l1_bits
+from .linux_losses import BACKLOG_FULL
 
 BUSY, IDLE = 0.95, 0.85
 """Shares of a worker's time: from BUSY on it is a limit, below IDLE it is none; between them no rule says either."""
+
+ELSEWHERE = 0.15
+"""Share of a processor's time outside of software interrupts from which on it is not packets alone that fill it."""
 
 FULL_VECTOR = 250
 """Packets per call from which on a VPP worker whose busy time was not read has no time left (the most is 256)."""
@@ -34,6 +38,9 @@ _LINE_CODE = {2.5: 0.8, 5.0: 0.8}
 
 _UNCOUNTED = re.compile(r"rdma|af.?packet", re.IGNORECASE)
 """Drivers that do not count what was lost before them."""
+
+_VIRTUAL = re.compile(r"veth|tun|tap|dummy|ifb|macvlan|ipvlan|bridge")
+"""Drivers of interfaces without a card: what they send, the same kernel takes in at their other end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +75,48 @@ class RouterEvidence:
         """Frames that did not come back; 0: not known."""
         return max(0, self.ledger.lost) if self.ledger else 0
 
+    @cached_property
+    def drops(self) -> tuple[Drop, ...]:
+        """All that the router counts as lost."""
+        return self.ledger.drops if self.ledger else ()
+
     def dropped(self, stage: Stage) -> int:
         """Frames that the router counts as dropped at *stage*."""
-        return sum(drop.frames for drop in self.ledger.drops if drop.stage is stage) if self.ledger else 0
+        return sum(drop.frames for drop in self.drops if drop.stage is stage)
+
+    @cached_property
+    def handed_to_send(self) -> int:
+        """Frames that were handed to the sending interfaces."""
+        forwarded = sum(row.forwarded for row in self.ledger.directions) if self.ledger else 0
+        return self.dropped(Stage.LEAVING) + forwarded
 
     @cached_property
     def lost_on_arrival(self) -> int:
-        """Frames lost before the router took them in: counted, or uncounted by a driver that counts none."""
+        """Frames lost before the router took them in: counted, or uncounted by a driver that counts none.
+
+        Those that no processor took in time are among them: no work was done on them either.
+        """
         uncounted = (self.ledger.unexplained_before_rx or 0) if self.ledger and self.is_blind else 0
-        return self.dropped(Stage.ARRIVING) + max(0, uncounted)
+        return self.dropped(Stage.ARRIVING) + max(0, uncounted) + self.backlogged
+
+    @cached_property
+    def backlogged(self) -> int:
+        """Frames that found a processor's backlog full: counted by Linux as such, and by an interface as dropped."""
+        if self.ledger is None:
+            return 0
+        full = sum(reason.frames for reason in self.ledger.reasons if reason.name == BACKLOG_FULL)
+        counted = (
+            drop.frames
+            for drop in self.drops
+            # what an interface without a card sends waits for a processor at its other end
+            if drop.name == "rx_dropped" or (drop.name == "tx_dropped" and self.has_card(drop.interface) is not True)
+        )
+        return min(full, sum(counted))
+
+    def has_card(self, interface: str) -> bool | None:
+        """Whether *interface* has a card behind it; None where its driver was not read."""
+        driver = next((nic.driver for nic in self.nics if nic.interface == interface), None)
+        return None if driver is None else _VIRTUAL.fullmatch(driver) is None
 
     @property
     def arrival_decides(self) -> bool:
@@ -131,12 +171,37 @@ class RouterEvidence:
         """Whether processors serve the queues, not threads, whose polling keeps a processor busy without any frame."""
         servers = [row.worker for row in self.facts.placement] if self.facts else []
         servers += [row.worker_or_cpu for row in self.load.queues if row.worker_or_cpu] if self.load else []
-        return bool(servers) and all(name.startswith("CPU ") for name in servers)
+        if servers:
+            return all(name.startswith("CPU ") for name in servers)
+        # interfaces without interrupts of their own: the kernel counts what it handles
+        handled = sum(cpu.packets_per_s or 0.0 for cpu in self.load.cpus) if self.load else 0.0
+        return self.load is not None and handled > self.load.forwarded_pps / 2 > 0
 
     @cached_property
     def busy(self) -> tuple[WorkerLoad, ...]:
-        """Workers without time left."""
-        return tuple(worker for worker in self.workers if (busy_share(worker) or 0.0) >= BUSY)
+        """Workers that packets leave no time."""
+        full = (worker for worker in self.workers if (busy_share(worker) or 0.0) >= BUSY)
+        return tuple(worker for worker in full if worker.thread not in self.elsewhere)
+
+    @cached_property
+    def elsewhere(self) -> Mapping[str, float]:
+        """Processors of Linux without time left that spend much of it on other things than packets: the share of those.
+
+        Packets are handled in software interrupts. What a processor that programs use could do for packets without
+        them is not known.
+        """
+        if self.load is None or self.load.workers:
+            return {}
+        # only Linux counts packets by processor; others handle them outside of interrupts too
+        rows = [cpu for cpu in self.load.cpus if cpu.packets_per_s is not None and (cpu.busy or 0.0) >= BUSY]
+        shares = {f"CPU {cpu.cpu}": (cpu.busy or 0.0) - cpu.softirq for cpu in rows if cpu.softirq is not None}
+        return {name: share for name, share in shares.items() if share > ELSEWHERE}
+
+    def handles(self, thread: str) -> bool:
+        """Whether the processor *thread* handles a tenth of the packets or more."""
+        cpus = self.load.cpus if self.load else ()
+        own = sum(cpu.packets_per_s or 0.0 for cpu in cpus if thread == f"CPU {cpu.cpu}")
+        return own > 0 and own >= 0.1 * sum(cpu.packets_per_s or 0.0 for cpu in cpus)
 
     @cached_property
     def idle(self) -> tuple[WorkerLoad, ...]:
@@ -154,6 +219,12 @@ class RouterEvidence:
             if interface in self.ingress:
                 found[worker] = (*found.get(worker, ()), (interface, queue))
         return found
+
+    @property
+    def steering(self) -> tuple[str, ...]:
+        """Processors that software steers the packets of the queues to that frames enter by, as ``1`` or ``0,1``."""
+        entries = [nic for nic in self.nics if nic.interface in self.ingress]
+        return tuple(dict.fromkeys(cpus for nic in entries for cpus in nic.steered_to.values()))
 
     @property
     def queues(self) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ..counts.explanation import Confidence, Explanation
 from ..counts.under_load import WorkerLoad
@@ -63,14 +64,28 @@ def workers(evidence: RouterEvidence) -> Explanation | None:
             "more cores and queues, faster cores, or less work per packet",
         )
     if not idle:
-        return None
+        return _beside_programs(evidence)
     verb, count = "is" if len(busy) == 1 else "are", len(evidence.workers)
     time_left = max(busy_share(worker) or 0.0 for worker in idle)
     some = f"{_names(busy)} {verb} {_least_busy(busy):.0%} busy, {len(idle)} of {count} workers at most {time_left:.0%}"
-    for found in (_shared_worker, _one_flow, _few_queues, _addresses, _uneven):
-        if explanation := found(evidence, some):
-            return explanation
-    return None
+    return _why_uneven(evidence, some)
+
+
+def _beside_programs(evidence: RouterEvidence) -> Explanation | None:
+    """As beside idle processors, where the others handle hardly a packet, but programs leave them no time either."""
+    busy, others = evidence.busy, [worker for worker in evidence.workers if worker not in evidence.busy]
+    if any(other.thread not in evidence.elsewhere or evidence.handles(other.thread) for other in others):
+        return None
+    some = f"{_names(busy)} {'is' if len(busy) == 1 else 'are'} {_least_busy(busy):.0%} busy"
+    some += f", {_names(others)} handle{'s' * (len(others) == 1)} hardly a packet, with programs at work there"
+    found = _why_uneven(evidence, some)
+    certain = found is not None and found.confidence is Confidence.CERTAIN
+    return replace(found, confidence=Confidence.LIKELY) if found and certain else found
+
+
+def _why_uneven(evidence: RouterEvidence, some: str) -> Explanation | None:
+    found = (rule(evidence, some) for rule in (_shared_worker, _one_flow, _few_queues, _addresses, _uneven))
+    return next((explanation for explanation in found if explanation), None)
 
 
 def _shared_worker(evidence: RouterEvidence, some: str) -> Explanation | None:
@@ -121,7 +136,7 @@ def _one_flow(evidence: RouterEvidence, some: str) -> Explanation | None:
 
 def _few_queues(evidence: RouterEvidence, some: str) -> Explanation | None:
     queues, workers = evidence.queues, len(evidence.workers)
-    if queues is None or queues >= workers or len(evidence.busy) < min(queues, workers):
+    if evidence.steering or queues is None or queues >= workers or len(evidence.busy) < min(queues, workers):
         return None
     return Explanation(
         "few queues",
@@ -149,7 +164,16 @@ def _addresses(evidence: RouterEvidence, some: str) -> Explanation | None:
 
 def _uneven(evidence: RouterEvidence, some: str) -> Explanation | None:
     flows = f"{evidence.tried.flows} flows" if evidence.tried.flows else "the flows"
-    one_cpu = len(evidence.placed) == 1 and (evidence.queues or 0) > 1
+    steering = evidence.steering
+    if len(steering) == 1 and [worker.thread for worker in evidence.busy] == [f"CPU {steering[0]}"]:
+        return Explanation(
+            "one processor",
+            f"{some}: all packets are steered to CPU {steering[0]} (RPS)",
+            _figures(evidence),
+            Confidence.CERTAIN,
+            "steer them to more processors (rps_cpus of the receive queues), or use more queues",
+        )
+    one_cpu = not steering and len(evidence.placed) == 1 and (evidence.queues or 0) > 1
     if one_cpu:
         return Explanation(
             "one processor",

@@ -1,0 +1,137 @@
+"""Rules of :mod:`.explain` over what a system drops itself: queueing disciplines, filters, backlogs, busy programs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from ..counts.causes import Stage
+from ..counts.explanation import Confidence, Explanation
+from ..counts.ledger import Drop
+from .explain_evidence import RouterEvidence, busy_share
+from .explain_workers import workers
+from .linux_losses import FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system
+
+TX_LOSS = 0.01
+"""Of what was handed to the sending interfaces, the share lost there that makes them the limit."""
+
+
+def discipline(evidence: RouterEvidence) -> Explanation | None:
+    """A queueing discipline that somebody set: it drops by itself, whatever the card below it takes."""
+    drops = [drop for drop in evidence.drops if drop.name == QDISC_DROPS and discipline_of(drop.meaning)]
+    drop = max(drops, key=lambda drop: drop.frames, default=None)
+    if drop is None or is_of_the_system(words := discipline_of(drop.meaning)):
+        return None
+    if drop.frames <= evidence.dropped(Stage.LEAVING) / 2:
+        return None
+    if drop.frames <= evidence.lost / 2 and drop.frames < TX_LOSS * evidence.handed_to_send:
+        return None
+    dropped = f"{_share(drop, evidence)} were dropped by the queueing discipline of {drop.interface}, {words}"
+    figures = {"dropped": float(drop.frames), "lost": float(evidence.lost)}
+    look = f"see 'tc -s qdisc show dev {drop.interface}'"
+    if is_limiting(words):
+        return Explanation(
+            "shaper",
+            f"{dropped}, which sends no faster than it is set to",
+            figures,
+            Confidence.CERTAIN,
+            f"{look} and 'tc -s class show dev {drop.interface}': raise its rate, or remove it if it is not meant",
+        )
+    if words.startswith("netem"):
+        return Explanation(
+            "shaper",
+            f"{dropped}, which loses and delays frames on purpose",
+            figures,
+            Confidence.CERTAIN,
+            f"{look}: remove it if this loss is not meant",
+        )
+    return Explanation(
+        "short queue",
+        f"{dropped}: frames come faster than {drop.interface} takes them, for moments or always",
+        figures,
+        Confidence.LIKELY,
+        f"{look}: a longer queue for bursts, a faster line or less load otherwise",
+    )
+
+
+def filters(evidence: RouterEvidence) -> Explanation | None:
+    """Frames that a filter dropped: counted by ``tc``, or in no counter while a firewall is on."""
+    drops = [drop for drop in evidence.drops if drop.name.startswith(FILTER_DROPS)]
+    drop = max(drops, key=lambda drop: drop.frames, default=None)
+    if drop is not None and drop.frames > evidence.lost / 2:
+        where = drop.interface or drop.name.rpartition(" at ")[2]
+        return Explanation(
+            "filter",
+            f"{_share(drop, evidence)} were dropped {drop.meaning} at {where}: rules, or a policer's rate",
+            {"dropped": float(drop.frames), "lost": float(evidence.lost)},
+            Confidence.CERTAIN,
+            f"see 'tc -s filter show dev {where} ingress' (or egress); remove the rule if this is not meant",
+        )
+    firewall = evidence.facts.firewall if evidence.facts else None
+    inside = (evidence.ledger.unexplained_rx_to_tx or 0) if evidence.ledger else 0
+    if not firewall or not re.match(r"on\b", firewall) or not evidence.lost or inside <= evidence.lost / 2:
+        return None
+    return Explanation(
+        "filter",
+        f"the router received {inside:,} of {evidence.lost:,} lost frames and sent them nowhere, and none of its"
+        f" counters has them; its firewall is {firewall}",
+        {"uncounted": float(inside), "lost": float(evidence.lost)},
+        Confidence.LIKELY,
+        "see the counters of its rules ('nft list ruleset', 'iptables -nvxL', 'pfctl -vsr'), and blackhole routes",
+    )
+
+
+def backlog(evidence: RouterEvidence) -> Explanation | None:
+    """Frames that waited for a processor of Linux in a queue that was full."""
+    full = evidence.backlogged
+    if not evidence.lost or full <= evidence.lost / 2:
+        return None
+    counters = evidence.load.counters if evidence.load and evidence.workers else {}
+    cpus = sorted(name.partition("full ")[2] for name in counters if name.startswith("softnet backlog full "))
+    whose = " and ".join(cpus) if 0 < len(cpus) <= 3 else "a processor"
+    lost = f"of {evidence.lost:,} lost frames" if full <= evidence.lost else f"with {evidence.lost:,} frames lost,"
+    words = f"{lost} {full:,} found the backlog full in which frames wait for {whose} (softnet, netdev_max_backlog)"
+    figures = {"backlog_full": float(full), "lost": float(evidence.lost)}
+    if (found := workers(evidence)) is not None:
+        return replace(found, rule="backlog", words=f"{words}; {found.words}", figures={**found.figures, **figures})
+    if (found := other_work(evidence)) is not None:
+        return replace(found, rule="backlog", words=f"{words}; {found.words}", figures={**found.figures, **figures})
+    if evidence.workers and len(evidence.idle) == len(evidence.workers):
+        busiest = max(busy_share(worker) or 0.0 for worker in evidence.workers)
+        return Explanation(
+            "backlog",
+            f"{words}, while the busiest is {busiest:.0%} busy: it is too short for moments when they come too late",
+            {**figures, "busiest_worker": busiest},
+            Confidence.LIKELY,
+            "enlarge net.core.netdev_max_backlog, or let the interrupts' own processors handle the frames (no RPS)",
+        )
+    return Explanation(
+        "backlog",
+        f"{words}: frames came faster than they were handled there; how busy it was with them is not clear",
+        figures,
+        Confidence.LIKELY,
+        "more processors for RPS or more queues; for bursts a larger net.core.netdev_max_backlog",
+    )
+
+
+def other_work(evidence: RouterEvidence) -> Explanation | None:
+    """Processors that have no time left, and spend it on other things than packets too."""
+    shares = {name: share for name, share in evidence.elsewhere.items() if evidence.handles(name)}
+    if not shares or not evidence.workers or not evidence.arrival_decides:
+        return None
+    name, share = max(shares.items(), key=lambda item: item[1])
+    return Explanation(
+        "other work",
+        f"{name} has no time left, but spends {share:.0%} of it outside of software interrupts: programs (or threaded"
+        " NAPI) take it, and what it could forward without them is not known",
+        {"elsewhere": share, "crowded_workers": float(len(shares))},
+        Confidence.POSSIBLE,
+        "keep programs off the processors that forward",
+    )
+
+
+def _share(drop: Drop, evidence: RouterEvidence) -> str:
+    """How many of the lost frames; a system may drop its own as well."""
+    if drop.frames > evidence.lost:
+        return f"{drop.frames:,} frames (lost were {evidence.lost:,})"
+    return f"{drop.frames:,} of {evidence.lost:,} lost frames"

@@ -1,0 +1,254 @@
+"""What a system drops itself is named as that: queueing disciplines, filters, backlogs, and programs.
+
+What a Linux router shows of itself is made here, as the kernel prints it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from linerate.counts.explanation import Confidence, Explanation
+from linerate.counts.ledger import Ledger, make_ledger
+from linerate.counts.router_facts import NicFacts, Placement, RouterFacts
+from linerate.counts.telemetry import InterfaceCounters, Telemetry
+from linerate.counts.under_load import UnderLoad
+from linerate.routers.explain import explain
+from linerate.routers.explain_evidence import TriedLoad
+from linerate.routers.linux_facts import steered
+from linerate.routers.linux_load import cpu_loads
+from linerate.routers.linux_losses import linux_causes, parse_qdiscs
+from support.ceilings import failed
+
+SENT = 100_000
+NAMES = {0: "eth0", 1: "eth1"}
+NOTHING = dict.fromkeys(("rx_missed", "rx_errors", "rx_dropped", "tx_dropped", "tx_errors"), 0)
+SENT_LINE = " Sent 9000 bytes 90 pkt (dropped {drops}, overlimits 0 requeues 0)\n backlog 0b 0p requeues 0\n"
+CARDS = tuple(NicFacts(name, driver="igb", rx_queues=1) for name in NAMES.values())
+VETH = tuple(NicFacts(name, driver="veth", rx_queues=1) for name in NAMES.values())
+
+
+def qdisc(words: str, drops: int) -> str:
+    return f"qdisc {words}\n{SENT_LINE.format(drops=drops)}"
+
+
+def linux_ledger(
+    lost: int,
+    taken: int | None = None,
+    qdiscs: Callable[[int], str] = lambda drops: "",
+    backlog: int = 0,
+    **counters: int,
+) -> Ledger:
+    """Of SENT frames *lost* ones; *qdiscs*: what ``tc`` prints of so many drops; *counters* as ``rx_dropped``."""
+    forwarded = SENT - lost
+
+    def reading(scale: int) -> Telemetry:
+        mine: dict[str, dict[str, int]] = {"eth0": {}, "eth1": {}}
+        for key, count in counters.items():
+            mine["eth0" if key.startswith("rx") else "eth1"][key] = count * scale
+        links = {name: NOTHING | row for name, row in mine.items()}
+        causes = linux_causes(links, {}, backlog * scale, parse_qdiscs(qdiscs(lost * scale)), {})
+        received = SENT if taken is None else taken
+        interfaces = {
+            "eth0": InterfaceCounters(rx_packets=received * scale),
+            "eth1": InterfaceCounters(tx_packets=forwarded * scale),
+        }
+        return Telemetry(float(scale), interfaces, {}, (), {}, causes=causes)
+
+    trial = failed("64b unidirectional ≥ 100 kpps", SENT).trials[0]
+    (row,) = trial.outcome.directions[:1]
+    row = replace(row, offered=SENT, forwarded=forwarded)
+    return make_ledger(
+        [replace(trial, outcome=replace(trial.outcome, directions=(row,)))], reading(0), reading(1), NAMES
+    )
+
+
+def explained(
+    ledger: Ledger, nics: tuple[NicFacts, ...] = CARDS, load: UnderLoad | None = None, flows: int = 251, **facts: object
+) -> tuple[Explanation, ...]:
+    tried = TriedLoad(64, flows, 10e9, SENT, SENT, SENT - ledger.lost)
+    return explain(tried, ledger, replace(RouterFacts(nics=nics), **facts), load)  # type: ignore[arg-type]
+
+
+def processors(*shares: tuple[int, int, int, float], **more: object) -> UnderLoad:
+    """By processor: ticks of 100 in programs, in the system and in software interrupts, and frames/s."""
+    rows = enumerate(shares)
+    before = "".join(f"cpu{cpu} 0 0 0 0 0 0 0 0 0 0\n" for cpu, _ in rows)
+    after = "".join(
+        f"cpu{cpu} {user} 0 {system} {100 - user - system - softirq} 0 0 {softirq} 0 0 0\n"
+        for cpu, (user, system, softirq, _) in enumerate(shares)
+    )
+    frames = {cpu: row[3] for cpu, row in enumerate(shares)}
+    return replace(UnderLoad(SENT, SENT, SENT / 2, cpus=cpu_loads(before, after, frames)), **more)  # type: ignore[arg-type]
+
+
+MQ = qdisc("mq 0: dev eth1 root", 0)
+DISCIPLINES: Mapping[str, tuple[str, Confidence, str]] = {
+    "tbf 8001: dev eth1 root refcnt 3 rate 4Mbit burst 10Kb lat 20.5ms ": (
+        "shaper",
+        Confidence.CERTAIN,
+        "eth1, tbf rate 4Mbit burst 10Kb lat 20.5ms",
+    ),
+    "htb 1: dev eth1 root refcnt 3 r2q 10 default 0x1": (
+        "shaper",
+        Confidence.CERTAIN,
+        "eth1, htb,",
+    ),
+    "cake 8003: dev eth1 root refcnt 2 bandwidth 4Mbit diffserv3": ("shaper", Confidence.CERTAIN, "bandwidth 4Mbit"),
+    "fq 8003: dev eth1 root refcnt 2 limit 10000p maxrate 4Mbit": ("shaper", Confidence.CERTAIN, "maxrate 4Mbit"),
+    "netem 8003: dev eth1 root refcnt 2 limit 1000 loss 30%": (
+        "shaper",
+        Confidence.CERTAIN,
+        "netem limit 1000 loss 30%",
+    ),
+    "netem 8003: dev eth1 root refcnt 2 limit 10 delay 10ms": ("shaper", Confidence.CERTAIN, "netem limit 10 delay"),
+    "pfifo 8003: dev eth1 root refcnt 2 limit 5p": ("short queue", Confidence.LIKELY, "eth1, pfifo limit 5p"),
+    "red 8003: dev eth1 root refcnt 2 limit 60Kb min 3Kb max 9Kb": ("short queue", Confidence.LIKELY, "eth1, red"),
+    # those that a system sets by itself are full because the card below is slow
+    "pfifo_fast 0: dev eth1 root refcnt 2 bands 3 priomap 1 2": ("tx slots", Confidence.LIKELY, "sending ring"),
+    "fq_codel 0: dev eth1 root refcnt 2 limit 10240p flows 1024": ("tx slots", Confidence.LIKELY, "sending ring"),
+    "cake 8003: dev eth1 root refcnt 2 bandwidth unlimited": ("tx slots", Confidence.LIKELY, "sending ring"),
+}
+
+
+@pytest.mark.parametrize("words", DISCIPLINES)
+def test_a_queueing_discipline_is_named_by_its_kind_and_settings(words: str) -> None:
+    rule, confidence, expected = DISCIPLINES[words]
+    (found,) = explained(linux_ledger(40_000, qdiscs=lambda drops: qdisc(words, drops)))
+    assert (found.rule, found.confidence) == (rule, confidence)
+    assert expected in str(found)
+    assert rule == "tx slots" or not any(word in str(found) for word in ("card", "sending ring", "firmware"))
+
+
+def test_the_discipline_below_the_root_that_has_a_rate_is_named() -> None:
+    def shown(drops: int) -> str:
+        return (
+            qdisc("mq 0: dev eth1 root", drops)
+            + qdisc("fq_codel 0: dev eth1 parent :2 limit 10240p", drops // 4)
+            + qdisc("tbf 5: dev eth1 parent :1 rate 4Mbit burst 10Kb lat 20ms", drops - drops // 4)
+        )
+
+    (found,) = explained(linux_ledger(40_000, qdiscs=shown))
+    assert found.rule == "shaper" and "tbf rate 4Mbit" in found.words and "40,000 of 40,000" in found.words
+
+
+def test_a_shaper_that_loses_little_is_named_where_most_is_lost_there() -> None:
+    tbf = "tbf 5: dev eth1 root rate 90Mbit burst 10Kb lat 20ms"
+    assert explained(linux_ledger(50, qdiscs=lambda drops: qdisc(tbf, drops)))[0].rule == "shaper"
+
+
+@pytest.mark.parametrize(
+    ("holder", "label"),
+    [
+        ("ingress ffff: dev eth0 parent ffff:fff1 ----------------", "by filters of tc (ingress) at eth0"),
+        ("clsact ffff: dev eth1 parent ffff:fff1", "by filters of tc (clsact) at eth1"),
+    ],
+)
+def test_what_filters_of_tc_drop_is_theirs(holder: str, label: str) -> None:
+    ledger = linux_ledger(40_000, qdiscs=lambda drops: MQ + qdisc(holder, drops))
+    assert ledger.unexplained == ledger.unexplained_rx_to_tx == 0
+    (found,) = explained(ledger)
+    assert (found.rule, found.confidence) == ("filter", Confidence.CERTAIN) and label in found.words
+
+
+def test_what_is_in_no_counter_is_the_firewalls_where_one_is_on() -> None:
+    lost = linux_ledger(40_000)
+    (found,) = explained(lost, firewall="on: nftables (forward)")
+    assert (found.rule, found.confidence) == ("filter", Confidence.LIKELY) and "nftables (forward)" in found.words
+    for state in ("off", None):
+        assert explained(lost, firewall=state) == ()
+    # not received at all
+    assert explained(linux_ledger(40_000, taken=60_000), firewall="on: nftables (forward)") == ()
+
+
+def waiting(nics: tuple[NicFacts, ...] = CARDS, load: UnderLoad | None = None) -> Explanation:
+    """Frames that found a backlog full: of cards in ``rx_dropped``."""
+    return explained(linux_ledger(40_000, backlog=40_000, rx_dropped=40_000), nics, load)[0]
+
+
+ONE = tuple(replace(nic, steered_to={0: "1"}) for nic in CARDS)
+FULL = {"softnet backlog full CPU 1": 40_000.0}
+
+
+def test_a_full_backlog_is_named_with_the_processor_that_is_late() -> None:
+    alone = processors((1, 2, 3, 0.0), (0, 1, 99, 60_000.0), counters=FULL)
+    found = waiting(ONE, alone)
+    assert (found.rule, found.confidence) == ("backlog", Confidence.CERTAIN)
+    assert "frames wait for CPU 1 (softnet" in found.words and "all packets are steered to CPU 1 (RPS)" in found.words
+    flow = explained(linux_ledger(40_000, backlog=40_000, rx_dropped=40_000), ONE, alone, flows=1)[0]
+    assert "one flow enters by one receive queue" in flow.words
+    idle = waiting(ONE, processors((1, 2, 3, 0.0), (0, 1, 40, 60_000.0), counters=FULL))
+    assert idle.confidence is Confidence.LIKELY and "too short for moments" in idle.words
+    assert "how busy it was with them is not clear" in waiting().words
+
+
+@pytest.mark.parametrize("shares", [(60, 20, 20, 6e4), (0, 55, 45, 6e4), (16, 0, 84, 6e4)])
+def test_a_processor_that_programs_use_is_no_limit_that_is_certain(shares: tuple[int, int, int, float]) -> None:
+    found = waiting(ONE, processors((1, 2, 3, 0.0), shares, counters=FULL))
+    assert (found.rule, found.confidence) == ("backlog", Confidence.POSSIBLE) and "programs" in found.words
+    missed = linux_ledger(40_000, taken=60_000, rx_missed=40_000)
+    for others in ((1, 2, 3, 0.0), (50, 40, 10, 0.0), (0, 0, 100, 0.0)):
+        (other,) = explained(missed, ONE, processors(others, shares))
+        assert (other.rule, other.confidence) == ("other work", Confidence.POSSIBLE) or others[2] == 100
+        assert "CPU 1" in other.words
+
+
+@pytest.mark.parametrize(("flows", "words"), [(1, "one flow enters"), (251, "all packets are steered to CPU 1 (RPS)")])
+def test_a_full_processor_beside_one_that_a_sender_fills_is_likely_the_limit(flows: int, words: str) -> None:
+    """As on a machine that is generator and router in one."""
+    load = processors((40, 60, 0, 700.0), (0, 2, 98, 60_000.0), counters=FULL)
+    found = explained(linux_ledger(40_000, backlog=40_000, rx_dropped=40_000), ONE, load, flows, irqbalance=True)
+    assert (found[0].rule, found[0].confidence) == ("backlog", Confidence.LIKELY) and words in found[0].words
+    assert [other.rule for other in found[1:]] == ["irqbalance"]
+    # two that handle packets, one with programs: nothing is said of flows
+    both = processors((40, 20, 40, 30_000.0), (0, 2, 98, 60_000.0), counters=FULL)
+    assert words not in str(explained(linux_ledger(40_000, backlog=40_000, rx_dropped=40_000), ONE, both, flows)[0])
+
+
+def test_what_a_card_of_none_sends_waits_for_a_processor_at_its_other_end() -> None:
+    ledger = linux_ledger(40_000, backlog=40_000, tx_dropped=40_000)
+    assert explained(ledger, VETH)[0].rule == "backlog"
+    # of a card the two have nothing to do with each other
+    assert explained(ledger, CARDS)[0].rule == "tx slots"
+    (found,) = explained(linux_ledger(40_000, tx_dropped=40_000), VETH)
+    assert found.rule == "tx slots" and "other end of eth1" in found.words and "sending ring" not in str(found)
+
+
+def test_irqbalance_is_said_beside_an_uneven_load_only_where_it_runs() -> None:
+    placed = tuple(Placement("eth0", queue, f"CPU {queue}") for queue in range(3))
+    nics = tuple(replace(nic, rx_queues=3) for nic in CARDS)
+    load = processors((0, 0, 100, 9e4), (0, 0, 50, 4e4), (0, 0, 30, 2e4))
+    missed = linux_ledger(40_000, taken=60_000, rx_missed=40_000)
+    rules = {
+        on: [(found.rule, found.confidence) for found in explained(missed, nics, load, placement=placed, irqbalance=on)]
+        for on in (True, False, None)
+    }
+    uneven = [("uneven workers", Confidence.POSSIBLE)]
+    assert rules == {True: [*uneven, ("irqbalance", Confidence.POSSIBLE)], False: uneven, None: uneven}
+
+
+def test_steering_to_several_processors_is_no_lack_of_queues() -> None:
+    many = tuple(replace(nic, steered_to={0: "0,1"}) for nic in CARDS)
+    missed = linux_ledger(40_000, taken=60_000, rx_missed=40_000)
+    load = processors((0, 0, 100, 6e4), (0, 0, 10, 1e4))
+    assert explained(missed, many, load)[0].rule == "uneven workers"
+    assert explained(missed, CARDS, load)[0].rule == "few queues"
+    assert explained(missed, ONE, processors((0, 0, 5, 0.0), (0, 0, 100, 6e4)))[0].rule == "one processor"
+
+
+def test_a_ring_that_overruns_for_moments_is_no_card() -> None:
+    missed = linux_ledger(200, taken=SENT - 200, rx_missed=200)
+    nics = tuple(replace(nic, ring_rx=64) for nic in CARDS)
+    (found,) = explained(missed, nics, processors((0, 0, 40, 6e4), (0, 0, 10, 1e4)))
+    assert (found.rule, found.confidence) == ("late worker", Confidence.POSSIBLE) and "ring of 64 frames" in found.words
+
+
+def test_the_mask_of_steering_is_read_and_zero_is_none() -> None:
+    text = "".join(
+        f"/sys/class/net/eth0/queues/rx-{queue}/rps_cpus:{mask}\n"
+        for queue, mask in enumerate(("00000000,00000006", "0", "zz", "1,00000000"))
+    )
+    assert steered(text) == {0: "1,2", 3: "32"}
+    assert steered("") == {}
