@@ -1,0 +1,187 @@
+"""What limits a real kernel router is made so, one condition at a time: the paragraph of the FAIL names it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from linerate.counts.explanation import Confidence
+from linerate.session.explaining import explained
+from linerate.session.judging import Judge
+from linerate.session.session import Session
+from linerate.session.under_load import read_under_load
+from linerate.sla.verdict import Ruling, Verdict
+from support.kernel_router import configured, run_in_router
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.skipif(shutil.which("tc") is None, reason="this machine has no 'tc'"),
+]
+
+IN, OUT = "lr-r0", "lr-r1"
+SENTENCE = "64b 1-flow unidirectional ≥ 20 kpps"
+OF_CARDS = ("card", "sending ring", "firmware", "PCIe")
+HALF = "4,32 0 0 4294963256,53 0 1 2147483648,6 0 0 2,6 0 0 0"
+"""A filter that drops half of the packets: a random number above 2**31 (classic BPF, 2: TC_ACT_SHOT)."""
+
+Commands = tuple[str, ...]
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with configured(tmp_path_factory.mktemp("runtime")) as opened:
+        opened.traffic.check_reachability()
+        yield opened
+
+
+@contextlib.contextmanager
+def set_up(session: Session, commands: Sequence[str], undo: Sequence[str]) -> Iterator[None]:
+    """The router with *commands* run in it, until *undo*. Skips where it lacks what they need."""
+    run = partial(run_in_router, session, "sh", "-c")
+    try:
+        for command in commands:
+            try:
+                run(command)
+            except subprocess.CalledProcessError as error:
+                pytest.skip(f"this machine refuses '{command}': {error.stderr.strip()}")
+        yield
+    finally:
+        for command in undo:
+            with contextlib.suppress(subprocess.CalledProcessError):
+                run(command)
+
+
+def why(session: Session, sentence: str = SENTENCE) -> Verdict:
+    """The verdict and its reasons, read as a suite's run reads them."""
+    requirement = session.plan.requirement(sentence)
+    session.traffic.put(requirement.profile, requirement.bidirectional)
+    facts = session.router.driver.facts()
+    verdict = Judge(session).judge(requirement)
+    return explained(verdict, facts, read_under_load(session, requirement, session.traffic.load_for(requirement)))
+
+
+def root(discipline: str) -> tuple[Commands, Commands]:
+    return (f"tc qdisc add dev {OUT} root {discipline}",), (f"tc qdisc del dev {OUT} root",)
+
+
+def filtered(holder: str, name: str, where: str, rule: str) -> tuple[Commands, Commands]:
+    added = (f"tc qdisc add dev {name} {holder}", f"tc filter add dev {name} {where} {rule}")
+    return added, (f"tc qdisc del dev {name} {holder}",)
+
+
+CLASSES = (
+    f"tc qdisc add dev {OUT} root handle 1: htb default 1",
+    f"tc class add dev {OUT} parent 1: classid 1:1 htb rate 4mbit",
+    f"tc qdisc add dev {OUT} parent 1:1 pfifo limit 5",
+)
+POLICED = "protocol ip u32 match u32 0 0 police rate 4mbit burst 10k drop"
+TABLE = "nft 'add table ip t; add chain ip t c { type filter hook forward priority 0; };"
+LIMITED = ("iptables -A FORWARD -m limit --limit 5000/s -j ACCEPT", "iptables -A FORWARD -j DROP")
+
+CONDITIONS = {
+    "a shaper": (*root("tbf rate 4mbit burst 10kb limit 20kb"), "shaper", Confidence.CERTAIN, f"{OUT}, tbf rate 4Mbit"),
+    "classes with rates": (CLASSES, root("htb")[1], "shaper", Confidence.CERTAIN, f"{OUT}, htb, which sends no faster"),
+    "loss on purpose": (*root("netem loss 30%"), "shaper", Confidence.CERTAIN, f"{OUT}, netem"),
+    "a filter on arrival": (
+        *filtered("ingress", IN, "ingress", f"bpf da bytecode '{HALF}'"),
+        "filter",
+        Confidence.CERTAIN,
+        f"by filters of tc (ingress) at {IN}",
+    ),
+    "a filter on leaving": (
+        *filtered("clsact", OUT, "egress", f"bpf da bytecode '{HALF}'"),
+        "filter",
+        Confidence.CERTAIN,
+        f"by filters of tc (clsact) at {OUT}",
+    ),
+    "a policer on arrival": (
+        *filtered("ingress", IN, "ingress", POLICED),
+        "filter",
+        Confidence.CERTAIN,
+        f"by filters of tc (ingress) at {IN}",
+    ),
+    "nftables": (
+        (f"{TABLE} add rule ip t c limit rate over 5000/second drop'",),
+        ("nft delete table ip t",),
+        "filter",
+        Confidence.LIKELY,
+        "its firewall is on: nftables (forward)",
+    ),
+    "iptables": (LIMITED, ("iptables -F FORWARD",), "filter", Confidence.LIKELY, "its firewall is on: "),
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_what_drops_by_its_settings_is_named(session: Session, name: str) -> None:
+    commands, undo, rule, confidence, words = CONDITIONS[name]
+    with set_up(session, commands, undo):
+        verdict = why(session)
+    assert verdict.ruling is Ruling.FAIL, verdict.message
+    first = verdict.why.explanations[0]
+    assert (first.rule, first.confidence) == (rule, confidence), verdict.message
+    assert words in str(verdict.why), verdict.message
+    assert not [word for word in OF_CARDS if word in str(verdict.why)]
+    (ledger,) = verdict.ledgers
+    assert ledger.lost > 1000
+
+
+def test_a_blackhole_route_gives_no_reason_that_is_not_there(session: Session) -> None:
+    network = session.testbed.facts.sides[1].network
+    own = f"ip route replace {network} via {session.testbed.facts.sides[1].peer} dev {OUT}"
+    with set_up(session, (f"ip route replace blackhole {network}",), (own,)):
+        verdict = why(session)
+    assert verdict.ruling is Ruling.FAIL and "look at its filters and blackhole routes" in verdict.message
+    # with a firewall on this machine it may be that
+    assert {found.rule for found in verdict.why.explanations} <= {"filter"}
+
+
+def test_a_generator_at_its_limit_is_named_and_no_router(session: Session) -> None:
+    verdict = why(session, "64b unidirectional ≥ 5 Mpps")
+    assert verdict.ruling is Ruling.INCONCLUSIVE, verdict.message
+    lost = sum(trial.lost for trial in verdict.trials)
+    assert [found.rule for found in verdict.why.explanations] == (["generator"] if not lost else [])
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two processors")
+def test_one_processor_for_all_packets_shares_it_with_programs_or_is_named(session: Session) -> None:
+    """All packets on CPU 1, each costly: its backlog overruns. Sender and other tests may be at work there, too."""
+    steering = f"/sys/class/net/{IN}/queues/rx-0/rps_cpus"
+    rules = "for i in $(seq 1000 1800); do echo rule {0} pref $i from 192.0.2.1 table 77; done | ip -batch -"
+    with set_up(session, (f"echo 2 > {steering}", rules.format("add")), (f"echo 0 > {steering}", rules.format("del"))):
+        verdict = why(session, "64b unidirectional ≥ 40 kpps")
+    assert verdict.ruling is Ruling.FAIL, verdict.message
+    first = verdict.why.explanations[0]
+    assert first.rule == "backlog" and "softnet" in first.words, verdict.message
+    assert not [word for word in OF_CARDS if word in str(verdict.why)]
+    # what is certain of a processor is so because software interrupts filled it
+    load = verdict.why.load
+    assert load is not None
+    softirq = {cpu.cpu: cpu.softirq or 0.0 for cpu in load.cpus}
+    if first.confidence is Confidence.CERTAIN:
+        assert "CPU 1" in first.words and softirq[1] > 0.8
+    elif "programs" in first.words:
+        assert softirq[1] < 0.86
+
+
+def test_a_process_of_that_name_is_irqbalance(session: Session, tmp_path: Path) -> None:
+    program = tmp_path / "irqbalance"
+    shutil.copy(str(shutil.which("sleep")), program)
+    # where it is one of many programs in one file, that file needs its own name
+    with subprocess.Popen([str(program), "20"]) as running:
+        try:
+            limit = time.monotonic() + 5
+            while Path(f"/proc/{running.pid}/comm").read_text().strip() != "irqbalance":
+                assert time.monotonic() < limit
+                time.sleep(0.01)
+            facts = session.router.driver.facts()
+            assert facts.irqbalance is True, facts.unread
+        finally:
+            running.kill()
