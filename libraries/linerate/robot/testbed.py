@@ -59,7 +59,7 @@ class TestbedKeywords(Component):
         Return Status`, nor sentences with a variable that is set during the run. In ``__init__.robot``: in every file
         of the folder.
 
-        Prints on the console how much traffic the sentences take.
+        Prints on the console how much traffic the sentences take, and what the goal asks of each.
 
         Fails with file and line of each sentence that is not understood, asks more than the ports can carry, or is no
         sentence to Robot because it compares nothing or has two spaces inside. Example:
@@ -118,7 +118,7 @@ def _budget_words(plan: Plan, requirements: list[Requirement]) -> str:
     passing, most = duration_text(budget.until_pass), duration_text(budget.at_most)
     return (
         f"\n{count}, goal '{plan.goal.goal}': {passing} of traffic if every one passes at once, at most"
-        f" {most}{in_real_time}"
+        f" {most}{in_real_time}\n{plan.goal}"
     )
 
 

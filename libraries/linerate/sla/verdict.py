@@ -339,7 +339,7 @@ class Verdict:
 
     @property
     def message(self) -> str:
-        """``FAIL: <sentence>: <what was measured>; <where the router lost them>; why: <…>; <goal>``."""
+        """``FAIL: <sentence>: <what was measured>; <where the router lost them>; why: <…>; goal '<name>'``."""
         where, worst = "", self.worst_ledger
         if self.ruling is Ruling.FAIL and worst is not None:
             where = "" if worst.first_trial == worst.last_trial and len(self.trials) == 1 else f"{trials_text(worst)}, "
@@ -350,7 +350,7 @@ class Verdict:
         where += f"{clocks}; " if clocks else ""
         declared = self.deviations and self.goal.goal == RFC2544_GOAL
         record = "; deviations from RFC 2544 section 23 and RFC 9971 are declared in its record" if declared else ""
-        return f"{self.ruling.value}: {self.requirement.sentence}: {self.reason}; {where}{self.goal}{record}"
+        return f"{self.ruling.value}: {self.requirement.sentence}: {self.reason}; {where}goal '{self.goal.goal}'{record}"
 
     @property
     def is_rfc2544_throughput(self) -> bool:
