@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from robot.api import ExecutionResult
 
+from linerate.commands.verify import verify
 from linerate.evidence.run import check_manifest, read_run
 from support import robot_run
+from support.command_line import PROGRAM
 from support.paths import ROOT
 
 pytestmark = pytest.mark.slow
@@ -74,11 +76,30 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_the_last_lines_name_the_folder_and_the_next_command(failed: tuple[Path, str]) -> None:
     folder, console = failed
     (run,) = (path.parent for path in folder.glob("out/*/requirements.jsonl"))
-    *_, title, line, command = console.splitlines()
-    assert title == "Evidence:" and line == f"{run}  Suite: 1 PASS, 1 FAIL, 1 INCONCLUSIVE"
+    *_, line, command = console.splitlines()
+    assert line == f"Evidence: {run}"
     relative = run.relative_to(folder)
     assert command.startswith(f"Next: npx allure@3 generate {relative}/allure ")
     assert check_manifest(run) == ()
+
+
+def test_a_table_of_the_sentences_closes_the_console_and_the_log(failed: tuple[Path, str]) -> None:
+    folder, console = failed
+    (run,) = (path.parent for path in folder.glob("out/*/requirements.jsonl"))
+    table = console[console.index("\nSuite: 1 PASS, 1 FAIL, 1 INCONCLUSIVE") + 1 :]
+    assert (run / "summary.txt").read_text(encoding="utf-8") == table
+    rows = [line for line in table.splitlines() if line.startswith("64b 1-flow unidirectional ≥ ")]
+    assert [line.split()[-1] for line in rows] == ["PASS", "FAIL", "INCONCLUSIVE"]
+    assert "SIMULATED" in table and "'quick': trials of 1 s" in table and "\x1b" not in table
+    assert all(len(line) <= 100 for line in table.splitlines() if not line.startswith(("Evidence: ", "Next: ")))
+    assert "Suite: 1 PASS, 1 FAIL, 1 INCONCLUSIVE</h1>" in (folder / "out" / "output.xml").read_text().replace(
+        "&lt;", "<"
+    ).replace("&gt;", ">")
+    again = subprocess.run(
+        [*PROGRAM, "summary", str(run)], cwd=folder, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert again.stdout == table
+    assert verify(run).problems == ()
 
 
 def test_an_interrupted_sentence_is_in_the_summary(tmp_path: Path) -> None:
@@ -92,7 +113,8 @@ def test_an_interrupted_sentence_is_in_the_summary(tmp_path: Path) -> None:
         )
     found = robot_run.run(tmp_path, suite)
     assert found.status != 0 and found.console.count("Evidence:") == 1, found.console
-    assert "Suite: 0 PASS, 0 FAIL, 0 INCONCLUSIVE, 1 interrupted" in found.console
+    assert "Suite: 0 PASS, 0 FAIL, 0 INCONCLUSIVE – INCOMPLETE" in found.console
+    assert re.search(rf"unfinished: \d+ trials? of '{sentence}', no verdict", found.console), found.console
 
 
 def test_a_run_without_a_testbed_leaves_a_report_that_can_be_made(tmp_path: Path) -> None:
@@ -153,9 +175,9 @@ def test_suites_side_by_side_have_the_verdicts_of_suites_one_by_one(tmp_path: Pa
     assert [run.name for run in runs] == [runs[0].name, f"{runs[0].name}-2"]
     (allure,) = tmp_path.rglob("allure")
     assert allure.parent == runs[0] and len(list(allure.glob("*-result.json"))) == 6
-    summary = (runs[0] / "summary.txt").read_text(encoding="utf-8").splitlines()
-    assert sorted(line.partition("  ")[0] for line in summary) == [str(run) for run in runs]
-    assert {line.rpartition(": ")[2] for line in summary} == {"1 PASS, 1 FAIL, 1 INCONCLUSIVE"}
+    summary = (runs[0] / "summary.txt").read_text(encoding="utf-8")
+    assert re.findall(r"^Evidence: (.*)$", summary, re.MULTILINE) == [str(run) for run in runs]
+    assert summary.count(": 1 PASS, 1 FAIL, 1 INCONCLUSIVE – SIMULATED") == 2
     assert all(check_manifest(run) == () for run in runs)
     assert {value for name, value in metadata(tmp_path / "out" / "output.xml").items() if "Evidence" in name} == {
         str(run) for run in runs

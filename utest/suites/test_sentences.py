@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from linerate.evidence.records import TRIAL, schema
+from linerate.evidence.run import read_run
 from support import robot_run
 
 pytestmark = pytest.mark.slow
@@ -78,7 +79,10 @@ def test_latency_is_in_the_records(done: robot_run.RobotRun):
 def test_a_soak_takes_the_time_it_says(done: robot_run.RobotRun):
     status, message = done.tests["A Soak"]
     assert status == "PASS"
-    assert "duration sum 60 s" in message
+    assert message.endswith("goal 'quick'")
+    (folder,) = (done.folder / "results").iterdir()
+    (soak,) = (item for item in read_run(folder).requirements if item.sentence in message)
+    assert soak.goal_terms["duration_sum"] == 60
 
 
 def test_a_failure_is_followed_by_the_capacity_where_that_is_asked_for(done: robot_run.RobotRun):
@@ -91,6 +95,7 @@ def test_a_failure_is_followed_by_the_capacity_where_that_is_asked_for(done: rob
 
 def test_the_budget_is_said_before_anything_starts(done: robot_run.RobotRun):
     assert "7 sentences, goal 'quick': " in done.console
+    assert done.console.count("trials of 1 s, loss ratio 0") == 2  # what the goal asks: at the start and at the end
     assert done.console.index("of traffic if every one passes") < done.console.index("Soon Enough")
 
 

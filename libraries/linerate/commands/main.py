@@ -54,6 +54,7 @@ COMMANDS = (
     Command("restore", "undo what a killed run has left on a router", "restore"),
     Command("calibrate", "what the generator itself carries, the router bypassed", "calibrate"),
     Command("compare", "what two runs of a suite measured, and what is proven worse", "compare"),
+    Command("summary", "each sentence of a run: promised, measured, margin, verdict; also of a killed run", "summary"),
     Command("verify", "is a run's folder as the run left it? What was altered, added or removed", "verify"),
     Command("rejudge", "judge a recorded run again, from its folder alone", "rejudge"),
 )

@@ -1,4 +1,4 @@
-"""The sums of what is derived from a run: Allure's results and the summary, which are whole after the last suite only.
+"""The sums of what is derived from a run: Allure's results and the summaries, whole after the last suite only.
 
 Nothing is judged by them, so that they are no part of the manifest. ``derived.sha256`` is as ``sha256sum`` writes it.
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..files import write_whole
 from .integrity import CHANGED, LARGEST_MANIFEST, MISSING, Alteration
-from .run_files import DERIVED_SUMS, MANIFEST_FILE, SUMMARY, partial, sha256_of
+from .run_files import DERIVED_SUMS, MANIFEST_FILE, SUMMARIES, partial, sha256_of
 
 _LINE = re.compile(r"([0-9a-f]{64})  ((?:allure/)?[^/\n]+)\n")
 
@@ -19,7 +19,7 @@ _LINE = re.compile(r"([0-9a-f]{64})  ((?:allure/)?[^/\n]+)\n")
 def seal_derived(folder: Path) -> None:
     """Sum what the execution derived in *folder*, that of its first run, if the run was closed. Raises TestbedError."""
     if (folder / MANIFEST_FILE).is_file():
-        paths = [folder / SUMMARY, *sorted((folder / "allure").glob("*"))]
+        paths = [*(folder / name for name in SUMMARIES), *sorted((folder / "allure").glob("*"))]
         sums = {path.relative_to(folder).as_posix(): sha256_of(path) for path in paths if path.is_file()}
         text = "".join(f"{digest}  {name}\n" for name, digest in sums.items())
         write_whole(folder / DERIVED_SUMS, text, fresh=partial(folder / DERIVED_SUMS))
@@ -29,9 +29,9 @@ def derived_note(folder: Path) -> str:
     """That what is derived has no sums, in words; "": it has, or there is nothing."""
     if (folder / DERIVED_SUMS).exists() or not (folder / MANIFEST_FILE).is_file():
         return ""
-    if not (folder / SUMMARY).exists() and not (folder / "allure").exists():
+    if not any((folder / name).exists() for name in (*SUMMARIES, "allure")):
         return ""
-    return f"{DERIVED_SUMS} is missing: {SUMMARY} and allure/, by which nothing is judged, are not checked"
+    return f"{DERIVED_SUMS} is missing: summaries and allure/, by which nothing is judged, are not checked"
 
 
 def derived_alterations(folder: Path) -> Iterator[Alteration]:

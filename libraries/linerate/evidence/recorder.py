@@ -40,6 +40,9 @@ from .why_record import WHY, why_data
 ROUTER_FACTS = "router_facts"
 """Key of the router's facts in the environment record's extra data."""
 
+INTERRUPTED = "interrupted"
+"""Key of the sentence in which the run was ended, in the environment record's extra data."""
+
 SIMULATED_BECAUSE = "simulated_because"
 """Key of the signs of a simulation, in words, in the environment record's extra data."""
 
@@ -286,11 +289,16 @@ class Recorder:
         self.folder.add_requirement(copy.record)
         return copy
 
-    def close(self, cpu_steal_percent: float | None = None) -> str:
-        """Note the end and write the manifest; returns its SHA-256. Harmless when repeated."""
+    def close(self, cpu_steal_percent: float | None = None, interrupted: str = "") -> str:
+        """Note the end and write the manifest; returns its SHA-256. Harmless when repeated.
+
+        *interrupted*: the sentence that has no verdict because the run ended in it.
+        """
         first = self.environment.ended is None
         if first:
-            self.environment = replace(self.environment, ended=time.time(), cpu_steal_percent=cpu_steal_percent)
+            extra = {**self.environment.extra, **({INTERRUPTED: interrupted} if interrupted else {})}
+            ended = time.time()
+            self.environment = replace(self.environment, ended=ended, cpu_steal_percent=cpu_steal_percent, extra=extra)
         return self.folder.close(self.environment if first else None)
 
 

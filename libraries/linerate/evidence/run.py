@@ -37,7 +37,6 @@ from .run_files import (
     RECORDS,
     REQUIREMENTS,
     STREAMS,
-    SUMMARY,
     SUMS,
     TELEMETRY,
     TRIALS,
@@ -304,22 +303,6 @@ def _record(kind: str, parse: Callable[[Mapping[str, Any]], R], text: bytes) -> 
     if why := why_unfit(data, kind):
         raise ValueError(why)
     return found
-
-
-def add_to_summary(execution: Path, line: str) -> None:
-    """Add *line* about a run to the summary in *execution*, the first run's folder. Processes may do it at once.
-
-    Raises TestbedError.
-    """
-    append_line(execution / SUMMARY, f"{line}\n".encode(errors="backslashreplace"), ELSEWHERE)
-
-
-def read_summary(execution: Path) -> str:
-    """The lines of :func:`add_to_summary`; empty if there are none, or they cannot be read."""
-    try:
-        return (execution / SUMMARY).read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return ""
 
 
 def _slug(name: str) -> str:

@@ -24,19 +24,21 @@ TELEMETRY = "telemetry"
 CHARACTERISATION = "characterisation"
 MANIFEST_FILE = "manifest.json"
 SUMS = "SHA256SUMS"
-SUMMARY = "summary.txt"
-"""In the folder of the execution's first run: a line for each of its runs."""
+SUMMARIES = ("summary.txt", "summary.html", "summary.csv", "summary.md")
+"""In the folder of the execution's first run: the table of the sentences of all its runs."""
 
 DERIVED_SUMS = "derived.sha256"
-"""Beside the summary: the sums of it and of Allure's results, after the last suite."""
-
-DERIVED = frozenset({"allure", "report", SUMMARY, DERIVED_SUMS, f".{DERIVED_SUMS}.part"})
-"""What can be made again from the records; it is not in the manifest."""
+"""Beside the summaries: the sums of them and of Allure's results, after the last suite."""
 
 
 def partial(path: Path) -> Path:
     """Where the new content of *path* is until it is whole. A crash may leave it."""
     return path.with_name(f".{path.name}.part")
+
+
+_DERIVED_FILES = (*SUMMARIES, DERIVED_SUMS)
+DERIVED = frozenset({"allure", "report", *_DERIVED_FILES, *(partial(Path(name)).name for name in _DERIVED_FILES)})
+"""What can be made again from the records; it is not in the manifest."""
 
 
 def is_partial(name: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
 from collections.abc import Callable
@@ -17,16 +16,16 @@ from robot.errors import RobotError
 from robot.libraries.BuiltIn import BuiltIn
 
 from ..counts.trial import Trial
-from ..errors import Inconclusive, LinerateError, SlaFailure, in_words
+from ..errors import BREAKDOWN_ERRORS, Inconclusive, LinerateError, SlaFailure, in_words
 from ..evidence import allure
-from ..evidence.derived import seal_derived
 from ..evidence.environment import code_identity, host_facts, package_versions
 from ..evidence.ledger_table import ledgers_fragment, ledgers_table
 from ..evidence.plots import ThresholdLine, svg_image, trials_plot
 from ..evidence.recorder import SIMULATED_BECAUSE, Recorder
 from ..evidence.records import EnvironmentRecord
 from ..evidence.resume import FINGERPRINTS, CarriedVerdict, Resumption, fingerprints
-from ..evidence.run import add_to_summary, read_summary
+from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise
+from ..evidence.summary_forms import html_fragment
 from ..evidence.tables import trials_fragment, trials_table
 from ..session.judging import Judge
 from ..session.progress import Progress
@@ -36,7 +35,7 @@ from ..system.cpu_steal import cpu_times, steal_percent
 from ..testbed.opening import OpenTestbed
 from ..units import counted, si
 from . import suite_sentences
-from .execution import beside_others, execution_id, summary_words
+from .execution import beside_others, closing_words, execution_id
 from .run_labels import RunLabels
 from .shared import Component, Shared
 
@@ -55,8 +54,9 @@ class AcceptanceKeywords(Component):
         self._testbed: OpenTestbed | None = None
         self._resumption: Resumption | None = None
         self._cpu: Any = None
-        self._judging = False
+        self._judging = ""
         self._alone = True
+        self._summaries: dict[Path, RunSummary] = {}
 
     @cached_property
     def execution_folder(self) -> Path:
@@ -75,10 +75,7 @@ class AcceptanceKeywords(Component):
             return ""
         if self.allure_folder.is_dir() and not (self.allure_folder / "allurerc.json").exists():
             allure.write_categories(self.allure_folder)  # no testbed was opened
-        if self._alone:
-            with contextlib.suppress(OSError, LinerateError):  # without these sums nothing is lost
-                seal_derived(self.execution_folder)
-        return summary_words(self.execution_folder, read_summary(self.execution_folder))
+        return closing_words(self.execution_folder, self._summaries, self._alone)
 
     @keyword(tags=["evidence"])
     def describe_run(self, resume: str = "") -> None:
@@ -106,6 +103,7 @@ class AcceptanceKeywords(Component):
             extra={
                 "goal": plan.goal.model_dump(),
                 "suite": suite,
+                DESCRIPTION: plan.platform.description,
                 FINGERPRINTS: fingerprints(plan),
                 **({"replaced": list(plan.replaced)} if plan.replaced else {}),
                 **({SIMULATED_BECAUSE: list(session.simulation_signs)} if session.simulated else {}),
@@ -208,9 +206,11 @@ class AcceptanceKeywords(Component):
         """
         session = self.shared.session
         load = session.traffic.load_for(requirement)
-        self.shared.progress.begin(requirement.sentence, load.pps, session.plan.goal_for(requirement))
+        goal = session.plan.goal_for(requirement)
+        logger.info(f"judged by {goal}")
+        self.shared.progress.begin(requirement.sentence, load.pps, goal)
         self.shared.records.begin(str(BuiltIn().get_variable_value("${TEST NAME}")))
-        self._judging = True
+        self._judging = requirement.sentence
 
     @keyword(tags=["trials"])
     def warm_up(self, requirement: Requirement) -> None:
@@ -267,7 +267,7 @@ class AcceptanceKeywords(Component):
         spent = recorder.seconds
         words = ", ".join(f"{name} {seconds}" for name, seconds in spent.items())
         logger.info(f"time of the sentence: {words} (traffic and drains by the testbed's clock)")
-        self._judging = False
+        self._judging = ""
         requirement = verdict.requirement
         title = f"{verdict.ruling.value}: {requirement.sentence}"
         threshold = None
@@ -330,17 +330,18 @@ class AcceptanceKeywords(Component):
             try:
                 for name, text in testbed.logs.items() if testbed is not None else ():
                     recorder.folder.add_telemetry(0, f"{name} log", text)
-                manifest = recorder.close(steal_percent(self._cpu, cpu_times()))
+                manifest = recorder.close(steal_percent(self._cpu, cpu_times()), self._judging)
                 logger.info(f"SHA-256 of {recorder.folder.path}/manifest.json: {manifest}", also_console=True)
             except (LinerateError, OSError) as error:
                 logger.warn(f"the run's folder is not complete, the verdicts above stay: {in_words(error)}")
-            counts = ", ".join(f"{recorder.verdicts[ruling.value]} {ruling.value}" for ruling in Ruling)
-            counts += ", 1 interrupted" if self._judging else ""
-            self._judging, suite = False, recorder.environment.extra["suite"]
+            self._judging = ""
             try:
-                add_to_summary(self.execution_folder, f"{recorder.folder.path}  {suite}: {counts}")
-            except (LinerateError, OSError) as error:
-                logger.warn(f"no line in the summary of the execution: {in_words(error)}")
+                found = self._summaries[recorder.folder.path] = summarise(recorder.folder.path)
+                logger.info(html_fragment(ExecutionSummary((found,))), html=True)
+            except RobotError:  # an interrupt
+                raise
+            except BREAKDOWN_ERRORS as error:
+                logger.warn(f"no summary of the run: {in_words(error)}")
         self.shared.interruption.pass_on()
 
 

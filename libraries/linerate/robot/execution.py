@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import secrets
-import shlex
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from robot.libraries.BuiltIn import BuiltIn
 
+from ..errors import LinerateError, in_words
+from ..evidence.derived import seal_derived
 from ..evidence.run import new_run_id
+from ..evidence.summary import RunSummary
+from ..evidence.summary_files import execution_summary, one_at_a_time, write_forms
+from ..evidence.summary_forms import text
 from ..files import write_whole
 
 PABOT = "pabot_results"
@@ -57,19 +63,21 @@ def _agreed(path: Path, proposal: str) -> str:
     return proposal
 
 
-def summary_words(execution: Path, lines: str) -> str:
-    """The last words on the console: each suite's folder, and how to make the report. Empty if nothing was left."""
-    words = f"\nEvidence:\n{lines}" if lines else ""
-    allure = execution / "allure"
-    if any(allure.glob("*-result.json")):
-        if not lines:
-            return "\nNothing was measured: no testbed's set-up was completed.\n"
-        paths = (allure, allure / "allurerc.json", execution / "report")
-        results, config, report = (shlex.quote(_short(path)) for path in paths)
-        words += f"Next: npx allure@3 generate {results} --config {config} --output {report}\n"
-    return words
+def closing_words(execution: Path, known: Mapping[Path, RunSummary], alone: bool) -> str:
+    """The last words on the console: each sentence of *execution*, its folders, and what to do next.
 
-
-def _short(path: Path) -> str:
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+    Leaves the same as files. Empty if nothing was left. *known*: the runs of this process, which is the only one
+    of the execution (*alone*), or one of pabot's.
+    """
+    with one_at_a_time(execution):
+        found = execution_summary(execution, known)
+        if not found.runs and not found.unread:
+            lonely = any((execution / "allure").glob("*-result.json"))
+            return "\nNothing was measured: no testbed's set-up was completed.\n" if lonely else ""
+        try:
+            write_forms(execution, found)
+            if alone:  # else others go on writing what is derived
+                seal_derived(execution)
+        except (LinerateError, OSError) as error:  # the records make them again
+            found = replace(found, unread=(*found.unread, in_words(error)))
+    return f"\n{text(found)}"

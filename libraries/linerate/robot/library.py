@@ -124,8 +124,11 @@ class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
         except BREAKDOWN_ERRORS as error:
             with contextlib.suppress(OSError, ValueError):
                 print(f"linerate: {in_words(error)}", file=sys.__stderr__, flush=True)
-        with contextlib.suppress(OSError, ValueError):  # nobody reads on
-            print(self._acceptance.last_words(), end="", file=sys.__stdout__, flush=True)
+        with contextlib.suppress(*BREAKDOWN_ERRORS):  # nobody reads on, or what is on the disk cannot be read
+            words, stream = self._acceptance.last_words(), sys.__stdout__
+            if stream is not None:
+                encoding = stream.encoding or "utf-8"  # of LANG=C, say
+                print(words.encode(encoding, "backslashreplace").decode(encoding), end="", file=stream, flush=True)
 
 
 class _SessionArgument:

@@ -1,0 +1,166 @@
+"""The summary of runs: what was promised, what was measured, and the verdict of each sentence; as data.
+
+:mod:`.summary_forms` shows it. It is made of the records alone, also of those of a run that was killed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from ..sla.goals import Goal
+from ..sla.requirement import Quantity
+from ..units import counted
+from .rates import percent
+from .recorder import INTERRUPTED, ROUTER_FACTS
+from .records import VERDICTS, EnvironmentRecord, TrialRecord
+from .run import RecordedRun, read_margins, read_run
+from .sentence_rows import SentenceRow, sentence_rows
+from .why_record import recorded_facts
+
+NOTHING = "–"
+NOT_READ = "not read"
+INCOMPLETE = "incomplete: run did not end"
+DESCRIPTION = "description"
+"""Key of the platform's description in the environment record's extra data."""
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One run. ``rows``: its sentences. ``facts``: name and words of what was tested, with what, by which goal.
+
+    ``incomplete``: what the run lacks because it ended badly, in words. ``suite``: "" where nobody wrote it down.
+    """
+
+    folder: Path
+    suite: str
+    simulated: bool
+    facts: Mapping[str, str]
+    rows: tuple[SentenceRow, ...]
+    incomplete: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """``Suite: 8 PASS, 1 FAIL, 0 INCONCLUSIVE``."""
+        found = Counter[str](row.record.verdict for row in self.rows)
+        counts = ", ".join(f"{found[verdict]} {verdict}" for verdict in VERDICTS)
+        return f"{self.suite or self.folder.name}: {counts}{' – INCOMPLETE' if self.incomplete else ''}"
+
+
+@dataclass(frozen=True)
+class ExecutionSummary:
+    """The ``runs`` of an execution. ``unread``: why others are not among them; ``next``: the command to go on with."""
+
+    runs: tuple[RunSummary, ...]
+    unread: tuple[str, ...] = field(default=())
+    next: str = ""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether any of them is."""
+        return any(run.simulated for run in self.runs)
+
+
+def summarise(folder: Path) -> RunSummary:
+    """The run in *folder*, closed or not. Raises ConfigError if it was altered, or is none."""
+    run = read_run(folder)
+    return RunSummary(
+        folder,
+        str(run.environment.extra.get("suite", "")) if run.environment else "",
+        run.simulated,
+        _facts(run.environment),
+        sentence_rows(run, read_margins(folder)),
+        tuple(_incomplete(run)),
+    )
+
+
+def _facts(environment: EnvironmentRecord | None) -> dict[str, str]:
+    if environment is None:
+        return {}
+    extra, versions = environment.extra, environment.versions
+    facts = recorded_facts(extra.get(ROUTER_FACTS))
+    described = str(extra.get(DESCRIPTION) or "")
+    version = versions.get("router.version") or (facts.version if facts else None)
+    return {
+        "testbed": environment.testbed,
+        "router": f"{environment.platform}{f' ({described})' if described else ''}",
+        "software": f"{environment.software}, version {version or NOT_READ}",
+        "firmware": (facts.firmware if facts else None) or NOT_READ,
+        "generator": versions.get("generator.server") or NOT_READ,
+        "goal": goal_words(extra.get("goal")),
+    }
+
+
+def goal_words(data: Any) -> str:
+    """The goal of an environment's record in words, as ``'quick': trials of 1 s, …``; "" where there is none."""
+    try:
+        return str(Goal.model_validate(data)).removeprefix("goal ")
+    except ValidationError:
+        return str(data.get("goal", "")) if isinstance(data, Mapping) else ""
+
+
+def _incomplete(run: RecordedRun) -> list[str]:
+    judged = {record.number for record in run.requirements}
+    unjudged: dict[int, list[TrialRecord]] = {}
+    for item in run.trials:
+        if item.requirement not in judged:
+            unjudged.setdefault(item.requirement, []).append(item)
+    # what is not to be judged (a search, a ramp) has trials without evidence, as every warm-up
+    unfinished = {
+        items[0].sentence: sum(bool(item.trial.number) for item in items)
+        for items in unjudged.values()
+        if any(item.evidence for item in items) or not any(item.trial.number for item in items)
+    }
+    extra = run.environment.extra if run.environment else {}
+    if INTERRUPTED in extra:
+        unfinished.setdefault(str(extra[INTERRUPTED]), 0)
+    words = [f"unfinished: {counted(trials, 'trial')} of '{name}', no verdict" for name, trials in unfinished.items()]
+    if run.environment is None or run.environment.ended is None:
+        return [INCOMPLETE, *(words or ["no trial of an unfinished sentence"])]
+    return words
+
+
+def measured_text(row: SentenceRow) -> str:
+    """What was measured of the sentence, in its unit: ``95% line rate, 0 % lost``."""
+    demand, endless = row.record.demand, sum(not math.isfinite(value) for value in row.sample)
+    if endless:
+        return f"beyond any limit in {endless} of {counted(len(row.sample), 'trial')}"
+    if row.measured is None:
+        return NOTHING
+    words = demand.text(row.measured.estimate)
+    if demand.quantity == Quantity.THROUGHPUT.value and row.lost is not None:
+        words += f", {percent(row.lost)} lost"
+    return words
+
+
+def interval_text(row: SentenceRow) -> str:
+    """The interval of :func:`measured_text`."""
+    found, text = row.measured, row.record.demand.text
+    if found is None or not all(map(math.isfinite, row.sample)):
+        return NOTHING
+    if found.low is None or found.high is None:
+        return "one trial"
+    return "no spread" if found.low == found.high else f"{text(found.low)} to {text(found.high)}"
+
+
+def margin_text(row: SentenceRow) -> str:
+    """By how much the sentence is kept: ``+8 % to +9 %``."""
+    if row.margin is None or not all(map(math.isfinite, row.sample)):
+        passed = row.record.verdict == "PASS" and row.record.demand.quantity == Quantity.THROUGHPUT.value
+        return "not searched" if passed else NOTHING
+    low, high = row.margin
+    ends = [f"{100 * end:+.3g} %" for end in (low, high) if end is not None]
+    words = f"at least {ends[0]}" if high is None else " to ".join(dict.fromkeys(ends))
+    return words if row.search is None or row.search.finished else f"{words}, unfinished"
+
+
+def confidence_words(rows: Sequence[SentenceRow]) -> str:
+    """``interval (95 %)``; without the figure where it is not the same of all *rows*."""
+    found = {row.confidence for row in rows}
+    return f"interval ({100 * found.pop():g} %)" if len(found) == 1 else "interval"

@@ -1,0 +1,169 @@
+"""The summary of runs: what each form says, that text from elsewhere harms none, and what a killed run has."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linerate.commands.main import main
+from linerate.evidence.demand import Demand
+from linerate.evidence.margin import MarginRecord
+from linerate.evidence.records import EnvironmentRecord
+from linerate.evidence.run import RunFolder
+from linerate.evidence.run_files import SUMMARIES
+from linerate.evidence.sentence_rows import SentenceRow
+from linerate.evidence.summary import ExecutionSummary, RunSummary, margin_text, measured_text, summarise
+from linerate.evidence.summary_files import execution_summary, write_forms
+from linerate.evidence.summary_forms import COLUMNS, FORMS, WIDTH, comma_separated, html, markdown, text
+from linerate.sla.goals import read_goal
+from support.evidence_builders import LINK, RUN, requirement_record, trial_record
+from support.paths import ROOT
+
+SENTENCE = "64b unidirectional forwards ≥ 5 Mpps"
+FORWARDS = Demand("forwards", "64b unidirectional", True, 5e6, "pps", pps=5e6)
+EVIL = '=HYPERLINK("http://x","y") <script>alert(1)</script> | `x` [a](b) \x1b[2J\r\n# not a title\x00‮'
+
+
+def environment(ended: float | None = 9.0, **extra: Any) -> EnvironmentRecord:
+    goal = read_goal(ROOT / "variables" / "goals", "quick").model_dump()
+    return EnvironmentRecord(
+        RUN, True, "lab", "mybox", "vpp", 1.0, 1.0, ended, extra={"suite": "Suite", "goal": goal, **extra}
+    )
+
+
+def left(folder: Path, killed: bool = False, name: str = RUN, **extra: Any) -> Path:
+    """A run with a sentence that is judged; one that was *killed* has two trials of another."""
+    with_end = environment(None if killed else 9.0, **extra)
+    run = RunFolder.create(folder, name)
+    run.write_environment(replace(with_end, run=run.run_id, ended=None))
+    for number in (0, 1, 2):
+        run.add_trial(replace(trial_record(number=number, pps=6e6, losses=(500_000,)), run=run.run_id, evidence="good"))
+    run.add_requirement(requirement_record(run=run.run_id, sentence=SENTENCE, demand=FORWARDS, link_bps=LINK))
+    for number in (0, 1, 2) if killed else ():
+        word = "good" if number else ""
+        record = trial_record(number=number)
+        run.add_trial(replace(record, run=run.run_id, requirement=2, sentence="imix ≥ 1 Mpps", evidence=word))
+    for number in (0, 1):  # a search has no verdict
+        run.add_trial(replace(trial_record(number=number), run=run.run_id, requirement=3, sentence="a search"))
+    if not killed:
+        run.close(replace(with_end, run=run.run_id))
+    return run.path
+
+
+def test_each_form_says_what_was_promised_measured_and_judged(tmp_path: Path) -> None:
+    summary = execution_summary(left(tmp_path), {})
+    for name, form in FORMS.items():
+        shown = form(summary)
+        for words in ("Suite", "lab", "mybox", "quick", "Small Frames", SENTENCE, "PASS"):
+            assert words in shown or (words == "Small Frames" and name.endswith("txt")), f"{words} in {name}"
+    for form in (text, html, markdown):
+        shown = form(summary)
+        for words in ("5.5 Mpps", "+10 %", "trials of 1 s, loss ratio 0", "no spread", "SIMULATED", "interval (95 %)"):
+            assert words in shown, f"{words}: {shown}"
+    (row,) = csv.DictReader(io.StringIO(comma_separated(summary)))
+    assert (row["promised"], row["unit"], row["measured"], row["trials"]) == ("5000000.0", "pps", "5500000.0", "2")
+    assert float(row["margin_low_percent"]) == pytest.approx(10)
+    assert (row["simulated"], row["verdict"], row["incomplete"]) == ("True", "PASS", "")
+
+
+def test_a_killed_run_is_shown_up_to_its_last_finished_sentence(tmp_path: Path) -> None:
+    run = left(tmp_path, killed=True)
+    found = summarise(run)
+    assert found.incomplete == ("incomplete: run did not end", "unfinished: 2 trials of 'imix ≥ 1 Mpps', no verdict")
+    for form in FORMS.values():
+        shown = form(ExecutionSummary((found,)))
+        assert SENTENCE in shown and "incomplete: run did not end" in shown and "2 trials of" in shown
+
+
+def test_a_run_that_was_ended_in_order_names_the_sentence_it_was_in(tmp_path: Path) -> None:
+    assert summarise(left(tmp_path / "a")).incomplete == ()
+    found = summarise(left(tmp_path / "b", interrupted="64b ≥ 1 Mpps"))
+    assert found.incomplete == ("unfinished: 0 trials of '64b ≥ 1 Mpps', no verdict",)
+
+
+def test_the_command_gives_a_killed_run_the_forms_that_it_lacks(tmp_path: Path, capsys: Any) -> None:
+    run = left(tmp_path, killed=True)
+    assert main(["summary", str(run)]) == 0
+    shown = capsys.readouterr().out
+    assert f"Next: robot -v RESUME:{RUN}" in shown
+    assert (run / "summary.txt").read_text() == shown
+    assert {path.name for path in run.glob("summary.*")} == set(SUMMARIES)
+    assert main(["verify", str(run)]) == 0
+    (run / "summary.txt").write_text("mine")
+    assert main(["summary", str(run)]) == 0
+    assert (run / "summary.txt").read_text() == "mine"
+
+
+def test_the_command_leaves_a_run_that_ended_alone(tmp_path: Path, capsys: Any) -> None:
+    first, second = left(tmp_path), left(tmp_path)
+    assert main(["summary", str(first), str(second), "--format", "csv", "--output", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out" / "summary.csv").read_bytes().decode() == capsys.readouterr().out
+    assert not list(first.glob("summary.*"))
+
+
+def test_the_runs_of_an_execution_are_found_by_their_names(tmp_path: Path) -> None:
+    runs = [left(tmp_path) for _ in range(3)]
+    left(tmp_path, name="20261121T050000Z-abc123")
+    (runs[1] / "requirements.jsonl").write_text("no record\n")
+    found = execution_summary(runs[0], {})
+    assert [run.folder for run in found.runs] == [runs[0], runs[2]]
+    assert len(found.unread) == 1 and "requirements.jsonl" in found.unread[0]
+    write_forms(runs[0], found)
+    assert all("requirements.jsonl" in (runs[0] / name).read_text() for name in SUMMARIES if not name.endswith("csv"))
+
+
+class Elements(HTMLParser):
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.found.add(tag)
+
+
+def summary_of(words: str) -> ExecutionSummary:
+    record = requirement_record(sentence=words, test=words)
+    row = SentenceRow(record, (1.0,), 0.0, 0)
+    facts = {"router": words, "firmware": words}
+    run = RunSummary(Path(words.replace("\x00", "") or "x"), words, True, facts, (row,), (words,))
+    return ExecutionSummary((run,), (words,), words)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.one_of(st.just(EVIL), st.text(max_size=120)))
+def test_text_from_elsewhere_stays_text(words: str) -> None:
+    summary = summary_of(words)
+    allowed = set("html head meta title style body div h1 p table thead tbody tr th td code".split(" "))
+    assert Elements(html(summary)).found <= allowed
+    for shown in (text(summary), markdown(summary)):
+        assert all(each.isprintable() or each == "\n" or each == "\u3000" or each.isspace() for each in shown)
+        assert "\x1b" not in shown and "\r" not in shown
+    lines = text(summary).splitlines()
+    copied = ("Evidence: ", "Next: ")
+    assert len(lines) < 90 or all(len(line) <= WIDTH for line in lines if not line.startswith(copied))
+    header, row = csv.reader(io.StringIO(comma_separated(summary)))
+    assert tuple(header) == COLUMNS and len(row) == len(COLUMNS)
+    assert not [cell for cell in row if cell.startswith(("=", "+", "-", "@", "\t"))]
+    table = [line for line in markdown(summary).splitlines() if line.startswith("| ")]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {7}
+
+
+def test_a_row_has_no_margin_where_nobody_looked_and_no_figure_where_it_has_no_bound() -> None:
+    passed = SentenceRow(requirement_record(), (5e6, 5e6), 0.0, 0)
+    assert (measured_text(passed), margin_text(passed)) == ("5 Mpps, 0 % lost", "not searched")
+    search = MarginRecord(RUN, True, 1, "T", "s", 1.08, 1.09, True, "", 12.0)
+    assert margin_text(replace(passed, search=search)) == "+8 % to +9 %"
+    assert margin_text(replace(passed, search=replace(search, high=None))) == "at least +8 %"
+    late = Demand("latency", "64b", False, 50.0, "µs", statistic="p99")
+    endless = SentenceRow(requirement_record(demand=late, verdict="FAIL"), (20.0, float("inf")), 0.0, 0)
+    assert (measured_text(endless), margin_text(endless)) == ("beyond any limit in 1 of 2 trials", "–")
