@@ -28,7 +28,7 @@ def test_a_plot_that_cannot_be_drawn_costs_no_verdict(monkeypatch: Any, caplog: 
     def broken(*_: Any, **__: Any) -> str:
         raise ZeroDivisionError("no such axis")
 
-    monkeypatch.setattr(acceptance, "trials_plot", broken)
+    monkeypatch.setattr(acceptance, "sentence_plot", broken)
     session, recorder = MagicMock(link_bps=10e9, simulated=True), MagicMock()
     session.traffic.reconnection.note = ""
     shared = Shared(opened=[("suite", session)], recorder=recorder)

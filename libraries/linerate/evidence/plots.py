@@ -1,7 +1,8 @@
 """Trials as a picture: offered and forwarded frames. The same trials give the same SVG text.
 
 Each bar is a trial: frames forwarded, then lost, then unsent; its full height is the load. If a sentence counts its
-directions in total, they are stacked; else they are side by side.
+directions in total, they are stacked; else they are side by side. A trial that is set aside is hatched and has no part
+in the scale. What is lost, unsent or set aside differs by its hatch: no reader needs the colours.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .drawing import (
     rate_unit,
 )
 from .rates import DirectionRow, TrafficFigures, direction_rows, percent, trial_name
-from .svg import SvgPicture, text_width
+from .svg import Hatch, SvgPicture, text_width
 from .tables import SIMULATED
 
 WIDTH, LEFT, RIGHT = 900.0, 72.0, 830.0
@@ -37,6 +38,11 @@ TITLE_SIZE, WORD_SIZE, TICK_SIZE, LEGEND_SIZE, LABEL_SIZE = 16.0, 14.0, 13.0, 12
 """Sizes of text in pixels."""
 
 INVALID_COLOUR, INVALID_SHADE = "#7d6420", "#efe6cf"
+
+SET_ASIDE = "set aside: says nothing of the router"
+
+_SOLID = 2
+"""Directions whose bars are filled; those of further ones have level lines."""
 
 MOST_NAMES = 20
 """Names of trials below the axis."""
@@ -138,7 +144,8 @@ class _TrialsPlot:
 
 def _highest(shown: Sequence[DirectionRow], threshold: ThresholdLine | None, in_total: bool) -> float:
     heights: dict[int, float] = {}
-    for row in shown:
+    counted = [row for row in shown if not is_set_aside(row.trial)] or shown
+    for row in counted:
         height = max(row.intended.pps, row.offered.pps, row.forwarded.pps)
         key = id(row.trial)
         heights[key] = heights.get(key, 0.0) + height if in_total else max(heights.get(key, 0.0), height)
@@ -160,6 +167,9 @@ def _bars(
     for index, trial in enumerate(trials):
         mine = [row for row in shown if row.trial is trial]
         level = 0.0
+        if is_set_aside(trial):
+            _set_aside(plot, index, width, mine, in_total)
+            continue
         for row in mine:
             x = index if in_total else index + (directions.index(row.direction) - (len(directions) - 1) / 2) * width
             base = level if in_total else 0.0
@@ -167,7 +177,10 @@ def _bars(
             # a warm-up is not judged
             opacity = 1.0 if trial.number else 0.45
             place = plot.box(x, width * 0.94, base, forwarded)
-            plot.picture.rectangle(*place, colours[row.direction], opacity)
+            if directions.index(row.direction) < _SOLID:
+                plot.picture.rectangle(*place, colours[row.direction], opacity)
+            else:
+                plot.picture.hatched(*place, colours[row.direction], Hatch.LEVEL)
             level = base + forwarded
             if not in_total:
                 _lost_and_unsent(plot, x, width, level, [row], labelled and not single)
@@ -188,7 +201,7 @@ def _lost_and_unsent(
     unsent = sum(max(0.0, row.intended.pps - row.offered.pps) for row in mine)
     if lost > 0:
         plot.legend["lost"] = LOST_COLOUR
-        plot.picture.rectangle(*plot.box(x, width * 0.94, level, lost), LOST_COLOUR)
+        plot.picture.hatched(*plot.box(x, width * 0.94, level, lost), LOST_COLOUR, Hatch.CROSSED)
         ratio = sum(row.count.lost for row in mine) / sum(row.count.offered for row in mine)
         if labelled:
             plot.label(x, level + lost + unsent, f"−{percent(ratio)}")
@@ -198,9 +211,24 @@ def _lost_and_unsent(
         plot.picture.hatched(*plot.box(x, width * 0.94, level + lost, unsent), FAINT_COLOUR)
 
 
+def is_set_aside(trial: Trial) -> bool:
+    """Whether *trial* says nothing of the router. A warm-up is not judged at all."""
+    return bool(trial.number) and not trial.blames_router
+
+
+def _set_aside(plot: _TrialsPlot, index: int, width: float, mine: Sequence[DirectionRow], in_total: bool) -> None:
+    """A hatched bar as high as what was forwarded, cut off where the scale of the others ends."""
+    rates = [row.forwarded.pps for row in mine]
+    height = min(math.fsum(rates) if in_total else max(rates, default=0.0), 1.12 * plot.highest)
+    plot.legend[SET_ASIDE] = ""
+    plot.picture.hatched(
+        *plot.box(index, width * (1 if in_total else max(1, len(mine))), 0, height), FAINT_COLOUR, Hatch.BACK
+    )
+
+
 def _mark_invalid(plot: _TrialsPlot, trials: Sequence[Trial]) -> None:
     for index, trial in enumerate(trials):
-        if not trial.valid:
+        if not trial.valid and not is_set_aside(trial):
             plot.picture.rectangle(*plot.box(index, 0.96, 0, 1.12 * plot.highest), INVALID_SHADE)
             if len(trials) <= 12:
                 plot.picture.text(plot.x(index), plot.top + 15, "invalid", 12, INVALID_COLOUR, anchor="middle")
@@ -256,7 +284,11 @@ def _draw_legend(plot: _TrialsPlot) -> None:
         for label, width in row:
             colour, place = plot.legend[label], (x, y - 10, swatch, 11.0)
             if not colour:
-                plot.picture.hatched(*place, FAINT_COLOUR)
+                plot.picture.hatched(*place, FAINT_COLOUR, Hatch.BACK if label == SET_ASIDE else Hatch.FORWARD)
+            elif colour == LOST_COLOUR:
+                plot.picture.hatched(*place, colour, Hatch.CROSSED)
+            elif colour in DIRECTION_COLOURS[_SOLID:]:
+                plot.picture.hatched(*place, colour, Hatch.LEVEL)
             elif colour == THRESHOLD_COLOUR:
                 plot.picture.line((x, y - 4.5), (x + swatch, y - 4.5), colour, 2.4, "9 4")
             else:

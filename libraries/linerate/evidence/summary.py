@@ -146,7 +146,10 @@ def interval_text(row: SentenceRow) -> str:
         return NOTHING
     if found.low is None or found.high is None:
         return "one trial"
-    return "no spread" if found.low == found.high else f"{text(found.low)} to {text(found.high)}"
+    if found.low == found.high:
+        return "no spread"
+    low, high = text(found.low), text(found.high)
+    return f"±{percent((found.high - found.low) / 2 / abs(found.estimate))}" if low == high else f"{low} to {high}"
 
 
 def margin_text(row: SentenceRow) -> str:
@@ -155,7 +158,7 @@ def margin_text(row: SentenceRow) -> str:
         passed = row.record.verdict == "PASS" and row.record.demand.quantity == Quantity.THROUGHPUT.value
         return "not searched" if passed else NOTHING
     low, high = row.margin
-    ends = [f"{100 * end:+.3g} %" for end in (low, high) if end is not None]
+    ends = [f"{100 * end:+{'.3g' if abs(end) < 10 else ',.0f'}} %" for end in (low, high) if end is not None]
     words = f"at least {ends[0]}" if high is None else " to ".join(dict.fromkeys(ends))
     return words if row.search is None or row.search.finished else f"{words}, unfinished"
 

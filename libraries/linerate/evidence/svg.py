@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from html import escape
 
 FONT = "'DejaVu Sans', Verdana, Geneva, sans-serif"
@@ -14,7 +15,23 @@ FONT = "'DejaVu Sans', Verdana, Geneva, sans-serif"
 CHARACTER_WIDTH = 0.62
 """Width of a character in sizes of its font: about the mean of DejaVu Sans, which is wide."""
 
-_HATCH = "hatch"
+_SHAPES = (
+    ((-0.8, -0.8), (0.8, -0.8), (0.8, 0.8), (-0.8, 0.8)),
+    ((0, -1.1), (1.1, 0), (0, 1.1), (-1.1, 0)),
+    ((0, -1), (1, 0.9), (-1, 0.9)),
+    ((0, 1), (1, -0.9), (-1, -0.9)),
+    ((-1.1, -0.35), (1.1, -0.35), (1.1, 0.35), (-1.1, 0.35)),
+    ((-0.35, -1.1), (0.35, -1.1), (0.35, 1.1), (-0.35, 1.1)),
+)
+
+
+class Hatch(Enum):
+    """How the lines of a hatched area run; the value: degrees clockwise. ``CROSSED``: two sets of lines."""
+
+    FORWARD = 45.0
+    BACK = -45.0
+    LEVEL = 90.0
+    CROSSED = 44.0
 
 
 def text_width(words: str, size: float) -> float:
@@ -35,18 +52,29 @@ class SvgPicture:
         faint = "" if opacity == 1 else f' opacity="{opacity:g}"'
         self._shapes.append(f"<rect {_place(x, y, width, height)} fill={_quoted(fill)}{faint}/>")
 
-    def hatched(self, x: float, y: float, width: float, height: float, colour: str) -> None:
-        """A white rectangle with a frame and diagonal lines of *colour*; a picture has one colour of them."""
+    def hatched(
+        self, x: float, y: float, width: float, height: float, colour: str, hatch: Hatch = Hatch.FORWARD
+    ) -> None:
+        """A white rectangle with a frame and lines of *colour*, which a printer without colours shows as well."""
+        name = f"{hatch.name.lower()}-{colour.lstrip('#')}"
+        across = f'<line x1="0" y1="0" x2="7" y2="0" stroke={_quoted(colour)} stroke-width="2"/>'
         pattern = (
-            f'<pattern id="{_HATCH}" width="7" height="7" patternUnits="userSpaceOnUse"'
-            f' patternTransform="rotate(45)"><rect width="7" height="7" fill="white"/>'
-            f'<line x1="0" y1="0" x2="0" y2="7" stroke={_quoted(colour)} stroke-width="1.4"/></pattern>'
+            f'<pattern id={_quoted(name)} width="7" height="7" patternUnits="userSpaceOnUse"'
+            f' patternTransform="rotate({hatch.value:g})"><rect width="7" height="7" fill="white"/>'
+            f'<line x1="0" y1="0" x2="0" y2="7" stroke={_quoted(colour)} stroke-width="1.4"/>'
+            f"{across if hatch is Hatch.CROSSED else ''}</pattern>"
         )
         if pattern not in self._shapes:
             self._shapes.append(pattern)
         self._shapes.append(
-            f'<rect {_place(x, y, width, height)} fill="url(#{_HATCH})" stroke={_quoted(colour)} stroke-width="1"/>'
+            f'<rect {_place(x, y, width, height)} fill="url(#{name})" stroke={_quoted(colour)} stroke-width="1"/>'
         )
+
+    def mark(self, x: float, y: float, shape: int, colour: str) -> None:
+        """A mark about 11 pixels wide with its middle at *x*, *y*: *shape* 0, 1, 2 … a square, diamond, triangle …"""
+        points = _SHAPES[shape % len(_SHAPES)]
+        places = " ".join(f"{x + 5.5 * right:.2f},{y + 5.5 * down:.2f}" for right, down in points)
+        self._shapes.append(f'<polygon points="{places}" fill={_quoted(colour)} stroke="white" stroke-width="0.8"/>')
 
     def line(
         self, start: tuple[float, float], end: tuple[float, float], colour: str, width: float = 1.0, dashes: str = ""

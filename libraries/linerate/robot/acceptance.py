@@ -18,9 +18,11 @@ from robot.libraries.BuiltIn import BuiltIn
 from ..counts.trial import Trial
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LinerateError, SlaFailure, in_words
 from ..evidence import allure
+from ..evidence.demand import Demand
 from ..evidence.environment import code_identity, host_facts, package_versions
 from ..evidence.ledger_table import ledgers_fragment, ledgers_table
-from ..evidence.plots import ThresholdLine, svg_image, trials_plot
+from ..evidence.plots import svg_image
+from ..evidence.quantity_plots import plot_name, sentence_plot
 from ..evidence.recorder import SIMULATED_BECAUSE, Recorder
 from ..evidence.records import EnvironmentRecord
 from ..evidence.resume import FINGERPRINTS, CarriedVerdict, Resumption, fingerprints
@@ -29,7 +31,7 @@ from ..evidence.summary_forms import html_fragment
 from ..evidence.tables import trials_fragment, trials_table
 from ..session.judging import Judge
 from ..session.progress import Progress
-from ..sla.requirement import RATE_UNITS, Quantity, Requirement
+from ..sla.requirement import Quantity, Requirement
 from ..sla.verdict import Ruling, Tally, Verdict
 from ..system.cpu_steal import cpu_times, steal_percent
 from ..testbed.opening import OpenTestbed
@@ -270,13 +272,11 @@ class AcceptanceKeywords(Component):
         self._judging = ""
         requirement = verdict.requirement
         title = f"{verdict.ruling.value}: {requirement.sentence}"
-        threshold = None
-        if requirement.threshold.unit in RATE_UNITS:
-            threshold = ThresholdLine(requirement.threshold_pps(session.link_bps), f"≥ {requirement.threshold}")
+        demand = Demand.of(requirement, session.link_bps)
         if verdict.trials:
             shown = (verdict.trials, requirement.profile, session.link_bps, title, session.simulated)
             allure.attach_html("Trials", trials_table(*shown))
-            _show_plot(lambda: trials_plot(*shown, threshold=threshold, in_total=requirement.in_total))
+            _show_plot(plot_name(demand), lambda: sentence_plot(demand, *shown))
             logger.info(trials_fragment(*shown), html=True)
         if verdict.ledgers:
             account = (verdict.ledgers, f"Where frames went: {requirement.sentence}", session.simulated)
@@ -345,8 +345,8 @@ class AcceptanceKeywords(Component):
         self.shared.interruption.pass_on()
 
 
-def _show_plot(draw: Callable[[], str]) -> None:
-    """Show the picture that *draw* returns. It is made of the records: without it the verdict is the same."""
+def _show_plot(name: str, draw: Callable[[], str]) -> None:
+    """Show the picture *name* that *draw* returns. It is made of the records: without it the verdict is the same."""
     try:
         plot = draw()
     except RobotError:  # an interrupt
@@ -354,7 +354,6 @@ def _show_plot(draw: Callable[[], str]) -> None:
     except Exception as error:
         logger.warn(f"no plot of the trials: {in_words(error)}")
         return
-    name = "Offered and forwarded rate"
     allure.attach_svg(name, plot)
     allure.show_svg(name, plot)
     logger.info(svg_image(name, plot), html=True)

@@ -350,7 +350,8 @@ class Verdict:
         where += f"{clocks}; " if clocks else ""
         declared = self.deviations and self.goal.goal == RFC2544_GOAL
         record = "; deviations from RFC 2544 section 23 and RFC 9971 are declared in its record" if declared else ""
-        return f"{self.ruling.value}: {self.requirement.sentence}: {self.reason}; {where}goal '{self.goal.goal}'{record}"
+        where += f"goal '{self.goal.goal}'{record}"
+        return f"{self.ruling.value}: {self.requirement.sentence}: {self.reason}; {where}"
 
     @property
     def is_rfc2544_throughput(self) -> bool:

@@ -1,0 +1,133 @@
+"""The picture of a sentence shows its own quantity and its limit; what is set aside is hatched and out of the scale."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from linerate.counts.latency import LatencyCount
+from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
+from linerate.evidence.demand import Demand
+from linerate.evidence.quantity_plots import plot_name, sentence_plot
+from linerate.project import Project
+from linerate.session.plan import Plan
+from linerate.sla.sentence import parse
+from support.evidence_builders import LINK, NamedTraffic
+from support.paths import ROOT
+
+SMALL = NamedTraffic("64b", 64.0)
+FLAP = (Problem(Fault.LINK_DOWN, "port 1"),)
+CATALOGUE = Plan.read(Project.find(ROOT), "netgate6100", "vpp", "simulated", "standard").catalogue
+
+
+def demand(sentence: str) -> Demand:
+    return Demand.of(parse(sentence, CATALOGUE), LINK)
+
+
+def trial(number: int, problems: tuple[Problem, ...] = (), lost: int = 0, late: int = 0, **readings: float) -> Trial:
+    counts = (DirectionCount(0, 1, 10**6, 10**6, 10**6 - lost),)
+    probe = (LatencyCount(0, 1, 1000, 1000, 20.0, 90.0, histogram={10: 1000 - late, 400: late}),)
+    return Trial(number, Outcome(Load(1e6), 1.0, 1.0, 0.0, counts, readings=readings, latency=probe), problems)
+
+
+def plot(sentence: str, *trials: Trial) -> str:
+    return sentence_plot(demand(sentence), trials, SMALL, LINK, sentence)
+
+
+def words(svg: str) -> str:
+    texts = (node for node in ElementTree.fromstring(svg).iter() if node.tag.endswith("text"))
+    return " | ".join("".join(node.itertext()) for node in texts)
+
+
+CYCLES = {f"cycles_per_packet{name}": 350.0 for name in ("", "_vpp_wk_0", "_vpp_wk_1", "_without_input_vpp_wk_0")}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "readings", "expected", "name"),
+    [
+        (
+            "64b 1-flow costs ≤ 400 cycles/packet at 1 Mpps",
+            CYCLES,
+            ["vpp_wk_0", "vpp_wk_1", "≤ 400 cycles/packet"],
+            "Cy",
+        ),
+        (
+            "64b unidirectional costs ≤ 20 µJ/packet at 1 Mpps",
+            {"power_watts": 19.0},
+            ["≤ 20 µJ/packet", "meter"],
+            "Trial by trial: µJ/packet",
+        ),
+        ("64b unidirectional loses ≤ 2 % at 1 Mpps", {}, ["loss ratio 0 → 1", "≤ 2%", "loss ratio [%]"], "Loss ratio"),
+        (
+            "64b unidirectional recovers in ≤ 2 s",
+            {"recovery_low_s": 1.0},
+            ["≤ 2 s", "no end seen", "time [s]"],
+            "Time of the last",
+        ),
+        (
+            "64b unidirectional latency p50 ≤ 50 µs at 1 Mpps",
+            {},
+            ["limit p50 ≤ 50 µs", "1,000", "latency [µs]"],
+            "Latency",
+        ),
+        ("64b unidirectional pdv p99 ≤ 50 µs at 1 Mpps", {}, ["limit: 50 µs later than the fastest frame"], "Latency"),
+        ("64b unidirectional ≥ 1 Mpps", {}, ["rate [Mpps]", "≥ 1 Mpps", "forwarded 0 → 1"], "Offered and forwarded"),
+    ],
+)
+def test_each_quantity_has_its_own_picture(sentence: str, readings: Any, expected: list[str], name: str) -> None:
+    shown = words(plot(sentence, trial(0, **readings), trial(1, **readings), trial(2, **readings)))
+    assert all(item in shown for item in expected), shown
+    assert plot_name(demand(sentence)).startswith(name)
+    assert "without_input" not in shown and "set aside" not in shown
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "64b unidirectional loses ≤ 20 % at 1 Mpps",
+        "64b unidirectional ≥ 1 kpps",
+        "64b unidirectional forwards ≥ 1 kpps",
+    ],
+)
+def test_a_trial_that_is_set_aside_is_hatched_and_has_no_part_in_the_scale(sentence: str) -> None:
+    good = [trial(number, lost=100_000) for number in (1, 2)]
+    counts = (DirectionCount(0, 1, 10**9, 10**9, 5 * 10**8),)
+    wild = Trial(3, Outcome(Load(1e9), 1.0, 1.0, 0.0, counts), FLAP)
+    scale = re.compile(r'<text x="65.00"[^>]*>([^<]*)</text>')
+    assert scale.findall(plot(sentence, *good, wild)) == scale.findall(plot(sentence, *good))
+    assert "set aside" in words(plot(sentence, *good, wild)) and "back-" in plot(sentence, *good, wild)
+
+
+def test_frames_beyond_the_limit_and_lost_ones_are_hatched_in_the_histogram() -> None:
+    sentence = "64b unidirectional latency p99 ≤ 50 µs at 1 Mpps"
+    assert "later than the limit, or lost" not in words(plot(sentence, trial(1)))
+    shown = plot(sentence, trial(1, late=7), trial(2, FLAP, late=9))
+    assert "later than the limit, or lost" in words(shown) and "crossed-" in shown
+    assert " 7 | " in words(shown) and "1 of 2 trials not shown" in words(shown)
+
+
+def test_no_shade_alone_tells_two_things_apart() -> None:
+    # filled areas of a rate plot: at most the two directions; all else has lines
+    shown = plot("64b unidirectional ≥ 1 Mpps", trial(1, lost=200_000), trial(2, FLAP))
+    fills = set(re.findall(r'<rect [^>]*fill="(#[0-9a-f]{6})"', shown))
+    assert len(fills) == 1 and {"crossed", "back"} == set(re.findall(r'fill="url\(#([a-z]+)-', shown))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.sampled_from(["latency p99 ≤ 50 µs", "pdv max ≤ 1 ms", "costs ≤ 4 cycles/packet", "loses ≤ 0 %"]),
+    st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 1000), st.floats(0, 1e12), st.booleans()), max_size=25),
+)
+def test_any_trials_can_be_drawn(what: str, figures: list[tuple[int, int, float, bool]]) -> None:
+    trials = [
+        trial(number, FLAP if spoilt else (), lost, late, cycles_per_packet=cycles)
+        for number, (lost, late, cycles, spoilt) in enumerate(figures)
+    ]
+    svg = plot(f"64b unidirectional {what} at 1 Mpps", *trials)
+    assert "nan" not in svg and "inf" not in svg.replace("info", "")
+    ElementTree.fromstring(svg)
