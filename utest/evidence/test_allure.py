@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -137,6 +138,25 @@ def test_attachments_belong_to_tests_and_steps_are_nested(left):
     assert first["descriptionHtml"].startswith("<p>Source: <b>figures</b></p>")
     assert [step["name"] for step in first["steps"]] == ["Sentence"]
     assert [step["name"] for step in first["steps"][0]["steps"]] == ["Testbed.Judge"]
+
+
+@pytest.mark.slow
+def test_a_killed_run_leaves_the_tests_that_had_ended(tmp_path):
+    (tmp_path / "Testbed.py").write_text(LIBRARY)
+    end = "Killed\n    Evaluate    os.kill(os.getpid(), signal.SIGKILL)    modules=os, signal\n*** Keywords ***"
+    (tmp_path / "tests.robot").write_text(SUITE.format(up="").replace("*** Keywords ***", end))
+    command = [sys.executable, "-m", "robot", "--output", "NONE", "--log", "NONE", "--report", "NONE", "tests.robot"]
+    environment = {"PYTHONPATH": str(Path(linerate.__file__).parents[1]), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=60, check=False)
+    assert done.returncode == -signal.SIGKILL
+    states = {test["name"]: test["status"] for test in results(tmp_path / "allure")}
+    assert states == {
+        "64b Costs ≤ 1.5 µJ/Packet": "passed",
+        "Fails": "failed",
+        "Fails Twice": "failed",
+        "Inconclusive": "broken",
+        "Broken": "broken",
+    }
 
 
 @pytest.mark.slow

@@ -67,6 +67,8 @@ class AllureListener:
         self._depth = 0
         self._case: Any = None
         self._test = ""
+        self._folder = Path()
+        self._early: list[Path] = []
 
     def start_suite(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Begin with the outermost suite, unless idle."""
@@ -74,8 +76,8 @@ class AllureListener:
             # imported here: the import creates Allure's plugin manager
             from allure_robotframework import allure_robotframework
 
-            path = self._path() if callable(self._path) else self._path
-            self._inner = allure_robotframework(str(path))
+            self._folder = self._path() if callable(self._path) else self._path
+            self._inner = allure_robotframework(str(self._folder))
             self._inner.title_path = _parents(name, attributes)
         self._depth += 1
         if self._inner:
@@ -85,6 +87,8 @@ class AllureListener:
         """Write the suite's tests; end with the outermost suite."""
         if self._inner:
             self._inner.end_suite(name, attributes)
+            while self._early:
+                self._early.pop().unlink(missing_ok=True)
         self._depth = max(0, self._depth - 1)
         if self._depth == 0:
             self.close()
@@ -99,7 +103,7 @@ class AllureListener:
             self._case = case
 
     def end_test(self, name: str, attributes: Mapping[str, Any]) -> None:
-        """End a test and correct its status and suites."""
+        """End a test, correct its status and suites, and write it."""
         if not self._inner or self._case is None:
             return
         self._inner.end_test(name, dict(attributes))
@@ -111,6 +115,17 @@ class AllureListener:
             case.descriptionHtml = html_format(attributes["doc"]) + case.descriptionHtml
         case.labels = [label for label in case.labels if label.name not in ("parentSuite", "suite", "subSuite")]
         case.labels += _suite_labels(self._inner.title_path)
+        self._write_early(case)
+
+    def _write_early(self, case: Any) -> None:
+        """Write the test *case* until its suite has ended, which writes all of it: a run may be killed before."""
+        from attr import asdict
+
+        data = asdict(case, filter=lambda _, value: value or value is False)
+        path = self._folder / case.file_pattern.format(prefix=case.uuid)
+        self._early.append(path)
+        with contextlib.suppress(TestbedError):  # the suite's end says so
+            write_whole(path, json.dumps(data, ensure_ascii=False))
 
     def start_keyword(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Begin a step."""

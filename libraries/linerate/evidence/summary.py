@@ -26,6 +26,9 @@ from .why_record import recorded_facts
 
 NOTHING = "–"
 NOT_READ = "not read"
+_NO_SPREAD = 1e-6
+"""Half of an interval, as a share of its middle, that nobody wants to know."""
+
 INCOMPLETE = "incomplete: run did not end"
 DESCRIPTION = "description"
 """Key of the platform's description in the environment record's extra data."""
@@ -146,10 +149,11 @@ def interval_text(row: SentenceRow) -> str:
         return NOTHING
     if found.low is None or found.high is None:
         return "one trial"
-    if found.low == found.high:
-        return "no spread"
     low, high = text(found.low), text(found.high)
-    return f"±{percent((found.high - found.low) / 2 / abs(found.estimate))}" if low == high else f"{low} to {high}"
+    if low != high:
+        return f"{low} to {high}"
+    half = (found.high - found.low) / 2 / (abs(found.estimate) or 1.0)
+    return f"±{percent(half)}" if half > _NO_SPREAD else "no spread"
 
 
 def margin_text(row: SentenceRow) -> str:
