@@ -36,6 +36,10 @@ def test_they_are_those_of_the_resources():
         ("SEARCH_DEADLINE", "1e999", "expected a time"),
         ("SEARCH_DEADLINE", "9" * 5000, "expected a time"),
         ("SEARCH_DEADLINE", [], "expected a time"),
+        ("MARGIN", "always", "'-v MARGIN:always': expected on or off"),
+        ("MARGIN", "", "'-v MARGIN:' is empty"),
+        ("MARGIN_DEADLINE", "soon", "'-v MARGIN_DEADLINE:soon': expected a time"),
+        ("MARGIN_DEADLINE", 0, "expected a time"),
         ("RESUME", "../x", "expected the name of a run's folder"),
         ("RESUME", "**/*", "expected the name of a run's folder"),
         ("RESUME", "/etc", "expected the name of a run's folder"),
@@ -57,12 +61,20 @@ def test_a_wrong_value_is_refused_with_what_is_expected(name: str, value: Any, s
 def test_defaults_and_what_robot_takes_are_right(tmp_path: Path):
     check_values(dict.fromkeys(NAMES))
     check_values({"CHARACTERISE": "On_Failure", "SEARCH_DEADLINE": "5 min", "RESUME": "20261121T120000Z-1a2b3c"})
+    check_values({"MARGIN": True, "MARGIN_DEADLINE": "20 s"})
+    check_values({"MARGIN": "ON", "MARGIN_DEADLINE": None})
     check_values({"SEARCH_DEADLINE": 300, "CALIBRATIONS": str(tmp_path), "RESULTS": str(tmp_path / "new" / "one")})
 
 
 @pytest.mark.parametrize(
     ("name", "near"),
-    [("GAOL", "GOAL"), ("characterize", "CHARACTERISE"), ("RESULT", "RESULTS"), ("TELEMTRY", "TELEMETRY")],
+    [
+        ("GAOL", "GOAL"),
+        ("characterize", "CHARACTERISE"),
+        ("RESULT", "RESULTS"),
+        ("TELEMTRY", "TELEMETRY"),
+        ("MARGINS", "MARGIN"),
+    ],
 )
 def test_a_misspelt_name_is_refused(tmp_path: Path, name: str, near: str):
     with pytest.raises(ConfigError, match=f"did you mean '{near}'"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from linerate.ceilings.headroom import KnownCeiling
 from linerate.counts.latency import LatencyCount
 from linerate.counts.trial import Load, Outcome, Tolerance
 from linerate.errors import SentenceError, TestbedError
@@ -16,6 +17,7 @@ from linerate.methods.trials import Deadline
 from linerate.session.characterising import Characteriser
 from linerate.session.router_watch import RouterRestarted
 from linerate.sla.goals import Goal
+from linerate.sla.sentence import parse
 from linerate.traffic.catalogue import Catalogue
 from support.model_bench import PROJECT
 from support.pure_router import LINE, PureRouter
@@ -32,6 +34,7 @@ class Testbed:
     restarted: bool = False
     prepared: list = field(default_factory=list)
     link_bps: float = 10e9
+    most: float = 0.97
 
     def __post_init__(self):
         self.plan = SimpleNamespace(
@@ -40,6 +43,7 @@ class Testbed:
             testbed=SimpleNamespace(tolerances=Tolerance, warm_up=None),
             check_pairs=lambda traffic: None,
         )
+        self.generator = SimpleNamespace(ceilings=())
         self.testbed = SimpleNamespace(facts=SimpleNamespace(clock_speed=1.0))
         self.traffic, self.model = self, self.router
         self.router = SimpleNamespace(watch=SimpleNamespace(read_again=self._read))
@@ -56,7 +60,7 @@ class Testbed:
         self.model.directions = 2 if bidirectional else 1
 
     def maximum_load(self, profile):
-        return Load(profile.line_rate_pps(self.link_bps) * 0.97)
+        return Load(profile.line_rate_pps(self.link_bps) * self.most)
 
     def measure(self, load, duration):
         outcome = self.model(load, duration)
@@ -84,6 +88,55 @@ def test_a_search_warms_up_and_stays_below_the_testbeds_maximum():
     assert [traffic.sentence for traffic in begun] == ["64b 1-flow bidirectional"]
     assert [trial.number for _, trial in seen] == list(range(len(result.trials) + 1))
     assert max(pps for pps, _ in testbed.model.asked) == pytest.approx(0.97 * LINE, rel=1e-6)
+
+
+def of(sentence):
+    return parse(sentence, CATALOGUE)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "low"),
+    [
+        ("64b 1-flow unidirectional ≥ 4.63 Mpps", 1.08),
+        ("64b bidirectional ≥ 9.26 Mpps in total", 1.08),
+        ("64b bidirectional ≥ 4.63 Mpps each way", 1.08),
+    ],
+)
+def test_a_margin_begins_at_the_sentence_without_a_warm_up(sentence, low):
+    testbed = Testbed()
+    worker, begun, seen = characterised(testbed)
+    found = worker.margin(of(sentence))
+    assert found.finished and found.low == pytest.approx(low, abs=0.006) and found.low <= low + 1e-6 <= found.high
+    assert [trial.number for _, trial in seen] == list(range(1, len(seen) + 1))
+    assert min(pps for pps, _ in testbed.model.asked) > 4.63e6
+    assert len(begun) == 1
+
+
+def test_a_margin_ends_where_the_generator_loses_frames_itself():
+    ceiling = KnownCeiling(LINE, 6e6, 6e6, "", lambda pps: "", "", {})
+    testbed = Testbed(PureRouter(LINE))
+    testbed.generator.ceilings = (SimpleNamespace(known_ceiling=lambda *traffic: ceiling),)
+    worker, begun, _ = characterised(testbed)
+    found = worker.margin(of("64b unidirectional ≥ 5 Mpps"))
+    assert (found.low, found.high) == (pytest.approx(6e6 * 0.98 / 5e6), None)
+    begun.clear()
+    assert worker.margin(of("64b unidirectional ≥ 5.9 Mpps")).search is None and begun == []
+
+
+def test_a_margin_asks_for_no_more_than_the_clocks_allow():
+    testbed = Testbed(PureRouter(LINE * 2))
+    testbed.most = 1.0
+    worker, _, _ = characterised(testbed)
+    assert worker.margin(of("64b unidirectional ≥ 100% line rate")).search is None
+    found = worker.margin(of("64b unidirectional ≥ 50% line rate"))
+    assert (found.low, found.high) == (pytest.approx(2 * 0.9998), None)
+
+
+def test_nothing_of_a_margin_is_certain_if_the_router_restarted():
+    testbed = Testbed(restarted=True)
+    worker, _, _ = characterised(testbed)
+    found = worker.margin(of("64b unidirectional ≥ 4 Mpps"))
+    assert (found.low, found.high, found.finished, found.reason) == (1.0, None, False, "the router restarted")
 
 
 def test_a_ramp_ends_at_the_testbeds_maximum_and_has_its_own_warm_up():

@@ -7,7 +7,7 @@ else: it never makes a PASS or a FAIL.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Protocol
@@ -54,6 +54,15 @@ class CeilingSource(Protocol):
         ...
 
 
+def first_known(
+    sources: Iterable[CeilingSource], profile: Profile, bidirectional: bool, pairs: int
+) -> KnownCeiling | None:
+    """The ceiling of the first of *sources* that knows one; None if it limits nothing, or none is known."""
+    known = (source.known_ceiling(profile, bidirectional, pairs) for source in sources)
+    found = next((ceiling for ceiling in known if ceiling is not None), None)
+    return None if found is None or found.reaches_line_rate else found
+
+
 def apply_ceilings(verdict: Verdict, *sources: CeilingSource) -> Verdict:
     """*verdict*, or INCONCLUSIVE in place of a FAIL near or above the generator's own ceiling.
 
@@ -64,10 +73,8 @@ def apply_ceilings(verdict: Verdict, *sources: CeilingSource) -> Verdict:
     requirement = verdict.requirement
     if verdict.ruling is not Ruling.FAIL or requirement.threshold.unit in RUNTIME_UNITS:
         return verdict
-    traffic = (requirement.profile, requirement.bidirectional, requirement.pairs)
-    known = (source.known_ceiling(*traffic) for source in sources)
-    found = next((ceiling for ceiling in known if ceiling is not None), None)
-    if found is None or found.reaches_line_rate:
+    found = first_known(sources, requirement.profile, requirement.bidirectional, requirement.pairs)
+    if found is None:
         return verdict
     if requirement.quantity in _JUDGED_BY_LOSS and _fails_below(verdict, USABLE_SHARE * found.lossless):
         return verdict

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,8 +44,16 @@ class MarginRecord:
         return cls(**Fields(data, MARGIN).fields(cls))
 
     def __str__(self) -> str:
-        """``carries 108.2 % to 109.1 % of it``."""
-        low = f"{100 * self.low:.4g} %"
+        """``carries 108.2 % to 109.1 % of it``; never more than was found, so the ends are rounded outwards."""
+        low, unfinished = _percent(self.low, math.floor), ""
+        if not self.finished:
+            unfinished = "; the search is unfinished" + (f": {self.reason}" if self.reason else "")
         if self.high is None:
-            return f"carries at least {low} of it"
-        return f"carries {low} to {100 * self.high:.4g} % of it{'' if self.finished else ', the search is unfinished'}"
+            all_sent = ": all that the ports can send" if self.finished else ""
+            return f"carries at least {low} of it{all_sent}{unfinished}"
+        high = _percent(self.high, math.ceil)
+        return f"carries {low}{'' if high == low else f' to {high}'} of it{unfinished}"
+
+
+def _percent(ratio: float, rounded: Callable[[float], int]) -> str:
+    return f"{rounded(round(1000 * ratio, 6)) / 10:g} %"

@@ -17,6 +17,7 @@ from ..counts.under_load import UnderLoad
 from ..files import read_file
 from ..generators.base import GeneratorPort
 from ..generators.streams import sizes_sent
+from ..methods.margin import Margin
 from ..session.plan import Plan
 from ..session.router_watch import Reading
 from ..sla.requirement import RATE_UNITS, Requirement, TrafficWords
@@ -29,6 +30,7 @@ from .demand import Demand
 from .flame_graph import under_load_flame_graph
 from .inputs import input_files, traffic_files, without_secrets
 from .json_fields import field_data
+from .margin import FILE_ENDING, MarginRecord
 from .rate_intervals import rate_intervals
 from .readings import ReadingRecord
 from .records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord, dumps
@@ -45,6 +47,8 @@ INTERRUPTED = "interrupted"
 
 SIMULATED_BECAUSE = "simulated_because"
 """Key of the signs of a simulation, in words, in the environment record's extra data."""
+
+_MARGIN_FILE = FILE_ENDING.removeprefix("-")
 
 
 class Recorder:
@@ -228,6 +232,23 @@ class Recorder:
         """Keep a picture, a table or figures as ``characterisation/003-NAME``; *number* None: the current one."""
         return self.folder.add_result(self._number if number is None else number, name, text)
 
+    def keep_margin(self, found: Margin, requirement: int, sentence: str) -> MarginRecord:
+        """Keep the margin *found* of the sentence number *requirement*, under the number of its search; its record."""
+        record = MarginRecord(
+            run=self.folder.run_id,
+            simulated=self.environment.simulated,
+            requirement=requirement,
+            test=self._test,
+            sentence=sentence,
+            low=found.low,
+            high=found.high,
+            finished=found.finished,
+            reason=found.reason,
+            seconds=found.seconds,
+        )
+        self.keep_file(_MARGIN_FILE, dumps(record.to_json()))
+        return record
+
     def keep_verdict(self, verdict: Verdict, tolerance: Tolerance, reconnection: str = "") -> None:
         """Append the requirement's record. *tolerance*: of its trials; *reconnection*: what was done to the testbed
         before, in words.
@@ -287,6 +308,8 @@ class Recorder:
         for reading in copy.readings:
             self.folder.add_reading(reading)
         self.folder.add_requirement(copy.record)
+        if copy.margin is not None:
+            self.keep_file(_MARGIN_FILE, dumps(copy.margin.to_json()), copy.record.number)
         return copy
 
     def close(self, cpu_steal_percent: float | None = None, interrupted: str = "") -> str:

@@ -17,9 +17,10 @@ from ..errors import ConfigError, TestbedError
 from ..files import read_file
 from ..json_text import parse_json
 from ..session.plan import Plan
+from .margin import MarginRecord
 from .readings import ReadingRecord
 from .records import EnvironmentRecord, RequirementRecord, TrialRecord
-from .run import RecordedRun, read_run
+from .run import RecordedRun, read_margins, read_run
 from .run_files import ENVIRONMENT_FILE
 
 DECIDED = ("PASS", "FAIL")
@@ -60,13 +61,14 @@ def _digest(paths: Iterable[Path]) -> str:
 
 @dataclass(frozen=True)
 class CarriedVerdict:
-    """A verdict of run ``run`` in ``folder`` with its trials, warm-up included, and readings."""
+    """A verdict of run ``run`` in ``folder`` with its trials, warm-up included, readings, and margin if it has one."""
 
     run: str
     folder: Path
     record: RequirementRecord
     trials: tuple[TrialRecord, ...]
     readings: tuple[ReadingRecord, ...] = ()
+    margin: MarginRecord | None = None
 
     def copy_to(self, run: str, number: int) -> CarriedVerdict:
         """The same as requirement *number* of *run*, with the run it comes from."""
@@ -77,6 +79,7 @@ class CarriedVerdict:
             replace(self.record, run=run, number=number, extra={**self.record.extra, "carried_from": origin}),
             tuple(replace(trial, run=run, requirement=number) for trial in self.trials),
             tuple(replace(reading, run=run, requirement=number) for reading in self.readings),
+            None if self.margin is None else replace(self.margin, run=run, requirement=number),
         )
 
 
@@ -88,6 +91,7 @@ class Resumption:
             raise ConfigError("has no environment.json, so nothing can be carried over from it", run.path)
         self.run_id = run.environment.run
         self._environment = run.environment
+        margins = {item.requirement: item for item in read_margins(run.path)}
         self._left = [
             CarriedVerdict(
                 self.run_id,
@@ -95,6 +99,7 @@ class Resumption:
                 record,
                 tuple(trial for trial in run.trials if trial.requirement == record.number),
                 tuple(reading for reading in run.readings if reading.requirement == record.number),
+                margins.get(record.number),
             )
             for record in run.requirements
             if record.verdict in DECIDED

@@ -126,13 +126,15 @@ def search(
     terms: CharacterisationTerms,
     loss_ratios: Mapping[str, float] = LOSS_RATIOS,
     relative_width: float = RELATIVE_WIDTH,
+    carried: Load | None = None,
 ) -> SearchResult:
     """Find the highest loads between *lowest* and *highest* that the router carries, one for each of *loss_ratios*.
 
     *goal* gives trial duration, duration sum and exceed ratio; its own loss ratio is not used. If the load found is so
     low that the goal's ``buffer_frames`` hide a shortage, a second search around it has longer trials
-    (:meth:`.Goal.for_load`, then the result's ``goal``). *relative_width* (0..1): the distance of the bounds. Raises
-    ValueError for loads, ratios or a width that leave nothing to search.
+    (:meth:`.Goal.for_load`, then the result's ``goal``). *relative_width* (0..1): the distance of the bounds.
+    *carried*: a load that is known to be carried; neither it nor less is tried. Raises ValueError for loads, ratios or
+    a width that leave nothing to search.
     """
     if not 0 < lowest.pps < highest.pps:
         raise ValueError(
@@ -141,14 +143,15 @@ def search(
     if len(set(loss_ratios.values())) != len(loss_ratios) or not loss_ratios:
         raise ValueError(f"a search needs one or more loss ratios, each once, not {dict(loss_ratios)}")
     trials = TrialSeries(measure, terms)
-    found = _search(trials, goal, lowest, highest, loss_ratios, relative_width)
+    measurer = _Measurer(trials, max(loss_ratios.values()), carried)
+    found = _search(measurer, goal, lowest, highest, loss_ratios, relative_width)
     lower = min((item.lower.pps for item in found.bounds if item.lower is not None), default=None)
     if found.ended or lower is None or goal.for_load(lower) == goal:
         return found
     upper = max((highest.pps if item.upper is None else item.upper.pps for item in found.bounds), default=highest.pps)
     least = max(lowest.pps, lower * (1 - goal.hidden_shortage(lower)) * (1 - SECOND_SEARCH_MARGIN))
     most = min(highest.pps, upper * (1 + SECOND_SEARCH_MARGIN))
-    longer = _search(trials, goal.for_load(lower), Load(least), Load(most), loss_ratios, relative_width)
+    longer = _search(measurer, goal.for_load(lower), Load(least), Load(most), loss_ratios, relative_width)
     if not longer.unfinished:
         return longer
     # the bounds of shorter trials are too high, as a buffer hides a shortage, but better than none
@@ -160,7 +163,7 @@ def search(
 
 
 def _search(
-    trials: TrialSeries,
+    measurer: _Measurer,
     goal: Goal,
     lowest: Load,
     highest: Load,
@@ -183,10 +186,10 @@ def _search(
     )
     ended = ""
     try:
-        controller.search(measurer=_Measurer(trials, max(loss_ratios.values())), debug=lambda text: None)
+        controller.search(measurer=measurer, debug=lambda text: None)
     except CharacterisationEnded as reason:
         ended = str(reason)
-    asked = (lowest, highest, relative_width)
+    asked, trials = (lowest, highest, relative_width), measurer.trials
     bounds = tuple(_capacity_bounds(name, item, controller, trials, not ended, asked) for name, item in wanted.items())
     return SearchResult(bounds, tuple(trials.done), ended, goal, lowest, highest, relative_width, trials.traffic)
 
@@ -246,21 +249,25 @@ class _Measurer:
     Spoilt trials never reach the library, because it takes unsent frames for lost ones.
     """
 
-    def __init__(self, trials: TrialSeries, largest_ratio: float) -> None:
-        self._trials, self._largest = trials, largest_ratio
+    def __init__(self, trials: TrialSeries, largest_ratio: float, carried: Load | None) -> None:
+        self.trials, self._largest = trials, largest_ratio
+        self._carried = 0.0 if carried is None else carried.pps * (1 + 1e-9)
 
     def measure(self, intended_duration: float, intended_load: float) -> Any:
         """One trial of *intended_duration* s at *intended_load* frames/s into each port."""
-        trial = self._trials.run(Load(intended_load), intended_duration, self._is_conclusive)
-        if self._trials.terms.in_total:
+        from MLRsearch import MeasurementResult
+
+        if intended_load <= self._carried:
+            frames = max(1, round(intended_load * intended_duration))
+            return MeasurementResult(intended_duration, intended_load, offered_count=frames, loss_count=0)
+        trial = self.trials.run(Load(intended_load), intended_duration, self._is_conclusive)
+        if self.trials.terms.in_total:
             offered, lost = trial.offered, trial.lost
         else:
             worst = max(trial.outcome.directions, key=lambda direction: direction.loss_ratio)
             offered, lost = worst.offered, worst.lost
-        from MLRsearch import MeasurementResult
-
         return MeasurementResult(intended_duration, intended_load, offered_count=offered, loss_count=lost)
 
     def _is_conclusive(self, trial: Trial) -> bool:
         # loss at a lower load than asked proves loss at the load, if it is above every ratio of the search
-        return trial.valid or (trial.blames_router and self._trials.loss(trial) > self._largest)
+        return trial.valid or (trial.blames_router and self.trials.loss(trial) > self._largest)

@@ -195,6 +195,7 @@ class AcceptanceKeywords(Component):
         | Carried Verdict Should Be Pass    ${carried}
         """
         words = f"{carried.record.message} (carried over from run {carried.record.extra['carried_from']})"
+        words += f"; {carried.margin}" if carried.margin is not None else ""
         allure.attach_text("Verdict", words)
         if carried.record.verdict != "PASS":
             raise SlaFailure(words)
@@ -303,13 +304,13 @@ class AcceptanceKeywords(Component):
         return requirement.traffic
 
     @keyword(tags=["sentences"])
-    def verdict_should_be_pass(self, verdict: Verdict, more: str = "") -> None:
+    def verdict_should_be_pass(self, verdict: Verdict, *more: str) -> None:
         """Pass, or fail with ``FAIL:`` (the router's fault) or ``INCONCLUSIVE:`` (the testbed proved nothing).
 
         *more* is added to the message. Example:
         | Verdict Should Be Pass    ${verdict}
         """
-        message = f"{verdict.message}; {more}" if more else verdict.message
+        message = "; ".join(filter(None, [verdict.message, *more]))
         if verdict.ruling is Ruling.FAIL:
             raise SlaFailure(message)
         if verdict.ruling is Ruling.INCONCLUSIVE:

@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Literal
 
+from robot.api import logger
 from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
 
+from ..evidence import allure
 from ..evidence import characterisation as shown
 from ..evidence import rfc2544_report as report
 from ..evidence.loadtest_json import loadtest_json
+from ..evidence.margin import MarginRecord
+from ..methods.margin import margin_of_forwarding
 from ..methods.ramp import RampResult
 from ..methods.rfc2544 import FRAME_SIZES
 from ..methods.rfc2544.back_to_back import BackToBackResult
@@ -23,8 +27,12 @@ from ..methods.rfc2544.throughput import ThroughputResult
 from ..methods.scaling import FLOW_COUNTS, ScalingResult
 from ..methods.search import SearchResult
 from ..methods.trials import Deadline, ending_text
+from ..sla.requirement import Quantity
+from ..sla.verdict import Ruling, Verdict
 from .characterisation_work import CharacterisationWork, work_over_values, work_with_table
 from .shared import Component
+
+HAVE_MARGIN = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE)
 
 
 class CharacterisationKeywords(Component):
@@ -57,6 +65,26 @@ class CharacterisationKeywords(Component):
             picture = shown.search_plot(result, work.title, work.session.simulated)
             work.keep(result, [result], table, picture, [ending_text(result.ended, result.trials)])
         return result
+
+    @keyword(tags=["sentences"])
+    def search_margin_of(self, verdict: Verdict, wanted: bool, deadline: timedelta | None = None) -> str:
+        """How much more than its sentence the router carries, in words; empty unless *wanted*, and after a PASS.
+
+        Of a throughput by a search upwards (MLRsearch) of at most *deadline* of traffic, which begins with what the
+        verdict has proven; of ``forwards`` from the verdict's own trials. Other sentences have none. Example:
+        | ${margin} =    Search Margin Of    ${verdict}    on    deadline=1 min
+        """
+        requirement = verdict.requirement
+        if not wanted or verdict.ruling is not Ruling.PASS or requirement.quantity not in HAVE_MARGIN:
+            return ""
+        recorder = self.shared.records
+        number = recorder.number
+        if requirement.quantity is Quantity.FORWARDING_RATE:
+            return _shown(recorder.keep_margin(margin_of_forwarding(verdict), number, requirement.sentence))
+        with CharacterisationWork(self.shared, "margin", requirement.traffic) as work:
+            found = work.characteriser.margin(requirement, _deadline(deadline))
+            words = _shown(recorder.keep_margin(found, number, requirement.sentence))
+        return words
 
     @keyword(tags=["characterise"])
     def ramp(
@@ -281,6 +309,14 @@ class CharacterisationKeywords(Component):
                 lambda value: BuiltIn().run_keyword(set_up, value),
             ),
         )
+
+
+def _shown(record: MarginRecord) -> str:
+    """The margin in words, which are in log and report, too."""
+    words = str(record)
+    logger.info(f"margin: {words}; {record.seconds:g} s of traffic")
+    allure.attach_text("Margin", words)
+    return words
 
 
 def _deadline(time: timedelta | None) -> Deadline:

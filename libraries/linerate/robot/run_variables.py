@@ -24,6 +24,8 @@ NAMES = (
     "CHARACTERISE",
     "TELEMETRY",
     "SEARCH_DEADLINE",
+    "MARGIN",
+    "MARGIN_DEADLINE",
     "CALIBRATIONS",
     "RESUME",
     "PROJECT",
@@ -34,6 +36,9 @@ NAMES = (
 
 WHEN = ("never", "on failure", "always")
 """Values of CHARACTERISE and TELEMETRY."""
+
+SWITCHES = ("on", "off", "true", "false")
+"""Values of MARGIN; the last two are what a YAML file makes of the first."""
 
 _MAY_BE_EMPTY = ("CALIBRATIONS", "RESUME", "PROJECT", "RESULTS", "BENCH")
 """Those whose default is empty, or is taken for an empty value."""
@@ -87,14 +92,18 @@ def check_values(values: Mapping[str, Any]) -> None:
         when = values.get(name)
         if when is not None and _word(when) not in map(_word, WHEN):
             raise _wrong(name, when, f"expected {', '.join(WHEN[:-1])} or {WHEN[-1]}")
-    deadline = values.get("SEARCH_DEADLINE")
-    if deadline is not None and _word(deadline) != "none":
-        try:
-            seconds = timestr_to_secs(deadline)
-        except (ValueError, OverflowError):
-            seconds = 0.0
-        if not 0 < seconds <= 86400:
-            raise _wrong("SEARCH_DEADLINE", deadline, "expected a time of more than 0 and at most 24 h, as '5 min'")
+    margin = values.get("MARGIN")
+    if margin is not None and _word(margin) not in SWITCHES:
+        raise _wrong("MARGIN", margin, "expected on or off")
+    for name in ("SEARCH_DEADLINE", "MARGIN_DEADLINE"):
+        deadline = values.get(name)
+        if deadline is not None and _word(deadline) != "none":
+            try:
+                seconds = timestr_to_secs(deadline)
+            except (ValueError, OverflowError):
+                seconds = 0.0
+            if not 0 < seconds <= 86400:
+                raise _wrong(name, deadline, "expected a time of more than 0 and at most 24 h, as '5 min'")
     run = values.get("RESUME")
     if run and not _RUN_ID.fullmatch(str(run)):
         raise _wrong("RESUME", run, "expected the name of a run's folder in the results")

@@ -7,13 +7,15 @@ from pathlib import Path
 from robot.api import TestSuite, logger
 from robot.api.deco import keyword
 from robot.libraries.BuiltIn import BuiltIn
+from robot.utils import timestr_to_secs
 
 from ..ceilings.calibration import FOLDER
 from ..errors import ConfigError
 from ..methods.budget import duration_text
 from ..session.plan import Plan
 from ..session.session import Session
-from ..sla.requirement import Requirement
+from ..sla.requirement import Quantity, Requirement
+from ..units import counted
 from . import suite_sentences
 from .run_labels import show_simulated
 from .run_variables import check_run_variables
@@ -73,7 +75,7 @@ class TestbedKeywords(Component):
         if problems:
             raise ConfigError("; ".join(problems))
         if requirements:
-            logger.console(_budget_words(plan, requirements))
+            logger.console(_budget_words(plan, requirements) + _margin_words(requirements))
 
     def _running_suite(self) -> TestSuite:
         """The suite with the tests that were selected, or its file where the library was imported while it ran."""
@@ -120,6 +122,17 @@ def _budget_words(plan: Plan, requirements: list[Requirement]) -> str:
         f"\n{count}, goal '{plan.goal.goal}': {passing} of traffic if every one passes at once, at most"
         f" {most}{in_real_time}\n{plan.goal}"
     )
+
+
+def _margin_words(requirements: list[Requirement]) -> str:
+    """What the searches for margins add; "" where the run asks for none."""
+    values = (BuiltIn().get_variable_value(f"${{{name}}}") for name in ("MARGIN", "MARGIN_DEADLINE"))
+    wanted, deadline = (str(value).strip().lower() for value in values)
+    count = sum(item.quantity is Quantity.THROUGHPUT for item in requirements)
+    if wanted not in ("on", "true") or not count:
+        return ""
+    limit = "without a limit" if deadline == "none" else f"at most {duration_text(timestr_to_secs(deadline))}"
+    return f"; a search for the margin after each PASS of {counted(count, 'throughput')}, {limit}"
 
 
 def _is_keyword(name: str) -> bool:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 
+from ..ceilings.headroom import USABLE_SHARE, first_known
 from ..counts.trial import Load, Outcome, Trial, assess_trial
 from ..errors import SentenceError, TestbedError
 from ..generators.base import Probe
+from ..methods.margin import Margin, search_margin
 from ..methods.ramp import RampPlan, RampResult, ramp
 from ..methods.rfc2544 import FRAME_SIZES
 from ..methods.rfc2544.latency import LatencyResult, latency
@@ -22,7 +24,7 @@ from ..methods.scaling import ScalingResult, ScalingSetup, scale
 from ..methods.search import LOSS_RATIOS, LOWEST_LOAD_RATIO, RELATIVE_WIDTH, SearchResult, search
 from ..methods.trials import CharacterisationTerms, Deadline
 from ..sla.goals import Goal
-from ..sla.requirement import TrafficWords
+from ..sla.requirement import Requirement, TrafficWords
 from ..sla.sentence import parse_traffic
 from .router_watch import RouterRestarted
 from .session import Session
@@ -59,6 +61,29 @@ class Characteriser:
         lowest = Load(highest.pps * LOWEST_LOAD_RATIO)
         terms = self._terms(self._trial_listener(traffic), deadline)
         return search(self.session.traffic.measure, self._goal, lowest, highest, terms, loss_ratios, relative_width)
+
+    def margin(self, requirement: Requirement, deadline: Deadline | None = None) -> Margin:
+        """How much more than *requirement*, a throughput that has just passed, is carried: a search upwards.
+
+        To what the ports can send within their clocks, and the generator without loss of its own: loss beyond that
+        would not be the router's. A router that restarted meanwhile makes nothing of it certain.
+        """
+        session, link_bps = self.session, self.session.link_bps
+        profile, pairs = requirement.profile, requirement.pairs
+        traffic = TrafficWords(requirement.traffic, profile, requirement.bidirectional, pairs)
+        carried = requirement.within_clocks(requirement.threshold_load(link_bps), link_bps)
+        highest = requirement.within_clocks(session.traffic.maximum_load(profile), link_bps)
+        ceiling = first_known(session.generator.ceilings, profile, requirement.bidirectional, pairs)
+        if ceiling is not None:
+            highest = Load(min(highest.pps, USABLE_SHARE * ceiling.lossless))
+        # loss of all directions together is a ratio that a sentence states; without loss each must keep it
+        in_total = requirement.in_total and self._goal.loss_ratio > 0
+        terms = replace(self._terms(self._trial_listener(traffic), deadline), in_total=in_total)
+        if highest.pps > carried.pps:
+            self._put(traffic, warm_up=False)  # the verdict's trials were of the same traffic
+        found = search_margin(session.traffic.measure, self._goal, carried, highest, terms)
+        problem = self.router_problem() if found.search is not None else ""
+        return found.unproven(problem) if problem else found
 
     def ramp(
         self,

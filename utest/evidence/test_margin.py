@@ -1,0 +1,75 @@
+"""A margin in words and among the records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from linerate.evidence.integrity import check_integrity
+from linerate.evidence.margin import MarginRecord
+from linerate.evidence.record_schemas import schema_problems
+from linerate.evidence.recorder import Recorder
+from linerate.evidence.records import MARGIN, EnvironmentRecord, schema
+from linerate.evidence.resume import Resumption
+from linerate.evidence.run import RunFolder, read_margins, read_run
+from linerate.evidence.sentence_rows import sentence_rows
+from linerate.methods.margin import Margin
+from support.evidence_builders import requirement_record, trial_record
+
+RUN = "20260101T000000Z-abcdef"
+SEARCH = MarginRecord(RUN, False, 1, "T", "64b unidirectional ≥ 5 Mpps", 1.08, 1.09, True, "", 12.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "carries 108 % to 109 % of it"),
+        ({"low": 1.0819, "high": 1.08501}, "carries 108.1 % to 108.6 % of it"),
+        ({"low": 1.0, "high": 1.005}, "carries 100 % to 100.5 % of it"),
+        ({"low": 1.0, "high": 1.00001}, "carries 100 % to 100.1 % of it"),
+        ({"low": 1.02, "high": 1.02}, "carries 102 % of it"),
+        ({"low": 2.99, "high": None}, "carries at least 299 % of it: all that the ports can send"),
+        (
+            {"low": 1.0, "high": None, "finished": False, "reason": "deadline: 0 of 9 s"},
+            "carries at least 100 % of it; the search is unfinished: deadline: 0 of 9 s",
+        ),
+        (
+            {"low": 1.0, "high": 1.2, "finished": False, "reason": "a link was down"},
+            "carries 100 % to 120 % of it; the search is unfinished: a link was down",
+        ),
+    ],
+)
+def test_words_never_promise_more_than_was_found(changes: dict[str, object], words: str) -> None:
+    record = replace(SEARCH, **changes)  # type: ignore[arg-type]
+    assert str(record) == words
+    jsonschema.validate(record.to_json(), schema(MARGIN))
+    assert MarginRecord.from_json(record.to_json()) == record
+
+
+def test_a_kept_margin_is_a_records_row_and_goes_along_when_a_run_is_resumed(tmp_path: Path) -> None:
+    environment = EnvironmentRecord(RUN, True, "simulated", "netgate6100", "vpp", 50.0, 0.0, extra={"suite": "S"})
+    old = Recorder(tmp_path, RUN, environment)
+    old.begin("T")
+    old.folder.add_trial(replace(trial_record(), requirement=1))
+    old.folder.add_requirement(replace(requirement_record(), run=RUN, number=1, test="T", verdict="PASS"))
+    old.begin("T")  # the search has a number of its own
+    kept = old.keep_margin(Margin(1.08, 1.09), 1, "s")
+    assert (old.folder.path / "characterisation" / "002-margin.json").is_file()
+    old.close()
+
+    resumption = Resumption.find(tmp_path, RUN, "S")
+    new = Recorder(tmp_path, "20260202T000000Z-abcdef", environment)
+    RunFolder.next_requirement(new.folder)
+    carried = resumption.take("T", requirement_record().sentence)
+    assert carried is not None and carried.margin == kept
+    copy = new.carry(carried)
+    new.close()
+    assert copy.margin is not None and str(copy.margin) == "carries 108 % to 109 % of it"
+    (margin,) = read_margins(new.folder.path)
+    assert (margin.run, margin.requirement, margin.low) == ("20260202T000000Z-abcdef", 2, 1.08)
+    (row,) = sentence_rows(read_run(new.folder.path), [margin])
+    assert row.margin == pytest.approx((0.08, 0.09))
+    assert list(schema_problems(check_integrity(new.folder.path))) == []

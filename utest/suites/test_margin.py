@@ -1,0 +1,171 @@
+"""Margins as a user asks for them: what is said after each PASS, and what is kept."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from linerate.evidence.margin import MarginRecord
+from linerate.evidence.rejudging import rejudge
+from linerate.evidence.run import check_manifest, read_margins, read_run
+from linerate.evidence.sentence_rows import sentence_rows
+from support import robot_run
+
+pytestmark = pytest.mark.slow
+
+SUITE = f"""\
+*** Settings ***
+Resource    {robot_run.ROOT}/resources/acceptance.resource
+Suite Setup    Open Testbed For    netgate6100    software=vpp    goal=quick
+Suite Teardown    Close Testbed
+
+*** Test Cases ***
+Ahead
+    64b 1-flow unidirectional ≥ 4.7 Mpps
+In Total
+    64b 1-flow bidirectional ≥ 29% line rate in total
+Fills The Line
+    1514b unidirectional ≥ 97% line rate
+Forwards
+    64b 1-flow unidirectional forwards ≥ 4.8 Mpps
+Forwards In Total
+    64b 1-flow bidirectional forwards ≥ 25% line rate in total
+Missed
+    64b 1-flow unidirectional ≥ 6 Mpps
+Another Quantity
+    64b 1-flow unidirectional loses ≤ 1% at 1 Mpps
+Broken
+    Cause Fault    lost reply    start=9    at=0.3
+    64b 1-flow unidirectional ≥ 4.7 Mpps
+Goes On
+    64b 1-flow unidirectional ≥ 1 Mpps
+"""
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> robot_run.RobotRun:
+    folder = tmp_path_factory.mktemp("margins")
+    suite = folder / "suite.robot"
+    suite.write_text(SUITE, encoding="utf-8")
+    return robot_run.run(folder, suite, "-v", "MARGIN:on", "-v", "MARGIN_DEADLINE:20 s")
+
+
+@pytest.fixture(scope="module")
+def left(done: robot_run.RobotRun) -> Path:
+    (folder,) = (done.folder / "results").iterdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def margins(left: Path) -> dict[str, MarginRecord]:
+    return {item.test: item for item in read_margins(left)}
+
+
+def test_each_pass_of_a_rate_ends_with_its_margin(done: robot_run.RobotRun, margins: dict[str, MarginRecord]) -> None:
+    assert list(margins) == [
+        "Ahead",
+        "In Total",
+        "Fills The Line",
+        "Forwards",
+        "Forwards In Total",
+        "Broken",
+        "Goes On",
+    ]
+    for test, record in margins.items():
+        status, message = done.tests[test]
+        assert status == "PASS" and message.endswith(f"; {record}"), message
+        assert record.simulated and record.seconds <= 20
+    for test in ("Missed", "Another Quantity"):
+        assert "carries" not in done.tests[test][1]
+    assert "margin after each PASS of 6 throughputs, at most 20 s" in done.console
+
+
+@pytest.mark.parametrize(
+    ("test", "capacity", "threshold"),
+    [("Ahead", 5.02e6, 4.7e6), ("In Total", 5.01e6 * 0.97, 0.29 * 14.88e6)],
+)
+def test_the_margin_is_what_the_model_carries(
+    margins: dict[str, MarginRecord], test: str, capacity: float, threshold: float
+) -> None:
+    found = margins[test]
+    assert found.finished and found.high is not None
+    assert found.low == pytest.approx(capacity / threshold, rel=0.02)
+    assert found.high / found.low < 1.006
+
+
+def test_a_line_that_is_filled_needs_no_search(margins: dict[str, MarginRecord], left: Path) -> None:
+    found = margins["Fills The Line"]
+    assert (found.low, found.high, found.finished, found.seconds) == (1.0, None, True, 0.0)
+    assert "all that the ports can send" in str(found)
+
+
+def test_forwarding_needs_no_search_either(margins: dict[str, MarginRecord], left: Path) -> None:
+    assert margins["Forwards"].low == pytest.approx(5.02e6 / 4.8e6, rel=0.01)
+    # the two directions together, as the sentence counts
+    assert margins["Forwards In Total"].low == pytest.approx(5.0e6 / (0.25 * 14.88e6), rel=0.04)
+    rows = {row.record.test: row for row in sentence_rows(read_run(left), read_margins(left))}
+    for test in ("Forwards", "Forwards In Total"):
+        assert margins[test].seconds == 0
+        assert rows[test].measured is not None
+        mean = rows[test].measured.estimate / rows[test].record.demand.number
+        assert margins[test].low == pytest.approx(mean, rel=1e-3)
+
+
+def test_a_search_that_breaks_down_changes_no_verdict(
+    done: robot_run.RobotRun, margins: dict[str, MarginRecord]
+) -> None:
+    broken = margins["Broken"]
+    assert not broken.finished and "no longer answers" in broken.reason
+    assert done.tests["Broken"][0] == "PASS" and "the search is unfinished: " in done.tests["Broken"][1]
+    assert margins["Goes On"].finished
+
+
+def test_its_trials_are_kept_and_judge_nothing(margins: dict[str, MarginRecord], left: Path) -> None:
+    run = read_run(left)
+    judged = {record.number for record in run.requirements}
+    mine = [item for item in run.trials if item.requirement not in judged and item.test == "Ahead"]
+    assert sum(item.trial.outcome.duration for item in mine) == pytest.approx(margins["Ahead"].seconds)
+    assert all(not item.evidence for item in mine)
+    assert min(item.trial.outcome.load.pps for item in mine) > 4.7e6
+    assert check_manifest(left) == ()
+    assert all(item.same for item in rejudge(left).sentences)
+
+
+def test_an_interrupt_in_a_search_leaves_the_verdict(tmp_path: Path) -> None:
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow unidirectional ≥ 2 Mpps")
+    options = ("-v", "MARGIN:on", "-v", "GOAL:standard")
+    with (tmp_path / "console.txt").open("w") as console:
+        process = subprocess.Popen(
+            robot_run.command(tmp_path, suite, *options),
+            stdout=console,
+            stderr=subprocess.STDOUT,
+            env=robot_run.environment(tmp_path),
+            cwd=tmp_path,
+            start_new_session=True,
+        )
+        try:
+            end = time.monotonic() + 60
+            while time.monotonic() < end and not _search_began(tmp_path / "results"):
+                time.sleep(0.02)
+            process.send_signal(signal.SIGTERM)
+        finally:
+            process.wait(60)
+    (folder,) = (tmp_path / "results").iterdir()
+    (record,) = read_run(folder).requirements
+    assert record.verdict == "PASS"
+    assert read_margins(folder) == ()
+    assert all(item.same for item in rejudge(folder).sentences)
+
+
+def _search_began(results: Path) -> bool:
+    rows = [json.loads(line) for path in results.glob("*/trials.jsonl") for line in _whole_lines(path)]
+    return any(row["requirement"] == 2 for row in rows)
+
+
+def _whole_lines(path: Path) -> list[str]:
+    return [line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
