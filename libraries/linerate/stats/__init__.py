@@ -4,7 +4,9 @@ A sample is a sequence of measurements in one unit; results are in that unit unl
 imported on first use, because the import takes about a second and most runs do not need it.
 """
 
-from .comparison import Comparison, Method, compare, more_often
+from .comparison import Comparison, Method, RelativeChange, compare, more_often
+from .dot_plot import dot_plot
+from .families import holm_levels
 from .intervals import (
     Interval,
     IntervalMethod,
@@ -23,9 +25,12 @@ __all__ = [
     "IntervalMethod",
     "Method",
     "Moments",
+    "RelativeChange",
     "Summary",
     "bootstrap_interval",
     "compare",
+    "dot_plot",
+    "holm_levels",
     "interval",
     "mean_interval",
     "more_often",

@@ -17,6 +17,21 @@ _LAST_TABLE_ROW = 100
 
 
 @dataclass(frozen=True)
+class RelativeChange:
+    """A difference as a ratio: -0.02 is 2 % less. ``error``: its standard error, a ratio as well."""
+
+    change: float
+    error: float
+    degrees_of_freedom: float
+    p: float
+
+    def interval(self, confidence: float) -> tuple[float, float]:
+        """Lower and upper end."""
+        half = t_value(confidence, self.degrees_of_freedom) * self.error if self.error else 0.0
+        return self.change - half, self.change + half
+
+
+@dataclass(frozen=True)
 class Comparison:
     """The mean of *candidate* minus that of *reference*, ± *half_width*, in the samples' unit.
 
@@ -42,6 +57,26 @@ class Comparison:
     def significant(self) -> bool:
         """Whether a difference is proven at this confidence. False does not prove that the means are equal."""
         return abs(self.difference) > self.half_width
+
+    def relative_to(self, scale: float | None = None, allowed: float = 0.0) -> RelativeChange:
+        """The difference as a ratio of the reference's mean, or of *scale*: a number in the samples' unit.
+
+        ``p``: the probability of at least such a change, if the true one is at most *allowed* (a ratio) either way.
+        Raises ZeroDivisionError if there is nothing to relate it to.
+        """
+        from scipy import stats
+
+        if scale is None and self.relative_percent is not None and self.relative_half_width_percent is not None:
+            t = self.half_width / self.standard_error if self.standard_error else math.inf
+            change, error = self.relative_percent / 100, self.relative_half_width_percent / 100 / t
+        else:
+            change, error = self.difference / abs(scale or 0.0), self.standard_error / abs(scale or 0.0)
+        beyond = abs(change) - allowed
+        if error:
+            p = min(1.0, 2 * float(stats.t.sf(beyond / error, self.degrees_of_freedom)))
+        else:
+            p = 0.0 if beyond > 0 else 1.0
+        return RelativeChange(change, error, self.degrees_of_freedom, p)
 
     def text(self) -> str:
         """What ministat(1) prints below its plot; the last line differs for Welch's test. Then the note."""
