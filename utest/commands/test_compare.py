@@ -3,146 +3,160 @@
 from __future__ import annotations
 
 import json
-import random
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from linerate.commands.main import main
-from linerate.counts.latency import LatencyCount
-from linerate.counts.trial import DirectionCount, Load, Outcome, Trial
-from linerate.errors import TestbedError
-from linerate.evidence.records import EnvironmentRecord
-from linerate.evidence.run import RunFolder
-from support.evidence_builders import requirement_record, trial_record
+from linerate.errors import ConfigError
+from support.made_runs import (
+    COSTS,
+    FORWARDS,
+    LATENCY,
+    LOAD,
+    LOSES,
+    RECOVERS,
+    VARIATION,
+    Sentence,
+    around,
+    made_run,
+)
 
-FORWARDS = "64b 1-flow unidirectional forwards ≥ 5 Mpps"
-LATENCY = "64b unidirectional latency mean ≤ 50 µs at 1 Mpps"
-VARIATION = "64b unidirectional pdv mean ≤ 5 µs at 1 Mpps"
-COSTS = "64b 1-flow costs ≤ 400 cycles/packet at 1 Mpps"
-RECOVERS = "64b unidirectional recovers in ≤ 2 s"
-LOAD = "64b unidirectional ≥ 5 Mpps"
-
-
-def run(
-    folder: Path, name: str, rates: dict[str, list[float]], verdict: Any = "PASS", vpp: str = "24.10", **more: Any
-) -> Path:
-    """A run whose trials forwarded *rates* (frames/s), with the readings that the sentence needs."""
-    written = RunFolder.create(folder, name)
-    written.write_environment(
-        EnvironmentRecord(name, False, "lab", "box", "vpp", 1.0, 0.0, versions={"router.vpp": vpp})
-    )
-    for number, (sentence, figures) in enumerate(rates.items(), 1):
-        for place, figure in enumerate(figures, 1):
-            # what an overload loses, say, must not be compared instead
-            frames = round(figure) if sentence in (FORWARDS, LOAD) else 10_000_000 - place
-            readings = {
-                RECOVERS: {"recovery_low_s": 0.9 * figure, "recovery_high_s": figure},
-                COSTS: {"cycles_per_packet": figure},
-            }.get(sentence, {})
-            counts = (DirectionCount(0, 1, 10_000_000, 10_000_000, frames),)
-            mean, slow = (figure, 0) if sentence == LATENCY else (20.0, round(figure * 1000))
-            late = sentence in (LATENCY, VARIATION)
-            histogram = {10: 10_000 - slow, 900_000: slow}
-            probe = (LatencyCount(0, 1, 10_000, 10_000, mean, 2 * mean, histogram=histogram),) if late else ()
-            outcome = Outcome(Load(1e7), 1.0, 1.0, 0.0, counts, readings=readings, latency=probe)
-            record = replace(trial_record(), run=name, requirement=number, sentence=sentence, test="T")
-            written.add_trial(replace(record, trial=Trial(place, outcome, ())))
-        written.add_requirement(
-            replace(requirement_record(), run=name, number=number, sentence=sentence, test="T", verdict=verdict, **more)
-        )
-    return written.path
-
-
-def around(mean: float, seed: int, spread: float = 0.002) -> list[float]:
-    chance = random.Random(seed)
-    return [mean * (1 + chance.gauss(0, spread)) for _ in range(20)]
+NEWER: dict[str, Any] = {"versions": {"router.version": "25.02", "generator.server": "TRex v3.08"}}
 
 
 def test_slower_is_worse_and_the_exit_status_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    old = run(tmp_path, "old", {FORWARDS: around(5e6, 1)})
-    new = run(tmp_path, "new", {FORWARDS: around(4.9e6, 2)}, vpp="25.02")
+    old = made_run(tmp_path, "old", Sentence(FORWARDS, around(5e6, 1)))
+    new = made_run(tmp_path, "new", Sentence(FORWARDS, around(4.9e6, 2)), **NEWER)
     assert main(["compare", str(old), str(new)]) == 1
     output = capsys.readouterr().out
-    assert f"WORSE   {FORWARDS}: 5" in output
-    assert "router.vpp: 24.10 → 25.02" in output
+    assert f"WORSE   {FORWARDS}: 5" in output and "proven worse by more than 1 %" in output
+    assert "differs: router.version: 24.10 → 25.02" in output
     assert "1 of 1 sentence proven worse" in output
     assert main(["compare", str(new), str(old)]) == 0
     assert f"better  {FORWARDS}" in capsys.readouterr().out
 
 
+def test_an_eroded_margin_is_worse_though_both_runs_pass_without_loss(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    old = made_run(tmp_path, "old", Sentence(LOAD, margin=(1.1, 1.11)))
+    new = made_run(tmp_path, "new", Sentence(LOAD, margin=(1.001, 1.006)))
+    assert main(["compare", str(old), str(new)]) == 1
+    output = capsys.readouterr().out
+    assert "carries 110 % to 111 % of it → carries 100.1 % to 100.6 % of it; -9.82 % to -8.55 %" in output
+    bars = [line for line in output.splitlines() if line.startswith("        ")]
+    assert [bar.split(maxsplit=2)[2] for bar in bars] == ["5.5 Mpps to 5.55 Mpps", "5.005 Mpps to 5.03 Mpps"]
+    assert main(["compare", "--allow", "12%", str(old), str(new)]) == 0
+
+
+def test_without_a_margin_nothing_is_said_of_erosion(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    old, new = made_run(tmp_path, "old", Sentence(LOAD, margin=(1.1, 1.11))), made_run(tmp_path, "new", Sentence(LOAD))
+    assert main(["compare", str(old), str(new)]) == 0
+    output = capsys.readouterr().out
+    assert "margin not measured in the candidate: run with -v MARGIN:on" in output
+    assert output.endswith("0 of 1 sentence proven worse; 1 not compared\n")
+
+
+def test_simulated_runs_are_labelled_and_are_not_compared_with_real_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    sham = [made_run(tmp_path, name, Sentence(FORWARDS, around(5e6, 1)), simulated=True) for name in ("a", "b")]
+    real = made_run(tmp_path, "real", Sentence(FORWARDS, around(5e6, 1)))
+    assert main(["compare", *map(str, sham)]) == 0
+    assert "SIMULATED – not a measurement" in capsys.readouterr().out
+    assert main(["compare", str(sham[0]), str(real)]) == 2
+    output = capsys.readouterr().out
+    assert "NOT COMPARABLE: a is simulated, real is not" in output and "the runs are not comparable" in output
+
+
+def test_an_altered_run_is_refused_by_name(tmp_path: Path):
+    old, new = (made_run(tmp_path, name, Sentence(FORWARDS, around(5e6, 1))) for name in ("old", "new"))
+    path = new / "trials.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"duration": 1.0', b'"duration": 9.0', 1))
+    with pytest.raises(ConfigError, match=r"new/trials\.jsonl:1.*was altered proves nothing"):
+        main(["compare", str(old), str(new)])
+
+
 def test_a_sentence_that_only_one_run_has_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    both = run(tmp_path, "both", {FORWARDS: around(5e6, 1), LATENCY: around(20, 1)})
-    one = run(tmp_path, "one", {FORWARDS: around(5e6, 1)})
+    sentences = Sentence(FORWARDS, around(5e6, 1)), Sentence(LATENCY, around(20, 1))
+    both, one = made_run(tmp_path, "both", *sentences), made_run(tmp_path, "one", sentences[0])
     assert main(["compare", str(both), str(one)]) == 0
     assert f"only in the reference: {LATENCY}" in capsys.readouterr().out
     assert main(["compare", "--json", str(one), str(both)]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["only_reference"], found["only_candidate"]) == ([], [LATENCY])
     assert [row["state"] for row in found["sentences"]] == ["nothing proven"] and found["worse"] == 0
-
-
-def test_more_latency_is_worse(tmp_path: Path):
-    old = run(tmp_path, "old", {LATENCY: around(20, 1)})
-    new = run(tmp_path, "new", {LATENCY: around(25, 2)})
-    assert (main(["compare", str(old), str(new)]), main(["compare", str(new), str(old)])) == (1, 0)
-
-
-def test_a_later_recovery_is_worse(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    old, new = (run(tmp_path, name, {RECOVERS: around(mean, 3)}) for name, mean in (("old", 0.5), ("new", 0.6)))
-    assert main(["compare", str(old), str(new)]) == 1 and "s" in capsys.readouterr().out
-    assert main(["compare", str(new), str(old)]) == 0
+    assert found["not_comparable"] == [] and found["sentences"][0]["reference"]["median"] > 4.9e6
 
 
 def test_noise_proves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    old = run(tmp_path, "old", {FORWARDS: around(5e6, 1, 0.02)})
-    new = run(tmp_path, "new", {FORWARDS: around(4.99e6, 2, 0.02)})
-    assert main(["compare", str(old), str(new), "--method", "pooled", "--confidence", "0.99"]) == 0
-    assert "0 of 1 sentence proven worse" in capsys.readouterr().out
+    old = made_run(tmp_path, "old", Sentence(FORWARDS, around(5e6, 1, 0.02)))
+    new = made_run(tmp_path, "new", Sentence(FORWARDS, around(4.99e6, 2, 0.02)))
+    arguments = ["compare", str(old), str(new), "--method", "pooled", "--confidence", "0.99", "--allow", "0"]
+    assert main(arguments) == 0
+    assert "no difference proven" in capsys.readouterr().out
 
 
-def test_a_pass_that_fails_now_is_worse_whatever_the_figures(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    old, new = run(tmp_path, "old", {LOAD: [1e7]}), run(tmp_path, "new", {LOAD: [1e7]}, verdict="FAIL")
-    assert main(["compare", str(old), str(new)]) == 1
-    assert "PASS → FAIL" in capsys.readouterr().out
-
-
-def test_equal_runs_are_reported_as_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    old, new = run(tmp_path, "old", {LOAD: [1e7] * 5}), run(tmp_path, "new", {LOAD: [1e7] * 5})
+def test_a_proven_difference_within_what_is_allowed_is_called_that(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    old = made_run(tmp_path, "old", Sentence(FORWARDS, around(5e6, 1)))
+    new = made_run(tmp_path, "new", Sentence(FORWARDS, around(4.97e6, 2)))
     assert main(["compare", str(old), str(new)]) == 0
-    assert "0 loss ratio in both; no spread in either run, so no test" in capsys.readouterr().out
+    assert "a difference, not proven to be more than 1 %" in capsys.readouterr().out
+    assert main(["compare", str(old), str(new), "--allow", "0.1"]) == 1
 
 
-def test_runs_of_different_suites_are_refused(tmp_path: Path):
-    old, new = run(tmp_path, "old", {LOAD: [1e7]}), run(tmp_path, "new", {FORWARDS: [1e7]})
-    with pytest.raises(TestbedError, match="no sentence in common"):
-        main(["compare", str(old), str(new)])
+def test_runs_of_different_suites_are_not_comparable(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    old, new = made_run(tmp_path, "old", Sentence(LOAD)), made_run(tmp_path, "new", Sentence(FORWARDS))
+    assert main(["compare", str(old), str(new)]) == 2
+    assert "have no sentence in common" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("sentence", "mean", "unit"), [(VARIATION, 2.0, "µs"), (COSTS, 300.0, "cycles/packet")])
+@pytest.mark.parametrize(
+    ("sentence", "mean", "unit"),
+    [(VARIATION, 2.0, "µs"), (COSTS, 300.0, "cycles/packet"), (LATENCY, 20.0, "µs"), (RECOVERS, 0.5, "s")],
+)
 def test_each_sentence_is_compared_by_what_it_asks_for(
     sentence: str, mean: float, unit: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    old, new = (run(tmp_path, name, {sentence: around(mean * by, 4)}) for name, by in (("old", 1), ("new", 1.1)))
-    assert main(["compare", str(old), str(new)]) == 1 and f" {unit} (+10 ±" in capsys.readouterr().out
+    old, new = (
+        made_run(tmp_path, name, Sentence(sentence, around(mean * by, 4))) for name, by in (("old", 1), ("new", 1.1))
+    )
+    assert main(["compare", str(old), str(new)]) == 1
+    output = capsys.readouterr().out
+    assert f" {unit}; +10 % (" in output
     assert main(["compare", str(new), str(old)]) == 0 and "better" in capsys.readouterr().out
 
 
+def test_a_loss_is_compared_by_the_threshold_as_that_of_the_reference_may_be_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    old, new = (
+        made_run(tmp_path, name, Sentence(LOSES, figures))
+        for name, figures in (("old", [0.0] * 7), ("new", around(0.1, 1, 0.1, 7)))
+    )
+    assert main(["compare", str(old), str(new)]) == 1
+    assert "% of the threshold (+" in capsys.readouterr().out
+
+
 def test_without_any_spread_only_a_relevant_difference_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    old = run(tmp_path, "old", {FORWARDS: [5e6] * 5})
-    hair, less = (run(tmp_path, name, {FORWARDS: [rate] * 5}) for name, rate in (("hair", 4.9999e6), ("less", 4.9e6)))
-    assert main(["compare", str(old), str(hair)]) == 0
-    assert "(-0.002 %); no spread in either run, so no test: counts from 0.1 % on" in capsys.readouterr().out
+    old, hair, less = (
+        made_run(tmp_path, name, Sentence(FORWARDS, [rate] * 5))
+        for name, rate in (("old", 5e6), ("hair", 4.9999e6), ("less", 4.9e6))
+    )
+    assert main(["compare", str(old), str(hair), "--allow", "0"]) == 0
+    assert "-0.002 %; no spread in either run, so no test: counts from 0.1 % on" in capsys.readouterr().out
     assert main(["compare", str(old), str(less)]) == 1
+    assert main(["compare", str(old), str(old)]) == 0
+    assert "the reference is the run itself" in capsys.readouterr().out
 
 
 def test_short_trials_are_no_observations(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     terms = {"final_trial_duration": 60.0}
-    old, new = (run(tmp_path, name, {FORWARDS: [5e6] * 5}, goal_terms=terms) for name in ("old", "new"))
+    old, new = (made_run(tmp_path, name, Sentence(FORWARDS, terms=terms)) for name in ("old", "new"))
     assert main(["compare", str(old), str(new)]) == 0
-    assert "0 and 0 observations, too few to compare" in capsys.readouterr().out
+    assert "0 and 0 figures, too few to compare" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -162,10 +176,19 @@ def test_short_trials_are_no_observations(tmp_path: Path, capsys: pytest.Capture
 def test_a_changed_verdict_is_shown(
     before: str, after: str, status: int, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    old, new = run(tmp_path, "old", {LOAD: [1e7]}, before), run(tmp_path, "new", {LOAD: [1e7]}, after)
+    old, new = (made_run(tmp_path, name, Sentence(LOAD, [1e7], each)) for name, each in (("o", before), ("n", after)))
     assert main(["compare", str(old), str(new)]) == status
     printed = capsys.readouterr().out
     assert words in printed and f"[{before} → {after}]" in printed
+
+
+def test_ministats_own_answer_is_printed_for_those_who_read_that(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    old = made_run(tmp_path, "old", Sentence(FORWARDS, around(5e6, 1, count=5)))
+    new = made_run(tmp_path, "new", Sentence(FORWARDS, around(4.9e6, 2, count=5)))
+    assert main(["compare", str(old), str(new), "--ministat"]) == 1
+    output = capsys.readouterr().out
+    assert "x old\n+ new\n+-----" in output and "(Student's t, pooled s = " in output
+    assert "    N           Min           Max        Median           Avg        Stddev\nx   5 " in output
 
 
 @pytest.mark.parametrize("text", ["0,95", "95 %", "1.0", "nan", ""])
@@ -175,3 +198,11 @@ def test_a_wrong_confidence_is_one_sentence(tmp_path: Path, capsys: pytest.Captu
     assert ended.value.code == 2
     said = f"'{text}' is no confidence; expected a number between 0 and 1 with a decimal point, as 0.95"
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["-1", "1,5", "nan", "", "100", "1e2", "٣"])
+def test_a_wrong_allowance_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str):
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", f"--allow={text}", str(tmp_path), str(tmp_path)])
+    assert ended.value.code == 2
+    assert "is not what may be allowed; expected per cent from 0 to less than 100, as '1%'" in capsys.readouterr().err

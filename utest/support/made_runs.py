@@ -1,0 +1,129 @@
+"""Runs with made figures: what a suite measured, without running it."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from linerate.counts.latency import LatencyCount
+from linerate.counts.trial import DirectionCount, Load, Outcome, Trial
+from linerate.evidence.demand import Demand
+from linerate.evidence.margin import MarginRecord
+from linerate.evidence.records import EnvironmentRecord
+from linerate.evidence.run import RunFolder
+from support.evidence_builders import requirement_record, trial_record
+
+LOAD = "64b unidirectional ≥ 5 Mpps"
+FORWARDS = "64b 1-flow unidirectional forwards ≥ 5 Mpps"
+LATENCY = "64b unidirectional latency mean ≤ 50 µs at 1 Mpps"
+VARIATION = "64b unidirectional pdv mean ≤ 5 µs at 1 Mpps"
+COSTS = "64b 1-flow costs ≤ 400 cycles/packet at 1 Mpps"
+RECOVERS = "64b unidirectional recovers in ≤ 2 s"
+LOSES = "64b unidirectional loses ≤ 2 % at 1 Mpps"
+
+DEMANDS = {
+    LOAD: Demand("throughput", "64b unidirectional", True, 5e6, "pps", pps=5e6),
+    FORWARDS: Demand("forwards", "64b 1-flow unidirectional", True, 5e6, "pps", pps=5e6),
+    LATENCY: Demand("latency", "64b unidirectional", False, 50, "µs", statistic="mean"),
+    VARIATION: Demand("pdv", "64b unidirectional", False, 5, "µs", statistic="mean"),
+    COSTS: Demand("costs", "64b 1-flow", False, 400, "cycles/packet"),
+    RECOVERS: Demand("recovers", "64b unidirectional", False, 2, "s"),
+    LOSES: Demand("loses", "64b unidirectional", False, 2, "%"),
+}
+
+FRAMES = 10_000_000
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """What a run says of a sentence: the figures of its trials in its unit, its verdict, the ends of its margin."""
+
+    words: str
+    figures: Sequence[float] = (5e6,) * 5
+    verdict: str = "PASS"
+    margin: tuple[float, float | None] | None = None
+    finished: bool = True
+    test: str = "T"
+    terms: Mapping[str, Any] | None = None
+
+
+def around(mean: float, seed: int, spread: float = 0.002, count: int = 20) -> list[float]:
+    """Figures about *mean*; *spread*: their standard deviation as a ratio."""
+    chance = random.Random(seed)
+    return [mean * (1 + chance.gauss(0, spread)) for _ in range(count)]
+
+
+def made_run(
+    results: Path,
+    name: str,
+    *sentences: Sentence,
+    simulated: bool = False,
+    closed: bool = True,
+    unjudged: str = "",
+    **environment: Any,
+) -> Path:
+    """The folder of a run with *sentences*. *unjudged*: one that it ended in. *environment*: fields of its record."""
+    fields: dict[str, Any] = {
+        "testbed": "lab",
+        "platform": "box",
+        "software": "vpp",
+        "clock_speed": 1.0,
+        "started": 1_795_000_000.0,
+        "versions": {"router.version": "24.10", "generator.server": "TRex v3.08"},
+        "extra": {"goal": {"goal": "quick", "duration_sum": 5.0}, "suite": "Box"},
+    }
+    known = EnvironmentRecord(name, simulated, **(fields | environment))
+    folder = RunFolder.create(results, name)
+    folder.write_environment(known)
+    for number, sentence in enumerate(sentences, 1):
+        common: dict[str, Any] = {
+            "run": folder.run_id,
+            "simulated": simulated,
+            "sentence": sentence.words,
+            "test": sentence.test,
+        }
+        for place, figure in enumerate(sentence.figures, 1):
+            record = replace(trial_record(), requirement=number, trial=_trial(place, sentence.words, figure), **common)
+            folder.add_trial(record)
+        demand = DEMANDS[sentence.words]
+        changes = {"number": number, "verdict": sentence.verdict, "demand": demand, **common}
+        if sentence.verdict != "PASS":
+            changes["message"] = f"{sentence.verdict}: because <of> | that"
+        if sentence.terms is not None:
+            changes["goal_terms"] = sentence.terms
+        folder.add_requirement(requirement_record(**changes))
+        if sentence.margin is not None:
+            reason = "" if sentence.finished else "its time was up"
+            ends = (*sentence.margin, sentence.finished, reason, 9.0)
+            found = MarginRecord(folder.run_id, simulated, number, sentence.test, sentence.words, *ends)
+            folder.add_result(100 + number, "margin.json", json.dumps(found.to_json()))
+    if unjudged:
+        last = replace(trial_record(), requirement=99, run=folder.run_id, sentence=unjudged, evidence="PASS")
+        folder.add_trial(last)
+    if closed:
+        folder.close(replace(known, ended=1_795_000_100.0))
+    return folder.path
+
+
+def _trial(place: int, words: str, figure: float) -> Trial:
+    """A trial of 1 s that measured *figure*, and at the same time something else that must not be compared instead."""
+    readings = {
+        RECOVERS: {"recovery_low_s": 0.9 * figure, "recovery_high_s": figure},
+        COSTS: {"cycles_per_packet": figure},
+    }.get(words, {})
+    offered, frames = FRAMES, FRAMES - place
+    if words in (FORWARDS, LOAD):
+        frames = round(figure)
+        offered = frames if words == LOAD else FRAMES
+    if words == LOSES:
+        frames = round(FRAMES * (1 - figure / 100))
+    mean, slow = (figure, 0) if words == LATENCY else (20.0, round(figure * 1000) if words == VARIATION else 0)
+    probe = LatencyCount(0, 1, 10_000, 10_000, mean, 2 * mean, histogram={10: 10_000 - slow, 900_000: slow})
+    counts = (DirectionCount(0, 1, offered, offered, frames),)
+    late = words in (LATENCY, VARIATION)
+    outcome = Outcome(Load(1e7), 1.0, 1.0, 0.0, counts, readings=readings, latency=(probe,) if late else ())
+    return Trial(place, outcome, ())
