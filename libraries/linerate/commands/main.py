@@ -55,6 +55,7 @@ COMMANDS = (
     Command("calibrate", "what the generator itself carries, the router bypassed", "calibrate"),
     Command("compare", "what two runs of a suite measured, and what is proven worse", "compare"),
     Command("summary", "each sentence of a run: promised, measured, margin, verdict; also of a killed run", "summary"),
+    Command("gate", "may this go out? Exit status, JUnit and Markdown for CI, also against a baseline", "gate"),
     Command("verify", "is a run's folder as the run left it? What was altered, added or removed", "verify"),
     Command("rejudge", "judge a recorded run again, from its folder alone", "rejudge"),
 )

@@ -1,0 +1,268 @@
+"""May this go out? Exit status, why, and the forms for people and CI servers."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from junitparser import Error, Failure, JUnitXml
+from markdown_it import MarkdownIt
+
+from linerate.commands.main import main
+from linerate.errors import ConfigError, LinerateError
+from linerate.evidence.gate_forms import junit_of_error
+from linerate.evidence.markdown import markdown_table, markdown_text
+from support.made_runs import COSTS, FORWARDS, LOAD, Sentence, around, made_run
+
+GOOD = Sentence(LOAD, margin=(1.1, 1.11)), Sentence(FORWARDS, around(5.5e6, 1))
+ID = "20261122T205037Z-440fb6"
+LATER = "20261122T215037Z-99aadd"
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: Any) -> tuple[int, str]:
+    status = main(["gate", *map(str, arguments)])
+    return status, capsys.readouterr().out
+
+
+def test_a_run_that_passes_goes_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    run = made_run(tmp_path, ID, *GOOD)
+    status, output = answer(capsys, run)
+    assert status == 0
+    assert output.startswith("PASS: 2 of 2 sentences in order, 0 FAIL, 0 INCONCLUSIVE; without a baseline\n")
+    assert "SIMULATED" not in output
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "status"),
+    [(("PASS", "FAIL"), 1), (("PASS", "INCONCLUSIVE"), 2), (("INCONCLUSIVE", "FAIL"), 1)],
+)
+def test_verdicts_alone_decide_without_a_baseline(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], verdicts: tuple[str, str], status: int
+):
+    run = made_run(tmp_path, ID, *(Sentence(LOAD, verdict=verdict) for verdict in verdicts))
+    found, output = answer(capsys, run)
+    assert found == status
+    assert f"{verdicts[1]}: because <of> | that" in output
+
+
+def test_an_eroded_margin_is_a_regression_though_every_sentence_passes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    before = made_run(tmp_path, ID, *GOOD)
+    after = made_run(tmp_path, LATER, Sentence(LOAD, margin=(1.001, 1.006)), GOOD[1])
+    status, output = answer(capsys, after, "--baseline", before)
+    assert status == 1 and output.startswith("FAIL: 1 of 2 sentences in order, 1 FAIL")
+    assert "proven worse than the baseline by more than 1 %" in output
+    assert answer(capsys, after, "--baseline", before, "--allow", "11 %")[0] == 0
+    assert answer(capsys, before, "--baseline", after)[0] == 0
+
+
+def test_what_was_not_measured_is_not_taken_for_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    before, after = made_run(tmp_path, ID, *GOOD), made_run(tmp_path, LATER, Sentence(LOAD), GOOD[1])
+    status, output = answer(capsys, after, "--baseline", before)
+    assert status == 2 and "margin not measured in the candidate: run with -v MARGIN:on" in output
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"simulated": True}, f"{LATER} is simulated, {ID} is not"),
+        ({"platform": "otherbox"}, "other platform"),
+        ({"closed": False}, "was never closed"),
+    ],
+)
+def test_what_cannot_be_compared_is_not_decided(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: Any, words: str
+):
+    before, after = made_run(tmp_path, ID, *GOOD), made_run(tmp_path, LATER, *GOOD, **changes)
+    report = tmp_path / "out" / "gate.xml"
+    status, output = answer(capsys, after, "--baseline", before, "--junit", report)
+    assert status == 2 and "NOT DECIDED: " in output and words in output
+    errors = [case for suite in JUnitXml.fromfile(str(report)) for case in suite if case.is_error]
+    assert [case.name for case in errors] == ["decided (1)"]
+
+
+def test_a_run_that_was_never_closed_does_not_go_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    run = made_run(tmp_path, ID, *GOOD, closed=False)
+    status, output = answer(capsys, run)
+    assert status == 2 and "NOT DECIDED" in output and "was never closed" in output
+
+
+def test_a_sentence_that_was_left_out_is_not_decided(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    before, after = made_run(tmp_path, ID, *GOOD), made_run(tmp_path, LATER, GOOD[0])
+    status, output = answer(capsys, after, "--baseline", before)
+    assert status == 2 and f"'{FORWARDS}' (T) of the baseline was not judged in {LATER}" in output
+    status, output = answer(capsys, before, "--baseline", after)  # a new one is judged by itself
+    assert status == 0
+
+
+def test_a_run_without_a_sentence_does_not_go_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert answer(capsys, made_run(tmp_path, ID))[0] == 2
+
+
+def test_a_run_that_ended_within_a_sentence_does_not_go_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    status, output = answer(capsys, made_run(tmp_path, ID, *GOOD, unjudged=COSTS))
+    assert status == 2 and f"ended in '{COSTS}', which has no verdict" in output
+
+
+def test_simulated_runs_may_be_gated_and_every_form_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    before, after = (made_run(tmp_path, name, *GOOD, simulated=True) for name in (ID, LATER))
+    report = tmp_path / "gate.xml"
+    status, output = answer(capsys, after, "--baseline", before, "--junit", report)
+    assert status == 0 and "SIMULATED – not a measurement" in output
+    assert "SIMULATED – not a measurement" in answer(capsys, after, "--markdown")[1]
+    assert json.loads(answer(capsys, after, "--json")[1])["simulated"] is True
+    (suite,) = JUnitXml.fromfile(str(report))
+    assert suite.name == "Box (SIMULATED)"
+
+
+def test_an_altered_run_is_refused_and_junit_says_so(tmp_path: Path):
+    run, report = made_run(tmp_path, ID, *GOOD), tmp_path / "gate.xml"
+    path = run / "requirements.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"PASS", b"FAIL", 1))
+    with pytest.raises(ConfigError, match="was altered proves nothing"):
+        main(["gate", str(run), "--junit", str(report)])
+    (suite,) = JUnitXml.fromfile(str(report))
+    assert (suite.tests, suite.errors, suite.failures) == (1, 1, 0)
+    assert "was altered" in next(iter(suite)).result[0].message
+
+
+def test_in_junit_a_fail_is_a_failure_and_inconclusive_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    verdicts = "PASS", "FAIL", "INCONCLUSIVE"
+    run = made_run(tmp_path, ID, *(Sentence(LOAD, verdict=verdict, test="A <&> \x1b[31m B") for verdict in verdicts))
+    report = tmp_path / "gate.xml"
+    assert answer(capsys, run, "--junit", report)[0] == 1
+    (suite,) = JUnitXml.fromfile(str(report))
+    assert (suite.tests, suite.failures, suite.errors) == (3, 1, 1)
+    kinds = [[type(result) for result in case.result] for case in suite]
+    assert kinds == [[], [Failure], [Error]]
+    failure = list(suite)[1].result[0]
+    assert failure.type == "FAIL" and failure.message == "FAIL: because <of> | that"
+    assert next(iter(suite)).name == rf"A <&> \x1b[31m B: {LOAD}"
+
+
+@given(st.text())
+@settings(max_examples=50, deadline=None)
+def test_junit_holds_any_words(words: str):
+    (suite,) = JUnitXml.fromstring(junit_of_error(words))
+    assert suite.errors == 1
+
+
+@given(st.text(alphabet=st.one_of(st.sampled_from("|`*_<>[]()#~$&@!-+=\\\n\x1b. w"), st.characters())))
+@settings(max_examples=100, deadline=None)
+def test_markdown_shows_any_words_as_they_are(words: str):
+    table = "\n".join(markdown_table(["a", "b"], [[markdown_text(words), "end"]]))
+    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(table)
+    cells = [after for before, after in itertools.pairwise(tokens) if before.type == "td_open"]
+    assert len(cells) == 2 and cells[1].content == "end"
+    assert {child.type for child in cells[0].children or ()} <= {"text", "text_special"}
+
+
+def test_markdown_is_a_table_with_bars(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    before, after = made_run(tmp_path, ID, *GOOD), made_run(tmp_path, LATER, *GOOD)
+    status, output = answer(capsys, after, "--baseline", before, "--markdown")
+    assert status == 0
+    rendered = MarkdownIt("gfm-like", {"linkify": False}).render(output)
+    assert rendered.count("<tr>") == 3 and rendered.count("<code>[") >= 2
+    assert answer(capsys, after, "--markdown")[0] == 0
+
+
+def test_json_has_the_answer_and_each_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    before, after = (
+        made_run(tmp_path, ID, *GOOD),
+        made_run(tmp_path, LATER, GOOD[0], Sentence(FORWARDS, around(5e6, 2))),
+    )
+    status, output = answer(capsys, after, "--baseline", before, "--json")
+    found = json.loads(output)
+    assert (status, found["exit_status"], found["answer"]) == (1, 1, "FAIL")
+    assert [item["answer"] for item in found["sentences"]] == ["PASS", "FAIL"]
+    assert found["sentences"][0]["compared"]["by"] == "margin"
+    assert found["sentences"][1]["compared"]["change"]["high"] < -1
+
+
+# --- names of runs
+
+
+def test_what_passes_can_be_tagged_and_is_the_next_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    before, after = made_run(tmp_path, ID, *GOOD), made_run(tmp_path, LATER, *GOOD)
+    status, output = answer(capsys, before, "--tag", "release-24.03")
+    assert status == 0 and output.endswith(f"tagged: {tmp_path / 'baselines' / 'release-24.03'}\n")
+    status, output = answer(capsys, after, "--baseline", "release-24.03")
+    assert status == 0 and f"baseline  {tmp_path / ID}" in output
+    assert main(["compare", "release-24.03", str(after)]) == 0
+
+
+def test_what_does_not_pass_is_not_tagged(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    run = made_run(tmp_path, ID, Sentence(LOAD, verdict="FAIL"))
+    status, output = answer(capsys, run, "--tag", "release")
+    assert status == 1 and "not tagged 'release'" in output
+    assert not (tmp_path / "baselines").exists()
+
+
+def test_a_tag_never_means_another_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    before, after = made_run(tmp_path, ID, *GOOD), made_run(tmp_path, LATER, *GOOD)
+    answer(capsys, before, "--tag", "release")
+    manifest = before / "manifest.json"
+    manifest.write_bytes(manifest.read_bytes() + b"\n")
+    with pytest.raises(ConfigError, match="whose manifest is another now"):
+        main(["gate", str(after), "--baseline", "release"])
+    before.rename(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match=f"names the run {ID}, which is not in"):
+        main(["gate", str(after), "--baseline", "release"])
+
+
+@pytest.mark.parametrize("content", ["", "x\n", f"{'0' * 64}  ../manifest.json\n", "\x00", "é" * 9, "a" * 70_000])
+def test_a_damaged_tag_is_one_sentence(tmp_path: Path, content: str):
+    run = made_run(tmp_path, ID, *GOOD)
+    (tmp_path / "baselines").mkdir()
+    (tmp_path / "baselines" / "release").write_text(content, encoding="latin-1")
+    with pytest.raises(ConfigError):
+        main(["gate", str(run), "--baseline", "release"])
+
+
+@pytest.mark.parametrize("name", ["../x", "", ".hidden", "a/b", "-x", "a b", ID, "é", "x\n", "x" * 101])
+def test_a_tag_is_a_plain_name(tmp_path: Path, name: str):
+    run = made_run(tmp_path, ID, *GOOD)
+    with pytest.raises(LinerateError, match="cannot be a tag"):
+        main(["gate", str(run), f"--tag={name}"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == [ID]
+
+
+def test_an_execution_of_several_suites_is_one_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    def execution(run_id: str) -> None:
+        for suffix, suite in (("", "A"), ("-2", "B")):
+            extra = {"goal": {"goal": "quick"}, "suite": suite}
+            made_run(tmp_path / "results", f"{run_id}{suffix}", Sentence(FORWARDS, around(5e6, 1)), extra=extra)
+
+    for run_id in (ID, LATER):
+        execution(run_id)
+    monkeypatch.chdir(tmp_path)
+    for name in ("results", LATER, LATER[:12]):
+        status, output = answer(capsys, name, "--baseline", ID)
+        assert status == 0 and output.startswith("PASS: 2 of 2")
+    status, output = answer(capsys, f"results/{LATER}", "--baseline", ID)
+    assert status == 2 and "suite 'B' of the baseline" in output
+    with pytest.raises(ConfigError, match="2 executions in results begin with '2026'"):
+        main(["gate", "2026"])
+    with pytest.raises(ConfigError, match="'nothing' is no run, no tag and no beginning of a run's id"):
+        main(["gate", "nothing"])
+    answer(capsys, LATER, "--tag", "both")
+    assert answer(capsys, LATER, "--baseline", "both")[1].startswith("PASS: 2 of 2")
+
+
+def test_a_folder_without_runs_is_named(tmp_path: Path):
+    with pytest.raises(ConfigError, match="holds no run"):
+        main(["gate", str(tmp_path)])
+
+
+def test_too_few_figures_are_not_decided(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    before, after = (made_run(tmp_path, name, Sentence(COSTS, [300.0])) for name in (ID, LATER))
+    status, output = answer(capsys, after, "--baseline", before)
+    assert status == 2 and "1 and 1 figures, too few to compare" in output
