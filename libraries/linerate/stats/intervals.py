@@ -196,10 +196,11 @@ def proportion_interval(
 
 def t_value(confidence: float, freedom: float) -> float:
     """Student's t: the distribution lies within ±t with this confidence. Infinite *freedom*: normal distribution."""
-    from scipy import stats
+    # what scipy.stats calls for it, without that module's import (a second) and its 0.1 ms for each call
+    from scipy import special
 
     quantile = (1 + confidence) / 2
-    return float(stats.norm.ppf(quantile) if math.isinf(freedom) else stats.t.ppf(quantile, freedom))
+    return float(special.ndtri(quantile) if math.isinf(freedom) else special.stdtrit(freedom, quantile))
 
 
 def _degenerate_interval(values: list[float], estimate: float, confidence: float) -> Interval | None:
