@@ -1,0 +1,89 @@
+"""Where the level of a series changes: the exact optimum of squared errors plus a penalty for each change.
+
+Optimal partitioning (Jackson et al. 2005), which finds what PELT (Killick et al. 2012) and ruptures'
+``Pelt(model="l2")`` find; a test compares them. Series of runs are short, so that the quadratic time does not matter,
+and ruptures takes longer to import than a trend may take to answer.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from itertools import pairwise
+
+from .comparison import Comparison, compare
+from .summary import check_sample
+
+LEAST_SEGMENT = 3
+"""Values between two changes, at least: fewer show no spread worth the name."""
+
+PENALTY = 4.0
+"""Times noise variance times ln(number of values), for each change; 2 is the BIC's, more finds fewer.
+
+Of series of 20 values that have no change about one in twenty shows one, of longer ones fewer; a step of 2.5 standard
+deviations in their middle is found in nine of ten.
+"""
+
+LEAST_NOISE = 0.0005
+"""The noise is taken as this ratio of the median at least: steps below about 0.1 % are no changes."""
+
+_OF_DIFFERENCE = 0.6745 * math.sqrt(2)
+"""Median of the absolute differences of neighbours, in standard deviations of normally distributed values."""
+
+
+def noise(values: Sequence[float]) -> float:
+    """The standard deviation about the level, from the differences of neighbours, which a few changes do not alter."""
+    steps = [abs(after - before) for before, after in pairwise(values)]
+    found = statistics.median(steps) / _OF_DIFFERENCE if steps else 0.0
+    return max(found, LEAST_NOISE * abs(statistics.median(values)))
+
+
+def penalty_of(values: Sequence[float]) -> float:
+    """What a change costs in :func:`best_partition`: PENALTY x noise² x ln n."""
+    return PENALTY * noise(values) ** 2 * math.log(len(values))
+
+
+def best_partition(values: Sequence[float], penalty: float, least: int = LEAST_SEGMENT) -> list[int]:
+    """Where new segments begin, in order. Takes quadratic time. Raises ValueError for what is no sample."""
+    import numpy as np
+
+    given = np.asarray(check_sample(values))
+    count = len(given)
+    given = given - given.mean()  # a level much above the noise costs digits
+    sums, squares = (np.concatenate(([0.0], np.cumsum(item))) for item in (given, given * given))
+    best, begins = np.full(count + 1, np.inf), np.zeros(count + 1, dtype=int)
+    best[0] = -penalty
+    for end in range(least, count + 1):
+        starts = np.arange(0, end - least + 1)
+        lengths = end - starts
+        errors = squares[end] - squares[starts] - (sums[end] - sums[starts]) ** 2 / lengths
+        costs = best[starts] + errors + penalty
+        place = int(costs.argmin())
+        best[end], begins[end] = costs[place], starts[place]
+    found, end = [], count if count >= least else 0
+    while end := int(begins[end]):
+        found.append(end)
+    return found[::-1]
+
+
+def change_points(values: Sequence[float], confidence: float = 0.95) -> list[tuple[int, Comparison]]:
+    """Where the level changed: the place of the first value after it, and the segments before and after compared.
+
+    Only changes whose interval (Welch) at *confidence* leaves out 0 are given; beside one that does not, the segments
+    are joined. Raises ValueError for a value that is not finite.
+    """
+    if len(values) < 2 * LEAST_SEGMENT:
+        return []
+    begins = best_partition(values, penalty_of(values))
+    while begins:
+        edges = [0, *begins, len(values)]
+        found = [
+            compare(values[one:two], values[two:three], confidence)
+            for one, two, three in zip(edges, edges[1:], edges[2:], strict=False)
+        ]
+        doubtful = [place for place, item in enumerate(found) if not item.significant]
+        if not doubtful:
+            return list(zip(begins, found, strict=True))
+        del begins[min(doubtful, key=lambda place: abs(found[place].difference))]
+    return []
