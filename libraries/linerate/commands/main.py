@@ -58,6 +58,7 @@ COMMANDS = (
     Command("gate", "may this go out? Exit status, JUnit and Markdown for CI, also against a baseline", "gate"),
     Command("verify", "is a run's folder as the run left it? What was altered, added or removed", "verify"),
     Command("rejudge", "judge a recorded run again, from its folder alone", "rejudge"),
+    Command("history", "all runs in one store, and what became better or worse over time", "history"),
 )
 BENCH_COMMANDS = {
     "serve": "start the bench without hardware for other clients and print its ports (extra 'bench')",

@@ -19,7 +19,7 @@ FAINT_COLOUR = "#8a95a0"
 THRESHOLD_COLOUR = "#0d7a4f"
 GRID_COLOUR = "#dde3e8"
 SIMULATED_COLOUR = "#9a3a06"
-_STYLE = {
+PICTURE_STYLE = {
     "svg.hashsalt": "linerate",
     # text stays text: it can be read, searched and copied
     "svg.fonttype": "none",
@@ -78,7 +78,7 @@ def matplotlib_style(style: Mapping[str, Any]) -> Iterator[None]:
 @contextlib.contextmanager
 def drawing(title: str, simulated: bool) -> Iterator[Drawing]:
     """A figure to draw on; when the block ends, its ``svg`` holds the picture, marked if *simulated*."""
-    with matplotlib_style(_STYLE):
+    with matplotlib_style(PICTURE_STYLE):
         from matplotlib.backends.backend_svg import FigureCanvasSVG
         from matplotlib.figure import Figure
 

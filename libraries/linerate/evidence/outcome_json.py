@@ -46,7 +46,7 @@ def read_outcome(take: Fields) -> Outcome:
         tuple(_read_direction(item) for item in take("directions", list)),
         read_problems(take("seen_by_generator", list)),
         {name: read_figure(name, value) for name, value in take("readings", dict).items()},
-        tuple(_read_latency(item) for item in take("latency", list)),
+        tuple(read_latency(item) for item in take("latency", list)),
         {moment: _read_counters(counts) for moment, counts in take("counters", dict).items()},
     )
 
@@ -94,7 +94,8 @@ def _latency_data(count: LatencyCount) -> dict[str, Any]:
     return {**found, "histogram_us": {str(key): frames for key, frames in count.histogram.items()}}
 
 
-def _read_latency(data: Any) -> LatencyCount:
+def read_latency(data: Any) -> LatencyCount:
+    """The latency count that *data* holds. Raises ValueError."""
     found = Fields(data).fields(LatencyCount, keys=_LATENCY_KEYS)
     counts = Fields(found["histogram"])
     histogram = {int(key): counts(key, int) for key in counts.data}

@@ -7,8 +7,8 @@ made of any run's folder, also of one that was never closed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..sla.requirement import Quantity
@@ -20,6 +20,9 @@ from .run import RecordedRun
 
 _DURATION_SLACK = 1e-9
 
+IntervalOf = Callable[[Sequence[float], float], Interval]
+"""A sample's mean with its interval, at a confidence between 0 and 1."""
+
 
 @dataclass(frozen=True)
 class SentenceRow:
@@ -28,6 +31,8 @@ class SentenceRow:
     ``sample``: what each trial that counts measured, in ``record.demand.unit``; those are the trials of full duration
     that say something of the router. ``lost``: the certain loss ratio of them together, of the worst direction.
     ``set_aside``: number of the other trials. ``search``: the search for its margin; None: there was none.
+    ``figures``: of each trial that counts, by its place in the run's trials; None: it says nothing of the quantity.
+    ``method``: of the interval.
     """
 
     record: RequirementRecord
@@ -35,6 +40,8 @@ class SentenceRow:
     lost: float | None
     set_aside: int
     search: MarginRecord | None = None
+    figures: Mapping[int, float | None] = field(default_factory=dict)
+    method: IntervalOf = interval
 
     @property
     def confidence(self) -> float:
@@ -45,7 +52,7 @@ class SentenceRow:
     def measured(self) -> Interval | None:
         """The mean of the finite figures of ``sample`` with its interval; None without one."""
         found = [value for value in self.sample if math.isfinite(value)]
-        return interval(found, self.confidence) if found else None
+        return self.method(found, self.confidence) if found else None
 
     @property
     def margin(self) -> tuple[float, float | None] | None:
@@ -65,24 +72,39 @@ class SentenceRow:
         return min(low, high), max(low, high)
 
 
-def sentence_rows(run: RecordedRun, margins: Sequence[MarginRecord] = ()) -> tuple[SentenceRow, ...]:
+def sentence_rows(
+    run: RecordedRun, margins: Sequence[MarginRecord] = (), method: IntervalOf = interval
+) -> tuple[SentenceRow, ...]:
     """The rows of *run*, in the order of its sentences. *margins*: its searches (:func:`.run.read_margins`)."""
-    trials: dict[int, list[TrialRecord]] = {}
-    for record in run.trials:
+    trials: dict[int, list[tuple[int, TrialRecord]]] = {}
+    for place, record in enumerate(run.trials):
         if record.trial.number:
-            trials.setdefault(record.requirement, []).append(record)
+            trials.setdefault(record.requirement, []).append((place, record))
     searches = {item.requirement: item for item in margins}
-    return tuple(_row(record, trials.get(record.number, []), searches) for record in run.requirements)
+    return tuple(
+        _row(record, trials.get(record.number, []), searches.get(record.number), method) for record in run.requirements
+    )
 
 
-def _row(record: RequirementRecord, trials: Sequence[TrialRecord], searches: Mapping[int, MarginRecord]) -> SentenceRow:
+def _row(
+    record: RequirementRecord,
+    trials: Sequence[tuple[int, TrialRecord]],
+    search: MarginRecord | None,
+    method: IntervalOf,
+) -> SentenceRow:
     least = float(record.goal_terms.get("final_trial_duration", 0.0)) - _DURATION_SLACK
-    counted = [item.trial for item in trials if item.trial.blames_router and item.trial.outcome.duration >= least]
-    found = [record.demand.measured(trial, record.mean_size, record.link_bps) for trial in counted]
+    counted = {
+        place: item.trial for place, item in trials if item.trial.blames_router and item.trial.outcome.duration >= least
+    }
+    figures = {
+        place: record.demand.measured(trial, record.mean_size, record.link_bps) for place, trial in counted.items()
+    }
     return SentenceRow(
         record,
-        tuple(value for value in found if value is not None),
-        whole_loss_ratio(counted, record.demand.in_total) if counted else None,
+        tuple(value for value in figures.values() if value is not None),
+        whole_loss_ratio(list(counted.values()), record.demand.in_total) if counted else None,
         len(trials) - len(counted),
-        searches.get(record.number),
+        search,
+        figures,
+        method,
     )

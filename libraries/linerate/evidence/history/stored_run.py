@@ -1,0 +1,67 @@
+"""A run as rows of the store's tables: what every import makes, whoever measured."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...visible import visible
+
+LARGEST_COUNT = 2**63 - 1
+"""The largest whole number of both databases."""
+
+OWN = "linerate"
+"""The origin of what Linerate measured; any other is foreign."""
+
+TrialRow = tuple[int, int, int, float, float, float, int, int, int, float | None, bool]
+"""The columns of ``trials`` from ``line`` on."""
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """``run``: the row of ``runs``, without ``id`` and ``imported``; ``sentences`` and ``trials``: without ``run_id``.
+
+    Text has no control characters: PostgreSQL stores no NUL, SQLite no half characters.
+    """
+
+    run: Mapping[str, Any]
+    sentences: tuple[Mapping[str, Any], ...]
+    trials: tuple[TrialRow, ...] = field(repr=False)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What the store knows it by."""
+        return str(self.run["run"])
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """Of two states of a run the one with the higher rank is the later one."""
+        return bool(self.run["closed"]), int(self.run["records"])
+
+
+def columns(**found: Any) -> dict[str, Any]:
+    """A row: text made visible, mappings as JSON, numbers that are not finite as None."""
+    return dict(_columns(found))
+
+
+def _columns(found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in found.items():
+        if isinstance(value, str):
+            yield name, visible(value)
+        elif isinstance(value, Mapping):
+            yield name, visible(json.dumps(value, ensure_ascii=True, sort_keys=True))
+        elif isinstance(value, float) and not math.isfinite(value):
+            yield name, None
+        else:
+            yield name, value
+
+
+def release_of(versions: Mapping[str, str]) -> str:
+    """The router's versions, in words: ``vpp 24.10, system Debian 12``. Where one changes, there is another release."""
+    return ", ".join(
+        f"{name.removeprefix('router.')} {versions[name]}" for name in sorted(versions) if name.startswith("router.")
+    )

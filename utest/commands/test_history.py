@@ -1,0 +1,185 @@
+"""``linerate history``: import, trend and list, as a person uses them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from linerate.commands.main import main
+from linerate.errors import ConfigError
+from linerate.evidence.demand import Demand
+from linerate.evidence.history.address import store_address
+from linerate.evidence.history.store import HistoryStore
+from linerate.evidence.history.tables import VIEWS
+from support.history_runs import SENTENCE, around, two_releases, write_run
+from support.paths import ROOT
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LINERATE_HISTORY", raising=False)
+    return tmp_path
+
+
+def output(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    capsys.readouterr()
+    assert main(["history", *words]) == 0
+    return capsys.readouterr().out
+
+
+def imported(project: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    return output(capsys, "import", str(project / "results"))
+
+
+def trends(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads(output(capsys, "trend", "--json", *words))["series"]
+    return found
+
+
+def test_a_release_that_is_worse_is_found_with_its_size(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    two_releases(project / "results")
+    assert "20 of 20 runs added" in imported(project, capsys)
+    assert (project / "results" / "history.db").is_file()
+    assert "0 of 20 runs added" in imported(project, capsys)
+    text = output(capsys, "trend")
+    assert "new release: vpp 24.06" in text
+    (words,) = re.findall(r"WORSE (-3\.\d+) % ± 0\.\d+ %, from 5\.4\d* Mpps to 5\.[12]\d* Mpps \(run run-0010\)", text)
+    assert float(words) == pytest.approx(-3.7, abs=0.2)
+    (found,) = trends(capsys)
+    assert [item["run"] for item in found["changes"]] == ["run-0010"]  # type: ignore[attr-defined]
+    assert [item["run"] for item in found["releases"]] == ["run-0010"]  # type: ignore[attr-defined]
+
+
+def test_simulated_runs_other_goals_and_platforms_are_trends_of_their_own(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for day in range(3):
+        write_run(project / "results", day, around(5.4e6, day), name=f"real{day}")
+        write_run(project / "results", day, around(9.9e6, day), name=f"sim{day}", simulated=True)
+        write_run(project / "results", day, around(5.4e6, day), name=f"quick{day}", goal="quick")
+        write_run(project / "results", day, around(5.4e6, day), name=f"other{day}", platform="other")
+    assert imported(project, capsys).count("SIMULATED") == 3
+    found = trends(capsys)
+    assert [(item["platform"], item["goal"], item["simulated"], len(item["points"])) for item in found] == [  # type: ignore[arg-type]
+        ("box", "quick", False, 3),
+        ("box", "standard", False, 3),
+        ("other", "standard", False, 3),
+        ("box", "standard", True, 3),
+    ]
+    assert output(capsys, "trend").count("SIMULATED – not a measurement") == 1
+    assert len(trends(capsys, "--platform", "other")) == 1
+    assert len(trends(capsys, "--sentence", "FORWARDS ≥ 5")) == 4
+    assert trends(capsys, "--since", "2026-09-22")[0]["points"][0]["run"] == "quick1"
+    with pytest.raises(ConfigError, match="no sentence of these"):
+        main(["history", "trend", "--sentence", "5%"])  # a letter, no wildcard
+    with pytest.raises(ConfigError, match="no date"):
+        main(["history", "trend", "--since", "yesterday"])
+
+
+def test_a_pass_without_a_search_is_no_change_among_margins(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = Demand("throughput", "64b unidirectional", True, 5e6, "pps", directions=1, pps=5e6)
+    for day in range(12):
+        margin = None if day in (4, 5, 6) else (1.08, 1.09)
+        write_run(project / "results", day, around(5e6, day), sentence="64b ≥ 5 Mpps", demand=wanted, margin=margin)
+    imported(project, capsys)
+    (found,) = trends(capsys)
+    assert {point["kind"] for point in found["points"]} == {"capacity", "at least"}  # type: ignore[attr-defined]
+    assert found["changes"] == []
+
+
+def test_more_latency_is_worse(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = Demand("loses", "64b unidirectional", False, 60.0, "%", directions=1)
+    for day in range(12):
+        write_run(project / "results", day, around(6e6 if day < 6 else 5e6, day), sentence="64b loses", demand=wanted)
+    imported(project, capsys)
+    assert "WORSE +2" in output(capsys, "trend")
+
+
+def test_the_files_say_the_same(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    two_releases(project / "results", sentence="=64b <forwards> $x$ \x1b[31m ≥ 5 Mpps")
+    imported(project, capsys)
+    shown = output(capsys, "trend", "--svg", "out/t.svg", "--csv", "out/t.csv")
+    assert "\x1b" not in shown
+    rows = list(csv.DictReader(io.StringIO((project / "out" / "t.csv").read_text(encoding="utf-8"))))
+    assert len(rows) == 20
+    assert rows[0]["sentence"].startswith("'=64b <forwards>") and "\x1b" not in rows[0]["sentence"]
+    assert float(rows[0]["value"]) == pytest.approx(5.4e6, rel=0.01)
+    assert [row["run"] for row in rows if row["change_percent"]] == ["run-0010"]
+    picture = ET.fromstring((project / "out" / "t.svg").read_bytes())
+    words = " ".join(item.text or "" for item in picture.iter("{http://www.w3.org/2000/svg}text"))
+    assert "vpp 24.06" in words and "worse" in words and "<forwards>" in words
+
+
+def test_a_picture_is_marked_and_has_room_for_so_many(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(13):
+        write_run(project / "results", 1, [5e6, 5e6], name=f"r{number}", platform=f"p{number}", simulated=True)
+    imported(project, capsys)
+    with pytest.raises(ConfigError, match="13 trends are too many"):
+        main(["history", "trend", "--svg", "t.svg"])
+    output(capsys, "trend", "--svg", "t.svg", "--platform", "p1")
+    assert "SIMULATED" in (project / "t.svg").read_text(encoding="utf-8")
+
+
+def test_the_list_has_every_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(project / "results", 1, [5e6, 5e6])
+    write_run(project / "results", 2, [5e6, 5e6], close=False, simulated=True)
+    assert "note:" in imported(project, capsys)
+    lines = output(capsys, "list").splitlines()
+    assert lines[0].startswith("2026-09-22  run-0001  box, lab, vpp 24.02  1 sentence, 2 trials")
+    assert lines[1].endswith("SIMULATED  incomplete")
+    assert [item["run"] for item in json.loads(output(capsys, "list", "--json"))["runs"]] == ["run-0001", "run-0002"]
+
+
+def test_altered_runs_are_named_and_the_others_imported(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(project / "results", 1, [5e6, 5e6])
+    bad = write_run(project / "results", 2, [5e6, 5e6])
+    (bad / "requirements.jsonl").write_text("")
+    assert main(["history", "import", "results"]) == 1
+    shown = capsys.readouterr().out
+    assert "REFUSED" in shown and "run-0002" in shown and "1 of 2 runs added" in shown
+    with pytest.raises(ConfigError, match=r"run-0002.*requirements\.jsonl"):
+        main(["history", "import", str(bad)])
+
+
+def test_without_the_extra_it_is_named(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "sqlalchemy"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    with pytest.raises(ConfigError, match=r"pip install 'linerate\[history\]'"):
+        main(["history", "list"])
+
+
+def test_without_a_store_the_import_is_named(project: Path) -> None:
+    with pytest.raises(ConfigError, match="linerate history import RUN"):
+        main(["history", "trend"])
+    assert not (project / "results").exists()
+
+
+@pytest.mark.parametrize("name", ["runs", "sentences", "trials", *VIEWS])
+def test_the_page_names_every_column(name: str, tmp_path: Path) -> None:
+    store = HistoryStore.open(store_address(str(tmp_path / "h.db"), tmp_path), create=True)
+    columns = [row["name"] for row in store.query(f"SELECT name FROM pragma_table_info('{name}')")]
+    page = (ROOT / "docs" / "history.md").read_text(encoding="utf-8")
+    section = page.split(f"\n### `{name}`")[1].split("\n### ")[0].split("\n## ")[0]
+    assert [column for column in columns if f"`{column}`" not in section] == []
+
+
+def test_the_pages_queries_run(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(project / "results", 1, [5e6, 5e6])
+    imported(project, capsys)
+    store = HistoryStore.open(store_address(str(project / "results" / "history.db"), project))
+    page = (ROOT / "docs" / "history.md").read_text(encoding="utf-8")
+    queries = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    assert queries
+    for query in queries:
+        for statement in filter(str.strip, query.split(";")):
+            store.query(statement)
+    assert SENTENCE in str(store.query("SELECT * FROM latest"))
