@@ -56,7 +56,7 @@ class ComparisonRule:
 
 
 @dataclass(frozen=True)
-class Change:
+class CandidateChange:
     """Of the candidate to the reference, as a ratio: -0.02 is 2 % less. ``low`` and ``high``: None is not bounded.
 
     ``of``: what it is a ratio of. ``confidence`` None: bounds of two searches, which have none; ``estimate`` too.
@@ -76,7 +76,7 @@ class ComparedSentence:
     before: SentenceRow
     after: SentenceRow
     rule: ComparisonRule
-    change: Change | None = None
+    change: CandidateChange | None = None
     why_not: str = ""
     test: Comparison | None = None
     comparable: bool = True
@@ -196,7 +196,7 @@ def compare_rows(
     levels = holm_levels([change.p for _, _, (change, _) in tests], 1 - rule.confidence)
     for (place, row, (change, of)), level in zip(tests, levels, strict=True):
         low, high = change.interval(1 - level)
-        found[place] = _with(row, Change(low, high, change.change, 1 - level, of))
+        found[place] = _with(row, CandidateChange(low, high, change.change, 1 - level, of))
     return found
 
 
@@ -330,7 +330,7 @@ def _compared_margins(
     # the reference carries low to high of the threshold: what it lost is between these two
     low = None if old.high is None else new.low / old.high - 1
     high = None if new.high is None or old.low <= 0 else new.high / old.low - 1
-    found = ComparedSentence(before, after, rule, Change(low, high), "", None, comparable)
+    found = ComparedSentence(before, after, rule, CandidateChange(low, high), "", None, comparable)
     unfinished = [item for item in (old, new) if not item.finished]
     if unfinished and found.state is not Proven.WORSE and (low is None or low < -rule.allowed):
         why = "; ".join(f"the search for the margin is unfinished in {item.run}: {item.reason}" for item in unfinished)
@@ -357,5 +357,5 @@ def _still(test: Comparison) -> bool:
     return all((each.stddev or 0.0) <= _ROUNDING * abs(each.mean) for each in (test.reference, test.candidate))
 
 
-def _with(row: ComparedSentence, change: Change | None, why_not: str = "") -> ComparedSentence:
+def _with(row: ComparedSentence, change: CandidateChange | None, why_not: str = "") -> ComparedSentence:
     return ComparedSentence(row.before, row.after, row.rule, change, why_not, row.test, row.comparable)

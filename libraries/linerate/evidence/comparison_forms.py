@@ -11,7 +11,7 @@ from ..stats import Summary, compare, dot_plot
 from ..stats.summary import confidence_text
 from ..units import counted
 from ..visible import shortened
-from .compared_runs import RELEVANT, Change, ComparedRuns, ComparedSentence, ComparisonRule, Proven
+from .compared_runs import RELEVANT, CandidateChange, ComparedRuns, ComparedSentence, ComparisonRule, Proven
 from .markdown import markdown_table, markdown_text
 from .range_bars import Range, range_bars
 from .sentence_rows import SentenceRow
@@ -247,7 +247,7 @@ def _percent(ratio: float) -> str:
     return f"{100 * ratio + 0.0:+.3g} %"
 
 
-def _between(found: Change) -> str:
+def _between(found: CandidateChange) -> str:
     if found.low is None or found.high is None:
         ends = [
             f"at {word} {_percent(end)}"

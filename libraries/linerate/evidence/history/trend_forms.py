@@ -11,7 +11,7 @@ from ...stats.change_points import LEAST_NOISE, LEAST_SEGMENT, PENALTY
 from ...units import counted
 from ...visible import visible
 from .tables import SERIES
-from .trends import AT_LEAST, Change, Series, TrendPoint, day, moment
+from .trends import AT_LEAST, LevelChange, Series, TrendPoint, day, moment
 
 RULE = (
     f"Changes: least squares, penalty {PENALTY:g} x noise² x ln n, at least {LEAST_SEGMENT} runs on each side; the ± is"
@@ -49,7 +49,7 @@ def _block(series: Series) -> list[str]:
     return [visible(line) for line in (title, *label, *known)] + [""]
 
 
-def change_words(series: Series, change: Change) -> str:
+def change_words(series: Series, change: LevelChange) -> str:
     """``WORSE −3.2 % ± 0.4 %, from 5.1 Mpps to 4.9 Mpps (run …)``."""
     size = change.size
     levels = f"from {series.text(size.reference.mean)} to {series.text(size.candidate.mean)}"

@@ -92,7 +92,7 @@ class TrendPoint:
 
 
 @dataclass(frozen=True)
-class Change:
+class LevelChange:
     """Where the level changed: at ``after``, the point before it is ``before``. ``size`` is of the segments' means."""
 
     before: TrendPoint
@@ -142,11 +142,11 @@ class Series:
         return searched if any(point.kind == "capacity" for point in found) else found
 
     @cached_property
-    def changes(self) -> tuple[Change, ...]:
+    def changes(self) -> tuple[LevelChange, ...]:
         """Where the level changed, by time."""
         found = change_points([point.value for point in self.judged if point.value is not None])
         return tuple(
-            Change(
+            LevelChange(
                 self.judged[place - 1],
                 self.judged[place],
                 size,
