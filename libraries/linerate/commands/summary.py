@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(FORMATS[arguments.format](found), end="")
     if arguments.output is not None:
         write_forms(arguments.output, found)
-    elif len(runs) == 1 and runs[0].incomplete and not any((first / name).exists() for name in SUMMARIES):
+    elif len(runs) == 1 and runs[0].incomplete and not all((first / name).exists() for name in SUMMARIES):
         write_forms(first, found)
         print(f"linerate: {first} has them as {', '.join(SUMMARIES)} now", file=sys.stderr)
     return 0
