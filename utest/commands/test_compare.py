@@ -51,6 +51,13 @@ def test_an_eroded_margin_is_worse_though_both_runs_pass_without_loss(
     assert main(["compare", "--allow", "12%", str(old), str(new)]) == 0
 
 
+def test_where_both_carry_all_that_can_be_sent_no_change_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    old, new = (made_run(tmp_path, name, Sentence(LOAD, margin=(1.1, None))) for name in ("old", "new"))
+    assert main(["compare", str(old), str(new)]) == 0
+    output = capsys.readouterr().out
+    assert " in both; no difference proven  [PASS]" in output and "> from 5.5 Mpps on" in output
+
+
 def test_without_a_margin_nothing_is_said_of_erosion(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     old, new = made_run(tmp_path, "old", Sentence(LOAD, margin=(1.1, 1.11))), made_run(tmp_path, "new", Sentence(LOAD))
     assert main(["compare", str(old), str(new)]) == 0

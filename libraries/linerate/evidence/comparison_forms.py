@@ -254,7 +254,7 @@ def _between(found: CandidateChange) -> str:
             for word, end in (("least", found.low), ("most", found.high))
             if end is not None
         ]
-        return ends[0] if ends else "no bound"
+        return "".join(ends)  # none: both carry all that can be sent
     return f"{_percent(found.low)} to {_percent(found.high)}"
 
 
