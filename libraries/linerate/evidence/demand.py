@@ -101,12 +101,11 @@ class Demand:
         return math.fsum(rates) if self.in_total else min(rates, default=math.nan)
 
     def _in_unit(self, pps: float, mean_size: float, link_bps: float) -> float:
+        unit = Unit(self.unit)
+        if unit not in (Unit.PERCENT_LINE, Unit.BPS_L1, Unit.BPS_L2):
+            return pps
         rate = Rate(pps, mean_size, link_bps)
-        return {
-            Unit.PERCENT_LINE: rate.percent,
-            Unit.BPS_L1: rate.l1_bps,
-            Unit.BPS_L2: rate.l2_bps,
-        }.get(Unit(self.unit), pps)
+        return {Unit.PERCENT_LINE: rate.percent, Unit.BPS_L1: rate.l1_bps, Unit.BPS_L2: rate.l2_bps}[unit]
 
     def _time(self, trial: Trial, variation: bool) -> float | None:
         """The upper bound of the statistic in µs; of the mean latency what the generator says, which is exact."""

@@ -30,8 +30,12 @@ from .stored_run import LARGEST_COUNT, OWN, StoredRun, TrialRow, columns, releas
 
 def read_for_history(folder: Path) -> StoredRun:
     """The run in *folder*, closed or not. Raises ConfigError naming what was altered since, or is wrong."""
-    found = check_integrity(folder)
-    run = recorded_run(found, _needed_of_trials)
+    return stored_run(check_integrity(folder))
+
+
+def stored_run(found: Integrity) -> StoredRun:
+    """The run that was *found*. Raises ConfigError as :func:`read_for_history`."""
+    folder, run = found.path, recorded_run(found, _needed_of_trials)
     rows = sentence_rows(run, read_margins(folder), _interval)
     figures = {place: figure for row in rows for place, figure in row.figures.items()}
     return StoredRun(

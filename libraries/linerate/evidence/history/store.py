@@ -8,13 +8,12 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, delete, event, insert, inspect, select, text, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.pool import NullPool
 
 from ...errors import ConfigError, TestbedError, system_words
 from ...visible import shortened
@@ -63,7 +62,7 @@ class HistoryStore:
         otherwise (ConfigError): a closed run does not change.
         """
         with self._writing() as connection:
-            dialect = sqlite if self.address.file is not None else postgresql
+            dialect = import_module(f"sqlalchemy.dialects.{'postgresql' if self.address.file is None else 'sqlite'}")
             values = {**found.run, "imported": time.time()}
             adding = dialect.insert(runs).values(values).on_conflict_do_nothing(index_elements=["run"])
             new = connection.execute(adding.returning(runs.c.id)).first()  # another writer's makes it wait, then none
@@ -76,6 +75,11 @@ class HistoryStore:
             if result in (Added.NEW, Added.REPLACED):
                 self._add_rows(connection, known["id"], found)
         return result
+
+    def has(self, manifest: str) -> Mapping[str, Any] | None:
+        """The row of the closed run with this SHA-256 of its manifest, which names the run; None: it is not here."""
+        found = self.query("SELECT * FROM runs WHERE closed AND sha256 = :manifest", manifest=manifest)
+        return found[0] if found else None
 
     def _decide(self, known: Mapping[str, Any], found: StoredRun, replace: bool) -> Added:
         if known["sha256"] == found.run["sha256"] and known["closed"] == found.run["closed"]:
@@ -166,8 +170,8 @@ def _prepare_file(path: Path, create: bool) -> None:
 
 def _engine(address: StoreAddress) -> Engine:
     if address.file is None:
-        return create_engine(address.url, poolclass=NullPool, connect_args={"connect_timeout": 10})
-    engine = create_engine(address.url, poolclass=NullPool, connect_args={"timeout": WAIT})
+        return create_engine(address.url, pool_size=1, connect_args={"connect_timeout": 10})
+    engine = create_engine(address.url, connect_args={"timeout": WAIT}, pool_size=1)
 
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _: object) -> None:

@@ -75,6 +75,7 @@ sentences = Table(
     Column("ended", Float),
     sqlite_with_rowid=False,
 )
+Index("runs_by_sum", runs.c.sha256)
 Index("sentences_by_sentence", sentences.c.sentence)
 
 trials = Table(

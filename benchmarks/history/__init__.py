@@ -1,0 +1,1 @@
+"""How fast runs go into the history, and how fast a trend over them answers."""
