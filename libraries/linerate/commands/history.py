@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,24 +25,39 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     found = actions.add_parser("import", help="add runs; those that the store has already change nothing")
     found.add_argument(
-        "paths", metavar="RUN", type=Path, nargs="+", help="folder of a run, or a folder with runs in it, as results"
+        "paths",
+        metavar="RUN",
+        type=Path,
+        nargs="+",
+        help="folder of a run, or a folder with runs in it, as results; or of others: a trex-loadtest file *.json, a"
+        " folder with files *.pps of netbenches",
     )
+    found.add_argument("--platform", help="of what others measured (default: by the file's name)")
+    found.add_argument("--software", help="of what others measured")
+    found.add_argument("--date", help="of what others measured, as 2021-11-26 (default: the file's)")
     found.add_argument("--replace", action="store_true", help="take a closed run that differs from the stored one")
     _common(found)
     found.set_defaults(act=_import)
     found = actions.add_parser("trend", help="a sentence over time: its level, its changes, the releases")
-    found.add_argument("--platform", help="only this one")
-    found.add_argument("--software", help="only this one")
-    found.add_argument("--testbed", help="only this one")
-    found.add_argument("--sentence", help="only sentences with these words, as '64b 1-flow'")
-    found.add_argument("--since", metavar="DATE", help="only from then on, as 2026-11-01 (UTC)")
-    found.add_argument("--svg", metavar="FILE", type=Path, help="draw the trends")
-    found.add_argument("--csv", metavar="FILE", type=Path, help="write a line for each run of each trend")
-    _common(found)
+    _selection(found)
     found.set_defaults(act=_trend)
+    found = actions.add_parser("compare", help="the latest figures of own runs and of others, side by side")
+    _selection(found)
+    found.set_defaults(act=_compare)
     found = actions.add_parser("list", help="the runs in the store")
     _common(found)
     found.set_defaults(act=_list)
+
+
+def _selection(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--platform", help="only this one")
+    parser.add_argument("--software", help="only this one")
+    parser.add_argument("--testbed", help="only this one")
+    parser.add_argument("--sentence", help="only sentences with these words, as '64b 1-flow'")
+    parser.add_argument("--since", metavar="DATE", help="only from then on, as 2026-11-01 (UTC)")
+    parser.add_argument("--svg", metavar="FILE", type=Path, help="draw it")
+    parser.add_argument("--csv", metavar="FILE", type=Path, help="write its figures")
+    _common(parser)
 
 
 def _common(parser: argparse.ArgumentParser) -> None:
@@ -61,9 +77,16 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _import(arguments: argparse.Namespace, address: StoreAddress) -> int:
-    from ..evidence.history.importing import Imported, find_runs, import_all
+    from ..evidence.history.foreign import ForeignLabels, foreign_kind
+    from ..evidence.history.importing import Imported, find_runs, import_all, import_foreign
+    from ..evidence.history.trends import since_when
 
-    paths = list(dict.fromkeys(path for given in arguments.paths for path in find_runs(given)))
+    others = [path for path in arguments.paths if foreign_kind(path)]
+    paths = list(dict.fromkeys(run for path in arguments.paths if path not in others for run in find_runs(path)))
+    moment = None if arguments.date is None else since_when(arguments.date)
+    labels = ForeignLabels(arguments.platform, arguments.software, moment)
+    if paths and labels != ForeignLabels():
+        raise ConfigError("an own run says itself what it is; --platform, --software and --date are for foreign files")
 
     def show(item: Imported) -> None:
         if arguments.json:
@@ -72,11 +95,17 @@ def _import(arguments: argparse.Namespace, address: StoreAddress) -> int:
             print(f"REFUSED   {item.refused}")
             return
         simulated = ", SIMULATED" if item.simulated else ""
+        simulated += f", FOREIGN ({item.origin})" if item.origin != "linerate" else ""
         print(f"{item.added:<9}  {visible(item.run)}: {counted(item.trials, 'trial')}{simulated}")
         for note in item.notes:
             print(f"           note: {visible(note)}")
 
-    found = import_all(address, paths, arguments.replace, show)
+    found = []
+    for path in others:
+        found.append(import_foreign(address, path, labels, arguments.replace))
+        show(found[-1])
+    if paths:
+        found += import_all(address, paths, arguments.replace, show)
     refused = [item for item in found if item.refused]
     if arguments.json:
         print_json({"store": address.shown, "runs": [vars(item) for item in found], "refused": len(refused)})
@@ -88,17 +117,41 @@ def _import(arguments: argparse.Namespace, address: StoreAddress) -> int:
     return int(bool(refused))
 
 
-def _trend(arguments: argparse.Namespace, address: StoreAddress) -> int:
+def _rows(arguments: argparse.Namespace, address: StoreAddress, view: str) -> list[Mapping[str, Any]]:
+    """The chosen rows of *view*. Raises ConfigError if there is none."""
     from ..evidence.history.store import HistoryStore
-    from ..evidence.history.trend_forms import comma_separated, document, text
-    from ..evidence.history.trends import Selection, series_of, since_when
+    from ..evidence.history.trends import Selection, since_when
 
     since = None if arguments.since is None else since_when(arguments.since)
     choice = Selection(arguments.platform, arguments.software, arguments.testbed, arguments.sentence, since)
-    store = HistoryStore.open(address)
-    found = series_of(choice.rows(store))
+    found = choice.rows(HistoryStore.open(address), view)
     if not found:
         raise ConfigError("the store has no sentence of these; 'linerate history list' shows its runs", address.shown)
+    return found
+
+
+def _compare(arguments: argparse.Namespace, address: StoreAddress) -> int:
+    rows = _rows(arguments, address, "latest")
+    from ..evidence.history.ranking import COLUMNS, comma_separated, ranked, ranking_svg, text
+
+    found = ranked(rows)
+    if arguments.csv is not None:
+        write_whole(arguments.csv, comma_separated(found))
+    if arguments.svg is not None:
+        write_whole(arguments.svg, ranking_svg(found))
+    if arguments.json:
+        print_json({"rows": [{name: row[name] for name in COLUMNS} for row in found]})
+    else:
+        print(text(found))
+    return 0
+
+
+def _trend(arguments: argparse.Namespace, address: StoreAddress) -> int:
+    rows = _rows(arguments, address, "trend")
+    from ..evidence.history.trend_forms import comma_separated, document, text
+    from ..evidence.history.trends import series_of
+
+    found = series_of(rows)
     if arguments.csv is not None:
         write_whole(arguments.csv, comma_separated(found))
     if arguments.svg is not None:

@@ -106,7 +106,11 @@ class CharacterisationKeywords(Component):
         with CharacterisationWork(self.shared, "ramp", traffic) as work:
             result = work.characteriser.ramp(traffic, steps, *times, behind)
             known, simulated = work.characteriser.traffic(traffic), work.session.simulated
-            work.keep_file("loadtest.json", loadtest_json(result, known.profile, known.bidirectional, simulated))
+            # the program that draws it names the curve by the file
+            name = f"{work.session.plan.platform.platform} {known.profile.name}"
+            work.keep_file(
+                f"{name}-loadtest.json", loadtest_json(result, known.profile, known.bidirectional, simulated)
+            )
             table, picture = (
                 shown.ramp_table(result, work.title, simulated),
                 shown.ramp_plot(result, work.title, simulated),

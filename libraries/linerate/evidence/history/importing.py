@@ -17,6 +17,7 @@ from ...system import children
 from ..integrity import check_integrity
 from ..run_files import ENVIRONMENT_FILE, MANIFEST_FILE, REQUIREMENTS, TRIALS
 from .address import StoreAddress
+from .foreign import ForeignLabels, read_foreign
 from .run_reading import stored_run
 from .store import Added, HistoryStore
 
@@ -58,6 +59,19 @@ def find_runs(path: Path) -> list[Path]:
     if not found:
         raise ConfigError("holds no run; expected the folder of a run, as results/<run id>, or one with runs", path)
     return sorted(found)
+
+
+def import_foreign(address: StoreAddress, path: Path, labels: ForeignLabels, replace: bool) -> Imported:
+    """Add what others measured. Raises ConfigError for what is wrong with it, TestbedError if the store fails."""
+    run = read_foreign(path, labels)
+    store = HistoryStore.open(address, create=True)
+    try:
+        added = store.add(run, replace)
+    finally:
+        store.close()
+    new = len(run.trials) if added in (Added.NEW, Added.REPLACED) else 0
+    origin = str(run.run["origin"])
+    return Imported(str(path), run.name, added.value, new, bool(run.run["simulated"]), origin)
 
 
 def import_one(store: HistoryStore, path: Path, replace: bool) -> Imported:

@@ -16,7 +16,10 @@ LARGEST_COUNT = 2**63 - 1
 OWN = "linerate"
 """The origin of what Linerate measured; any other is foreign."""
 
-TrialRow = tuple[int, int, int, float, float, float, int, int, int, float | None, bool]
+_Rate = float | None
+_Count = int | None
+
+TrialRow = tuple[int, int, int, _Rate, _Rate, _Rate, _Count, _Count, _Count, _Rate, bool]
 """The columns of ``trials`` from ``line`` on."""
 
 

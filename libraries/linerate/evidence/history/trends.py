@@ -34,8 +34,8 @@ class Selection:
     since: float | None = None
     origin: str | None = None
 
-    def rows(self, store: HistoryStore) -> list[Mapping[str, Any]]:
-        """Those rows, by time. Raises TestbedError."""
+    def rows(self, store: HistoryStore, view: str = "trend") -> list[Mapping[str, Any]]:
+        """Those rows of *view*, ``trend`` or ``latest``, by time. Raises TestbedError."""
         where, values = ["started IS NOT NULL"], dict[str, object]()
         for name in ("platform", "software", "testbed", "origin"):
             if (wanted := getattr(self, name)) is not None:
@@ -50,7 +50,7 @@ class Selection:
             for special in "!%_":
                 plain = plain.replace(special, f"!{special}")
             values["sentence"] = f"%{plain}%"
-        return store.query(f"SELECT * FROM trend WHERE {' AND '.join(where)} ORDER BY started, run, number", **values)  # noqa: S608
+        return store.query(f"SELECT * FROM {view} WHERE {' AND '.join(where)} ORDER BY started, run, number", **values)  # noqa: S608
 
 
 def since_when(text: str) -> float:
