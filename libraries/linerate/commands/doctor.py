@@ -245,9 +245,11 @@ def _router(session: Session, traffic: bool, dry_run: bool) -> Iterator[Check]:
             return
         yield ok("router system", ", ".join(str(found[key]) for key in ("software", "version") if key in found))
         yield from _facts(session)
-        yield from _or_wrong("router counters", lambda: _counters(session))
-        if session.plan.command_file is None:
+        described = session.plan.command_file is not None
+        if not described:
             yield from _or_wrong("router rights", lambda: _rights(session, shell))
+        yield from _or_wrong("router counters", lambda: _counters(session))
+        if not described:
             yield from _or_wrong("router interfaces", lambda: _interfaces(session, shell))
         yield from _or_wrong("router configuration", lambda: _planned_changes(session, dry_run))
         yield from _or_wrong("power meter", lambda: _power(session))
