@@ -7,7 +7,7 @@ import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from xml.etree import ElementTree
@@ -60,11 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what is wrong, each with file and line; returns 0, or 1 where something is wrong."""
-    for path in arguments.suites:
-        if not os.path.exists(path):  # noqa: PTH110  (no error for what cannot be a path)
-            raise ConfigError("there is no such suite or folder", path)
-        if not _has_suite(path):
-            raise ConfigError("holds no suite; expected a file *.robot, or a folder with some", path)
+    require_suites(arguments.suites)
     project = Project.find(arguments.project)
     usual = project.root / "tests"
     suites = arguments.suites or ([usual] if is_folder(usual) and _has_suite(usual) else [])
@@ -80,6 +76,15 @@ def run(arguments: argparse.Namespace) -> int:
         rows.append(f"{counted(len(problems), 'problem')} in {counted(file_count, 'file')} and {read}")
         print("\n".join(rows))
     return 1 if problems else 0
+
+
+def require_suites(paths: Iterable[Path]) -> None:
+    """Raise ConfigError unless each of *paths* is a suite, or a folder with some."""
+    for path in paths:
+        if not os.path.exists(path):  # noqa: PTH110  (no error for what cannot be a path)
+            raise ConfigError("there is no such suite or folder", path)
+        if not _has_suite(path):
+            raise ConfigError("holds no suite; expected a file *.robot, or a folder with some", path)
 
 
 def _has_suite(path: Path) -> bool:
@@ -143,7 +148,20 @@ def _problem(read: Callable[[], object]) -> Iterator[str]:
 
 
 def _sentences(suites: Sequence[Path], variables: Sequence[str]) -> tuple[list[str], int]:
-    """What a dry run finds wrong, and the number of suites. Robot is a process: only the room ``robot`` imports it."""
+    """What a dry run finds wrong, and the number of suites."""
+    with temporary_folder() as folder:
+        tree = dry_run(suites, variables, folder)
+    if isinstance(tree, str):
+        return [tree], 0
+    problems = list(failed(tree))
+    if not any(variable.upper().startswith("TESTBED:") for variable in variables):
+        problems = [_with_default(words) for words in problems]
+    return problems, sum(suite.find("test") is not None for suite in tree.iter("suite"))
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder that is gone afterwards. Raises TestbedError."""
     try:
         temporary = tempfile.TemporaryDirectory(prefix="linerate-")
     except OSError as error:
@@ -152,30 +170,36 @@ def _sentences(suites: Sequence[Path], variables: Sequence[str]) -> tuple[list[s
             " written"
         ) from error
     with temporary as folder:
-        output = Path(folder) / "output.xml"
-        options = ["--dryrun", "--output", str(output), "--log", "NONE", "--report", "NONE", "--console", "quiet"]
-        options += [word for variable in variables for word in ("-v", variable)]
-        argv = children.python("robot", *options, *map(str, suites))
-        named = ", ".join(map(str, suites))
-        try:
-            ran = children.run(argv, LIMIT, env=children.users_environment(), cwd=Path.cwd())
-        except children.TimeoutExpired:
-            return [f"the dry run of {named} did not end within {LIMIT:g} s"], 0
-        if not output.is_file():
-            said = [line for line in (ran.stderr or ran.stdout).splitlines() if line.startswith("[ ERROR ] ")]
-            words = said[-1].removeprefix("[ ERROR ] ") if said else f"robot ended with status {ran.returncode}"
-            return [f"{named}: {words}"], 0
-        try:
-            tree = ElementTree.parse(output)  # noqa: S314  (written by the process above)
-        except ElementTree.ParseError as error:
-            raise TestbedError(
-                f"{output}: Robot's dry run could not write it to its end ({error}); free space there, or set TMPDIR to"
-                " another folder"
-            ) from error
-    problems = list(_failed(tree))
-    if not any(variable.upper().startswith("TESTBED:") for variable in variables):
-        problems = [_with_default(words) for words in problems]
-    return problems, sum(suite.find("test") is not None for suite in tree.iter("suite"))
+        yield Path(folder)
+
+
+def dry_run(
+    suites: Sequence[Path], variables: Sequence[str], folder: Path, *more: str
+) -> ElementTree.ElementTree[ElementTree.Element] | str:
+    """Robot's output of a dry run of *suites*, written in *folder*; text: why there is none. *more*: Robot's options.
+
+    Robot is a process: only the room ``robot`` imports it.
+    """
+    output = folder / "output.xml"
+    options = ["--dryrun", "--output", str(output), "--log", "NONE", "--report", "NONE", "--console", "quiet", *more]
+    options += [word for variable in variables for word in ("-v", variable)]
+    argv = children.python("robot", *options, *map(str, suites))
+    named = ", ".join(map(str, suites))
+    try:
+        ran = children.run(argv, LIMIT, env=children.users_environment(), cwd=Path.cwd())
+    except children.TimeoutExpired:
+        return f"the dry run of {named} did not end within {LIMIT:g} s"
+    if not output.is_file():
+        said = [line for line in (ran.stderr or ran.stdout).splitlines() if line.startswith("[ ERROR ] ")]
+        words = said[-1].removeprefix("[ ERROR ] ") if said else f"robot ended with status {ran.returncode}"
+        return f"{named}: {words}"
+    try:
+        return ElementTree.parse(output)  # noqa: S314  (written by the process above)
+    except ElementTree.ParseError as error:
+        raise TestbedError(
+            f"{output}: Robot's dry run could not write it to its end ({error}); free space there, or set TMPDIR to"
+            " another folder"
+        ) from error
 
 
 def _with_default(problem: str) -> str:
@@ -183,7 +207,8 @@ def _with_default(problem: str) -> str:
     return f"{problem} (no -v TESTBED: given, so 'simulated' is meant)" if _DEFAULT.search(problem) else problem
 
 
-def _failed(tree: ElementTree.ElementTree[ElementTree.Element]) -> Iterator[str]:
+def failed(tree: ElementTree.ElementTree[ElementTree.Element]) -> Iterator[str]:
+    """What is wrong in a dry run's output, each with file and line."""
     for suite in tree.iter("suite"):
         for test in suite.findall("test"):
             status = test.find("status")

@@ -12,6 +12,7 @@ from ..errors import BREAKDOWN_ERRORS, ConfigError, in_words
 from ..session.explaining import explained
 from ..session.judging import Judge
 from ..session.plan import Plan
+from ..sla.requirement import Requirement
 from ..sla.verdict import Verdict
 from .inputs import read_kept_plan
 from .recorded_session import RecordedSentence, RecordedSession, RecordMismatch
@@ -82,12 +83,7 @@ def _rejudged(
     problems = tuple(contradictions([item.trial for item in trials], record))
     sentence = RecordedSentence(record, trials, readings)
     try:
-        requirement = plan.requirement(record.sentence)
-        judge = Judge(RecordedSession(plan, environment, sentence), sentence.on_trial, wait=lambda seconds: None)
-        if record.breakdown is not None and not readings:  # before the judge was asked
-            verdict = judge.inconclusive(requirement, record.breakdown)
-        else:
-            verdict = judge.judge(requirement)
+        verdict = judged(RecordedSession(plan, environment, sentence), plan.requirement(record.sentence))
         if WHY in record.extra:
             # a record without it was written before there were explanations, or was never explained
             facts = recorded_facts(environment.extra.get(ROUTER_FACTS))
@@ -104,6 +100,18 @@ def _rejudged(
     if verdict.message != record.message:
         notes.append("its message has other words now")
     return RejudgedSentence(record, verdict, problems, tuple(notes))
+
+
+def judged(session: RecordedSession, requirement: Requirement) -> Verdict:
+    """The verdict on *requirement* from the one recorded sentence of *session*.
+
+    Raises RecordMismatch where it asks for what was not recorded.
+    """
+    sentence = session.sentence
+    judge = Judge(session, sentence.on_trial, wait=lambda seconds: None)
+    if sentence.record.breakdown is not None and not sentence.readings:  # before the judge was asked
+        return judge.inconclusive(requirement, sentence.record.breakdown)
+    return judge.judge(requirement)
 
 
 def contradictions(trials: Sequence[Trial], record: RequirementRecord) -> Iterator[str]:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -284,13 +284,16 @@ def recorded_run(found: Integrity, parse_trials: TrialParser | None = None) -> R
 
 def read_margins(folder: Path) -> tuple[MarginRecord, ...]:
     """The searches for margins of the run in *folder*, which :func:`read_run` has read. Raises ConfigError."""
-    found = []
+    return tuple(margin for _, margin in margin_numbers(folder))
+
+
+def margin_numbers(folder: Path) -> Iterator[tuple[int, MarginRecord]]:
+    """Each of :func:`read_margins`, and the number of its search's trials. Raises ConfigError."""
     for path in sorted((folder / CHARACTERISATION).glob(f"*{FILE_ENDING}")):
         try:
-            found.append(_record(MARGIN, MarginRecord.from_json, read_file(path)))
+            yield int(path.name.partition("-")[0]), _record(MARGIN, MarginRecord.from_json, read_file(path))
         except ValueError as error:
             raise ConfigError(f"is no record of a margin: {error}", path) from None
-    return tuple(found)
 
 
 def check_manifest(folder: Path) -> tuple[str, ...]:

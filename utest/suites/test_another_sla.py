@@ -1,0 +1,207 @@
+"""``linerate rejudge --suite``: another SLA comes to what a fresh run comes to, or to nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from linerate.commands.main import main
+from linerate.errors import ConfigError
+from linerate.evidence.another_sla import AnotherVerdict, AskedSentence, judge_another_sla
+from linerate.sla.verdict import Ruling
+from support import robot_run
+
+pytestmark = pytest.mark.slow
+
+HEAD = f"""\
+*** Settings ***
+Resource    {robot_run.ROOT}/resources/acceptance.resource
+Suite Setup    Open Testbed For    netgate6100    software=vpp
+Suite Teardown    Close Testbed
+
+*** Test Cases ***
+"""
+SENTENCES = {
+    "Kept": "64b 1-flow unidirectional ≥ 4.98 Mpps",
+    "Kept By Far": "imix unidirectional ≥ 60% line rate",
+    "In Total": "64b 1-flow bidirectional ≥ 29% line rate in total",
+    "Missed": "64b 1-flow unidirectional ≥ 5.3 Mpps",
+    "Forwards": "64b 1-flow unidirectional forwards ≥ 5 Mpps",
+    "Forwards In Total": "64b 1-flow bidirectional forwards ≥ 32% line rate in total",
+    "Loses": "64b unidirectional loses ≤ 1 % at 5 Mpps",
+    "Soon Enough": "64b 1-flow unidirectional latency p99 ≤ 200 µs at 1 Mpps",
+}
+SHARES = (-0.02, 0.02)
+
+
+def suite_of(folder: Path, sentences: dict[str, str]) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / "suite.robot"
+    body = "\n".join(f"{test}\n    {sentence}" for test, sentence in sentences.items())
+    path.write_text(HEAD + body + "\n", encoding="utf-8")
+    return path
+
+
+def moved(share: float) -> dict[str, str]:
+    """The sentences with every threshold changed by *share*."""
+
+    def changed(match: re.Match[str]) -> str:
+        return f"{match[1]} {float(match[2]) * (1 + share):.6g}"
+
+    return {test: re.sub(r"(≥|≤) ([\d.]+)", changed, sentence) for test, sentence in SENTENCES.items()}
+
+
+def run_of(folder: Path, sentences: dict[str, str], *options: str) -> tuple[Path, dict[str, str]]:
+    """The folder of a run of *sentences*, and their verdicts."""
+    done = robot_run.run(folder, suite_of(folder, sentences), "-v", "GOAL:quick", *options)
+    (left,) = (done.folder / "results").iterdir()
+    return left, {test: message.partition(":")[0] for test, (_, message) in done.tests.items()}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    return run_of(tmp_path_factory.mktemp("run"), SENTENCES)
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> dict[float, dict[str, str]]:
+    """What fresh runs say of the moved thresholds."""
+    both = {f"{test} {share}": words for share in SHARES for test, words in moved(share).items()}
+    _, found = run_of(tmp_path_factory.mktemp("fresh"), both)
+    return {share: {test: found[f"{test} {share}"] for test in SENTENCES} for share in SHARES}
+
+
+def judged(folder: Path, sentences: dict[str, str]) -> dict[str, AnotherVerdict]:
+    _, found = judge_another_sla(folder, [AskedSentence(*item) for item in sentences.items()])
+    return {item.asked.test: item for item in found}
+
+
+def test_its_own_sentences_come_to_their_own_verdicts(run: tuple[Path, dict[str, str]]) -> None:
+    folder, verdicts = run
+    assert set(verdicts.values()) == {"PASS", "FAIL"}
+    found = judged(folder, SENTENCES)
+    assert {test: item.ruling.value for test, item in found.items()} == verdicts
+    for test, item in found.items():
+        assert item.rests_on == f"'{SENTENCES[test]}' in test '{test}'"
+
+
+def test_moved_thresholds_never_contradict_a_fresh_run(
+    run: tuple[Path, dict[str, str]], fresh: dict[float, dict[str, str]]
+) -> None:
+    folder, _ = run
+    undecided = set()
+    for share, verdicts in fresh.items():
+        found = judged(folder, moved(share))
+        for test, item in found.items():
+            if item.ruling is Ruling.INCONCLUSIVE:
+                undecided.add((test, share))
+            else:
+                assert item.ruling.value == verdicts[test], item.message
+    # what the trials at another load cannot show: that more is carried, or that less is
+    assert undecided == {("Kept", 0.02), ("Kept By Far", 0.02), ("In Total", 0.02), ("Missed", -0.02)}
+    # 4.98 Mpps are carried and 5.3 are not: with both on record all between is open
+    assert judged(folder, {"Between": "64b 1-flow unidirectional ≥ 5.1 Mpps"})["Between"].ruling is Ruling.INCONCLUSIVE
+
+
+def test_what_is_open_says_which_trials_it_needs(run: tuple[Path, dict[str, str]]) -> None:
+    folder, _ = run
+    found = judged(
+        folder,
+        {
+            "More": "imix unidirectional ≥ 70% line rate",
+            "Less Than Missed": "512b unidirectional ≥ 1 Mpps",
+            "Longer": "64b 1-flow unidirectional ≥ 4.98 Mpps for 1 min",
+            "Cost": "64b unidirectional costs ≤ 450 cycles/packet at 5 Mpps",
+        },
+    )
+    assert {item.ruling for item in found.values()} == {Ruling.INCONCLUSIVE}
+    assert found["More"].message.startswith("INCONCLUSIVE: imix unidirectional ≥ 70% line rate: the run has no trials")
+    assert "needs at least 4 trials of 1 s at 2.292 Mpps of imix unidirectional" in found["More"].message
+    assert "4 recorded trials" in found["Longer"].message
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with a search for its margin: about 107 % of the sentence."""
+    sentences = {"Kept": "64b 1-flow unidirectional ≥ 4.7 Mpps"}
+    return run_of(tmp_path_factory.mktemp("margin"), sentences, "-v", "MARGIN:on")[0]
+
+
+@pytest.mark.parametrize(("mpps", "ruling"), [(4.6, "PASS"), (4.9, "PASS"), (5.2, "FAIL"), (9.0, "FAIL")])
+def test_trials_of_a_margin_decide_above_the_sentence(measured: Path, mpps: float, ruling: str) -> None:
+    item = judged(measured, {"Other": f"64b 1-flow unidirectional ≥ {mpps} Mpps"})["Other"]
+    assert item.ruling.value == ruling, item.message
+    assert ("margin" in item.rests_on) is (mpps > 4.7)
+    assert f"{'less' if ruling == 'FAIL' else 'more'} than it asks for" in item.message
+
+
+def test_another_goal_needs_its_own_trials(run: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
+    folder, _ = run
+    assert main(["rejudge", str(folder), "--goal", "rfc2544"]) == 1
+    goal = tmp_path / "mine.yaml"
+    text = (robot_run.ROOT / "variables" / "goals" / "quick.yaml").read_text(encoding="utf-8")
+    goal.write_text(text.replace("goal: quick", "goal: mine"), encoding="utf-8")
+    assert main(["rejudge", str(folder), "--goal", str(goal)]) == 1  # one sentence was missed
+    with pytest.raises(ConfigError, match="nonsense"):
+        main(["rejudge", str(folder), "--goal", "nonsense"])
+
+
+def test_the_command_reads_a_suite_as_check_does(
+    run: tuple[Path, dict[str, str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, _ = run
+    sentences = {
+        "With A Variable": "64b 1-flow unidirectional ≥ ${RATE} Mpps",
+        "Called": "The Router Owes    imix unidirectional ≥ 50% line rate",
+    }
+    suite = suite_of(tmp_path, sentences)
+    suite.write_text(
+        suite.read_text(encoding="utf-8").replace("*** Test", "*** Variables ***\n${RATE}    4.9\n\n*** Test"),
+        encoding="utf-8",
+    )
+    assert main(["rejudge", str(folder), "--suite", str(suite), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["simulated"] is True and document["verdicts"] == {"PASS": 2, "FAIL": 0, "INCONCLUSIVE": 0}
+    assert [row["sentence"] for row in document["sentences"]] == [
+        "64b 1-flow unidirectional ≥ 4.9 Mpps",
+        "imix unidirectional ≥ 50% line rate",
+    ]
+    assert main(["rejudge", str(folder), "--suite", str(suite), "-v", "RATE:5.5"]) == 1
+    out = capsys.readouterr().out
+    assert "SIMULATED" in out and "1 PASS, 1 FAIL, 0 INCONCLUSIVE" in out
+
+
+@pytest.mark.parametrize(
+    ("sentences", "says"),
+    [
+        (
+            {
+                "A": "64b unidirectional ≥ 5 Mppps",
+                "B": "64b unidirectional  ≥ 5 Mpps",
+                "C": "64b unidirectional ≥ 99 Gbit/s L1",
+            },
+            ["Mppps", "two spaces inside", "more than the ports can carry"],
+        ),
+        ({"A": "Log    nothing"}, ["has no sentence"]),
+    ],
+)
+def test_a_suite_with_something_wrong_is_not_judged(
+    run: tuple[Path, dict[str, str]], tmp_path: Path, sentences: dict[str, str], says: list[str]
+) -> None:
+    suite = suite_of(tmp_path, sentences)
+    with pytest.raises(ConfigError) as caught:
+        main(["rejudge", str(run[0]), "--suite", str(suite)])
+    for words in (*says, str(suite)):
+        assert words in str(caught.value)
+
+
+def test_an_altered_run_is_refused(measured: Path, tmp_path: Path) -> None:
+    copy = tmp_path / measured.name
+    shutil.copytree(measured, copy)
+    (copy / "trials.jsonl").write_text("")
+    with pytest.raises(ConfigError, match=r"trials\.jsonl: was changed"):
+        main(["rejudge", str(copy), "--goal", "quick"])
