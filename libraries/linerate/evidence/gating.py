@@ -8,7 +8,7 @@ from enum import Enum
 
 from .compared_runs import ComparedRuns, ComparedSentence, ComparisonRule, Proven, compare_runs, not_finished, pair_runs
 from .run import RecordedRun, read_margins
-from .sentence_rows import SentenceRow, sentence_rows
+from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
 
 
 class Answer(Enum):
@@ -85,12 +85,7 @@ def gate(runs: Sequence[RecordedRun], baseline: Sequence[RecordedRun], rule: Com
 
 
 def _unjudged(run: RecordedRun) -> list[str]:
-    """Sentences whose trials were for a verdict that was never given: the run was ended in them."""
-    judged = {record.number for record in run.requirements}
-    left = [item for item in run.trials if item.requirement not in judged and item.evidence]  # a search's have none
-    return [
-        f"ended in '{sentence}', which has no verdict" for sentence in dict.fromkeys(item.sentence for item in left)
-    ]
+    return [f"ended in '{sentence}', which has no verdict" for sentence in unfinished_sentences(run)]
 
 
 def _alone(run: RecordedRun) -> list[GatedSentence]:

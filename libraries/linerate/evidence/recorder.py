@@ -33,7 +33,7 @@ from .json_fields import field_data
 from .margin import FILE_ENDING, MarginRecord
 from .rate_intervals import rate_intervals
 from .readings import ReadingRecord
-from .records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord, dumps
+from .records import INTERRUPTED, EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord, dumps
 from .resume import CarriedVerdict
 from .run import RunFolder
 from .under_load_record import under_load_data
@@ -41,9 +41,6 @@ from .why_record import WHY, why_data
 
 ROUTER_FACTS = "router_facts"
 """Key of the router's facts in the environment record's extra data."""
-
-INTERRUPTED = "interrupted"
-"""Key of the sentence in which the run was ended, in the environment record's extra data."""
 
 SIMULATED_BECAUSE = "simulated_because"
 """Key of the signs of a simulation, in words, in the environment record's extra data."""

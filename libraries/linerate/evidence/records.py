@@ -39,6 +39,9 @@ EARLIER = {
 }
 """Records without a chain, which nobody can check."""
 
+INTERRUPTED = "interrupted"
+"""Key of the sentence in which the run was ended, in the environment record's extra data."""
+
 VerdictWord = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 VERDICTS: tuple[str, ...] = get_args(VerdictWord)
 

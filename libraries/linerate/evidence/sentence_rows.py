@@ -15,7 +15,7 @@ from ..sla.requirement import Quantity
 from ..sla.verdict import whole_loss_ratio
 from ..stats import Interval, interval
 from .margin import MarginRecord
-from .records import RequirementRecord, TrialRecord
+from .records import INTERRUPTED, RequirementRecord, TrialRecord
 from .run import RecordedRun
 
 _DURATION_SLACK = 1e-9
@@ -84,6 +84,24 @@ def sentence_rows(
     return tuple(
         _row(record, trials.get(record.number, []), searches.get(record.number), method) for record in run.requirements
     )
+
+
+def unfinished_sentences(run: RecordedRun) -> dict[str, int]:
+    """Sentences of *run* that were begun and have no verdict -> how many of their trials are recorded."""
+    judged = {record.number for record in run.requirements}
+    begun: dict[int, list[TrialRecord]] = {}
+    for item in run.trials:
+        if item.requirement not in judged:
+            begun.setdefault(item.requirement, []).append(item)
+    ended = run.environment is not None and run.environment.ended is not None
+    # what is not to be judged (a search, a ramp) has trials without evidence, as every warm-up
+    found = {
+        items[0].sentence: sum(bool(item.trial.number) for item in items)
+        for items in begun.values()
+        if any(item.evidence for item in items) or not (ended or any(item.trial.number for item in items))
+    }
+    interrupted = run.environment.extra.get(INTERRUPTED) if run.environment else None
+    return found if interrupted is None else {str(interrupted): 0, **found}
 
 
 def _row(

@@ -18,10 +18,10 @@ from ..sla.goals import Goal
 from ..sla.requirement import Quantity
 from ..units import counted
 from .rates import percent
-from .recorder import INTERRUPTED, ROUTER_FACTS
-from .records import VERDICTS, EnvironmentRecord, TrialRecord
+from .recorder import ROUTER_FACTS
+from .records import VERDICTS, EnvironmentRecord
 from .run import RecordedRun, read_margins, read_run
-from .sentence_rows import SentenceRow, sentence_rows
+from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
 from .why_record import recorded_facts
 
 NOTHING = "–"
@@ -109,20 +109,7 @@ def goal_words(data: Any) -> str:
 
 
 def _incomplete(run: RecordedRun) -> list[str]:
-    judged = {record.number for record in run.requirements}
-    unjudged: dict[int, list[TrialRecord]] = {}
-    for item in run.trials:
-        if item.requirement not in judged:
-            unjudged.setdefault(item.requirement, []).append(item)
-    # what is not to be judged (a search, a ramp) has trials without evidence, as every warm-up
-    unfinished = {
-        items[0].sentence: sum(bool(item.trial.number) for item in items)
-        for items in unjudged.values()
-        if any(item.evidence for item in items) or not any(item.trial.number for item in items)
-    }
-    extra = run.environment.extra if run.environment else {}
-    if INTERRUPTED in extra:
-        unfinished.setdefault(str(extra[INTERRUPTED]), 0)
+    unfinished = unfinished_sentences(run)
     words = [f"unfinished: {counted(trials, 'trial')} of '{name}', no verdict" for name, trials in unfinished.items()]
     if run.environment is None or run.environment.ended is None:
         return [INCOMPLETE, *(words or ["no trial of an unfinished sentence"])]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
 from ..visible import visible
+from .csv_text import csv_cell
+from .markdown import markdown_table, markdown_text
 from .run_files import SUMMARIES
 from .summary import (
     ExecutionSummary,
@@ -92,16 +93,15 @@ def markdown(summary: ExecutionSummary) -> str:
     """Tables of GitHub's Markdown, as for the summary of a CI job."""
     lines = []
     for run in summary.runs:
-        lines += [f"### {_markdown(run.title)}", ""]
+        lines += [f"### {markdown_text(run.title)}", ""]
         lines += [f"**{SIMULATED}**", ""] if run.simulated else []
-        lines += [line for words in run.incomplete for line in (f"**{_markdown(words)}**", "")]
+        lines += [line for words in run.incomplete for line in (f"**{markdown_text(words)}**", "")]
         facts = {**run.facts, "folder": str(run.folder)}
-        lines += [f"- {_markdown(name)}: {_markdown(words)}" for name, words in facts.items()]
+        lines += [f"- {markdown_text(name)}: {markdown_text(words)}" for name, words in facts.items()]
         heads = ["test", *_heads(run)]
         rows = [(run.rows[row].record.test, *_cells(run, row)) for row in range(len(run.rows))]
-        table = [heads, ["---"] * len(heads), *([_markdown(cell) for cell in cells] for cells in rows)]
-        lines += ["", *(f"| {' | '.join(cells)} |" for cells in table), ""]
-    lines += [line for words in summary.unread for line in (_markdown(words), "")]
+        lines += ["", *markdown_table(heads, [[markdown_text(cell) for cell in cells] for cells in rows]), ""]
+    lines += [line for words in summary.unread for line in (markdown_text(words), "")]
     lines += ["Next:", "", f"    {_line(summary.next)}"] if summary.next else []
     return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -134,10 +134,12 @@ def comma_separated(summary: ExecutionSummary) -> str:
             cells += [len(row.sample), row.set_aside, row.lost, *(end if end is None else 100 * end for end in margin)]
             cells += [run.facts.get(name) for name in ("testbed", "router", "software", "firmware")]
             cells += [record.goal, record.simulated, "; ".join(run.incomplete)]
-            writer.writerow([_csv(cell) for cell in cells])
+            writer.writerow([csv_cell(cell) for cell in cells])
         if not run.rows:
             empty = [""] * (len(COLUMNS) - 4)
-            writer.writerow([run.folder.name, _csv(run.suite), *empty, run.simulated, _csv("; ".join(run.incomplete))])
+            writer.writerow(
+                [run.folder.name, csv_cell(run.suite), *empty, run.simulated, csv_cell("; ".join(run.incomplete))]
+            )
     return out.getvalue()
 
 
@@ -188,18 +190,3 @@ def _line(words: object) -> str:
 
 def _html(words: object) -> str:
     return escape(_line(words))
-
-
-_MARKUP = re.compile(r"([\\`*_{}\[\]<>|#~$])")
-
-
-def _markdown(words: object) -> str:
-    # a name that looks like an address or somebody's account would become a link
-    return _MARKUP.sub(r"\\\1", _line(words).replace("&", "&amp;")).replace("@", "&#64;").replace("://", ":&#47;/")
-
-
-def _csv(cell: object) -> object:
-    if not isinstance(cell, str):
-        return cell
-    words = _line(cell)
-    return f"'{words}" if words.startswith(("=", "+", "-", "@")) else words

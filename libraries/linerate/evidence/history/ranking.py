@@ -11,9 +11,9 @@ from typing import Any
 from ...errors import ConfigError
 from ...units import counted, si
 from ...visible import shortened, visible
+from ..csv_text import csv_cell
 from ..drawing import DIRECTION_COLOURS, GRID_COLOUR, PICTURE_STYLE, TEXT_COLOUR, matplotlib_style, rate_unit
 from .stored_run import OWN
-from .trend_forms import plain_cell
 from .trends import day
 
 COLUMNS = (
@@ -73,7 +73,7 @@ def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(COLUMNS)
-    writer.writerows([plain_cell(row[name]) for name in COLUMNS] for row in rows)
+    writer.writerows([csv_cell(row[name]) for name in COLUMNS] for row in rows)
     return out.getvalue()
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from ...stats.change_points import LEAST_NOISE, LEAST_SEGMENT, PENALTY
 from ...units import counted
 from ...visible import visible
+from ..csv_text import csv_cell
 from .tables import SERIES
 from .trends import AT_LEAST, LevelChange, Series, TrendPoint, day, moment
 
@@ -87,18 +88,8 @@ def comma_separated(found: Sequence[Series]) -> str:
                     "change_percent": change.size.relative_percent,
                     "change_half_width_percent": change.size.relative_half_width_percent,
                 }
-            writer.writerow([plain_cell(row.get(name)) for name in COLUMNS])
+            writer.writerow([csv_cell(row.get(name)) for name in COLUMNS])
     return out.getvalue()
-
-
-def plain_cell(value: object) -> object:
-    """*value* for a CSV file: no control characters, and no formula."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if not isinstance(value, str):
-        return value
-    shown = visible(value)
-    return f"'{shown}" if shown.lstrip()[:1] in ("=", "+", "-", "@", "\t", "＝", "＋", "－", "＠") else shown
 
 
 def _point_data(point: TrendPoint) -> dict[str, Any]:
