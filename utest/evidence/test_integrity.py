@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from linerate.commands.main import main
-from linerate.commands.verify import verify
 from linerate.errors import ConfigError
 from linerate.evidence.chain import breaks, first_link, sealed
 from linerate.evidence.derived import seal_derived
 from linerate.evidence.integrity import LARGEST_MANIFEST, check_integrity
 from linerate.evidence.run import RunFolder, read_run
 from linerate.evidence.run_files import MANIFEST_FILE, RECORDS, SUMS
+from linerate.evidence.verification import verify
 from support.evidence_builders import RUN, requirement_record, trial_record, written
 from support.resealed import change_records
 
@@ -115,6 +115,14 @@ def test_every_removed_and_added_file_is_found(closed: Path, unclosed: Path, tmp
         (run / name).write_text("")
         assert altered(run) == [f"{name} was added"]
         (run / name).unlink()
+
+
+def test_of_a_file_with_another_size_both_are_named(closed: Path, tmp_path: Path):
+    run = copied(closed, tmp_path)
+    path = run / "telemetry" / "001-show-runtime.txt"
+    size = path.stat().st_size
+    path.write_bytes(path.read_bytes() + b"!")
+    assert altered(run) == [f"telemetry/001-show-runtime.txt was changed: it has {size + 1} bytes, and had {size}"]
 
 
 def edit(lines: list[bytes]) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from robot.api import ExecutionResult
 
-from linerate.commands.verify import verify
 from linerate.evidence.run import check_manifest, read_run
+from linerate.evidence.verification import verify
 from support import robot_run
 from support.command_line import PROGRAM
 from support.paths import ROOT

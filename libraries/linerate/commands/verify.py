@@ -3,36 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
-from ..evidence.derived import derived_alterations, derived_note
-from ..evidence.integrity import Alteration, Integrity, check_integrity
-from ..evidence.record_schemas import schema_problems
+from ..evidence.signature import read_public_key
+from ..evidence.verification import VerifiedRun, verify
 from .arguments import add_json, print_json
-
-
-@dataclass(frozen=True)
-class VerifiedRun:
-    """What was found of one folder; ``problems``: alterations, and records that do not fit their schemas."""
-
-    found: Integrity
-    problems: tuple[Alteration, ...]
-
-    @property
-    def records(self) -> int:
-        """How many lines the files of records have together."""
-        return sum(map(len, self.found.lines.values()))
-
-
-def verify(folder: Path) -> VerifiedRun:
-    """Compare the run in *folder* with its own sums and schemas. Raises ConfigError."""
-    found = check_integrity(folder)
-    if note := derived_note(folder):
-        found = replace(found, notes=(*found.notes, note))
-    return VerifiedRun(found, (*found.altered, *derived_alterations(folder), *schema_problems(found)))
 
 
 def report(run: VerifiedRun) -> str:
@@ -41,6 +18,8 @@ def report(run: VerifiedRun) -> str:
     state = f"ALTERED, findings: {len(problems)}" if problems else "as the run left it"
     lines = [f"{found.path}: {state} ({found.files} files, {run.records} records)"]
     lines += [f"  {item}" for item in problems] + [f"  note: {note}" for note in found.notes]
+    if run.signed is not None:
+        lines.append(f"  {run.signed}")
     if found.manifest and not problems:
         lines.append(f"  SHA-256 of manifest.json: {found.manifest}; the run's console and log.html have it too")
     return "\n".join(lines)
@@ -52,7 +31,7 @@ def document(runs: list[VerifiedRun]) -> dict[str, Any]:
 
 
 def _run_document(run: VerifiedRun) -> dict[str, Any]:
-    found = run.found
+    found, signed = run.found, run.signed
     return {
         "run": str(found.path),
         "closed": found.manifest is not None,
@@ -61,6 +40,7 @@ def _run_document(run: VerifiedRun) -> dict[str, Any]:
         "records": run.records,
         "altered": [{"file": item.file, "line": item.line, "finding": item.words} for item in run.problems],
         "notes": list(found.notes),
+        "signature": signed and {"key": signed.key_id, "checked": signed.checked, "comment": signed.comment},
     }
 
 
@@ -68,19 +48,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.description = (
         "Compare the folder of a run with its own sums, the chain of its records and their JSON Schemas: what was"
-        " altered, added or removed since. A run that was never closed is checked as far as it went. Exit status 1 if"
-        " anything was altered."
+        " altered, added or removed since; and its signature with a public key. A run that was never closed is checked"
+        " as far as it went. Exit status 1 if anything was altered, or if the key did not sign it."
     )
     parser.add_argument("run_folders", metavar="RUN", type=Path, nargs="+", help="folder of a run: results/<run id>")
+    parser.add_argument(
+        "--public-key", metavar="KEY", help="minisign's public key, or its file: that manifest.json must be signed with"
+    )
+    parser.add_argument(
+        "--signature", metavar="FILE", type=Path, help="of one RUN; default manifest.json.minisig in its folder"
+    )
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print it. 0: all are as their runs left them, 1: something was altered. Raises ConfigError for what is no run."""
+    key = None if arguments.public_key is None else read_public_key(arguments.public_key)
+    if arguments.signature is not None and len(arguments.run_folders) > 1:
+        raise ConfigError("--signature is of one run; expected one RUN with it")
     found, refused = [], []
     for folder in arguments.run_folders:
         try:
-            found.append(verify(folder))
+            found.append(verify(folder, key, arguments.signature))
         except ConfigError as error:
             refused.append(str(error))
     if arguments.json and found:

@@ -85,9 +85,10 @@ class Integrity:
 
 @dataclass(frozen=True)
 class _Journal:
-    """``files.jsonl``: the sum of each file, as it was written last; ``last`` one, and its sum ``before`` that."""
+    """``files.jsonl``: sum and size of each file, as it was written last; ``last`` one, and its sum ``before`` that."""
 
     sums: dict[str, str] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
     last: str = ""
     before: str | None = None
 
@@ -128,13 +129,15 @@ def check_integrity(folder: Path) -> Integrity:
     sums = {name: sha256_of(folder / name) if name in known or name in RECORDS else "" for name in names}
     differences: list[Alteration] = []
     if journal is not None:
-        differences += _against_journal(journal, sums, closed, notes)
+        differences += _against_journal(folder, journal, sums, closed, notes)
     if closed:
         differences += _against_manifest(folder, listed, sums)
     else:
         differences += _never_closed(environment, present, notes)
     named = {item.file for item in altered}
-    altered += [item for item in dict.fromkeys(differences) if item.file not in named]
+    # both lists may name a file: the first one says more
+    first = {item.file: item for item in reversed(differences)}
+    altered += [first[name] for name in dict.fromkeys(item.file for item in differences) if name not in named]
     manifest = sha256_of(folder / MANIFEST_FILE) if closed else None
     return Integrity(folder, tuple(altered), tuple(notes), lines, len(sums), manifest)
 
@@ -190,17 +193,18 @@ def _lines(path: Path, notes: list[str]) -> list[bytes]:
 def _read_journal(lines: Sequence[bytes]) -> _Journal:
     """Raises ValueError."""
     sums: dict[str, str] = {}
+    sizes: dict[str, int] = {}
     last, before = "", None
     for line in lines:
         take = Fields(parse_json(line, own=True), FILE)
         last = take("name", str)
         before = sums.get(last)
-        sums[last] = take("content_sha256", str)
-    return _Journal(sums, last, before)
+        sums[last], sizes[last] = take("content_sha256", str), take("bytes", int)
+    return _Journal(sums, sizes, last, before)
 
 
 def _against_journal(
-    journal: _Journal, sums: Mapping[str, str], closed: bool, notes: list[str]
+    folder: Path, journal: _Journal, sums: Mapping[str, str], closed: bool, notes: list[str]
 ) -> Iterator[Alteration]:
     """What differs from the run's own list of its files.
 
@@ -220,7 +224,9 @@ def _against_journal(
         if name == journal.last and sums.get(name) == journal.before and not closed:
             notes.append(f"{name} is not the last one: the run was killed while it wrote it")
         else:
-            yield Alteration(name, CHANGED if name in sums else MISSING)
+            size = (folder / name).stat().st_size if name in sums else 0
+            other = f": it has {size} bytes, and had {journal.sizes[name]}" if size != journal.sizes[name] else ""
+            yield Alteration(name, f"{CHANGED}{other}" if name in sums else MISSING)
     for name in sums:
         if is_partial(name) and not closed:
             notes.append(f"{name} is what the run was writing when it was killed")

@@ -31,12 +31,19 @@ DERIVED_SUMS = "derived.sha256"
 """Beside the summaries: the sums of them and of Allure's results, after the last suite."""
 
 
+SIGNATURE = f"{MANIFEST_FILE}.minisig"
+"""The signature over the manifest, where minisign looks for it."""
+SHEETS = ("signoff.html", "signoff.pdf")
+DRAFTS = ("signoff-draft.html", "signoff-draft.pdf")
+"""What ``linerate signoff`` makes: the sheet to sign, and one that is not to be signed."""
+
+
 def partial(path: Path) -> Path:
     """Where the new content of *path* is until it is whole. A crash may leave it."""
     return path.with_name(f".{path.name}.part")
 
 
-_DERIVED_FILES = (*SUMMARIES, DERIVED_SUMS)
+_DERIVED_FILES = (*SUMMARIES, DERIVED_SUMS, SIGNATURE, *SHEETS, *DRAFTS)
 DERIVED = frozenset({"allure", "report", *_DERIVED_FILES, *(partial(Path(name)).name for name in _DERIVED_FILES)})
 """What can be made again from the records; it is not in the manifest."""
 

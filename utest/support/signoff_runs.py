@@ -1,0 +1,105 @@
+"""Runs to sign off, and minisign's keys to sign them with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from minisign import KeyPair
+
+from linerate.counts.router_facts import RouterFacts
+from linerate.evidence.demand import Demand
+from linerate.evidence.json_fields import field_data
+from linerate.evidence.records import EnvironmentRecord, TrialRecord
+from linerate.evidence.run import RunFolder
+from linerate.sla.goals import read_goal
+from support.evidence_builders import LINK, requirement_record, trial
+from support.paths import ROOT
+
+PASSWORD = "correct horse"
+THROUGHPUT = "64b unidirectional ≥ 5 Mpps"
+FORWARDS = "64b unidirectional forwards ≥ 6 Mpps"
+LOSES = "imix unidirectional loses ≤ 1 % at 5 Mpps"
+DEMANDS = {
+    THROUGHPUT: Demand("throughput", "64b unidirectional", True, 5e6, "pps", pps=5e6),
+    FORWARDS: Demand("forwards", "64b unidirectional", True, 6e6, "pps", pps=6e6),
+    LOSES: Demand("loses", "imix unidirectional", False, 1.0, "%", load_pps=5e6),
+}
+
+
+def environment(simulated: bool = False, **changes: Any) -> EnvironmentRecord:
+    """That of a testbed with two cables."""
+    goal = read_goal(ROOT / "variables" / "goals", "quick").model_dump()
+    facts = field_data(RouterFacts(os="Debian 12", firmware="coreboot 4.19", cpu="Atom C3558", version="22.02"))
+    ports = tuple(
+        {"index": number, "mac": f"02:00:00:00:00:0{number}", "speed_bps": LINK, "driver": "net_ixgbe"}
+        for number in (0, 1)
+    )
+    found = EnvironmentRecord(
+        "unknown",
+        simulated,
+        "lab",
+        "netgate6100",
+        "vpp",
+        1.0,
+        1_795_000_000.0,
+        1_795_000_060.0,
+        versions={"generator.server": "v3.08", "router.version": "22.02"},
+        extra={"suite": "Acceptance", "goal": goal, "description": "Netgate 6100", "router_facts": facts},
+        ports=ports,
+        interfaces={"0": "TenGigabitEthernet3/0/0", "1": "TenGigabitEthernet3/0/1"},
+    )
+    return replace(found, **changes)
+
+
+def left_run(results: Path, *verdicts: str, simulated: bool = False, closed: bool = True, **changes: Any) -> Path:
+    """A run whose sentences have these *verdicts*; all PASS without."""
+    run = RunFolder.create(results, "20261121T040000Z-abc123")
+    with_end = replace(environment(simulated, **changes), run=run.run_id)
+    run.write_environment(replace(with_end, ended=None))
+    given = verdicts or ("PASS",) * len(DEMANDS)
+    for number, (verdict, (sentence, demand)) in enumerate(zip(given, DEMANDS.items(), strict=False), 1):
+        lost = {"PASS": 0, "FAIL": 400_000, "INCONCLUSIVE": 0}[verdict]
+        for each in (1, 2, 3):
+            measured = trial(number=each, pps=6.5e6, losses=(lost * each,))
+            record = TrialRecord(
+                run.run_id, simulated, number, f"Test {number}", sentence, "64b", 64.0, LINK, measured, evidence="good"
+            )
+            run.add_trial(record)
+        run.add_requirement(
+            requirement_record(
+                run=run.run_id,
+                simulated=simulated,
+                number=number,
+                test=f"Test {number}",
+                sentence=sentence,
+                demand=demand,
+                verdict=verdict,
+                message=f"{verdict}: as measured",
+                trials=(1, 2, 3),
+                deviations=("RFC 9971 asks for all directions together; here: the worst direction",),
+            )
+        )
+    if closed:
+        run.close(with_end)
+    return run.path
+
+
+def key_file(folder: Path, password: str | None = None, name: str = "key") -> tuple[Path, str]:
+    """A new secret key in a file, and its public key; with a *password* that costs no second to try."""
+    pair = KeyPair.generate()
+    public = pair.public_key.to_base64().decode()
+    if password is not None:
+        pair.secret_key.encrypt(password, opslimit=32768, memlimit=1 << 20)
+    path = folder / name
+    path.write_bytes(bytes(pair.secret_key) + b"\n")
+    return path, public
+
+
+def file_of(folder: Path, name: str, lines: Sequence[str]) -> Path:
+    """A file of these *lines*."""
+    path = folder / name
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
