@@ -18,6 +18,11 @@ def visible(text: str) -> str:
     return _UNUSUAL.sub(_escaped, text)
 
 
+def one_line(words: object) -> str:
+    """*words* as text in one line, as by :func:`visible`."""
+    return " ".join(visible(str(words)).split())
+
+
 def visible_data(data: Any) -> Any:
     """*data* as of JSON with every text in it, and every key of a mapping, as by :func:`visible`."""
     if isinstance(data, str):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ DEMANDS = {
 }
 
 
-def environment(simulated: bool = False, **changes: Any) -> EnvironmentRecord:
+def environment(simulated: bool = False, extra: Mapping[str, Any] | None = None, **changes: Any) -> EnvironmentRecord:
     """That of a testbed with two cables."""
     goal = read_goal(ROOT / "variables" / "goals", "quick").model_dump()
     facts = field_data(RouterFacts(os="Debian 12", firmware="coreboot 4.19", cpu="Atom C3558", version="22.02"))
@@ -47,7 +47,13 @@ def environment(simulated: bool = False, **changes: Any) -> EnvironmentRecord:
         1_795_000_000.0,
         1_795_000_060.0,
         versions={"generator.server": "v3.08", "router.version": "22.02"},
-        extra={"suite": "Acceptance", "goal": goal, "description": "Netgate 6100", "router_facts": facts},
+        extra={
+            "suite": "Acceptance",
+            "goal": goal,
+            "description": "Netgate 6100",
+            "router_facts": facts,
+            **(extra or {}),
+        },
         ports=ports,
         interfaces={"0": "TenGigabitEthernet3/0/0", "1": "TenGigabitEthernet3/0/1"},
     )

@@ -57,6 +57,9 @@ COMMANDS = (
     Command("summary", "each sentence of a run: promised, measured, margin, verdict; also of a killed run", "summary"),
     Command("gate", "may this go out? Exit status, JUnit and Markdown for CI, also against a baseline", "gate"),
     Command("verify", "is a run's folder as the run left it? What was altered, added or removed", "verify"),
+    Command(
+        "signoff", "the sheet to print and sign: promised, measured, who answers for what; signs it too", "signoff"
+    ),
     Command("rejudge", "judge a recorded run again, from its folder alone", "rejudge"),
     Command("history", "all runs in one store, and what became better or worse over time", "history"),
 )

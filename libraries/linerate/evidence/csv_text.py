@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..visible import visible
+from ..visible import one_line
 
 _FORMULA = ("=", "+", "-", "@", "\t", "＝", "＋", "－", "＠")
 
@@ -13,5 +13,5 @@ def csv_cell(value: object) -> object:
         return str(value).lower()
     if not isinstance(value, str):
         return value
-    shown = " ".join(visible(value).split())
+    shown = one_line(value)
     return f"'{shown}" if shown[:1] in _FORMULA else shown

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..visible import visible
+from ..visible import one_line
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>|#~$])")
 
 
 def markdown_text(words: object) -> str:
     """*words* in one line that shows as it is: no markup, link, mention or HTML."""
-    line = " ".join(visible(str(words)).split())
+    line = one_line(words)
     # a name that looks like an address or somebody's account would become a link
     shown = _MARKUP.sub(r"\\\1", line.replace("&", "&amp;"))
     for link, inert in (("@", "&#64;"), ("://", ":&#47;/"), ("www.", "www&#46;")):

@@ -42,6 +42,7 @@ class SentenceRow:
     search: MarginRecord | None = None
     figures: Mapping[int, float | None] = field(default_factory=dict)
     method: IntervalOf = interval
+    losses: tuple[float, ...] = ()
 
     @property
     def confidence(self) -> float:
@@ -125,4 +126,5 @@ def _row(
         search,
         figures,
         method,
+        tuple(whole_loss_ratio([trial], record.demand.in_total) for trial in counted.values()),
     )

@@ -101,7 +101,7 @@ class SecretKey:
 
     @property
     def public_key(self) -> PublicKey:
-        """The key that its signatures are checked with."""
+        """The key that its signatures are checked with; of an encrypted one only once it is unlocked."""
         return PublicKey(self._key.get_public_key().to_base64().decode())
 
     def sign(self, content: bytes, fields: Mapping[str, str]) -> bytes:

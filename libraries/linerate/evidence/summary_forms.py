@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
-from ..visible import visible
+from ..visible import one_line as _line
 from .csv_text import csv_cell
 from .markdown import markdown_table, markdown_text
 from .run_files import SUMMARIES
@@ -181,11 +181,6 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _wrapped(words: str, first: str = "") -> list[str]:
     return textwrap.wrap(_line(words), WIDTH, initial_indent=first, subsequent_indent=" " * len(first)) or [first]
-
-
-def _line(words: object) -> str:
-    """In one line, what does not print escaped."""
-    return " ".join(visible(str(words)).split())
 
 
 def _html(words: object) -> str:

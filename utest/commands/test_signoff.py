@@ -1,0 +1,302 @@
+"""``linerate signoff``: what the sheet says, what is refused, and that the signature holds it all together."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import subprocess
+import sys
+import zlib
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linerate.commands.main import main
+from linerate.errors import ConfigError, TestbedError
+from linerate.evidence.run import RunFolder
+from linerate.evidence.signoff.page import html_sheet
+from linerate.evidence.signoff.pictures import sentence_plot, testbed_drawing
+from linerate.evidence.signoff.sheet import make_sheet
+from support.signoff_runs import FORWARDS, LOSES, PASSWORD, THROUGHPUT, environment, file_of, key_file, left_run
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+EVIL = "<script>alert(1)</script> {x} \x1b[2J ‮ </style> url(file:///etc/passwd)"
+
+
+def waiver(sentence: str, author: str = "Jane Doe", expires: str = "2027-03-31", test: str = "") -> list[str]:
+    words = [f"- sentence: {sentence}", f"  author: {author}", "  reason: ticket 4711", f"  expires: {expires}"]
+    return [*words, *([f"  test: {test}"] if test else [])]
+
+
+def waivers(folder: Path, *lines: list[str]) -> Path:
+    return file_of(folder, "waivers.yaml", ["waivers:", *(line for each in lines for line in each)])
+
+
+def about(folder: Path, *lines: str) -> Path:
+    return file_of(folder, "about.yaml", lines)
+
+
+def page(run: Path, **options: Any) -> str:
+    return html_sheet(make_sheet(run, NOW, **options))
+
+
+def told(html: str) -> str:
+    """What a reader sees of *html*, without pictures."""
+    body = re.sub(r"<(small|br|td|li|p|h\d)", r" <\1", html.split("</head>")[1])
+    return " ".join(re.sub(r"<[^>]*>", "", body).replace("&#x27;", "'").split())
+
+
+def test_the_sheet_says_what_was_promised_measured_and_who_answers_for_what(tmp_path: Path):
+    told_of = about(
+        tmp_path,
+        "contract: 2026-117",
+        "parties:",
+        "  supplier: {name: Example Routers GmbH, signatory: Jane Doe}",
+        "  witness: {name: Notary}",
+        "device: {model: '6100', serial: NTG-0042, firmware: '4.20'}",
+        "testbed: {cables: {'0': DAC no. 4711}}",
+        "deviations: [27 °C in the room]",
+    )
+    run = left_run(tmp_path, "FAIL", "PASS", "INCONCLUSIVE")
+    html = page(run, about=told_of, waivers=waivers(tmp_path, waiver(LOSES)))
+    shown = told(html)
+    for words in (
+        "Result: 1 of 3 promises kept; 1 not kept (FAIL), not waived; 1 not decided (INCONCLUSIVE), waived.",
+        "Contract 2026-117",
+        "Example Routers GmbH the router and its settings: for every promise that was not kept (FAIL)",
+        "≥ 5 Mpps The router carries at least 5 Mpps of this traffic, in a good trial without loss.",
+        "6.5 Mpps 3 trials no spread +8.33 % PASS",
+        "INCONCLUSIVE, waived by Jane Doe until 2027-03-31",
+        "Who waives Jane Doe the waiver of promise 3",
+        "Jane Doe ticket 4711 2027-03-31",
+        "Promise 1: FAIL: as measured",
+        "Not kept and not waived: promise 1.",
+        "NTG-0042",
+        "coreboot 4.19 read from the router Firmware as told 4.20",
+        "27 °C in the room",
+        "RFC 9971 asks for all directions together; here: the worst direction",
+        "Goal 'quick': trials of 1 s",
+        "Witness",
+        "Signed for what each party answers for",
+        make_sheet(run, NOW, draft=True).manifest or "",
+    ):
+        assert words in shown, f"{words}: {shown}"
+    assert "DRAFT" not in shown and "SIMULATED" not in shown
+    drawing = testbed_drawing(make_sheet(run, NOW, told_of, draft=True))
+    for words in (
+        "port 0",
+        "port 1",
+        "DAC no. 4711",
+        "cable: ____",
+        "TenGigabitEthernet3/0/0",
+        "10 Gbit/s",
+        "NTG-0042",
+    ):
+        assert words in drawing
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "changes", "words"),
+    [
+        ([], {"simulated": True}, "it is simulated, so that no router was measured"),
+        (["INCONCLUSIVE"], {}, f"INCONCLUSIVE and not waived: '{THROUGHPUT}'"),
+        ([], {"closed": False}, "it did not end, so that it has no manifest to sign"),
+        ([], {"extra": {"interrupted": "imix ≥ 1 Mpps"}}, "it is incomplete (unfinished: 0 trials of 'imix"),
+    ],
+)
+def test_what_cannot_be_signed_off(tmp_path: Path, verdicts: list[str], changes: dict[str, Any], words: str):
+    run = left_run(tmp_path, *verdicts, **changes)
+    with pytest.raises(ConfigError, match=re.escape(f"{run}: cannot be signed off: {words}")):
+        main(["signoff", str(run), "--html-only"])
+    assert not list(run.glob("signoff*"))
+    assert main(["signoff", str(run), "--html-only", "--draft"]) == 0
+    shown = told((run / "signoff-draft.html").read_text())
+    assert shown.startswith("DRAFT") and words in shown and "Not to be signed: a draft." in shown
+    assert ("SIMULATED: nothing on it is a measurement" in shown) == ("simulated" in changes)
+    assert main(["verify", str(run)]) == 0, "the draft is derived"
+
+
+def test_a_run_without_a_sentence_and_an_altered_one_are_refused(tmp_path: Path):
+    empty = RunFolder.create(tmp_path, "empty")
+    empty.close(environment(run="empty"))
+    with pytest.raises(ConfigError, match="no sentence was judged"):
+        make_sheet(empty.path, NOW)
+    run = left_run(tmp_path)
+    records = run / "requirements.jsonl"
+    records.write_text(records.read_text().replace("PASS", "FAIL", 1))
+    for draft in (False, True):
+        with pytest.raises(ConfigError, match=r"requirements\.jsonl:1: was changed .*; what was altered"):
+            make_sheet(run, NOW, draft=draft)
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ([waiver(THROUGHPUT, expires="2026-11-21")], r":2: the waiver of '.*' by Jane Doe expired on 2026-11-21"),
+        (
+            [waiver("imix ≥ 1 Mpps")],
+            rf":2: no sentence of this run is 'imix.*waiver: {re.escape(THROUGHPUT)}; 6",
+        ),
+        ([waiver(THROUGHPUT, test="Other")], r":2: no sentence of this run is '.*' of test 'Other'"),
+        ([waiver(THROUGHPUT), waiver(THROUGHPUT.replace("≥", ">="))], r":6: a second waiver of sentence 1"),
+        ([waiver(THROUGHPUT, expires="soon")], r":5: 'waivers\.0\.expires': expected a date as 2027-03-31"),
+        ([waiver(THROUGHPUT, expires="20270331")], r":5: 'waivers\.0\.expires': expected a date as 2027-03-31"),
+        ([waiver(THROUGHPUT)[:2]], r":2: the key 'waivers\.0\.reason' is missing"),
+        ([waiver(THROUGHPUT, author="''")], r":3: 'waivers\.0\.author': "),
+    ],
+)
+def test_a_wrong_waiver_is_named_with_its_line(tmp_path: Path, lines: list[list[str]], words: str):
+    run = left_run(tmp_path, "INCONCLUSIVE", "FAIL")
+    with pytest.raises(ConfigError, match=rf"waivers\.yaml{words}"):
+        make_sheet(run, NOW, waivers=waivers(tmp_path, *lines))
+
+
+def test_a_waiver_counts_on_its_last_day_and_changes_no_verdict(tmp_path: Path):
+    run = left_run(tmp_path, "INCONCLUSIVE", "FAIL")
+    given = [waiver(THROUGHPUT, expires="2026-11-22"), waiver(FORWARDS.replace("≥", ">="), author="Zoë")]
+    shown = told(page(run, waivers=waivers(tmp_path, *given)))
+    assert "INCONCLUSIVE, waived by Jane Doe until 2026-11-22" in shown and "FAIL, waived by Zoë" in shown
+    assert "0 of 2 promises kept; 1 not kept (FAIL), waived; 1 not decided (INCONCLUSIVE), waived." in shown
+    only = waivers(tmp_path, waiver(THROUGHPUT), waiver(FORWARDS))
+    assert "waived" not in told(page(left_run(tmp_path / "kept", "PASS", "PASS"), waivers=only))
+
+
+def test_a_wrong_key_of_the_parties_is_named_with_its_line(tmp_path: Path):
+    wrong = about(tmp_path, "parties:", "  seller: {name: x}")
+    with pytest.raises(ConfigError, match=r"about\.yaml:2: unknown key 'parties\.seller'"):
+        make_sheet(left_run(tmp_path), NOW, wrong)
+
+
+class Elements(HTMLParser):
+    """The elements and addresses of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.addresses: set[str] = set()
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.found.add(tag)
+        self.addresses |= {value for name, value in attrs if name in ("src", "href")}
+
+
+def test_text_from_elsewhere_stays_text(tmp_path: Path):
+    run = left_run(tmp_path, "FAIL", versions={"router.version": EVIL}, interfaces={"0": EVIL}, host={"name": EVIL})
+    words = EVIL.replace("\x1b", "").replace("‮", "")
+    file = about(tmp_path, f"contract: '{words}'", f"device: {{serial: '{words}'}}", f"remarks: '{words}'")
+    html = page(run, about=file, waivers=waivers(tmp_path, waiver(THROUGHPUT, author=f"'{words}'")))
+    found = Elements(html)
+    assert "script" not in found.found and html.count("</style>") == 1
+    assert all(address.startswith("data:image/svg+xml;base64,") for address in found.addresses)
+    assert "\x1b" not in html and "‮" not in html
+
+
+def test_every_plot_is_black_on_white(tmp_path: Path):
+    sheet = make_sheet(left_run(tmp_path, "FAIL", "FAIL", "PASS"), NOW)
+    pictures = [testbed_drawing(sheet), *map(sentence_plot, sheet.rows)]
+    for svg in pictures:
+        colours = set(re.findall(r"#[0-9a-fA-F]{6}", svg)) | set(re.findall(r'fill="(\w+)"', svg))
+        assert colours <= {"#000000", "#ffffff", "#9a9a9a", "white"}, "a grey is of a hatch only"
+    lost, forwards, loses = pictures[1:]
+    assert "% of the frames lost" in lost and "Mpps" in forwards and "promised ≤ 1%" in loses
+
+
+def test_a_signed_run_and_everything_that_was_changed_afterwards(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    run, (key, public) = left_run(tmp_path), key_file(tmp_path, PASSWORD)
+    monkeypatch.setenv("KEY_PASSWORD", PASSWORD)
+    words = ["signoff", str(run), "--key", str(key), "--password-from", "KEY_PASSWORD", "--html-only"]
+    assert main(words) == 0
+    shown = capsys.readouterr()
+    assert public in shown.out and PASSWORD not in shown.out + shown.err
+    assert public in (run / "signoff.html").read_text()
+    assert main(["verify", str(run), "--public-key", public]) == 0
+    assert "verdicts:3 PASS, 0 FAIL, 0 INCONCLUSIVE" in capsys.readouterr().out
+    with pytest.raises(ConfigError, match=r"manifest\.json\.minisig: is a signature already"):
+        main(words)
+    assert main([*words, "--output", str(tmp_path / "buyer")]) == 0
+    other = str(tmp_path / "buyer" / "manifest.json.minisig")
+    assert main(["verify", str(run), "--public-key", public, "--signature", other]) == 0
+    capsys.readouterr()
+    sheet = run / "signoff.html"
+    content = sheet.read_text()
+    sheet.write_text(content.replace("3 promises", "4 promises"))
+    assert main(["verify", str(run)]) == 1
+    assert "signoff.html was changed since it was signed" in capsys.readouterr().out
+    sheet.unlink()
+    assert main(["verify", str(run), "--public-key", public]) == 1
+    assert "signoff.html is missing" in capsys.readouterr().out
+
+
+def test_a_password_is_never_guessed_and_a_draft_never_signed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    run, (key, _) = left_run(tmp_path), key_file(tmp_path, PASSWORD)
+    signing = ["signoff", str(run), "--html-only", "--key", str(key)]
+    monkeypatch.delenv("KEY_PASSWORD", raising=False)
+    monkeypatch.setattr("sys.stdin", None)
+    for more, found in (
+        ([], "needs a password, and there is no terminal"),
+        (["--password-from", "KEY_PASSWORD"], "the variable KEY_PASSWORD, which --password-from names, is not set"),
+        (["--draft"], "a draft is never signed"),
+    ):
+        with pytest.raises(ConfigError, match=found):
+            main([*signing, *more])
+    monkeypatch.setenv("KEY_PASSWORD", "wrong")
+    with pytest.raises(ConfigError, match="wrong password"):
+        main([*signing, "--password-from", "KEY_PASSWORD"])
+    with pytest.raises(ConfigError, match="expected --key too"):
+        main(["signoff", str(run), "--password-from", "KEY_PASSWORD"])
+    assert not list(run.glob("signoff*")) and not list(run.glob("*.minisig"))
+
+
+@pytest.mark.parametrize(
+    ("error", "words"), [(ImportError("no"), r"pip install 'linerate\[signoff\]'"), (OSError("no"), "libpango-1.0-0")]
+)
+def test_without_weasyprint_or_pango_html_alone_is_made(tmp_path: Path, monkeypatch, error: Exception, words: str):
+    class Missing:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "weasyprint":
+                raise error
+
+    for name in [name for name in sys.modules if name.partition(".")[0] == "weasyprint"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Missing(), *sys.meta_path])
+    run = left_run(tmp_path)
+    with pytest.raises(TestbedError, match=rf"{words}.*--html-only"):
+        main(["signoff", str(run)])
+    assert not list(run.glob("signoff*"))
+    assert main(["signoff", str(run), "--html-only"]) == 0
+
+
+def streams(pdf: bytes) -> bytes:
+    """Everything in *pdf*, uncompressed."""
+    found = [pdf]
+    for each in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL):
+        with contextlib.suppress(zlib.error):
+            found.append(zlib.decompress(each))
+    return b"\n".join(found)
+
+
+@pytest.mark.slow
+def test_the_pdf_is_an_archivable_one_marked_on_every_page(tmp_path: Path):
+    run = left_run(tmp_path, "FAIL", simulated=True)
+    file = about(tmp_path, "contract: '2026-117'")
+    assert main(["signoff", str(run), "--draft", "--about", str(file)]) == 0
+    pdf = (run / "signoff-draft.pdf").read_bytes()
+    whole = streams(pdf)
+    assert b"<pdfaid:part>3</pdfaid:part>" in re.sub(rb"\s", b"", whole) or b'pdfaid:part="3"' in whole
+    assert b"sRGB" in whole and b"/FontFile2" in whole + pdf
+    for name in (b"manifest.json", b"about.yaml"):
+        assert name in whole
+    assert (run / "manifest.json").read_bytes() in whole and b"/EmbeddedFile" in whole
+    if shutil.which("pdftotext") is None:
+        pytest.skip("pdftotext (Debian: poppler-utils) is not there: the pages' text was not read")
+    text = subprocess.run(["pdftotext", "-layout", run / "signoff-draft.pdf", "-"], capture_output=True, timeout=30)
+    pages = text.stdout.decode().rstrip("\f").split("\f")
+    assert len(pages) >= 3 and all("DRAFT" in each and "SIMULATED" in each for each in pages)
+    assert all(f"page {number} of {len(pages)}" in each for number, each in enumerate(pages, 1))
