@@ -70,9 +70,9 @@ class ExecutionSummary:
         return any(run.simulated for run in self.runs)
 
 
-def summarise(folder: Path) -> RunSummary:
-    """The run in *folder*, closed or not. Raises ConfigError if it was altered, or is none."""
-    run = read_run(folder)
+def summarise(folder: Path, read: RecordedRun | None = None) -> RunSummary:
+    """The run in *folder*, closed or not; *read*: its records. Raises ConfigError if it was altered, or is none."""
+    run = read or read_run(folder)
     return RunSummary(
         folder,
         str(run.environment.extra.get("suite", "")) if run.environment else "",

@@ -9,7 +9,6 @@ from datetime import datetime
 from pathlib import Path
 
 from ...errors import ConfigError
-from ..integrity import check_integrity
 from ..records import VERDICTS, EnvironmentRecord
 from ..run import RecordedRun, read_run
 from ..run_files import MANIFEST_FILE, sha256_of
@@ -81,9 +80,9 @@ def make_sheet(
     Raises ConfigError with one sentence where the run was altered, where a file is wrong, and, unless it is a *draft*,
     where the run cannot be signed off.
     """
-    check_integrity(folder).refuse_altered()
     verify(folder).refuse_problems()
-    run, summary = read_run(folder), summarise(folder)
+    run = read_run(folder)
+    summary = summarise(folder, run)
     if run.environment is None:
         raise ConfigError("cannot be signed off: it has no environment.json, which says what was tested", folder)
     told = read_about(about)
