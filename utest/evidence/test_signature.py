@@ -14,7 +14,7 @@ import pytest
 from linerate import __version__
 from linerate.commands.main import main
 from linerate.errors import ConfigError, TestbedError
-from linerate.evidence import signature
+from linerate.evidence.run_files import sha256_of
 from linerate.evidence.signature import SecretKey, read_public_key
 from linerate.evidence.verification import verify
 from support.signoff_runs import PASSWORD, file_of, key_file, left_run
@@ -66,9 +66,9 @@ def test_a_run_that_was_sealed_again_is_not_the_signed_one(tmp_path: Path):
     manifest = json.loads((run / "manifest.json").read_text())
     text = json.dumps(manifest)
     (run / "manifest.json").write_text(text)
-    signature.sha256_of(run / "manifest.json")
+    sha256_of(run / "manifest.json")
     sums = "".join(f"{digest}  {name}\n" for name, digest in manifest["files"].items())
-    (run / "SHA256SUMS").write_text(sums + f"{signature.sha256_of(run / 'manifest.json')}  manifest.json\n")
+    (run / "SHA256SUMS").write_text(sums + f"{sha256_of(run / 'manifest.json')}  manifest.json\n")
     assert problems(run, None) == []
     (found,) = problems(run, public)
     assert re.fullmatch(r"manifest\.json\.minisig is no signature of key \w{16} over manifest\.json: one of .*", found)
