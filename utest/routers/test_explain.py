@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -52,6 +53,7 @@ def nic(**more: object) -> NicFacts:
 
 X4 = nic(pcie_width=4, pcie_speed=8.0, pcie_width_max=8, pcie_speed_max=8.0)
 BIG = replace(TRIED, frame_bytes=1518, offered_pps=3e6, intended_pps=3e6, forwarded_pps=2.1e6)
+BIG_LOAD = load(0.2, 0.2, 0.2, asked=3e6, forwarded_pps=2.1e6)
 FREEBSD_11 = facts(os="FreeBSD 11.1-RELEASE", other={IDENT: "GENERIC"})
 
 CASES: Mapping[str, tuple[str, Confidence, tuple[object, ...]]] = {
@@ -126,11 +128,11 @@ CASES: Mapping[str, tuple[str, Confidence, tuple[object, ...]]] = {
         ),
     ),
     "uneven": ("uneven workers", Confidence.POSSIBLE, (TRIED, ledger(), facts(), load(1.0, 0.7, 0.5))),
-    "the bus": ("bus", Confidence.LIKELY, (BIG, ledger(), facts(nics=(X4,)), load(0.2, 0.2, 0.2))),
+    "the bus": ("bus", Confidence.LIKELY, (BIG, ledger(), facts(nics=(X4,)), BIG_LOAD)),
     "card or bus": (
         "card or bus",
         Confidence.POSSIBLE,
-        (BIG, ledger(), facts(nics=(replace(X4, pcie_width=7),)), load(0.2, 0.2, 0.2)),
+        (BIG, ledger(), facts(nics=(replace(X4, pcie_width=7),)), BIG_LOAD),
     ),
     "a bus that was not read": ("card or bus", Confidence.LIKELY, (TRIED, ledger(), facts(), load(0.2, 0.2, 0.2))),
     "the card": (
@@ -169,6 +171,12 @@ def test_each_rule_speaks_where_its_figures_fit(case: str) -> None:
         (TRIED, ledger(forwarded=OFFERED), facts(), load(1.0, 1.0)),
         # read at another load
         (TRIED, ledger(), facts(), load(1.0, 1.0, asked=OFFERED / 2)),
+        (TRIED, ledger(), facts(), load(1.0, 1.0, asked=OFFERED * 2, forwarded_pps=1.2e7)),
+        (TRIED, ledger(), facts(), load(0.1, 0.1, asked=math.nan)),
+        # the generator did not send it then, or nothing was lost of it
+        (TRIED, ledger(), facts(), load(0.1, 0.1, offered_pps=1e5, forwarded_pps=6e4)),
+        (TRIED, ledger(), facts(), load(0.1, 0.1, forwarded_pps=OFFERED)),
+        (TRIED, ledger(), facts(), load(1.0, 1.0, forwarded_pps=OFFERED)),
         # neither busy nor idle
         (TRIED, ledger(), facts(), load(0.9, 0.9)),
         # a worker of which nothing is known

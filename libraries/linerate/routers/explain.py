@@ -15,7 +15,7 @@ from ..counts.router_facts import RouterFacts
 from ..counts.under_load import UnderLoad
 from ..units import si
 from .explain_circumstances import firewall, irqbalance, numa, slowed
-from .explain_evidence import RouterEvidence, TriedLoad, bus_gbps, busy_share, is_narrow
+from .explain_evidence import SMALL_LOSS, RouterEvidence, TriedLoad, bus_gbps, busy_share, is_narrow
 from .explain_system import TX_LOSS, backlog, discipline, filters, other_work
 from .explain_workers import locks, workers
 
@@ -30,9 +30,6 @@ LINE_FULL = 0.97
 
 BUS_FULL, BUS_MAYBE = 0.75, 0.25
 """Least share of the bus from which on it is the limit, or may be: descriptors and turns take the rest."""
-
-SMALL_LOSS = 0.01
-"""A smaller loss with idle workers comes of moments, not of a limit."""
 
 Rule = Callable[[RouterEvidence], Explanation | None]
 

@@ -28,7 +28,12 @@ FULL_VECTOR = 250
 """Packets per call from which on a VPP worker whose busy time was not read has no time left (the most is 256)."""
 
 SAME_LOAD = 0.9
-"""The router's load was read at no less than this share of the sentence's load, or says nothing about it."""
+"""The router's load was asked for and sent within this share of the trial's that it explains, or says nothing of it."""
+
+SAME_LOSS, SMALL_LOSS = 0.5, 0.01
+"""Of the share that was lost, the least that is lost again while the router's load is read; a smaller loss comes of
+moments, and may not come again.
+"""
 
 _PIECE, _HEADER, _DESCRIPTOR = 256, 24, 32
 """Bytes on PCIe: the usual largest payload of a packet, its header and framing, the least for a frame's descriptors."""
@@ -158,13 +163,24 @@ class RouterEvidence:
         Of a kernel without workers of its own: the processors.
         """
         load = self.load
-        if load is None or load.load_pps < SAME_LOAD * self.tried.intended_pps:
+        if load is None or not self._read_at_this_load:
             return ()
         # VPP's main thread forwards only where it is alone
         workers = [worker for worker in load.workers if worker.thread != "vpp_main"] or list(load.workers)
         if not workers and self._kernel_forwards:
             workers = [WorkerLoad(f"CPU {cpu.cpu}", cpu.busy, cpu.packets_per_s) for cpu in load.cpus]
         return tuple(workers) if all(busy_share(worker) is not None for worker in workers) else ()
+
+    @property
+    def _read_at_this_load(self) -> bool:
+        """Whether the router's load was read while as much was sent as in the trial, and frames were lost again."""
+        load, tried = self.load, self.tried
+        if load is None or not SAME_LOAD * tried.intended_pps <= load.load_pps <= tried.intended_pps / SAME_LOAD:
+            return False
+        if not load.offered_pps >= SAME_LOAD * tried.offered_pps > 0:
+            return False
+        again = 1 - load.forwarded_pps / load.offered_pps
+        return self.loss_ratio < SMALL_LOSS or again >= SAME_LOSS * self.loss_ratio
 
     @property
     def _kernel_forwards(self) -> bool:
