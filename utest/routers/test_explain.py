@@ -38,6 +38,13 @@ def ledger(
     return Ledger(1, 1, tuple(rows))
 
 
+def crossed(*frames: int) -> Ledger:
+    """Offered and forwarded of each direction, of which the router counts nothing."""
+    return Ledger(
+        1, 1, (DirectionAccount(0, 1, "a", "b", *frames[:2]), DirectionAccount(1, 0, "b", "a", *frames[2:]))
+    )
+
+
 def load(*busy: float, asked: float = OFFERED, names: str = "w", **more: object) -> UnderLoad:
     workers = tuple(WorkerLoad(f"{names}{number}", share, 1e6 * share) for number, share in enumerate(busy))
     return replace(UnderLoad(asked, asked, FORWARDED, workers), **more)  # type: ignore[arg-type]
@@ -177,6 +184,9 @@ def test_each_rule_speaks_where_its_figures_fit(case: str) -> None:
         (TRIED, ledger(), facts(), load(0.1, 0.1, offered_pps=1e5, forwarded_pps=6e4)),
         (TRIED, ledger(), facts(), load(0.1, 0.1, forwarded_pps=OFFERED)),
         (TRIED, ledger(), facts(), load(1.0, 1.0, forwarded_pps=OFFERED)),
+        # the generator sent less, and what it sent was lost
+        (replace(TRIED, intended_pps=2e7),),
+        (replace(TRIED, intended_pps=2e7, forwarded_pps=1e7), crossed(OFFERED, FORWARDED, OFFERED, 14_000_000)),
         # neither busy nor idle
         (TRIED, ledger(), facts(), load(0.9, 0.9)),
         # a worker of which nothing is known

@@ -52,7 +52,10 @@ def explain(
 
 def _generator(evidence: RouterEvidence) -> Explanation | None:
     tried = evidence.tried
-    if evidence.lost or tried.offered_pps >= (1 - UNSENT) * tried.intended_pps:
+    # without a ledger the trial itself says whether frames were lost
+    if evidence.lost or (evidence.ledger is None and not tried.offered_pps <= tried.forwarded_pps):
+        return None
+    if not tried.offered_pps < (1 - UNSENT) * tried.intended_pps:
         return None
     return Explanation(
         GENERATOR,

@@ -77,8 +77,8 @@ class RouterEvidence:
 
     @cached_property
     def lost(self) -> int:
-        """Frames that did not come back; 0: not known."""
-        return max(0, self.ledger.lost) if self.ledger else 0
+        """Frames that did not come back; 0: not known. More frames of one direction make up for none of another."""
+        return sum(max(0, row.lost) for row in self.ledger.directions) if self.ledger else 0
 
     @cached_property
     def drops(self) -> tuple[Drop, ...]:
