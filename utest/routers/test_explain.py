@@ -204,6 +204,16 @@ def test_a_driver_that_does_not_count_what_its_card_lost_is_judged_by_what_did_n
     assert explain(TRIED, ledger(None), blind, load(1.0, 1.0, 1.0))[0].rule == "all workers"
 
 
+def test_a_line_that_is_full_without_a_drop_is_not_the_limit_of_another() -> None:
+    dropped = (Drop(Stage.LEAVING, "tx-error", "a", 7_000_000),)
+    rows = (
+        DirectionAccount(0, 1, "a", "b", 14_800_000, 14_800_000, 14_800_000, 14_800_000),
+        DirectionAccount(1, 0, "b", "a", 14_800_000, 7_800_000, 14_800_000, 7_800_000, dropped),
+    )
+    tried = replace(TRIED, intended_pps=29.6e6, offered_pps=29.6e6, forwarded_pps=22.6e6)
+    assert [item.rule for item in explain(tried, Ledger(1, 1, rows))] == ["tx slots"]
+
+
 def test_full_vectors_say_that_a_worker_without_busy_time_is_busy() -> None:
     full = replace(load(), workers=(WorkerLoad("vpp_main", 0.1), WorkerLoad("vpp_wk_0", None, 5e6, 256.0)))
     found = explain(TRIED, ledger(), facts((Placement("a", 0, "vpp_wk_0"),)), full)

@@ -114,7 +114,10 @@ def _sending_limits(evidence: RouterEvidence) -> bool:
 
 
 def _fullest_line(evidence: RouterEvidence) -> tuple[str, float]:
-    return max(evidence.line_shares().items(), key=lambda item: item[1], default=("", 0.0))
+    """Of those that dropped frames on leaving: another one may be full without any loss."""
+    places = {drop.interface for drop in evidence.drops if drop.stage is Stage.LEAVING}
+    shares = {name: share for name, share in evidence.line_shares().items() if places & {name, ""}}
+    return max(shares.items(), key=lambda item: item[1], default=("", 0.0))
 
 
 def _sending_figures(evidence: RouterEvidence) -> dict[str, float]:
