@@ -38,6 +38,21 @@ def ledger(
     return Ledger(1, 1, tuple(rows))
 
 
+EACH_ITS_OWN = (Placement("a", 0, "w0"), Placement("b", 0, "w1"))
+
+
+def one_loses() -> Ledger:
+    """What enters by a is lost on arrival, what enters by b is not."""
+    dropped = (Drop(Stage.ARRIVING, "drop", "a", OFFERED - FORWARDED),)
+    half = OFFERED // 2
+    left = half - dropped[0].frames
+    rows = (
+        DirectionAccount(0, 1, "a", "b", half, left, left, left, dropped),
+        DirectionAccount(1, 0, "b", "a", half, half, half, half),
+    )
+    return Ledger(1, 1, rows)
+
+
 def crossed(*frames: int) -> Ledger:
     """Offered and forwarded of each direction, of which the router counts nothing."""
     return Ledger(
@@ -187,6 +202,10 @@ def test_each_rule_speaks_where_its_figures_fit(case: str) -> None:
         # the generator sent less, and what it sent was lost
         (replace(TRIED, intended_pps=2e7),),
         (replace(TRIED, intended_pps=2e7, forwarded_pps=1e7), crossed(OFFERED, FORWARDED, OFFERED, 14_000_000)),
+        # the busy worker serves the other direction, which lost nothing, or no queue at all
+        (replace(TRIED, flows=1), one_loses(), facts(EACH_ITS_OWN), load(0.3, 1.0)),
+        (TRIED, one_loses(), facts(EACH_ITS_OWN), load(0.3, 1.0)),
+        (TRIED, ledger(), facts((Placement("a", 0, "w0"), Placement("a", 1, "w0"))), load(0.3, 0.2, 1.0)),
         # neither busy nor idle
         (TRIED, ledger(), facts(), load(0.9, 0.9)),
         # a worker of which nothing is known
@@ -202,6 +221,12 @@ def test_no_rule_speaks_without_figures(inputs: tuple[object, ...]) -> None:
 def test_a_driver_that_does_not_count_what_its_card_lost_is_judged_by_what_did_not_arrive() -> None:
     blind = facts(nics=(nic(driver="rdma"),))
     assert explain(TRIED, ledger(None), blind, load(1.0, 1.0, 1.0))[0].rule == "all workers"
+
+
+def test_queues_are_too_few_only_if_their_own_workers_are_busy() -> None:
+    two = facts((Placement("a", 0, "w0"), Placement("a", 1, "w1")))
+    assert explain(TRIED, ledger(), two, load(1.0, 1.0, 0.1, 0.1))[0].rule == "few queues"
+    assert explain(TRIED, ledger(), two, load(1.0, 0.1, 0.1, 1.0))[0].confidence is Confidence.POSSIBLE
 
 
 def test_a_line_that_is_full_without_a_drop_is_not_the_limit_of_another() -> None:

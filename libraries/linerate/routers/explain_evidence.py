@@ -237,6 +237,25 @@ class RouterEvidence:
         return found
 
     @property
+    def losing(self) -> frozenset[str]:
+        """Interfaces by which the directions enter that lost a tenth of all or more."""
+        rows = self.ledger.directions if self.ledger else ()
+        return frozenset(row.ingress for row in rows if row.lost > 0 and row.lost >= 0.1 * self.lost)
+
+    @property
+    def busy_lose(self) -> bool:
+        """Whether a busy worker serves a queue whose frames were lost. True where who serves them is not known."""
+        if not self.placed or self.steering:
+            return True
+        served = {interface for worker in self.busy for interface, _ in self.placed.get(worker.thread, ())}
+        return not self.losing.isdisjoint(served)
+
+    @property
+    def servers_are_busy(self) -> bool:
+        """Whether all who serve the queues are busy. True where they are not known."""
+        return set(self.placed) <= {worker.thread for worker in self.busy}
+
+    @property
     def steering(self) -> tuple[str, ...]:
         """Processors that software steers the packets of the queues to that frames enter by, as ``1`` or ``0,1``."""
         entries = [nic for nic in self.nics if nic.interface in self.ingress]

@@ -49,7 +49,8 @@ def locks(evidence: RouterEvidence) -> Explanation | None:
 def workers(evidence: RouterEvidence) -> Explanation | None:
     """Workers without time left: all of them, or some beside idle ones, and why those get no frames."""
     busy, idle = evidence.busy, evidence.idle
-    if not busy or not evidence.arrival_decides:
+    # a worker that is busy with other frames has taken none of these
+    if not busy or not evidence.arrival_decides or not evidence.busy_lose:
         return None
     if len(busy) == len(evidence.workers):
         few = f"all {len(busy)} workers are" if len(busy) > 1 else f"its only worker {busy[0].thread} is"
@@ -138,6 +139,8 @@ def _few_queues(evidence: RouterEvidence, some: str) -> Explanation | None:
     queues, workers = evidence.queues, len(evidence.workers)
     if evidence.steering or queues is None or queues >= workers or len(evidence.busy) < min(queues, workers):
         return None
+    if not evidence.servers_are_busy:
+        return None
     return Explanation(
         "few queues",
         f"{some}: the interfaces that frames enter by have {queues} receive queue{'s' * (queues != 1)} for {workers}"
@@ -173,7 +176,7 @@ def _uneven(evidence: RouterEvidence, some: str) -> Explanation | None:
             Confidence.CERTAIN,
             "steer them to more processors (rps_cpus of the receive queues), or use more queues",
         )
-    one_cpu = not steering and len(evidence.placed) == 1 and (evidence.queues or 0) > 1
+    one_cpu = not steering and len(evidence.placed) == 1 and (evidence.queues or 0) > 1 and evidence.servers_are_busy
     if one_cpu:
         return Explanation(
             "one processor",
