@@ -55,9 +55,7 @@ def one_loses() -> Ledger:
 
 def crossed(*frames: int) -> Ledger:
     """Offered and forwarded of each direction, of which the router counts nothing."""
-    return Ledger(
-        1, 1, (DirectionAccount(0, 1, "a", "b", *frames[:2]), DirectionAccount(1, 0, "b", "a", *frames[2:]))
-    )
+    return Ledger(1, 1, (DirectionAccount(0, 1, "a", "b", *frames[:2]), DirectionAccount(1, 0, "b", "a", *frames[2:])))
 
 
 def load(*busy: float, asked: float = OFFERED, names: str = "w", **more: object) -> UnderLoad:
@@ -227,6 +225,13 @@ def test_queues_are_too_few_only_if_their_own_workers_are_busy() -> None:
     two = facts((Placement("a", 0, "w0"), Placement("a", 1, "w1")))
     assert explain(TRIED, ledger(), two, load(1.0, 1.0, 0.1, 0.1))[0].rule == "few queues"
     assert explain(TRIED, ledger(), two, load(1.0, 0.1, 0.1, 1.0))[0].confidence is Confidence.POSSIBLE
+
+
+def test_the_main_thread_of_vpp_is_a_worker_where_it_serves_a_queue() -> None:
+    placed = facts((Placement("a", 0, "vpp_main"), Placement("b", 0, "vpp_wk_0")))
+    both = replace(load(), workers=(WorkerLoad("vpp_main", 1.0, 6e6), WorkerLoad("vpp_wk_0", 0.01, 1.0)))
+    found = explain(TRIED, ledger(), placed, both)[0]
+    assert found.rule == "few queues" or "vpp_main is 100% busy" in found.words, found
 
 
 def test_a_line_that_is_full_without_a_drop_is_not_the_limit_of_another() -> None:

@@ -165,8 +165,9 @@ class RouterEvidence:
         load = self.load
         if load is None or not self._read_at_this_load:
             return ()
-        # VPP's main thread forwards only where it is alone
-        workers = [worker for worker in load.workers if worker.thread != "vpp_main"] or list(load.workers)
+        # VPP's main thread forwards only where it is alone, or serves a queue of these interfaces
+        idlers = {"vpp_main"} - set(self.placed)
+        workers = [worker for worker in load.workers if worker.thread not in idlers] or list(load.workers)
         if not workers and self._kernel_forwards:
             workers = [WorkerLoad(f"CPU {cpu.cpu}", cpu.busy, cpu.packets_per_s) for cpu in load.cpus]
         return tuple(workers) if all(busy_share(worker) is not None for worker in workers) else ()
