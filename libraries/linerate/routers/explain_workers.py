@@ -13,6 +13,9 @@ from .explain_evidence import RouterEvidence, busy_share
 MANY_CORES = 6
 """Busy cores from which on FreeBSD's locks before release 12 cost more than the work."""
 
+FEW_PACKETS = 0.01
+"""Share of all packets up to which a worker is none of those that a flow enters by."""
+
 IDENT, BRIDGE = "kernel ident", "bridge"
 """Keys of :attr:`RouterFacts.other`: FreeBSD's ``kern.ident``, and its bridges that have an interface under test."""
 
@@ -97,10 +100,13 @@ def _shared_worker(evidence: RouterEvidence, some: str) -> Explanation | None:
         for worker in busy
         if len({interface for interface, _ in _rows_of(evidence, worker)}) > 1 and (rows := _rows_of(evidence, worker))
     }
-    handling = [worker for worker in evidence.workers if worker.packets_per_s]
+    rates = [worker.packets_per_s for worker in evidence.workers]
+    known = [rate for rate in rates if rate is not None]
+    # a packet now and then, of a login or a routing protocol, is none of the flow
+    handling = [rate for rate in known if rate > FEW_PACKETS * sum(known)]
     one_flow = evidence.tried.flows == 1
     if one_flow:
-        fits = len(evidence.ingress) > len(handling) > 0 and len(shared) > 0
+        fits = len(known) == len(rates) and len(evidence.ingress) > len(handling) > 0 and len(shared) > 0
     else:
         most = max((len(rows) for rows in shared.values()), default=0)
         fits = most > min((len(placed.get(worker.thread, ())) for worker in evidence.idle), default=most)
