@@ -241,6 +241,15 @@ def test_a_few_packets_on_another_worker_do_not_hide_that_one_is_shared(rate: fl
     assert explain(replace(TRIED, flows=1), ledger(both=True), placed, seen)[0].rule == rule
 
 
+@pytest.mark.parametrize("name", ["rx_errors", "rx-error"])
+@pytest.mark.parametrize("share", [0.2, 1.0])
+def test_damaged_frames_are_no_limit_of_card_or_workers(name: str, share: float) -> None:
+    found = ledger()
+    dropped = (replace(found.drops[0], name=name),)
+    bad = replace(found, directions=(replace(found.directions[0], drops=dropped),))
+    assert explain(TRIED, bad, facts(), load(share, share, share)) == ()
+
+
 def test_a_line_that_is_full_without_a_drop_is_not_the_limit_of_another() -> None:
     dropped = (Drop(Stage.LEAVING, "tx-error", "a", 7_000_000),)
     rows = (

@@ -44,6 +44,9 @@ _LINE_CODE = {2.5: 0.8, 5.0: 0.8}
 _UNCOUNTED = re.compile(r"rdma|af.?packet", re.IGNORECASE)
 """Drivers that do not count what was lost before them."""
 
+_DAMAGED = ("rx_errors", "rx-error")
+"""Counters of Linux and VPP for frames that a card took for damaged. FreeBSD's ``Ierrs`` may be missed ones too."""
+
 _VIRTUAL = re.compile(r"veth|tun|tap|dummy|ifb|macvlan|ipvlan|bridge")
 """Drivers of interfaces without a card: what they send, the same kernel takes in at their other end."""
 
@@ -99,10 +102,12 @@ class RouterEvidence:
     def lost_on_arrival(self) -> int:
         """Frames lost before the router took them in: counted, or uncounted by a driver that counts none.
 
-        Those that no processor took in time are among them: no work was done on them either.
+        Those that no processor took in time are among them: no work was done on them either. Damaged frames are not: no
+        faster card or worker takes them.
         """
         uncounted = (self.ledger.unexplained_before_rx or 0) if self.ledger and self.is_blind else 0
-        return self.dropped(Stage.ARRIVING) + max(0, uncounted) + self.backlogged
+        damaged = sum(drop.frames for drop in self.drops if drop.stage is Stage.ARRIVING and drop.name in _DAMAGED)
+        return self.dropped(Stage.ARRIVING) - damaged + max(0, uncounted) + self.backlogged
 
     @cached_property
     def backlogged(self) -> int:
