@@ -236,9 +236,30 @@ def test_the_main_thread_of_vpp_is_a_worker_where_it_serves_a_queue() -> None:
 
 @pytest.mark.parametrize(("rate", "rule"), [(0.0, "shared worker"), (3.0, "shared worker"), (None, "one flow")])
 def test_a_few_packets_on_another_worker_do_not_hide_that_one_is_shared(rate: float | None, rule: str) -> None:
-    placed = facts(tuple(Placement(name, 0, "w0") for name in "ab") + (Placement("a", 1, "w1"),))
+    placed = facts((*(Placement(name, 0, "w0") for name in "ab"), Placement("a", 1, "w1")))
     seen = replace(load(), workers=(WorkerLoad("w0", 1.0, 6e6), WorkerLoad("w1", 0.01, rate)))
     assert explain(replace(TRIED, flows=1), ledger(both=True), placed, seen)[0].rule == rule
+
+
+@pytest.mark.parametrize(
+    ("system", "packets", "threads", "rule"),
+    [
+        ("Debian GNU/Linux 12", 3e6, {}, "other work"),
+        # softnet_stat was not read, or its count began again
+        ("Debian GNU/Linux 12", None, {}, "other work"),
+        ("FreeBSD 14.1-RELEASE", None, {"openssl": 0.9, "kernel{if_io_tqg_0}": 0.1}, "other work"),
+        ("FreeBSD 14.1-RELEASE", None, {"top": 0.02, "kernel{if_io_tqg_0}": 0.9}, "all workers"),
+        ("FreeBSD 14.1-RELEASE", None, {"intr{irq285: t5nex0:0a1}": 0.95}, "all workers"),
+    ],
+)
+def test_a_processor_that_programs_fill_is_no_proof_of_a_limit(
+    system: str, packets: float | None, threads: dict[str, float], rule: str
+) -> None:
+    cpus = tuple(CpuLoad(number, 1.0, 0.05, packets, threads) for number in range(2))
+    seen = UnderLoad(OFFERED, OFFERED, FORWARDED, cpus=cpus)
+    placed = tuple(Placement("a", number, f"CPU {number}") for number in range(2))
+    found = explain(TRIED, ledger(), facts(placed, os=system), seen)[0]
+    assert found.rule == rule, found
 
 
 @pytest.mark.parametrize("name", ["rx_errors", "rx-error"])

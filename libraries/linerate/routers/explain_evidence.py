@@ -14,7 +14,7 @@ from functools import cached_property
 from ..counts.causes import Stage
 from ..counts.ledger import Drop, Ledger
 from ..counts.router_facts import NicFacts, RouterFacts
-from ..counts.under_load import UnderLoad, WorkerLoad
+from ..counts.under_load import CpuLoad, UnderLoad, WorkerLoad
 from ..units import FCS, l1_bits
 from .linux_losses import BACKLOG_FULL
 
@@ -46,6 +46,9 @@ _UNCOUNTED = re.compile(r"rdma|af.?packet", re.IGNORECASE)
 
 _DAMAGED = ("rx_errors", "rx-error")
 """Counters of Linux and VPP for frames that a card took for damaged. FreeBSD's ``Ierrs`` may be missed ones too."""
+
+_KERNEL_THREAD = re.compile(r"\[?(?:kernel|intr)\b")
+"""Threads of FreeBSD that handle packets, as ``kernel{if_io_tqg_3}`` and ``intr{irq285: t5nex0:0a1}``."""
 
 _VIRTUAL = re.compile(r"veth|tun|tap|dummy|ifb|macvlan|ipvlan|bridge")
 """Drivers of interfaces without a card: what they send, the same kernel takes in at their other end."""
@@ -207,21 +210,32 @@ class RouterEvidence:
 
     @cached_property
     def elsewhere(self) -> Mapping[str, float]:
-        """Processors of Linux without time left that spend much of it on other things than packets: the share of those.
+        """Processors without time left that spend much of it on other things than packets: the share of those.
 
-        Packets are handled in software interrupts. What a processor that programs use could do for packets without
-        them is not known.
+        Linux handles packets in software interrupts, FreeBSD in threads of its kernel too. What a processor that
+        programs use could do for packets without them is not known.
         """
         if self.load is None or self.load.workers:
             return {}
-        # only Linux counts packets by processor; others handle them outside of interrupts too
-        rows = [cpu for cpu in self.load.cpus if cpu.packets_per_s is not None and (cpu.busy or 0.0) >= BUSY]
-        shares = {f"CPU {cpu.cpu}": (cpu.busy or 0.0) - cpu.softirq for cpu in rows if cpu.softirq is not None}
+        rows = [cpu for cpu in self.load.cpus if (cpu.busy or 0.0) >= BUSY]
+        shares = {f"CPU {cpu.cpu}": self._on_programs(cpu) for cpu in rows}
         return {name: share for name, share in shares.items() if share > ELSEWHERE}
 
+    def _on_programs(self, cpu: CpuLoad) -> float:
+        if self.is_freebsd:
+            return sum(share for name, share in cpu.threads.items() if not _KERNEL_THREAD.match(name))
+        return 0.0 if cpu.softirq is None else (cpu.busy or 0.0) - cpu.softirq
+
+    @property
+    def is_freebsd(self) -> bool:
+        """Whether the router's system is FreeBSD, or made of it."""
+        return self.facts is not None and "FreeBSD" in f"{self.facts.os} {self.facts.kernel}"
+
     def handles(self, thread: str) -> bool:
-        """Whether the processor *thread* handles a tenth of the packets or more."""
+        """Whether the processor *thread* handles a tenth of the packets or more, or it is not known how many."""
         cpus = self.load.cpus if self.load else ()
+        if any(cpu.packets_per_s is None for cpu in cpus):
+            return True
         own = sum(cpu.packets_per_s or 0.0 for cpu in cpus if thread == f"CPU {cpu.cpu}")
         return own > 0 and own >= 0.1 * sum(cpu.packets_per_s or 0.0 for cpu in cpus)
 

@@ -120,10 +120,13 @@ def other_work(evidence: RouterEvidence) -> Explanation | None:
     if not shares or not evidence.workers or not evidence.arrival_decides:
         return None
     name, share = max(shares.items(), key=lambda item: item[1])
+    where = (
+        "on programs: they" if evidence.is_freebsd else "outside of software interrupts: programs (or threaded NAPI)"
+    )
     return Explanation(
         "other work",
-        f"{name} has no time left, but spends {share:.0%} of it outside of software interrupts: programs (or threaded"
-        " NAPI) take it, and what it could forward without them is not known",
+        f"{name} has no time left, but spends {share:.0%} of it {where} take it, and what it could forward without them"
+        " is not known",
         {"elsewhere": share, "crowded_workers": float(len(shares))},
         Confidence.POSSIBLE,
         "keep programs off the processors that forward",
