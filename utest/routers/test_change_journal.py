@@ -320,6 +320,16 @@ def test_a_line_that_a_power_cut_tore_was_never_run_and_is_written_over() -> Non
         assert path.read_bytes() == whole + json.dumps({"undone": CHANGE.undo}).encode() + b"\n"
 
 
+@pytest.mark.parametrize("row", [b'{"do": ["x"], "und\xff": ["y"]}\n', b"x\n", b'{"undone": 3}\n'])
+def test_a_last_line_with_its_end_was_written_whole_and_is_not_thrown_away(row: bytes) -> None:
+    path = left(CHANGE)
+    damaged = path.read_bytes() + row
+    path.write_bytes(damaged)
+    with pytest.raises(TestbedError, match="is damaged in line 3"):
+        ChangeJournal.claim(ROUTER)
+    assert path.read_bytes() == damaged
+
+
 def test_a_line_that_is_damaged_elsewhere_is_refused() -> None:
     path = left(CHANGE, CHANGE)
     lines = path.read_bytes().splitlines(keepends=True)

@@ -303,7 +303,8 @@ def _read(path: Path, descriptor: int, in_use: bool, file: CommandFile | None) -
                 pending.pop(change.undo, None)
                 pending[change.undo] = change
         except (ValueError, KeyError, TypeError, AttributeError):
-            if number == len(lines):
+            # what was not written before a power cut is missing, or zeros
+            if number == len(lines) and (not line.endswith(b"\n") or b"\0" in line):
                 break  # torn: what it says was not done
             raise _unfit(path, f"is damaged in line {number}") from None
         size += len(line)
