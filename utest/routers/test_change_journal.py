@@ -330,6 +330,23 @@ def test_a_last_line_with_its_end_was_written_whole_and_is_not_thrown_away(row: 
     assert path.read_bytes() == damaged
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *({key: "x"} for key in ("uptime", "since", "here", "holder")),
+        *({key: None} for key in ("since", "here", "holder", "host_key")),
+        {"since": 1e300},
+        {"holder": {"pid": 1, "start": "1", "where": 3}},
+    ],
+)
+def test_an_occasion_with_other_values_is_damaged(odd: dict[str, object]) -> None:
+    path = left(CHANGE)
+    first, rest = path.read_bytes().split(b"\n", 1)
+    path.write_bytes(json.dumps(json.loads(first) | odd).encode() + b"\n" + rest)
+    with pytest.raises(TestbedError, match="is damaged in line 1"):
+        ChangeJournal.claim(ROUTER)
+
+
 def test_a_line_that_is_damaged_elsewhere_is_refused() -> None:
     path = left(CHANGE, CHANGE)
     lines = path.read_bytes().splitlines(keepends=True)

@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from ..errors import TestbedError, system_words
 from ..files import append_line, not_written, sync_folder
 from ..json_text import parse_json
@@ -294,7 +296,8 @@ def _read(path: Path, descriptor: int, in_use: bool, file: CommandFile | None) -
                 raise ValueError
             row = parse_json(line, own=True)
             if number == 1:
-                occasion = Occasion(**{**row, "holder": ProcessIdentity(**row["holder"])})
+                occasion = TypeAdapter(Occasion).validate_python(row)
+                str(occasion)  # OverflowError: no system shows such a time
             elif "undone" in row:
                 pending.pop(_words(row["undone"]), None)
             else:
@@ -302,7 +305,7 @@ def _read(path: Path, descriptor: int, in_use: bool, file: CommandFile | None) -
                 change = Change(_words(row["do"]), _words(row["undo"]), **kind)
                 pending.pop(change.undo, None)
                 pending[change.undo] = change
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             # what was not written before a power cut is missing, or zeros
             if number == len(lines) and (not line.endswith(b"\n") or b"\0" in line):
                 break  # torn: what it says was not done
