@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -318,6 +320,20 @@ def test_a_line_that_a_power_cut_tore_was_never_run_and_is_written_over() -> Non
         journal.drop(CHANGE)
         os.close(journal._descriptor)
         assert path.read_bytes() == whole + json.dumps({"undone": CHANGE.undo}).encode() + b"\n"
+
+
+def test_who_only_looks_is_not_taken_for_a_run_that_has_the_router() -> None:
+    path = left(CHANGE)
+    descriptor = os.open(path, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    looked = threading.Timer(0.1, os.close, (descriptor,))
+    looked.start()
+    try:
+        journal = ChangeJournal.claim(ROUTER)
+    finally:
+        looked.join()
+    assert journal.pending == (CHANGE,)
+    os.close(journal._descriptor)
 
 
 @pytest.mark.parametrize("row", [b'{"do": ["x"], "und\xff": ["y"]}\n', b"x\n", b'{"undone": 3}\n'])

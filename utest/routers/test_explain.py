@@ -53,9 +53,9 @@ def one_loses() -> Ledger:
     return Ledger(1, 1, rows)
 
 
-def crossed(*frames: int) -> Ledger:
+def crossed(there: tuple[int, int], back: tuple[int, int]) -> Ledger:
     """Offered and forwarded of each direction, of which the router counts nothing."""
-    return Ledger(1, 1, (DirectionAccount(0, 1, "a", "b", *frames[:2]), DirectionAccount(1, 0, "b", "a", *frames[2:])))
+    return Ledger(1, 1, (DirectionAccount(0, 1, "a", "b", *there), DirectionAccount(1, 0, "b", "a", *back)))
 
 
 def load(*busy: float, asked: float = OFFERED, names: str = "w", **more: object) -> UnderLoad:
@@ -199,7 +199,7 @@ def test_each_rule_speaks_where_its_figures_fit(case: str) -> None:
         (TRIED, ledger(), facts(), load(1.0, 1.0, forwarded_pps=OFFERED)),
         # the generator sent less, and what it sent was lost
         (replace(TRIED, intended_pps=2e7),),
-        (replace(TRIED, intended_pps=2e7, forwarded_pps=1e7), crossed(OFFERED, FORWARDED, OFFERED, 14_000_000)),
+        (replace(TRIED, intended_pps=2e7, forwarded_pps=1e7), crossed((OFFERED, FORWARDED), (OFFERED, 14_000_000))),
         # the busy worker serves the other direction, which lost nothing, or no queue at all
         (replace(TRIED, flows=1), one_loses(), facts(EACH_ITS_OWN), load(0.3, 1.0)),
         (TRIED, one_loses(), facts(EACH_ITS_OWN), load(0.3, 1.0)),

@@ -33,6 +33,9 @@ from .undo_commands import is_described_undo, is_undo
 LONGEST = 1 << 20
 """Bytes of a journal that are read."""
 
+LOOK_LIMIT = 1.0
+"""Seconds for which :func:`look` of another process may be in the way; a run holds a journal for longer."""
+
 BOOT_TOLERANCE = 5.0
 """Seconds by which a router's computed boot time may move: it may report its uptime in whole seconds, and late."""
 
@@ -258,16 +261,18 @@ def _cut(path: Path, descriptor: int, size: int) -> None:
 
 
 def _lock(path: Path, router: str, descriptor: int, file: CommandFile | None) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        occasion = None
-        with contextlib.suppress(TestbedError):
-            occasion = _read(path, descriptor, True, file).occasion
-        raise TestbedError(
-            f"the router at {router} is in use by {occasion or 'another process'} of this machine, which has it"
-            " configured; wait until that run has ended, or end it"
-        ) from None
+    until = time.monotonic() + LOOK_LIMIT
+    while time.monotonic() < until:
+        with contextlib.suppress(BlockingIOError):
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        time.sleep(0.02)
+    occasion = None
+    with contextlib.suppress(TestbedError):
+        occasion = _read(path, descriptor, True, file).occasion
+    raise TestbedError(
+        f"the router at {router} is in use by {occasion or 'another process'} of this machine, which has it"
+        " configured; wait until that run has ended, or end it"
+    )
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
