@@ -1,7 +1,8 @@
-"""What a killed run left on a router that a file describes is undone; its journal runs nothing else."""
+"""What a run left on a router that a file describes is undone, all of it; its journal runs nothing else."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from pathlib import Path
@@ -13,9 +14,9 @@ from linerate.routers import make_router
 from linerate.routers.base import Result, Router, Shell
 from linerate.routers.change_journal import Change, ChangeJournal, Occasion, look
 from linerate.routers.command_file import CommandFile
-from linerate.routers.generic import CommandLineShell
+from linerate.routers.command_line_shell import CommandLineShell
 from linerate.session.leftovers import undo_leftover
-from support.described_router import DESCRIPTIONS, CommandLine, description
+from support.described_router import DESCRIPTIONS, CommandLine, description, machine_of
 from support.fake_router import SIDES
 
 ROUTER = "192.0.2.1:22"
@@ -38,7 +39,11 @@ def occasion(uptime: float | None = 100.0, kind: str = "generic") -> Occasion:
 
 
 def described(shell: Shell, file: CommandFile) -> Router:
-    return make_router("generic", CommandLineShell(shell, file), ("eth1", "eth2"), file=file)
+    return make_router("generic", command_line(shell, file), ("eth1", "eth2"), file=file)
+
+
+def command_line(shell: Shell, file: CommandFile) -> CommandLineShell:
+    return CommandLineShell(shell, file, getattr(shell, "close", lambda: None))
 
 
 def dying(shell: Shell, lines: int, *, before: bool) -> Shell:
@@ -56,6 +61,22 @@ def dying(shell: Shell, lines: int, *, before: bool) -> Shell:
         return found
 
     return run
+
+
+class Refusing:
+    """*machine*, which refuses its line number *at* (from 0) with *words*, or *line* always."""
+
+    def __init__(self, machine: CommandLine, at: int = -1, words: str = "% Not now", line: str = "") -> None:
+        self.machine, self.at, self.words, self.line = machine, at, words, line
+        self.count, self.ran = 0, list[str]()
+        self.close = machine.close
+
+    def __call__(self, command: str, limit: float) -> Result:
+        refused, self.count = self.count == self.at, self.count + 1
+        self.ran.append(command)
+        if refused or command == self.line:
+            return Result(f"{self.words}\n", "", 0, 0.0)
+        return self.machine(command, limit)
 
 
 def run_once(file: CommandFile, shell: Shell) -> None:
@@ -77,17 +98,18 @@ def undo(file: CommandFile, shell: Shell, uptime: float = 100.0) -> str:
     """What the next start does."""
     journal = ChangeJournal.claim(ROUTER, file)
     try:
-        return undo_leftover(journal, CommandLineShell(shell, file), False, occasion(uptime))
+        return undo_leftover(journal, command_line(shell, file), False, occasion(uptime))
     finally:
         journal.close()
 
 
 def killed_after(lines: int, name: str) -> tuple[CommandLine, CommandFile, str]:
     """A router on which a run was killed, and its configuration before."""
-    machine, file = CommandLine(), description(name)
+    machine, file = machine_of(name), description(name)
     before = machine.configuration
     with pytest.raises(Killed):
         run_once(file, dying(machine, lines, before=False))
+    machine.close()
     assert machine.configuration != before
     return machine, file, before
 
@@ -95,13 +117,14 @@ def killed_after(lines: int, name: str) -> tuple[CommandLine, CommandFile, str]:
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_run_killed_at_any_line_is_undone_by_the_next(name: str, before: bool, state: Path) -> None:
-    machine, file = CommandLine(), description(name)
+    machine, file = machine_of(name), description(name)
     untouched, moments = machine.configuration, 0
     while True:
         try:
             run_once(file, dying(machine, moments, before=before))
         except Killed:
             moments += 1
+            machine.close()
         else:
             break
         undo(file, machine)
@@ -109,6 +132,54 @@ def test_a_run_killed_at_any_line_is_undone_by_the_next(name: str, before: bool,
         assert not list(state.iterdir())
     assert moments > 9
     assert machine.configuration == untouched and not list(state.iterdir())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_line_that_is_refused_leaves_nothing_of_its_change(name: str, state: Path) -> None:
+    file = description(name)
+    for line in itertools.count():
+        machine = machine_of(name)
+        before, shell = machine.configuration, Refusing(machine, line)
+        journal = ChangeJournal.claim(ROUTER, file)
+        router = described(shell, file)
+        journal.begin(occasion())
+        router.keep_journal(journal)
+        try:
+            router.configure(SIDES)
+        except TestbedError as error:
+            assert "% Not now" in str(error)
+        was_refused, shell.at = shell.count > line, -1
+        router.restore()
+        journal.close()
+        assert machine.configuration == before, f"refused at line {line}"
+        assert not list(state.iterdir())
+        if not was_refused:
+            break
+    assert line > 5
+
+
+@pytest.mark.parametrize("name", ["in reverse", "committing"])
+def test_a_line_of_an_undo_that_is_refused_keeps_the_change_in_the_journal(name: str, state: Path) -> None:
+    file = description(name)
+    undo_lines = 5 if name == "committing" else 4
+    for refused in range(undo_lines):
+        machine, _, before = killed_after(3 if name == "committing" else 2, name)
+        shell = Refusing(machine, refused)
+        with pytest.raises(TestbedError, match=r"are tried again at the next start") as caught:
+            undo(file, shell)
+        assert f"'{shell.ran[-1]}': % Not now" in str(caught.value) and len(shell.ran) == refused + 1
+        found = look(ROUTER, file)
+        assert found is not None and len(found.changes) == 1
+        undo(file, machine)
+        assert machine.configuration == before and look(ROUTER, file) is None and not list(state.iterdir())
+
+
+def test_a_command_that_the_router_does_not_know_is_no_change_that_is_gone() -> None:
+    machine, file, before = killed_after(2, "in reverse")
+    line = "no ip route 16.0.0.0 255.0.0.0 100.65.1.2 name linerate"
+    with pytest.raises(TestbedError, match="Command not found"):
+        undo(file, Refusing(machine, words="% Command not found", line=line))
+    assert machine.configuration != before and look(ROUTER, file) is not None
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -120,7 +191,7 @@ def test_a_restart_of_the_router_keeps_its_changes_so_that_they_are_undone(name:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_router_that_is_configured_again_keeps_what_it_was_before_the_first_time(name: str) -> None:
-    machine, file = CommandLine(), description(name)
+    machine, file = machine_of(name), description(name)
     router, before = described(machine, file), machine.configuration
     router.configure(SIDES)
     configured = machine.configuration

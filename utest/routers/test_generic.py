@@ -19,7 +19,8 @@ from linerate.project import Layers, packaged_variables
 from linerate.routers import make_router
 from linerate.routers.base import Result, Side
 from linerate.routers.command_file import CommandFile, DescribedChange, read_command_file
-from linerate.routers.generic import CommandLineShell, Generic
+from linerate.routers.command_line_shell import CommandLineShell
+from linerate.routers.generic import Generic
 from linerate.routers.ssh_shell import SshShell
 from linerate.session.router_watch import RouterRestarted, RouterWatch
 from support.fake_cli import FakeCli

@@ -1,4 +1,4 @@
-"""A made-up router that only a file describes: its configuration, its answers, and two descriptions of it."""
+"""A made-up router that only a file describes: its configuration, its answers, and descriptions of it."""
 
 from __future__ import annotations
 
@@ -32,6 +32,19 @@ save: ['copy running-config flash:before']
 restore: ['configure replace flash:before force']
 configure:
   - do: [configure terminal, '{ROUTE}', '{ARP}', exit]
+""",
+    "in reverse": f"""\
+shell: in reverse{BASE}
+configure:
+  - do: [configure terminal, '{ROUTE}', '{ARP}', exit]
+    undo: [configure terminal, 'no {ARP}', 'no {ROUTE}', exit]
+""",
+    "committing": f"""\
+shell: committing{BASE}
+gone: [nothing to commit]
+configure:
+  - do: [configure terminal, '{ROUTE}', '{ARP}', commit, exit]
+    undo: [configure terminal, 'no {ARP}', 'no {ROUTE}', commit, exit]
 """,
 }
 
@@ -78,3 +91,46 @@ class CommandLine:
 
     def __call__(self, command: str, limit: float) -> Result:
         return Result(self.answer(command), "", 0, 0.0)
+
+    def close(self) -> None:
+        """The end of a login."""
+
+
+class CommittingLine(CommandLine):
+    """One on which nothing takes effect before ``commit``, and what is not committed ends with the login."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._running = list(self._lines)
+        self._open = False
+
+    @property
+    def configuration(self) -> str:
+        """What runs."""
+        return "\n".join(self._running)
+
+    def answer(self, line: str) -> str:
+        """What it prints for *line*, which stands in the right mode only."""
+        if line == "configure terminal" and not self._open:
+            self._open, self._lines = True, list(self._running)
+            return ""
+        if not self._open or line == "configure terminal":
+            return "% Invalid input\n"
+        if line == "exit":
+            self._open = False
+            return ""
+        if line == "commit":
+            if self._lines == self._running:
+                return "% nothing to commit\n"
+            self._running = list(self._lines)
+            return ""
+        return super().answer(line).replace("entry not found", "The specified entry does not exist.")
+
+    def close(self) -> None:
+        """The end of a login."""
+        self._open = False
+
+
+def machine_of(name: str) -> CommandLine:
+    """A router for one of DESCRIPTIONS."""
+    return CommittingLine() if name == "committing" else CommandLine()

@@ -97,8 +97,9 @@ class Terminal(Config):
 class CommandFile(Config):
     """A router's command line. ``channel``: ``exec`` runs each command by itself, ``terminal`` types it at a prompt.
 
-    ``refused``: expressions that are found in the output of a command that was refused. ``save``, ``restore``: how the
-    router keeps its configuration and goes back to it. ``configure``: the changes for a test.
+    ``refused``: expressions that are found in the output of a command that was refused; ``gone``: in that of a line of
+    an ``undo`` that has nothing to undo. ``save``, ``restore``: how the router keeps its configuration and goes back to
+    it. ``configure``: the changes for a test.
     """
 
     shell: str
@@ -106,6 +107,7 @@ class CommandFile(Config):
     channel: Literal["exec", "terminal"] = "exec"
     terminal: Terminal | None = None
     refused: Annotated[tuple[Expression, ...], Field(max_length=MOST_EXPRESSIONS)] = ()
+    gone: Annotated[tuple[Expression, ...], Field(max_length=MOST_EXPRESSIONS)] = ()
     limit: Annotated[float, Field(ge=1, le=120)] = 10.0
     """Seconds that a command may take."""
     commands: Commands = Commands()
@@ -148,6 +150,10 @@ class CommandFile(Config):
                 start = output.rfind("\n", 0, found.start()) + 1
                 return output[start : found.end()].strip() + output[found.end() :].partition("\n")[0].rstrip()
         return ""
+
+    def says_gone(self, output: str) -> bool:
+        """Whether *output*, of a refused line of an ``undo``, says that there is nothing to undo."""
+        return any(search(compiled(text), output) for text in self.gone)
 
     def problems(self) -> Iterator[tuple[str, str]]:
         """Key and problem of each command whose example does not give what is expected."""

@@ -13,7 +13,7 @@ from ..counts.telemetry import InterfaceCounters, Telemetry
 from ..counts.under_load import RouterLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..expressions import compiled, search_all
-from .base import Result, Shell, Side
+from .base import Shell, Side
 from .change_journal import Change
 from .command_file import CommandFile
 from .queries import LOSS_GROUP, Query, filled
@@ -24,35 +24,8 @@ V = TypeVar("V")
 _STAGES = {stage.name.lower(): stage for stage in Stage}
 
 
-class CommandLineShell:
-    """*shell*, to which a command of several lines may be given, and which sees what the file calls a refusal.
-
-    It is a :data:`~linerate.routers.base.Shell`. Routers refuse a command with status 0 and words; here it is 1.
-    """
-
-    def __init__(self, shell: Shell, file: CommandFile, reset: Callable[[], None] = lambda: None) -> None:
-        self._shell, self._file, self._reset = shell, file, reset
-
-    def __call__(self, command: str, limit: float) -> Result:
-        """Run each line of *command* until one is refused, each within *limit* s.
-
-        A refusal between lines may leave a configuration open: *reset* (log out) closes it.
-        """
-        stdout, took = "", 0.0
-        for line in command.splitlines() or [command]:
-            found = self._shell(line, limit)
-            stdout, took = stdout + found.stdout, took + found.duration
-            refusal = self._file.refusal_in(found.stdout) or self._file.refusal_in(found.stderr)
-            if refusal or found.status:
-                words = refusal or found.stderr
-                if line != command:
-                    self._reset()
-                return Result(stdout, f"'{line}': {words}" if line != command else words, found.status or 1, took)
-        return Result(stdout, found.stderr, 0, took)
-
-
 class Generic(ShellRouter):
-    """A :class:`~linerate.routers.base.Router` as *file* describes it, behind a :class:`CommandLineShell`."""
+    """A :class:`~linerate.routers.base.Router` as *file* describes it, behind a :class:`.CommandLineShell`."""
 
     def __init__(self, shell: Shell, file: CommandFile, interfaces: tuple[str, ...] = ()) -> None:
         super().__init__(shell, file.limit, interfaces)

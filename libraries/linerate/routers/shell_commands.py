@@ -15,7 +15,8 @@ from ..platforms import Tuning
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .base import RESTORE_LIMIT, Result, RouterUnreachable, Shell, Side
 from .change_journal import Change, ChangeJournal
-from .shell_output import first_line, plain_text
+from .command_line_shell import CommandLineShell
+from .shell_output import already_gone, first_line, plain_text
 from .vpp_output import strip_banner
 
 EXCHANGE_LIMIT = 10.0
@@ -221,10 +222,7 @@ class ShellCommands:
 
     def run_unchecked(self, command: str, limit: float | None = None) -> str:
         """As :meth:`run_quoted`, where who reads the output sees by itself whether its end is missing, as of JSON."""
-        result = self._shell(command, self._limit if limit is None else limit)
-        if result.status != 0:
-            raise _refusal(command, result.status, first_line(result.stderr) or first_line(result.stdout))
-        return plain_text(result.stdout)
+        return _accepted(command, self._shell(command, self._limit if limit is None else limit))
 
     def run_silent(self, command: str, limit: float | None = None) -> str:
         """Run a quoted VPP *command*, which prints only errors and exits 0 in any case."""
@@ -232,6 +230,12 @@ class ShellCommands:
         if output.strip():
             raise _refusal(command, 0, first_line(output))
         return output
+
+    def _undo_lines(self, command: str, left: float) -> None:
+        """Undo what may be there in part, in *left* s: lines of *command* that have nothing to undo are no failure."""
+        if not isinstance(self._shell, CommandLineShell):
+            raise TypeError(f"'{in_one_line(command)}' is for a command line that a file describes")
+        _whole(in_one_line(command), _accepted(command, self._shell.undo(command, self._limit, left)))
 
     def restore(self) -> None:
         """Undo every change, last first, even if some fail, within RESTORE_LIMIT; no further one if a login fails.
@@ -243,11 +247,14 @@ class ShellCommands:
         until = time.monotonic() + RESTORE_LIMIT
         while self._undo:
             step = self._undo[-1]
-            command, run = self._text(step, step.undo), self._running(step)
+            command = self._text(step, step.undo)
             try:
                 if (left := until - time.monotonic()) <= 0:
                     raise RouterUnreachable(f"not within the {RESTORE_LIMIT:g} s for all of them")
-                run(command, min(self._limit, left))
+                if step.lines and not step.whole:
+                    self._undo_lines(command, left)
+                else:
+                    self._running(step)(command, min(self._limit, left))
             except RouterUnreachable as error:
                 failed.setdefault(str(error), []).extend(
                     f"'{in_one_line(self._text(other, other.undo))}'" for other in reversed(self._undo)
@@ -256,7 +263,7 @@ class ShellCommands:
                 break
             except TestbedError as error:
                 why = error.why if isinstance(error, CommandRefused) else str(error)
-                if step.whole or not _ALREADY_GONE.match(why):
+                if step.lines or not already_gone(why):
                     failed.setdefault(why, []).append(f"'{in_one_line(command)}'")
                     self._undo.pop()  # it stays in the journal, for the next run
                     continue
@@ -287,14 +294,11 @@ def _whole(command: str, text: str) -> str:
     return text
 
 
-_ALREADY_GONE = re.compile(
-    # not that the program itself or its device is missing
-    r"status (?!12[67]\b)(?!.*(?:sudo:|/dev/)).*?"
-    r"(not (been )?found|no such (process|file or directory|device|route|item)|cannot find device"
-    r"|can(not|'t) assign requested address|not in table|pf already enabled|no entry|cannot locate)",
-    re.IGNORECASE,
-)
-"""Errors of an undo whose change is gone already, with a link or by another user, or was never made."""
+def _accepted(command: str, result: Result) -> str:
+    """The output of *command*. Raises CommandRefused if its status is not 0."""
+    if result.status != 0:
+        raise _refusal(command, result.status, first_line(result.stderr) or first_line(result.stdout))
+    return plain_text(result.stdout)
 
 
 def in_one_line(command: str) -> str:

@@ -17,6 +17,14 @@ R = TypeVar("R")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _COUNT = re.compile(r"\s*[0-9]{1,20}\s*")
 """As many digits as a counter of 64 bits can have."""
+_ALREADY_GONE = re.compile(
+    # not that the program itself, the command or its device is missing
+    r"status (?!12[67]\b)(?!.*(?:sudo:|/dev/|command not found)).*?"
+    r"(not (been )?found|no such (process|file or directory|device|route|item)|cannot find device"
+    r"|can(not|'t) assign requested address|not in table|pf already enabled|no entry|cannot locate"
+    r"|does(n't| not) exist)",
+    re.IGNORECASE,
+)
 
 
 def plain_text(text: str) -> str:
@@ -27,6 +35,14 @@ def plain_text(text: str) -> str:
 def first_line(text: str) -> str:
     """The first line that is not blank, for a message."""
     return shortened(next((line.strip() for line in plain_text(text).splitlines() if line.strip()), ""))
+
+
+def already_gone(why: str) -> bool:
+    """Whether an undo was refused because its change is gone, with a link or by another user, or was never made.
+
+    *why*: ``status 2: RTNETLINK answers: No such process``.
+    """
+    return _ALREADY_GONE.match(why) is not None
 
 
 def parser(command: str) -> Callable[[Callable[Concatenate[str, P], R]], Callable[Concatenate[str, P], R]]:

@@ -13,8 +13,8 @@ from ..routers import make_router
 from ..routers.base import RESTORE_LIMIT, Router, Shell
 from ..routers.black_box import no_shell
 from ..routers.change_journal import Change, ChangeJournal, Leftover, Occasion, look
+from ..routers.command_line_shell import CommandLineShell
 from ..routers.fact_reading import differences
-from ..routers.generic import CommandLineShell
 from ..routers.shell_commands import EXCHANGE_LIMIT
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
