@@ -61,7 +61,7 @@ def test_what_is_left_is_shown_and_then_undone(rig: Rig, leftover: str) -> None:
     assert found["commands"] == [" ".join(ADDRESS.undo)]
     shown = rig.linerate(*DOCTOR)
     assert re.search(
-        r"^warning  router changes: left by a run that was killed: 1 change of process .*"
+        r"^warning  router changes: left by an earlier run: 1 change of process .*"
         r"198\.51\.100\.1/24'\); the next"
         r" run undoes them, or now: linerate restore lab --platform box$",
         shown.stdout,

@@ -280,11 +280,11 @@ def _left_changes(session: Session) -> list[Check]:
     name, plan = session.router.journal_name, session.plan
     found = session.router.leftover()
     if found is None or not (found.changes or found.in_use):
-        return [ok("router changes", "none of an earlier run that was killed")] if name else []
+        return [ok("router changes", "none of an earlier run")] if name else []
     if found.in_use:
         return [warning("router changes", f"a run of this machine has the router configured: {found.occasion}")]
     again = f"linerate restore {plan.testbed.testbed} --platform {plan.platform.platform}"
-    text = f"left by a run that was killed: {leftover_text(found)}; the next run undoes them, or now: {again}"
+    text = f"left by an earlier run: {leftover_text(found)}; the next run undoes them, or now: {again}"
     return [warning("router changes", text)]
 
 

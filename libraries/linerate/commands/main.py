@@ -51,7 +51,7 @@ COMMANDS = (
     Command("init", "make a project in this folder that runs at once, simulated", "init"),
     Command("check", "read every file and sentence, without a testbed", "check"),
     Command("doctor", "is this testbed fit for a run? Step by step, without traffic", "doctor"),
-    Command("restore", "undo what a killed run has left on a router", "restore"),
+    Command("restore", "undo what an earlier run has left on a router", "restore"),
     Command("calibrate", "what the generator itself carries, the router bypassed", "calibrate"),
     Command("compare", "what two runs of a suite measured, and what is proven worse", "compare"),
     Command("summary", "each sentence of a run: promised, measured, margin, verdict; also of a killed run", "summary"),

@@ -1,4 +1,4 @@
-"""``linerate restore TESTBED --platform P``: undo what a run that was killed has left on the router."""
+"""``linerate restore TESTBED --platform P``: undo what an earlier run has left on the router."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from .calibrate import GOAL
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.description = (
-        "Undo what a run that was killed has left on the router, as its journal on this machine says. The next run on"
-        " this router does the same. Nothing else is changed, and a router without such changes is not logged in to."
+        "Undo what a run that was killed, or was refused an undo, has left on the router, as its journal on this"
+        " machine says. The next run on this router does the same. Nothing else is changed, and a router without such"
+        " changes is not logged in to."
     )
     add_plan_arguments(parser)
     parser.add_argument("--dry-run", action="store_true", help="print the commands, and run none (status 1 if any)")
@@ -34,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
         changes = found.changes if found else ()
         text = f"nothing: no run has left a change on {name or 'a router that nobody logs in to'}"
         if found and changes and (found.in_use or arguments.dry_run):
-            state = "in use by a run of this machine" if found.in_use else "left by a run that was killed"
+            state = "in use by a run of this machine" if found.in_use else "left by an earlier run"
             text = f"on the router at {name}, {state}: {leftover_text(found)}"
         if changes and not arguments.dry_run:
             session.router.connect()

@@ -62,7 +62,7 @@ class RouterKeywords(Component):
     def configure_router(self) -> None:
         """Set the testbed's addresses, static neighbours and routes on the router; `Restore Router` removes them.
 
-        What a run that was killed has left on the router of a testbed of hardware is undone first, with a warning.
+        What an earlier run has left on the router of a testbed of hardware is undone first, with a warning.
         With ``set_up`` in the testbed file, routes for IPv6, tagged and labelled frames as well. Fails if the router
         refuses a command, or a link does not come up within 15 s. Example:
         | Configure Router

@@ -1,4 +1,4 @@
-"""What a killed run has left on a router of hardware: found in its journal, and undone before anything else is done."""
+"""What an earlier run has left on a router of hardware: found in its journal, and undone before all else."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def undo_leftover(
         )
     if before.restarted_since(now):
         journal.forget()
-        return f"the router has restarted since, and with that lost {text}, left by a run that was killed"
+        return f"the router has restarted since, and with that lost {text}, left by an earlier run"
     commands = ShellCommands(shell, limit, sudo)
     commands.keep_journal(journal)
     try:
         commands.restore()
     except TestbedError as error:
         raise TestbedError(
-            f"a run that was killed left changes on the router at {before.router} ({before}): {error}. They are tried"
+            f"an earlier run left changes on the router at {before.router} ({before}): {error}. They are tried"
             f" again at the next start; if you undid them by hand, remove {found.path}"
         ) from None
-    return f"undid {text}, left on the router by a run that was killed"
+    return f"undid {text}, left on the router by an earlier run"

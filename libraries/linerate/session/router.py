@@ -145,8 +145,8 @@ class RouterConnection:
     def configure(self) -> None:
         """Set addresses, static neighbours and routes, if the testbed has ``prepare: configure``.
 
-        What a killed run has left there is undone first, in any case. Raises TestbedError, also if a link does not come
-        up then.
+        What an earlier run has left there is undone first, in any case. Raises TestbedError, also if a link does not
+        come up then.
         """
         self.undo_leftover()
         self.prepare_configuration()()
@@ -205,7 +205,7 @@ class RouterConnection:
         return look(self.journal_name, self.plan.command_file) if self.journal_name else None
 
     def undo_leftover(self) -> str:
-        """Undo what a killed run has left on it; returns a sentence, "" if nothing.
+        """Undo what an earlier run has left on it; returns a sentence, "" if nothing.
 
         Raises TestbedError if something stays, or another process of this machine has it configured.
         """
@@ -215,7 +215,7 @@ class RouterConnection:
         return self._undone
 
     def _claim(self, now: Occasion) -> tuple[ChangeJournal, str]:
-        """Its journal, after what a killed run has left is undone, and a sentence about that."""
+        """Its journal, after what an earlier run has left is undone, and a sentence about that."""
         file = self.plan.command_file
         journal = ChangeJournal.claim(self.journal_name, file)
         try:
