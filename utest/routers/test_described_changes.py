@@ -13,8 +13,9 @@ from linerate.errors import TestbedError
 from linerate.routers import make_router
 from linerate.routers.base import Result, Router, Shell
 from linerate.routers.change_journal import Change, ChangeJournal, Occasion, look
-from linerate.routers.command_file import CommandFile
+from linerate.routers.command_file import SIDE_WORDS, CommandFile
 from linerate.routers.command_line_shell import CommandLineShell
+from linerate.routers.generic import side_words
 from linerate.session.leftovers import undo_leftover
 from support.described_router import DESCRIPTIONS, CommandLine, description, machine_of
 from support.fake_router import SIDES
@@ -266,3 +267,11 @@ def test_one_word_has_one_value_in_all_lines_of_an_undo() -> None:
     assert Change(("a",), ("b 1.1.1.1", "c 1.1.1.1 2.0.0.0/8"), lines=True).is_undoable(file)
     assert not Change(("a",), ("b 1.1.1.1", "c 1.1.1.2 2.0.0.0/8"), lines=True).is_undoable(file)
     assert not Change(("a",), ("b 1.1.1.1", "c 1.1.1.1 2.0.0.0/8")).is_undoable(file)
+
+
+def test_each_word_of_a_side_is_known_and_the_mac_is_written_as_makers_do() -> None:
+    words = side_words(SIDES[0])
+    assert set(words) == set(SIDE_WORDS)
+    digits = SIDES[0].peer_mac.replace(":", "")
+    assert words["peer_mac_dashed"] == f"{digits[:4]}-{digits[4:8]}-{digits[8:]}"
+    assert words["peer_mac_dotted"] == words["peer_mac_dashed"].replace("-", ".")

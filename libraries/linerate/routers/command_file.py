@@ -31,7 +31,8 @@ from .queries import (
 
 SIDE_WORDS = (
     *("interface", "address", "ip", "length", "mask"),
-    *("peer", "peer_mac", "peer_mac_dotted", "network", "network_ip", "network_length", "network_mask"),
+    *("peer", "peer_mac", "peer_mac_dotted", "peer_mac_dashed"),
+    *("network", "network_ip", "network_length", "network_mask"),
 )
 """What may stand in braces in a command of ``configure``; see :func:`.generic.side_words`."""
 

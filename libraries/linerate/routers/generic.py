@@ -195,6 +195,7 @@ def side_words(side: Side) -> Mapping[str, str]:
     """
     address, network = ipaddress.IPv4Interface(side.address), ipaddress.IPv4Network(side.network)
     digits = side.peer_mac.replace(":", "")
+    groups = [digits[at : at + 4] for at in (0, 4, 8)]
     return {
         "interface": side.interface,
         "address": side.address,
@@ -203,7 +204,8 @@ def side_words(side: Side) -> Mapping[str, str]:
         "mask": str(address.netmask),
         "peer": side.peer,
         "peer_mac": side.peer_mac,
-        "peer_mac_dotted": ".".join(digits[at : at + 4] for at in (0, 4, 8)),
+        "peer_mac_dotted": ".".join(groups),
+        "peer_mac_dashed": "-".join(groups),
         "network": side.network,
         "network_ip": str(network.network_address),
         "network_length": str(network.prefixlen),
