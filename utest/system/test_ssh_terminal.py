@@ -123,6 +123,30 @@ def test_a_terminal_without_an_end_is_one_sentence_within_the_limits(tmp_path: P
         server.close()
 
 
+async def asks(process: asyncssh.SSHServerProcess[bytes]) -> None:
+    for ask in (b"Router#", b"It is written to the device.\r\nContinue? [Y/N]: ", b"Saved.\r\nRouter#", b""):
+        process.stdout.write(ask)
+        while ask and (byte := await process.stdin.read(1)) != b"\n":
+            process.stdout.write(byte)
+        process.stdout.write(b"\r\n")
+
+
+@pytest.mark.slow
+def test_a_question_is_a_prompt_whose_answer_is_the_next_command(tmp_path: Path) -> None:
+    server = HostileServer(tmp_path, Admits, process_factory=asks, line_editor=False)
+    knows = SshShell(server.login(), Dialogue(compiled(r"[\w.-]+#|.*\[Y/N\]:")))
+    not_so = SshShell(server.login(), Dialogue(compiled(r"[\w.-]+#")))
+    try:
+        assert knows("save x", 10).stdout == "It is written to the device.\n"
+        assert knows("y", 10).stdout == "Saved.\n"
+        with pytest.raises(TestbedError, match=r"is 'Continue\? \[Y/N\]:'; if that is a question, let 'prompt'"):
+            not_so("save x", 1.0)
+    finally:
+        knows.close()
+        not_so.close()
+        server.close()
+
+
 # -- text --------------------------------------------------------------------------------------------------------------
 
 

@@ -32,6 +32,8 @@ _TAIL = 4096
 _ECHO_WITHIN = 5
 """Lines in which the echo is looked for: a log may write before it."""
 
+_REMEDY = "if that is a question, let 'prompt' match it, too, and give its answer as the next command"
+
 _SEQUENCE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])"
 )
@@ -103,7 +105,7 @@ class SshTerminal:
                 if not self._comes(min(QUIET, max(0.0, wait))):
                     return terminal_text(bytes(received[: received.rfind(b"\n") + 1]).decode(errors="replace"))
             elif wait <= 0 or not self._comes(wait):
-                shown = f", and '{shortened(last, 60)}' is no prompt" if last else ""
+                shown = f" (its last line is '{shortened(last, 60)}'; {_REMEDY})" if last else ""
                 raise CommandUnfinished(f"{what} came to no prompt within its time{shown}")
             if time.monotonic() > until:
                 raise CommandUnfinished(f"{what} came to no prompt within its time")
