@@ -1,0 +1,176 @@
+"""The part of ``linerate doctor`` that is about the router: login, facts, rights, counters, interfaces, changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..errors import TestbedError
+from ..evidence.facts_table import known_rows
+from ..generators.base import GeneratorPort
+from ..methods.budget import duration_text
+from ..routers.base import Shell
+from ..routers.black_box import WHY_UNREAD
+from ..routers.link_state import LinkState, read_link_states
+from ..session.leftovers import leftover_text
+from ..session.session import Session
+from .findings import Check, ok, or_wrong, warning, wrong
+
+COMMAND_LIMIT = 10.0
+"""Seconds that one command on the router may take."""
+
+
+def router_checks(session: Session, traffic: bool, dry_run: bool) -> Iterator[Check]:
+    """Those of the router, each after those it depends on; it is left as it was found."""
+    if session.router.is_black_box:
+        session.router.connect()
+        yield ok("router", f"{WHY_UNREAD}: no login, no ledger")
+        yield from or_wrong("power meter", lambda: _power(session))
+        if traffic and session.generator.connected:
+            yield from or_wrong("traffic", lambda: _traffic(session))
+        return
+    access = session.testbed.facts.router
+    yield from or_wrong("router changes", lambda: _left_changes(session))
+    try:
+        try:
+            shell = session.router.log_in()
+        except TestbedError as error:
+            yield wrong("router login", error)
+            return
+        yield ok("router login", f"{access.user} at {access.host}:{access.port}; its host key is known")
+        try:
+            found = session.router.connect(shell)
+        except TestbedError as error:
+            yield wrong("router system", error)
+            return
+        yield ok("router system", ", ".join(str(found[key]) for key in ("software", "version") if key in found))
+        yield from _facts(session)
+        described = session.plan.command_file is not None
+        if not described:
+            yield from or_wrong("router rights", lambda: _rights(session, shell))
+        yield from or_wrong("router counters", lambda: _counters(session))
+        if not described:
+            yield from or_wrong("router interfaces", lambda: _interfaces(session, shell))
+        yield from or_wrong("router configuration", lambda: _planned_changes(session, dry_run))
+        yield from or_wrong("power meter", lambda: _power(session))
+        if traffic and session.generator.connected:
+            yield from or_wrong("traffic", lambda: _traffic(session))
+    finally:
+        session.router.restore()
+
+
+def _facts(session: Session) -> Iterator[Check]:
+    facts = session.router.facts
+    words = "; ".join(f"{name}: {value}" for name, value in known_rows(facts)) or "none"
+    missing = f"; {len(facts.unread)} commands gave no answer" if facts.unread else ""
+    yield ok("router facts", f"{words}{missing}")
+    for difference in facts.differences:
+        yield warning("router facts", f"{difference}; fix the router or the platform's file")
+
+
+def _left_changes(session: Session) -> list[Check]:
+    name, plan = session.router.journal_name, session.plan
+    found = session.router.leftover()
+    if found is None or not (found.changes or found.in_use):
+        return [ok("router changes", "none of an earlier run")] if name else []
+    if found.in_use:
+        return [warning("router changes", f"a run of this machine has the router configured: {found.occasion}")]
+    again = f"linerate restore {plan.testbed.testbed} --platform {plan.platform.platform}"
+    text = f"left by an earlier run: {leftover_text(found)}; the next run undoes them, or now: {again}"
+    return [warning("router changes", text)]
+
+
+def _planned_changes(session: Session, dry_run: bool) -> list[Check]:
+    name = "router configuration"
+    if not dry_run:
+        return []
+    if session.plan.testbed.prepare == "none":
+        return [ok(name, "a run changes nothing ('prepare: none')")]
+    if not session.generator.connected:
+        return [warning(name, "what a run changes depends on the generator's ports, which cannot be read")]
+    changes, lacking = session.router.planned_changes()
+    lines = "".join(f"\n           {change}" for change in changes)
+    found = f"a run makes {len(changes)} changes, each undone at its end; none was made now{lines}"
+    return [warning(name, f"{found}\n           {lacking}") if lacking else ok(name, found)]
+
+
+def _rights(session: Session, shell: Shell) -> list[Check]:
+    access = session.testbed.facts.router
+    if access.sudo:
+        result = shell("sudo -n true", COMMAND_LIMIT)
+        if result.status:
+            why = (result.stderr or result.stdout).strip().partition("\n")[0] or f"status {result.status}"
+            return [
+                wrong(
+                    "router rights",
+                    f"'sudo -n' is refused to '{access.user}' ({why}); allow it without a password (NOPASSWD in"
+                    " sudoers), or log in as root without 'sudo: true'",
+                )
+            ]
+        return [ok("router rights", f"'{access.user}' may 'sudo -n'")]
+    if "uid=0(" in shell("id", COMMAND_LIMIT).stdout:
+        return [ok("router rights", f"'{access.user}' is root")]
+    return [
+        warning(
+            "router rights",
+            f"'{access.user}' is not root, and the testbed file does not say 'sudo: true' for the router",
+        )
+    ]
+
+
+def _counters(session: Session) -> list[Check]:
+    telemetry = session.router.watch.read()
+    names = ", ".join(side.interface for side in session.testbed.facts.sides)
+    up = "its uptime is not read" if telemetry.uptime is None else f"it is up for {duration_text(telemetry.uptime)}"
+    if unread := session.plan.uncounted:
+        return [warning("router counters", f"{unread}: no ledger; {up}")]
+    return [ok("router counters", f"those of {names} are read; {up}")]
+
+
+def _interfaces(session: Session, shell: Shell) -> list[Check]:
+    facts = session.testbed.facts
+    names = [side.interface for side in facts.sides]
+    states = read_link_states(session.plan.software.shell, shell, names, facts.router.sudo)
+    ports = {port.index: port for port in session.generator.ports}
+    return [
+        _interface(session, state, ports.get(number))
+        for state, number in zip(states, facts.generator.ports, strict=True)
+    ]
+
+
+def _interface(session: Session, state: LinkState, port: GeneratorPort | None) -> Check:
+    name = f"router interface {state.interface}"
+    if port and port.destination and state.mac and port.destination.lower() != state.mac:
+        return wrong(
+            name,
+            f"has {state.mac}, and the generator's port {port.index}, which is to be cabled to it, sends to"
+            f" {port.destination}; fix the port's destination in trex_cfg.yaml, 'ports' in the testbed file or"
+            " 'interfaces' of the platform",
+        )
+    to = f", to which port {port.index} sends" if port and state.mac and port.destination else ""
+    found = f"{state.mac or 'its MAC address is not reported'}{to}"
+    if state.up is False:
+        if session.plan.testbed.prepare == "configure":
+            return ok(name, f"{found}; down, and taken up for a run ('prepare: configure')")
+        return wrong(name, "is down, and the testbed file says 'prepare: none'; take it up on the router")
+    if state.carrier is False:
+        # before it is configured an interface may show none although the cable is there; the port's link shows that
+        return warning(name, f"{found}; it shows no link; check the cable unless the router takes it up later")
+    return ok(name, found if state.up is None and state.carrier is None else f"{found}; up")
+
+
+def _traffic(session: Session) -> list[Check]:
+    try:
+        session.router.configure()
+        session.traffic.check_reachability()
+    finally:
+        session.router.restore()
+    return [ok("traffic", "frames sent into each side came back at the other")]
+
+
+def _power(session: Session) -> list[Check]:
+    if session.plan.testbed.power is None:
+        return []
+    watts, text = session.power.watts(), session.power.text
+    if not watts:
+        return [warning("power meter", f"0 W, {text}; is the router plugged into it?")]
+    return [ok("power meter", f"{watts:.4g} W, {text}")]
