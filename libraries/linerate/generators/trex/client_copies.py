@@ -17,8 +17,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...errors import TestbedError, system_words
+from ...files import cache_folder
 from ...json_text import parse_json
-from .client_folders import cache_folder, client_folder
+from .client_folders import client_folder
 
 _RECORD, _TREE = "source.json", "client"
 _NOT_FOR_NAMES = re.compile(r"[^A-Za-z0-9._]")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
-
-from ...errors import TestbedError
 
 CLIENT_PATH = Path("automation/trex_control_plane/interactive")
 """The client's folder in an installation."""
@@ -35,15 +32,3 @@ def client_api(folder: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return (int(found[1]), int(found[2])) if found else None
-
-
-def cache_folder() -> Path:
-    """The user's cache folder of this product (XDG Base Directory Specification). Raises TestbedError."""
-    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    try:
-        return (base if base.is_absolute() else Path("~/.cache").expanduser()) / "linerate"
-    except RuntimeError:
-        raise TestbedError(
-            "this user has no home folder for a copy of TRex's client; expected a folder"
-            " named by the environment variable XDG_CACHE_HOME"
-        ) from None
