@@ -57,7 +57,10 @@ Fails Twice
 Inconclusive
     Judge    INCONCLUSIVE: 64b: the generator sent 92 %
 Broken
-    Judge    no such platform
+    VAR    ${{why}}    no such platform
+    VAR    ${{password}}    hunter2
+    Run Keyword If    $password == ''    Judge    ${{password}}
+    Judge    ${{why}}
 
 *** Keywords ***
 Sentence
@@ -160,12 +163,20 @@ def test_a_killed_run_leaves_the_tests_that_had_ended(tmp_path):
 
 
 @pytest.mark.slow
+def test_arguments_have_the_values_of_their_variables_but_for_secrets(left):
+    broken = next(test for test in left if test["name"] == "Broken")
+    shown = [[item["value"] for item in step.get("parameters", ())] for step in broken["steps"]]
+    assert shown[-1] == ["no such platform"] and "${password}" in shown[-2]
+
+
+@pytest.mark.slow
 def test_set_up_and_tear_down_belong_to_their_suites(tmp_path):
     folder = run(tmp_path)
     containers = [json.loads(path.read_text()) for path in folder.glob("*-container.json")]
     assert [len(container["children"]) for container in containers] == [5, 5]
     for container in containers:
         assert [step["name"] for step in container["befores"]] == ["Testbed.Open Testbed"]
+        assert all(step["start"] <= step["stop"] for step in (*container["befores"], *container["afters"]))
         assert [step["name"] for step in container["afters"]] == ["Testbed.Close Testbed"]
         (log,) = container["befores"][0]["attachments"]
         assert "opened &lt;here&gt;" in (folder / log["source"]).read_text()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import time
 from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
@@ -21,6 +22,7 @@ from robot.utils import html_format
 
 from ..errors import TestbedError, in_words
 from ..files import write_whole
+from ..visible import shortened
 from .plots import svg_image
 
 CATEGORIES: tuple[Mapping[str, Any], ...] = (
@@ -45,6 +47,8 @@ CATEGORIES: tuple[Mapping[str, Any], ...] = (
 )
 """The first match counts; the expressions mean the same in Java (Allure 2) and JavaScript (Allure 3)."""
 
+_VARIABLE = re.compile(r"(?<!\\)([$@&])\{([\w ]+)\}")
+_SECRET_NAME = re.compile(r"(?i)pass(word|phrase|wd)|secret|token|community|key\b")
 _ROUTERS_FAULT = re.compile(r"^(?:\d+\) )?FAIL:", re.MULTILINE)
 
 
@@ -57,6 +61,8 @@ class AllureListener:
       listener whose library the topmost suite does not import.
     * Suites above the first importing one are taken from the long name; dots in names do not split them.
     * A test whose message has no ``FAIL:`` is *broken*, not *failed*: it is not the router's fault.
+    * Set-up and tear-down have the time at which they began, and structures (IF, TRY) a name.
+    * Arguments are shown with the values of their variables.
     """
 
     ROBOT_LISTENER_API_VERSION = 2
@@ -66,9 +72,9 @@ class AllureListener:
         self._inner: Any = None
         self._depth = 0
         self._case: Any = None
-        self._test = ""
         self._folder = Path()
         self._early: list[Path] = []
+        self._arguments: list[list[str]] = []
 
     def start_suite(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Begin with the outermost suite, unless idle."""
@@ -129,13 +135,21 @@ class AllureListener:
 
     def start_keyword(self, name: str, attributes: Mapping[str, Any]) -> None:
         """Begin a step."""
-        if self._inner:
-            self._inner.start_keyword(name, attributes)
+        if self._inner is None:
+            return
+        # the variables of the caller: those of the keyword itself do not exist yet
+        self._arguments.append([_resolved(argument) for argument in attributes["args"]])
+        self._inner.start_keyword(name or str(attributes["type"]), attributes)
+        for update in (self._inner.lifecycle.update_before_fixture, self._inner.lifecycle.update_after_fixture):
+            with update() as fixture:
+                if fixture is not None and fixture.start is None:
+                    fixture.start = round(1000 * time.time())
 
     def end_keyword(self, name: str, attributes: Mapping[str, Any]) -> None:
         """End a step."""
         if self._inner:
-            self._inner.end_keyword(name, attributes)
+            arguments = self._arguments.pop() if self._arguments else attributes["args"]
+            self._inner.end_keyword(name, {**attributes, "args": arguments})
 
     def log_message(self, message: Mapping[str, Any]) -> None:
         """Pass on a log message, escaped if it is not HTML: Allure shows it as HTML."""
@@ -223,6 +237,19 @@ def _write(path: Path, text: str) -> None:
         write_whole(path, text)
     except TestbedError as error:
         logger.warn(f"Allure's report will lack something: {error}")
+
+
+def _resolved(argument: object) -> str:
+    """*argument* with the values of the variables in it; not of those that are named as secrets are.
+
+    Only plain names are looked up: an expression would be run once more.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        known = None if _SECRET_NAME.search(found[2]) else BuiltIn().get_variable_value(found[0])
+        return found[0] if known is None else shortened(known)
+
+    return _VARIABLE.sub(value, str(argument))
 
 
 def _dry_run() -> bool:
