@@ -3,6 +3,7 @@ Documentation       Netgate 6100 with VPP: forwarding SLA of its two 10GbE SFP+ 
 ...                 queues per port. Per cent are of one direction's L1 line rate.
 ...                 Source of the figures named in each test: the public review of this box, "Review: Netgate 6100"
 ...                 (ipng.ch, November 2021), tables "Method 1" and "Method 2", column VPP 3Q.
+Metadata            SLA    Review: Netgate 6100 (November 2021), https://ipng.ch/
 Resource            ../resources/acceptance.resource
 Suite Setup         Open Testbed For    netgate6100    software=vpp
 Suite Teardown      Close Testbed
@@ -17,7 +18,7 @@ Large Frames Fill The Line
 
 Internet Mix Fills The Line
     [Documentation]    Published: 95 %.
-    [Tags]    imix    unidirectional
+    [Tags]    imix    unidirectional    severity:critical
     imix unidirectional ≥ 95% line rate
 
 Smallest Frames Fill The Line
@@ -37,7 +38,7 @@ Large Frames Fill The Line Both Ways
 
 Internet Mix Fills The Line Both Ways
     [Documentation]    Published: 191 % of 200 %.
-    [Tags]    imix    bidirectional
+    [Tags]    imix    bidirectional    severity:critical
     imix bidirectional ≥ 95% line rate each way
 
 Smallest Frames Both Ways

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Mapping
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,19 @@ PACKAGES = (
 )
 """The distributions whose versions may influence a result."""
 
+
+_CI: Mapping[str, tuple[str, str, str, str]] = {
+    "GITHUB_ACTIONS": (
+        "github",
+        "GitHub Actions",
+        "{GITHUB_WORKFLOW} #{GITHUB_RUN_NUMBER}",
+        "{GITHUB_SERVER_URL}/{GITHUB_REPOSITORY}/actions/runs/{GITHUB_RUN_ID}",
+    ),
+    "GITLAB_CI": ("gitlab", "GitLab CI", "{CI_JOB_NAME} #{CI_PIPELINE_ID}", "{CI_JOB_URL}"),
+    "JENKINS_URL": ("jenkins", "Jenkins", "{JOB_NAME} #{BUILD_NUMBER}", "{BUILD_URL}"),
+    "CI": ("ci", "CI", "{BUILD_NUMBER}", "{BUILD_URL}"),
+}
+"""Variable that a CI system sets -> its type, its name, and the build's name and address, of its variables."""
 
 GIT_LIMIT = 5.0
 """Seconds for each question to git."""
@@ -81,6 +95,26 @@ def host_facts() -> dict[str, Any]:
         "python": platform.python_version(),
         "python_implementation": sys.implementation.name,
     }
+
+
+def executor_facts(given: Mapping[str, str]) -> dict[str, str]:
+    """What started the run: the job of a CI system, from the variables *given*, or this machine's name.
+
+    As Allure has it: ``name``, ``type``, and of a job ``buildName`` and ``buildUrl``.
+    """
+    for sign, (kind, name, build, url) in _CI.items():
+        if given.get(sign):
+            texts = {"buildName": _filled(build, given), "buildUrl": _filled(url, given)}
+            return {"name": name, "type": kind, **{key: text for key, text in texts.items() if text}}
+    return {"name": platform.node() or UNKNOWN, "type": "local"}
+
+
+def _filled(pattern: str, given: Mapping[str, str]) -> str:
+    """*pattern* with the variables that it names; "" if one is missing."""
+    try:
+        return pattern.format_map(given)
+    except KeyError:
+        return ""
 
 
 def package_versions() -> dict[str, str]:

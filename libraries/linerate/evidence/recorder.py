@@ -42,6 +42,12 @@ from .why_record import WHY, why_data
 ROUTER_FACTS = "router_facts"
 """Key of the router's facts in the environment record's extra data."""
 
+ABOUT = "about"
+"""Key of a test's ``documentation`` and ``tags`` in the requirement record's extra data."""
+
+SLA, EXECUTOR = "sla", "executor"
+"""Keys in the environment record's extra data: where the SLA is (words, addresses); what started the run."""
+
 SIMULATED_BECAUSE = "simulated_because"
 """Key of the signs of a simulation, in words, in the environment record's extra data."""
 
@@ -60,6 +66,7 @@ class Recorder:
         self._passed: dict[tuple[str, bool, int], float] = {}
         self._started = self._began = 0.0
         self._test = ""
+        self._about: Mapping[str, object] | None = None
         self._trials: list[int] = []
         self._traffic = self._drains = 0.0
         self._catalogue: Catalogue | None = None
@@ -112,11 +119,11 @@ class Recorder:
         self.environment = replace(self.environment, simulated=True, extra=extra)
         self.folder.write_environment(self.environment)
 
-    def begin(self, test: str) -> None:
-        """Begin the records of a sentence of *test*."""
+    def begin(self, test: str, about: Mapping[str, object] | None = None) -> None:
+        """Begin the records of a sentence of *test*; *about*: its documentation and tags, for the record."""
         self._number = self.folder.next_requirement()
         self._started, self._began = time.time(), time.monotonic()
-        self._test = test
+        self._test, self._about = test, about
         self._trials = []
         self._traffic = self._drains = 0.0
         self._step_down = None
@@ -281,6 +288,7 @@ class Recorder:
                 extra={
                     "figures": {**rate_intervals(verdict), **verdict.figures},
                     "time": self.seconds,
+                    **({ABOUT: dict(self._about)} if self._about else {}),
                     "router_drops": dict(verdict.router_drops or {}),
                     **({"generator_ceiling": dict(verdict.ceiling)} if verdict.ceiling else {}),
                     "ledger": [ledger.to_json() for ledger in verdict.ledgers],

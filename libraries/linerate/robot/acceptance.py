@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -19,11 +20,11 @@ from ..counts.trial import Trial
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LinerateError, SlaFailure, in_words
 from ..evidence import allure
 from ..evidence.demand import Demand
-from ..evidence.environment import code_identity, host_facts, package_versions
+from ..evidence.environment import code_identity, executor_facts, host_facts, package_versions
 from ..evidence.ledger_table import ledgers_fragment, ledgers_table
 from ..evidence.plots import svg_image
 from ..evidence.quantity_plots import plot_name, sentence_plot
-from ..evidence.recorder import SIMULATED_BECAUSE, Recorder
+from ..evidence.recorder import EXECUTOR, SIMULATED_BECAUSE, SLA, Recorder
 from ..evidence.records import EnvironmentRecord
 from ..evidence.resume import FINGERPRINTS, CarriedVerdict, Resumption, fingerprints
 from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise
@@ -105,6 +106,10 @@ class AcceptanceKeywords(Component):
             extra={
                 "goal": plan.goal.model_dump(),
                 "suite": suite,
+                EXECUTOR: executor_facts(os.environ),
+                **(
+                    {SLA: str(sla)} if (sla := BuiltIn().get_variable_value("&{SUITE METADATA}", {}).get("SLA")) else {}
+                ),
                 DESCRIPTION: plan.platform.description,
                 FINGERPRINTS: fingerprints(plan),
                 **({"replaced": list(plan.replaced)} if plan.replaced else {}),
@@ -212,7 +217,12 @@ class AcceptanceKeywords(Component):
         goal = session.plan.goal_for(requirement)
         logger.info(f"judged by {goal}")
         self.shared.progress.begin(requirement.sentence, load.pps, goal)
-        self.shared.records.begin(str(BuiltIn().get_variable_value("${TEST NAME}")))
+        value = BuiltIn().get_variable_value
+        about = {
+            "documentation": str(value("${TEST DOCUMENTATION}")),
+            "tags": [str(tag) for tag in value("@{TEST TAGS}")],
+        }
+        self.shared.records.begin(str(value("${TEST NAME}")), about)
         self._judging = requirement.sentence
 
     @keyword(tags=["trials"])
