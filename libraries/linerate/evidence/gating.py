@@ -85,7 +85,7 @@ def gate(runs: Sequence[RecordedRun], baseline: Sequence[RecordedRun], rule: Com
 
 
 def _unjudged(run: RecordedRun) -> list[str]:
-    return [f"ended in '{sentence}', which has no verdict" for sentence in unfinished_sentences(run)]
+    return [f"ended in '{sentence}', which has no verdict" for _, sentence in unfinished_sentences(run)]
 
 
 def _alone(run: RecordedRun) -> list[GatedSentence]:

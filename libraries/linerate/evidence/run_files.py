@@ -43,7 +43,10 @@ def partial(path: Path) -> Path:
     return path.with_name(f".{path.name}.part")
 
 
-_DERIVED_FILES = (*SUMMARIES, DERIVED_SUMS, SIGNATURE, *SHEETS, *DRAFTS)
+PAGE = "report.html"
+"""What ``linerate report`` makes."""
+
+_DERIVED_FILES = (*SUMMARIES, DERIVED_SUMS, PAGE, SIGNATURE, *SHEETS, *DRAFTS)
 DERIVED = frozenset({"allure", "report", *_DERIVED_FILES, *(partial(Path(name)).name for name in _DERIVED_FILES)})
 """What can be made again from the records; it is not in the manifest."""
 

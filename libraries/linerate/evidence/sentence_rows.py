@@ -87,8 +87,8 @@ def sentence_rows(
     )
 
 
-def unfinished_sentences(run: RecordedRun) -> dict[str, int]:
-    """Sentences of *run* that were begun and have no verdict -> how many of their trials are recorded."""
+def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
+    """Test and sentence that were begun and have no verdict -> how many trials it has; "" for a test not known."""
     judged = {record.number for record in run.requirements}
     begun: dict[int, list[TrialRecord]] = {}
     for item in run.trials:
@@ -97,12 +97,14 @@ def unfinished_sentences(run: RecordedRun) -> dict[str, int]:
     ended = run.environment is not None and run.environment.ended is not None
     # what is not to be judged (a search, a ramp) has trials without evidence, as every warm-up
     found = {
-        items[0].sentence: sum(bool(item.trial.number) for item in items)
+        (items[0].test, items[0].sentence): sum(bool(item.trial.number) for item in items)
         for items in begun.values()
         if any(item.evidence for item in items) or not (ended or any(item.trial.number for item in items))
     }
-    interrupted = run.environment.extra.get(INTERRUPTED) if run.environment else None
-    return found if interrupted is None else {str(interrupted): 0, **found}
+    interrupted = str(run.environment.extra.get(INTERRUPTED, "")) if run.environment else ""
+    if interrupted and interrupted not in {sentence for _, sentence in found}:
+        found["", interrupted] = 0
+    return found
 
 
 def _row(

@@ -70,15 +70,19 @@ class ExecutionSummary:
         return any(run.simulated for run in self.runs)
 
 
-def summarise(folder: Path, read: RecordedRun | None = None) -> RunSummary:
-    """The run in *folder*, closed or not; *read*: its records. Raises ConfigError if it was altered, or is none."""
-    run = read or read_run(folder)
+def summarise(folder: Path) -> RunSummary:
+    """The run in *folder*, closed or not. Raises ConfigError if it was altered, or is none."""
+    return summary_of(read_run(folder))
+
+
+def summary_of(run: RecordedRun) -> RunSummary:
+    """The summary of *run*. Raises ConfigError for a margin that is no record."""
     return RunSummary(
-        folder,
+        run.path,
         str(run.environment.extra.get("suite", "")) if run.environment else "",
         run.simulated,
         _facts(run.environment),
-        sentence_rows(run, read_margins(folder)),
+        sentence_rows(run, read_margins(run.path)),
         tuple(_incomplete(run)),
     )
 
@@ -109,8 +113,10 @@ def goal_words(data: Any) -> str:
 
 
 def _incomplete(run: RecordedRun) -> list[str]:
-    unfinished = unfinished_sentences(run)
-    words = [f"unfinished: {counted(trials, 'trial')} of '{name}', no verdict" for name, trials in unfinished.items()]
+    words = [
+        f"unfinished: {counted(trials, 'trial')} of '{sentence}', no verdict"
+        for (_, sentence), trials in unfinished_sentences(run).items()
+    ]
     if run.environment is None or run.environment.ended is None:
         return [INCOMPLETE, *(words or ["no trial of an unfinished sentence"])]
     return words

@@ -59,12 +59,7 @@ def next_command(execution: Path, runs: Sequence[RunSummary]) -> str:
     for run in runs:
         if INCOMPLETE in run.incomplete:
             return f"robot -v RESUME:{run.folder.name} and the suite {run.suite or 'that it was'}: goes on with it"
-    allure = execution / "allure"
-    if not any(allure.glob("*-result.json")):
-        return ""
-    paths = (allure, allure / "allurerc.json", execution / "report")
-    results, config, report = (shlex.quote(_short(path)) for path in paths)
-    return f"npx allure@3 generate {results} --config {config} --output {report}"
+    return f"linerate report {shlex.quote(_short(execution))}" if runs else ""
 
 
 def _short(path: Path) -> str:

@@ -14,7 +14,7 @@ from ..run import RecordedRun, read_run
 from ..run_files import MANIFEST_FILE, sha256_of
 from ..sentence_rows import SentenceRow
 from ..signature import PublicKey
-from ..summary import RunSummary, summarise
+from ..summary import RunSummary, summary_of
 from ..verification import verify
 from .about import About, Waiver, read_about, read_waivers
 
@@ -82,7 +82,7 @@ def make_sheet(
     """
     verify(folder).refuse_problems()
     run = read_run(folder)
-    summary = summarise(folder, run)
+    summary = summary_of(run)
     if run.environment is None:
         raise ConfigError("cannot be signed off: it has no environment.json, which says what was tested", folder)
     told = read_about(about)
