@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from robot.api import TestSuite
+from robot.errors import VariableError
 from robot.libraries.BuiltIn import BuiltIn
 
 from . import suite_sentences
@@ -43,7 +44,7 @@ class SentenceListing:
         if not unknown:
             try:
                 text = str(BuiltIn().replace_variables(text))
-            except Exception:  # a variable that does not exist yet
+            except VariableError:  # one that does not exist yet
                 unknown = True
         row = {"test": test, "sentence": text, "where": step.where, "unknown": unknown}
         with self._path.open("a", encoding="utf-8", errors="backslashreplace") as file:
