@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,6 +43,20 @@ def test_an_idle_worker_of_a_real_vpp_handles_nothing() -> None:
     assert found is not None
     assert found.busy is not None and found.busy < 0.05
     assert found.packets_per_s is not None and found.packets_per_s < 10
+
+
+def test_a_clock_that_went_back_gives_no_seconds_and_no_rates() -> None:
+    machine = simulated("vpp")[0]
+    times = iter(("9000.0", "1.0"))
+
+    def started_again(command: str, limit: float) -> Result:
+        found = shell_of(machine)(command, limit)
+        if "show clock" not in command:
+            return found
+        return replace(found, stdout=re.sub(r"Time now [0-9.]+", f"Time now {next(times)}", found.stdout))
+
+    found = make_router("vpp", started_again, ("eth1",)).under_load(lambda: None)
+    assert next(times, None) is None and found.seconds is None and found.counters == {}
 
 
 def test_without_a_clock_no_share_is_known() -> None:

@@ -49,6 +49,8 @@ def vpp_load(
 
     clocks = [of(output, "clock", parse_clock) for output in (first, last)]
     seconds = clocks[1] - clocks[0] if clocks[0] is not None and clocks[1] is not None else None
+    if seconds is not None and seconds <= 0:  # VPP was started again
+        seconds = None
     counters: dict[str, float] = {}
     errors = [of(output, "errors", parse_errors) or {} for output in (first, last)]
     # a reason that did not occur before is not shown
