@@ -204,6 +204,8 @@ def test_each_rule_speaks_where_its_figures_fit(case: str) -> None:
         (replace(TRIED, flows=1), one_loses(), facts(EACH_ITS_OWN), load(0.3, 1.0)),
         (TRIED, one_loses(), facts(EACH_ITS_OWN), load(0.3, 1.0)),
         (TRIED, ledger(), facts((Placement("a", 0, "w0"), Placement("a", 1, "w0"))), load(0.3, 0.2, 1.0)),
+        # no shares
+        *((TRIED, ledger(), facts(), load(odd, odd, 1.0)) for odd in (math.nan, math.inf, -math.inf, -0.5, 1e9)),
         # neither busy nor idle
         (TRIED, ledger(), facts(), load(0.9, 0.9)),
         # a worker of which nothing is known

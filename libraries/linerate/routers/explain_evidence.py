@@ -317,10 +317,10 @@ class RouterEvidence:
 
 
 def busy_share(worker: WorkerLoad) -> float | None:
-    """Busy share of *worker*; of a VPP worker without it 1 where its vectors are full."""
+    """Busy share of *worker*, None if it is no share; of a VPP worker without it 1 where its vectors are full."""
     if worker.busy is None and worker.vectors_per_call is not None and worker.vectors_per_call >= FULL_VECTOR:
         return 1.0
-    return worker.busy
+    return worker.busy if worker.busy is not None and 0 <= worker.busy <= 1 else None
 
 
 def bus_gbps(nic: NicFacts) -> float | None:
