@@ -99,7 +99,7 @@ def test_a_shipped_description_reads_its_examples_as_a_router(name: str) -> None
     mac = "02:00:00:00:00:01"
     assert router.neighbours() == {("100.65.1.2", mac)}
     if file.commands.load:
-        assert router.health()["percent"] == file.commands.load.expected["percent"]
+        assert router.facts().other["load"] == f"{file.commands.load.expected['percent']} %"
 
 
 def test_the_shipped_descriptions_are_these() -> None:
@@ -113,7 +113,7 @@ def test_what_is_not_described_is_not_read() -> None:
     telemetry = router.read()
     assert (telemetry.uptime, dict(telemetry.interfaces), telemetry.causes, shell.ran) == (None, {}, (), [])
     assert "not asked" in router.identify()["version"]
-    assert (router.health(), router.neighbours()) == ({}, frozenset())
+    assert (dict(router.facts().other), router.neighbours()) == ({}, frozenset())
     with pytest.raises(TestbedError, match="expected 'prepare: none'"):
         router.configure(SIDES)
 

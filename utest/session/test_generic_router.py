@@ -100,6 +100,28 @@ def test_a_described_router_is_judged_and_its_losses_are_in_the_ledger(tmp_path:
     assert judged.returncode == 0, judged.stdout + judged.stderr
 
 
+def test_doctor_names_the_entry_that_reads_nothing_and_loses_no_other(tmp_path: Path, cli: FakeCli) -> None:
+    home = project(tmp_path, cli, None, "warm")
+    cli.answers |= {"show load": "CPU: odd", "show heat": "43 C"}
+    queries = "".join(
+        f"  {name}: {{run: {run}, pattern: '(?P<{key}>\\d+) {unit}', example: 1 {unit}, expected: {{{key}: 1}}}}\n"
+        for name, run, key, unit in (
+            ("load", "show load", "percent", "%"),
+            ("temperature", "show heat", "celsius", "C"),
+        )
+    )
+    text = UNCOUNTED.replace("shell: uncounted", "shell: warm") + queries
+    pattern = "pattern: '(?P<address>1) (?P<mac>2)', example: 1 2, expected: {mac: '2'}"
+    text += f"  neighbours: {{run: show mistyped, {pattern}}}\n"
+    (home / "variables" / "shells" / "warm.yaml").write_text(text, encoding="utf-8")
+    found = linerate(tmp_path, "doctor", "box", "--platform", "netgate6100", "--software", "box", cwd=home).stdout
+    assert "temperature: 43 °C" in found and "load:" not in found, found
+    lines = [line for line in found.splitlines() if line.startswith("warning  router facts: ")]
+    for line, name, why in zip(lines, ("load", "neighbours"), ("was not understood: ", "(status 1): "), strict=True):
+        assert why in line and line.endswith(f"; fix 'commands.{name}' in variables/shells/warm.yaml")
+    assert "gave no answer" not in found
+
+
 def test_without_counters_forgiven_loss_needs_probe_frames(tmp_path: Path, cli: FakeCli) -> None:
     with served(tmp_path, "--clock-speed", "1") as bench:
         home = project(tmp_path, cli, bench, "uncounted")

@@ -13,6 +13,7 @@ from ..routers.black_box import WHY_UNREAD
 from ..routers.link_state import LinkState, read_link_states
 from ..session.leftovers import leftover_text
 from ..session.session import Session
+from ..units import counted
 from .findings import Check, ok, or_wrong, warning, wrong
 
 COMMAND_LIMIT = 10.0
@@ -61,8 +62,14 @@ def router_checks(session: Session, traffic: bool, dry_run: bool) -> Iterator[Ch
 def _facts(session: Session) -> Iterator[Check]:
     facts = session.router.facts
     words = "; ".join(f"{name}: {value}" for name, value in known_rows(facts)) or "none"
-    missing = f"; {len(facts.unread)} commands gave no answer" if facts.unread else ""
-    yield ok("router facts", f"{words}{missing}")
+    file = session.plan.command_file
+    missing = f"; {counted(len(facts.unread), 'command')} gave no answer" if facts.unread else ""
+    yield ok("router facts", words if file else f"{words}{missing}")
+    if file:
+        for name, why in facts.unread.items():
+            entry = f"'commands.{name}'"
+            found = why if entry in why else f"{why}; fix {entry} in variables/shells/{file.shell}.yaml"
+            yield warning("router facts", found)
     for difference in facts.differences:
         yield warning("router facts", f"{difference}; fix the router or the platform's file")
 

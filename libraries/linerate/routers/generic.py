@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import time
 from collections.abc import Callable, Mapping
@@ -39,23 +40,24 @@ class Generic(ShellRouter):
             return {**facts, "version": f"not asked: variables/shells/{self._file.shell}.yaml has no 'version'"}
         return facts | {name: str(value) for name, value in self._results("version", command, {}).items()}
 
-    def health(self) -> Mapping[str, float]:
-        """``percent`` of the processors' load and ``celsius``, as far as they are described."""
-        commands, found = self._file.commands, dict[str, float]()
-        for name, command in (("load", commands.load), ("temperature", commands.temperature)):
+    def _condition(self, unread: dict[str, str]) -> Mapping[str, str]:
+        """Load and temperature, as far as they are described; why one cannot be read is in *unread*."""
+        units, found = {"percent": "%", "celsius": "°C"}, dict[str, str]()
+        for name, command in (("load", self._file.commands.load), ("temperature", self._file.commands.temperature)):
             if command is not None:
-                found |= {key: float(value) for key, value in self._results(name, command, {}).items()}
+                values = _read_or_note(name, functools.partial(self._results, name, command, {}), unread)
+                for key, value in values.items():
+                    found[name] = f"{value:g} {units[key]}"
         return found
 
     def facts(self) -> RouterFacts:
         """Version, load, temperature and neighbours, as far as they are described."""
         unread: dict[str, str] = {}
         versions = _read_or_note("version", self.identify, unread) if self._file.commands.version else {}
-        health = _read_or_note("load and temperature", self.health, unread)
+        condition = self._condition(unread)
         neighbours = _read_or_note("neighbours", lambda: dict(self.neighbours()), unread)
         other = {key: value for key, value in versions.items() if key not in ("software", "version")}
-        units = {"percent": ("load", "%"), "celsius": ("temperature", "°C")}
-        other |= {units[key][0]: f"{value:g} {units[key][1]}" for key, value in health.items()}
+        other |= condition
         other |= (
             {"neighbours": ", ".join(f"{ip} {mac}" for ip, mac in sorted(neighbours.items()))} if neighbours else {}
         )
@@ -78,9 +80,8 @@ class Generic(ShellRouter):
             if moment == "before":
                 wait()
         seconds = time.monotonic() - started
-        health = _read_or_note("load and temperature", self.health, unread)
-        if health:
-            texts.append({"load and temperature": "".join(f"{key}: {value:g}\n" for key, value in health.items())})
+        if condition := self._condition(unread):
+            texts.append({"load and temperature": "".join(f"{key}: {value}\n" for key, value in condition.items())})
         return RouterLoad(
             raw={name: text for each in texts for name, text in each.items()},
             seconds=seconds,
