@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,23 @@ def killed_after(lines: int, name: str) -> tuple[CommandLine, CommandFile, str]:
     machine.close()
     assert machine.configuration != before
     return machine, file, before
+
+
+def test_a_configuration_saved_long_ago_is_loaded_only_where_a_person_asks(state: Path) -> None:
+    machine, file, before = killed_after(3, "saving")
+    changed, later = machine.configuration, replace(occasion(), since=1e10)
+    for asked in (False, True):
+        journal = ChangeJournal.claim(ROUTER, file)
+        shell = command_line(machine, file)
+        try:
+            if asked:
+                undo_leftover(journal, shell, False, later, asked=True)
+            else:
+                with pytest.raises(TestbedError, match=r"saved .* h ago, over whatever .* 'linerate restore' loads it"):
+                    undo_leftover(journal, shell, False, later)
+        finally:
+            journal.close()
+        assert machine.configuration == (before if asked else changed)
 
 
 @pytest.mark.parametrize("before", [True, False])

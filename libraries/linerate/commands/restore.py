@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
             text = f"on the router at {name}, {state}: {leftover_text(found)}"
         if changes and not arguments.dry_run:
             session.router.connect()
-            text = session.router.undo_leftover()
+            text = session.router.undo_leftover(asked=True)
         elif found and not arguments.dry_run:
             # that run was killed before its first change
             ChangeJournal.claim(name).close()

@@ -7,6 +7,9 @@ from ..routers.base import Shell
 from ..routers.change_journal import ChangeJournal, Leftover, Occasion
 from ..routers.shell_commands import EXCHANGE_LIMIT, ShellCommands
 
+SAVED_FOR = 3600.0
+"""Seconds for which a configuration that a run has saved is loaded again at the next start, without a question."""
+
 
 def leftover_text(found: Leftover) -> str:
     """What is on the router, and the commands that undo it, in their order. *found* has changes."""
@@ -16,11 +19,17 @@ def leftover_text(found: Leftover) -> str:
 
 
 def undo_leftover(
-    journal: ChangeJournal, shell: Shell, sudo: bool, now: Occasion, limit: float = EXCHANGE_LIMIT
+    journal: ChangeJournal,
+    shell: Shell,
+    sudo: bool,
+    now: Occasion,
+    limit: float = EXCHANGE_LIMIT,
+    asked: bool = False,
 ) -> str:
     """Undo what *journal* has of an earlier run through *shell*; returns a sentence, "" if there is nothing.
 
-    *limit*: s that a command may take.
+    *limit*: s that a command may take. *asked*: a person asked for it; else a saved configuration that is older than
+    :data:`SAVED_FOR` is not loaded, because others may have configured the router since.
 
     Nothing is run where the router has certainly restarted since. Raises TestbedError if something stays on the router,
     or the router at this address has another host key than the one that was changed.
@@ -37,6 +46,13 @@ def undo_leftover(
     if before.restarted_since(now):
         journal.forget()
         return f"the router has restarted since, and with that lost {text}, left by an earlier run"
+    age = now.since - before.since
+    if not asked and any(change.whole for change in found.changes) and not 0 <= age <= SAVED_FOR:
+        raise TestbedError(
+            f"an earlier run left {text} on the router at {before.router}; that loads a configuration saved"
+            f" {age / 3600:.1f} h ago, over whatever was configured there since: look at it, then 'linerate restore'"
+            f" loads it; or undo the changes by hand and remove {found.path}"
+        )
     commands = ShellCommands(shell, limit, sudo)
     commands.keep_journal(journal)
     try:

@@ -204,23 +204,24 @@ class RouterConnection:
         """What its journal holds, whoever holds it; None if it has none. Raises TestbedError."""
         return look(self.journal_name, self.plan.command_file) if self.journal_name else None
 
-    def undo_leftover(self) -> str:
-        """Undo what an earlier run has left on it; returns a sentence, "" if nothing.
+    def undo_leftover(self, asked: bool = False) -> str:
+        """Undo what an earlier run has left on it; returns a sentence, "" if nothing. *asked*: by a person.
 
         Raises TestbedError if something stays, or another process of this machine has it configured.
         """
         if self._journal is None and self.leftover() is not None:
-            journal, self._undone = self._claim(self._occasion())
+            journal, self._undone = self._claim(self._occasion(), asked)
             journal.close()
         return self._undone
 
-    def _claim(self, now: Occasion) -> tuple[ChangeJournal, str]:
+    def _claim(self, now: Occasion, asked: bool = False) -> tuple[ChangeJournal, str]:
         """Its journal, after what an earlier run has left is undone, and a sentence about that."""
         file = self.plan.command_file
         journal = ChangeJournal.claim(self.journal_name, file)
         try:
             limit = EXCHANGE_LIMIT if file is None else file.limit
-            return journal, undo_leftover(journal, self.shell, self.testbed.facts.router.sudo, now, limit)
+            sudo = self.testbed.facts.router.sudo
+            return journal, undo_leftover(journal, self.shell, sudo, now, limit, asked)
         except BaseException:
             journal.close()
             raise
