@@ -42,7 +42,7 @@ vpp_wk_0: TenGigabitEthernet3/0/0 queue 0, TenGigabitEthernet3/0/1 queue 0; \
 vpp_wk_1: TenGigabitEthernet3/0/0 queue 1, TenGigabitEthernet3/0/1 queue 1; \
 vpp_wk_2: TenGigabitEthernet3/0/0 queue 2, TenGigabitEthernet3/0/1 queue 2; 7 commands gave no answer
 ok       router rights: 'linerate' may 'sudo -n'
-ok       router counters: those of TenGigabitEthernet3/0/0, TenGigabitEthernet3/0/1 are read; it is up for TIME
+ok       router counters: TenGigabitEthernet3/0/0 rx 0 tx 0, TenGigabitEthernet3/0/1 rx 0 tx 0; it is up for TIME
 ok       router interface TenGigabitEthernet3/0/0: 02:00:00:00:01:01, to which port 0 sends; up
 ok       router interface TenGigabitEthernet3/0/1: 02:00:00:00:01:02, to which port 1 sends; up
 ok       traffic: frames sent into each side came back at the other

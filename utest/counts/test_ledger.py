@@ -109,6 +109,27 @@ def test_loss_that_no_counter_shows_points_at_the_cables() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("rx", "tx", "counted"),
+    [
+        (0, 0, "no frame"),
+        (7, 7, "only 7 frames"),
+        (1000, 0, "no frame as sent"),
+        (449, 900, "only 449 frames as received"),
+    ],
+)
+def test_counters_that_do_not_move_while_frames_come_back_are_not_these_interfaces(
+    rx: int, tx: int, counted: str
+) -> None:
+    found = make_ledger([trial((1000, 900))], reading((5, 5), (5, 5)), reading((5 + rx, 5), (5, 5 + tx)), INTERFACES)
+    assert where_lost(found).startswith(
+        f"where 100 frames were lost is not known: the router counted {counted}, and 900 came back: these are not the"
+        " counters of these interfaces"
+    )
+    none_back = make_ledger([trial((1000, 0))], reading(), reading(), INTERFACES)
+    assert "look at cables" in where_lost(none_back)
+
+
 def test_a_drop_belongs_to_the_direction_of_its_interface_or_is_shared() -> None:
     unrouted = Cause(Stage.PASSING, "no route", "", 30)
     full = Cause(Stage.LEAVING, "tx-error", "eth1", 20, Role.LOSS, "full")

@@ -126,11 +126,13 @@ def _rights(session: Session, shell: Shell) -> list[Check]:
 
 def _counters(session: Session) -> list[Check]:
     telemetry = session.router.watch.read()
-    names = ", ".join(side.interface for side in session.testbed.facts.sides)
     up = "its uptime is not read" if telemetry.uptime is None else f"it is up for {duration_text(telemetry.uptime)}"
     if unread := session.plan.uncounted:
         return [warning("router counters", f"{unread}: no ledger; {up}")]
-    return [ok("router counters", f"those of {names} are read; {up}")]
+    names = [side.interface for side in session.testbed.facts.sides]
+    read = ((name, telemetry.interfaces[name]) for name in names)
+    figures = ", ".join(f"{name} rx {counts.rx_packets} tx {counts.tx_packets}" for name, counts in read)
+    return [ok("router counters", f"{figures}; {up}")]
 
 
 def _interfaces(session: Session, shell: Shell) -> list[Check]:

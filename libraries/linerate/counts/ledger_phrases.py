@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .ledger import Drop, Ledger
+from ..units import counted
+from .ledger import Drop, Ledger, sum_if_known
 
 NAMED_CAUSES = 2
 """Causes that a phrase names; it adds up the others."""
@@ -27,6 +28,8 @@ def where_lost(ledger: Ledger) -> str:
     lost, rest = ledger.lost, ledger.unexplained
     if ledger.missing:
         return f"where {frames_text(lost)} frames were lost is not known: {ledger.missing}"
+    if foreign := _not_of_these_frames(ledger):
+        return f"where {frames_text(lost)} frames were lost is not known: {foreign}"
     drops = _merged_by_name(ledger)
     if not drops:
         return f"the router's counters show none of {frames_text(lost)} lost frames{_place_of_unexplained(ledger)}"
@@ -43,6 +46,25 @@ def where_lost(ledger: Ledger) -> str:
     if rest > lost / 2:
         return f"{text}; {frames_text(rest)} unexplained{_place_of_unexplained(ledger)}"
     return f"{text}; {frames_text(rest) if rest else 'none'} unexplained"
+
+
+def _not_of_these_frames(ledger: Ledger) -> str:
+    """Why the router's counts cannot be of the frames that came back through it; "": they can."""
+    back = sum(direction.forwarded for direction in ledger.directions)
+    counts = {
+        " as received": sum_if_known([direction.router_rx for direction in ledger.directions]),
+        " as sent": sum_if_known([direction.router_tx for direction in ledger.directions]),
+    }
+    low = {name: count for name, count in counts.items() if count is not None and 2 * count < back}
+    if not low:
+        return ""
+    most = max(low.values())
+    frames = f"only {counted(most, 'frame')}" if most else "no frame"
+    where = next(iter(low)) if len(low) == 1 else ""
+    return (
+        f"the router counted {frames}{where}, and {frames_text(back)} came back: these are not the counters of these"
+        " interfaces, or they stand still; compare them on the router while frames flow"
+    )
 
 
 def _merged_by_name(ledger: Ledger) -> tuple[Drop, ...]:
