@@ -191,3 +191,14 @@ def test_a_run_says_that_its_goal_hides_a_shipped_one(tmp_path: Path) -> None:
     (record,) = (tmp_path / "results").glob("*/environment.json")
     (words,) = json.loads(record.read_text())["extra"]["replaced"]
     assert words.startswith(f"{goals}: takes the place of")
+
+
+def test_a_problem_of_a_file_that_a_suite_reads_is_printed_once(tmp_path: Path) -> None:
+    home = robot_run.project(tmp_path)
+    (home / "variables" / "platforms" / "mine.yaml").write_text("platform: yours\n", encoding="utf-8")
+    suite = robot_run.write_suite(
+        tmp_path, "64b unidirectional ≥ 1 Mpps", setup="Open Testbed For    mine    software=vpp"
+    )
+    found = linerate(tmp_path, "check", "--project", str(home), str(suite), "-v", f"PROJECT:{home}")
+    assert found.returncode == 1 and found.stdout.count("mine.yaml") == 1, found.stdout + found.stderr
+    assert "1 problem in " in found.stdout

@@ -65,7 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
     usual = project.root / "tests"
     suites = arguments.suites or ([usual] if is_folder(usual) and _has_suite(usual) else [])
     wrong, suite_count = _sentences(suites, arguments.variable) if suites else ([], 0)
-    problems = list(dict.fromkeys([*_files(project), *wrong]))
+    of_files = list(_files(project))
+    # a suite that reads a wrong file says so in other words: with the file's problem at the end
+    wrong = [words for words in wrong if not any(words.endswith(problem) for problem in of_files)]
+    problems = list(dict.fromkeys([*of_files, *wrong]))
     warnings, file_count = _warnings(project), _file_count(project)
     if arguments.json:
         counts = {"files": file_count, "suites": suite_count}
