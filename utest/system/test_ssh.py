@@ -221,8 +221,8 @@ class TestHostKey:
                 server.known.write_text(unknown)
             found = refusal(server.login())
             assert (
-                f"{server.host_key.get_fingerprint()}, with 'ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub' at"
-                in found
+                f"{server.host_key.get_fingerprint()}, with 'ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub',"
+                " or with what such a router shows of its key, at its console" in found
             )
             assert ("is missing" in found) == (unknown is None)
             added = found.rpartition("add this line to the file: ")[2]

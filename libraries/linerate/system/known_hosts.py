@@ -141,7 +141,8 @@ class HostKeyCheck(paramiko.MissingHostKeyPolicy):
                 )
         if any(line.blob == blob for line in known):
             return
-        console = f"'ssh-keygen -lf /etc/ssh/ssh_host_{_short(kind)}_key.pub' at its console"
+        name = f"ssh_host_{_short(kind)}_key.pub"
+        console = f"'ssh-keygen -lf /etc/ssh/{name}', or with what such a router shows of its key, at its console"
         if known:
             line = next((line for line in known if line.kind == kind), known[0])
             raise TestbedError(
