@@ -95,8 +95,10 @@ def _planned_changes(session: Session, dry_run: bool) -> list[Check]:
     if not session.generator.connected:
         return [warning(name, "what a run changes depends on the generator's ports, which cannot be read")]
     changes, lacking = session.router.planned_changes()
-    lines = "".join(f"\n           {change}" for change in changes)
-    found = f"a run makes {len(changes)} changes, each undone at its end; none was made now{lines}"
+    file = session.plan.command_file
+    first = [f"{' / '.join(file.save)}    (before them, so that they can be undone)"] if file and file.save else []
+    lines = "".join(f"\n           {line}" for line in (*first, *changes))
+    found = f"a run makes {counted(len(changes), 'change')}, undone at its end; none was made now{lines}"
     return [warning(name, f"{found}\n           {lacking}") if lacking else ok(name, found)]
 
 

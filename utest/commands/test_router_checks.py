@@ -1,0 +1,27 @@
+"""Lines of ``linerate doctor`` about a router that a file describes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from linerate.commands.router_checks import _planned_changes
+from linerate.routers.change_journal import Change
+from support.described_router import description
+
+
+@pytest.mark.parametrize(("name", "saved"), [("saving", True), ("undoing", False)])
+def test_a_dry_run_lists_what_is_saved_before_the_changes(name: str, saved: bool) -> None:
+    change = Change(("a", "b"), ("c",), lines=True)
+    session: Any = SimpleNamespace(
+        plan=SimpleNamespace(testbed=SimpleNamespace(prepare="configure"), command_file=description(name)),
+        generator=SimpleNamespace(connected=True),
+        router=SimpleNamespace(planned_changes=lambda: ((change,), "")),
+    )
+    (check,) = _planned_changes(session, True)
+    first, *lines = check.finding.splitlines()
+    assert first.startswith("a run makes 1 change, undone at its end")
+    expected = ["copy running-config flash:before    (before them, so that they can be undone)"] if saved else []
+    assert [line.strip() for line in lines] == [*expected, "a / b    (undone by: c)"]
