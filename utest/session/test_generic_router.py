@@ -164,3 +164,11 @@ def test_check_reads_the_descriptions_of_a_project(tmp_path: Path, cli: FakeCli)
     assert [problem for problem in found["problems"] if "its example gives version 1; expected 2" in problem]
     assert any("ios.yaml:1" in problem or "expected 'ios'" in problem for problem in found["problems"])
     assert any("ios.yaml" in warning for warning in found["warnings"])
+
+
+def test_a_described_router_has_no_sudo(tmp_path: Path, cli: FakeCli) -> None:
+    home = project(tmp_path, cli, None)
+    box = home / "variables" / "testbeds" / "box.yaml"
+    box.write_text(box.read_text().replace("user: admin", "user: admin, sudo: true"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"'sudo: true' is for .*; remove it \(.* in variables/shells/ios\.yaml\)"):
+        Plan.read(Project.find(home), "netgate6100", "box", "box", "quick")

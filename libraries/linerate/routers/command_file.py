@@ -177,7 +177,9 @@ class CommandFile(Config):
                 if key not in found:
                     yield name, f"'expected' names '{shortened(key)}'; its example gives {_shown(found)}"
                 elif not _equal(found[key], value):
-                    yield name, f"its example gives {key} {_word(found[key])}; expected {shortened(value)}"
+                    text = isinstance(found[key], str) and not isinstance(value, str)
+                    quotes = " (a text: write it in quotes)" if text else ""
+                    yield name, f"its example gives {key} {_word(found[key])}; expected {shortened(value)}{quotes}"
 
 
 def _equal(found: str | float, expected: str | float) -> bool:

@@ -14,7 +14,7 @@ from ..counts.telemetry import InterfaceCounters, Telemetry
 from ..counts.under_load import RouterLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..expressions import compiled, search_all
-from .base import Shell, Side
+from .base import RouterUnreachable, Shell, Side
 from .change_journal import Change
 from .command_file import CommandFile
 from .queries import LOSS_GROUP, Query, filled
@@ -31,14 +31,25 @@ class Generic(ShellRouter):
     def __init__(self, shell: Shell, file: CommandFile, interfaces: tuple[str, ...] = ()) -> None:
         super().__init__(shell, file.limit, interfaces)
         self._file = file
+        self._name = f"variables/shells/{file.shell}.yaml"
 
     def identify(self) -> Mapping[str, str]:
         """The version, if the file describes how to read it."""
         command = self._file.commands.version
         facts = {"software": self._file.description or self._file.shell}
         if command is None:
-            return {**facts, "version": f"not asked: variables/shells/{self._file.shell}.yaml has no 'version'"}
-        return facts | {name: str(value) for name, value in self._results("version", command, {}).items()}
+            return {**facts, "version": f"not asked: {self._name} has no 'version'"}
+        raw: dict[str, str] = {}
+        try:
+            values = self._results("version", command, raw)
+        except RouterUnreachable:
+            raise
+        except TestbedError as error:
+            if raw or self._file.channel == "terminal":
+                raise
+            hint = f"if it takes no single commands, expected 'channel: terminal' in {self._name}"
+            raise TestbedError(f"{error}; {hint}") from None
+        return facts | {name: str(value) for name, value in values.items()}
 
     def _condition(self, unread: dict[str, str]) -> Mapping[str, str]:
         """Load and temperature, as far as they are described; why one cannot be read is in *unread*."""
@@ -151,8 +162,7 @@ class Generic(ShellRouter):
             return command.results(raw[text], interface)
         except BREAKDOWN_ERRORS as error:
             raise TestbedError(
-                f"'{text}' was not understood: {in_words(error)}; fix 'commands.{key}' in"
-                f" variables/shells/{self._file.shell}.yaml"
+                f"'{text}' was not understood: {in_words(error)}; fix 'commands.{key}' in {self._name}"
             ) from None
 
 

@@ -232,7 +232,8 @@ def check_login(testbed: Testbed, software: Software, path: Path, commands: Comm
             )
         if testbed.router is not None and testbed.router.sudo:
             raise ConfigError(
-                f"'sudo: true' is for POSIX shells; write it into the commands of {commands.shell}.yaml that need it",
+                f"'sudo: true' is for VPP, Linux and FreeBSD; remove it (commands that need rights have them written in"
+                f" variables/shells/{commands.shell}.yaml)",
                 path,
             )
         if testbed.set_up:
