@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,7 @@ import yaml
 
 from linerate.config import validate_config
 from linerate.counts.causes import Role, Stage
-from linerate.errors import ConfigError, TestbedError
-from linerate.expressions import compiled, search
+from linerate.errors import TestbedError
 from linerate.project import Layers, packaged_variables
 from linerate.routers import make_router
 from linerate.routers.base import Result, Side
@@ -23,30 +21,11 @@ from linerate.routers.command_line_shell import CommandLineShell
 from linerate.routers.generic import Generic
 from linerate.routers.ssh_shell import SshShell
 from linerate.session.router_watch import RouterRestarted, RouterWatch
+from support.described_router import JSON
 from support.fake_cli import FakeCli
 from support.fake_router import SIDES
 
 SHIPPED = sorted(path.stem for path in (packaged_variables() / "shells").glob("*.yaml"))
-JSON = """\
-shell: mybox
-refused: ['^error:']
-commands:
-  uptime:
-    run: show uptime json
-    json_paths: {milliseconds: 'system.up[0]'}
-    example: '{"system": {"up": [90500, 3]}}'
-    expected: {uptime: 90.5}
-  counters:
-    run: show counters json
-    json_paths:
-      rx_packets: 'ports[name={interface}].in.packets'
-      tx_packets: 'ports[name={interface}].out.packets'
-      passing_no_route: 'ports[name={interface}].no_route'
-    absent_is_zero: [passing_no_route]
-    example: |
-      {"ports": [{"name": "eth1", "in": {"packets": 7}, "out": {"packets": "5"}, "no_route": 2}]}
-    expected: {interface: eth1, rx_packets: 7, tx_packets: 5, passing_no_route: 2}
-"""
 
 
 class Shell:
@@ -63,12 +42,6 @@ class Shell:
 def described(text: str = JSON, **changes: Any) -> CommandFile:
     data = {**yaml.safe_load(text), **changes}
     return validate_config(data, CommandFile, Path("mybox.yaml"), {})
-
-
-def written(folder: Path, text: str) -> Layers:
-    (folder / "shells").mkdir(exist_ok=True)
-    (folder / "shells" / "mybox.yaml").write_text(text, encoding="utf-8")
-    return Layers(folder / "shells", packaged_variables() / "shells")
 
 
 def shipped(name: str) -> CommandFile:
@@ -204,73 +177,6 @@ def test_blocks_are_of_one_interface_each() -> None:
         generic(file, shell, ("eth2",)).read()
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (("system.up[0]", "system.down"), "'commands.uptime': in its example"),
-        (("90.5", "90"), "its example gives uptime 90.5; expected 90"),
-        (("uptime: 90", "celsius: 90"), "'expected' names 'celsius'"),
-        (("milliseconds: ", "jiffies: "), "json_paths names 'jiffies'; expected of years, weeks"),
-        (("    json_paths: {milliseconds: 'system.up[0]'}\n", "    pattern: '(up'\n"), "is not a regular expression"),
-        (
-            ("    json_paths: {milliseconds: 'system.up[0]'}\n", "    pattern: '((a{999}){999})'\n"),
-            "repeats; expected fewer",
-        ),
-        (("    json_paths: {milliseconds: 'system.up[0]'}\n", ""), "expected one of 'pattern' and 'json_paths'"),
-        (
-            ("    json_paths: {milliseconds: 'system.up[0]'}\n", "    pattern: 'x (?P<days>.)(a|aa)+$'\n    oops: 1\n"),
-            "oops",
-        ),
-        (("'system.up[0]'", "'system..up[x'"), "is not a path"),
-        (("run: show uptime json", 'run: "show\\nreload"'), "expected one command, in one line"),
-        (("run: show uptime json", "run: show {interface}"), "'{interface}' is not known"),
-        (("      tx_packets: 'ports[name={interface}].out.packets'\n", ""), "names no 'tx_packets'"),
-        (("[passing_no_route]", "[rx_drops]"), "'absent_is_zero' names 'rx_drops'"),
-        (("'^error:'", "'\"up\"'"), "taken for a refusal"),
-        (("shell: mybox", "shell: mybox\nchannel: terminal"), "'channel: terminal' and the key 'terminal'"),
-        (("shell: mybox", "shell: mybox\nsave: [write]"), "'save' and 'restore' go together"),
-        (("shell: mybox", "shell: mybox\nconfigure: [{do: [x]}]"), "no 'undo'"),
-        (("shell: mybox", "shell: mybox\nconfigure: [{do: ['x {adress}'], undo: [y]}]"), "'{adress}' is not known"),
-        (("shell: mybox", "shell: other"), "expected 'mybox'"),
-    ],
-)
-def test_a_description_is_checked_when_it_is_read(tmp_path: Path, change: tuple[str, str], says: str) -> None:
-    assert change[0] in JSON
-    with pytest.raises(ConfigError) as caught:
-        read_command_file(written(tmp_path, JSON.replace(*change)), "mybox")
-    assert says in str(caught.value) and "mybox.yaml" in str(caught.value)
-
-
-def test_a_prompt_that_is_in_an_output_is_found(tmp_path: Path) -> None:
-    terminal = "channel: terminal\nterminal: {prompt: '.*', prompts: ['a>']}\n"
-    with pytest.raises(ConfigError, match="matches an empty line"):
-        read_command_file(written(tmp_path, JSON + terminal), "mybox")
-    with pytest.raises(ConfigError, match="is taken for a prompt"):
-        read_command_file(written(tmp_path, JSON + terminal.replace(".*", ".+")), "mybox")
-    with pytest.raises(ConfigError, match="does not match all of 'a>'"):
-        read_command_file(written(tmp_path, JSON + terminal.replace(".*", "b>")), "mybox")
-
-
-@pytest.mark.parametrize("text", [r"(a+)+$", r"(a|aa)+$", r"(?:a?){40}a{40}$", r"(a|b|ab)*c"])
-def test_no_expression_hangs_a_run(text: str) -> None:
-    began = time.monotonic()
-    try:
-        search(compiled(text), "a" * 40_000 + "!")
-    except TestbedError as error:
-        assert "takes longer than" in str(error)
-    assert time.monotonic() - began < 8
-
-
-@pytest.mark.parametrize(
-    "text", ["(" * 900, "a{99999999999999999999}", "(a{100}){1000}", r"(?P<x>a)(?P=y)", "x" * 1001]
-)
-def test_no_expression_takes_minutes_to_read(text: str) -> None:
-    began = time.monotonic()
-    with pytest.raises(ValueError, match=r"(expected|is not a regular expression)"):
-        compiled(text)
-    assert time.monotonic() - began < 5
-
-
 # -- changes -----------------------------------------------------------------------------------------------------------
 
 
@@ -403,10 +309,3 @@ def test_a_router_without_single_commands_gets_the_hint_of_a_terminal() -> None:
     file = described("shell: mybox", commands={"version": command})
     with pytest.raises(TestbedError, match=r"fix 'commands\.version' in variables/shells/mybox\.yaml$"):
         generic(file, Shell({command.run: "odd\n"})).identify()
-
-
-def test_a_version_that_yaml_takes_for_a_number_is_to_be_quoted(tmp_path: Path) -> None:
-    text = "shell: mybox\ncommands:\n  version: {run: v, pattern: '(?P<version>.+)', example: '8.180', expected: %s}\n"
-    with pytest.raises(ConfigError, match=r"gives version 8\.180; expected 8\.18 \(a text: write it in quotes\)"):
-        read_command_file(written(tmp_path, text % "{version: 8.180}"), "mybox")
-    read_command_file(written(tmp_path, text % "{version: '8.180'}"), "mybox")

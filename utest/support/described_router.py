@@ -10,6 +10,28 @@ from linerate.config import validate_config
 from linerate.routers.base import Result
 from linerate.routers.command_file import CommandFile
 
+JSON = """\
+shell: mybox
+refused: ['^error:']
+commands:
+  uptime:
+    run: show uptime json
+    json_paths: {milliseconds: 'system.up[0]'}
+    example: '{"system": {"up": [90500, 3]}}'
+    expected: {uptime: 90.5}
+  counters:
+    run: show counters json
+    json_paths:
+      rx_packets: 'ports[name={interface}].in.packets'
+      tx_packets: 'ports[name={interface}].out.packets'
+      passing_no_route: 'ports[name={interface}].no_route'
+    absent_is_zero: [passing_no_route]
+    example: |
+      {"ports": [{"name": "eth1", "in": {"packets": 7}, "out": {"packets": "5"}, "no_route": 2}]}
+    expected: {interface: eth1, rx_packets: 7, tx_packets: 5, passing_no_route: 2}
+"""
+"""A description whose answers are JSON."""
+
 BASE = r"""
 channel: terminal
 terminal: {prompt: 'Router(\(\w+\))?#', prompts: ['Router# '], first: [terminal length 0]}
