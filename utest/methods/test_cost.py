@@ -214,6 +214,24 @@ def test_loss_does_not_matter_and_the_figures_say_what_was_found() -> None:
 
 
 @pytest.mark.parametrize(
+    ("bound", "words"),
+    [
+        (
+            "costs ≤ 300 cycles/packet without input",
+            "179.4 cycles per packet without input (299 with it, 64 vectors per call; trials from 179.4 to 179.4) at",
+        ),
+        (
+            "gathers ≥ 60 vectors/call",
+            "64 vectors per call (299 cycles per packet, 179.4 without the input node; trials from 64 to 64) at",
+        ),
+    ],
+)
+def test_the_message_leads_with_the_judged_figure(bound: str, words: str) -> None:
+    verdict = Bench().judged(f"64b 1-flow unidirectional {bound} at 1 Mpps")
+    assert verdict.ruling is Ruling.PASS and words in verdict.message
+
+
+@pytest.mark.parametrize(
     ("fault", "sentence", "clock_hz", "ruling"),
     [
         # at a lower load a packet costs more, so a cheap one proves something unless the load is named

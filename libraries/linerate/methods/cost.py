@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -100,7 +100,7 @@ def cost(
         return Verdict(requirement, goal, ruling, spoilt_trials_reason(trials), trials, link_bps, figures)
     scope = " each way" if requirement.directions > 1 else ""
     reason = (
-        f"{_costs_text(counted)} at {si(figures['forwarded_pps'], 'pps')} forwarded{scope},"
+        f"{_costs_text(counted, requirement.threshold.unit)} at {si(figures['forwarded_pps'], 'pps')} forwarded{scope},"
         f" {si(figures['offered_pps'], 'pps')} offered"
     )
     if contradicts(ruling, goal, trials, rule):
@@ -203,21 +203,34 @@ def _past_the_generator() -> Iterator[None]:
         raise _RouterFailed(error) from error
 
 
-def _costs_text(readings: Sequence[Sequence[PacketCost]]) -> str:
-    """All *readings* in words: over all packets, the spread of the readings, and each thread if there are several."""
+def _costs_text(readings: Sequence[Sequence[PacketCost]], unit: Unit) -> str:
+    """All *readings* in words: over all packets, the spread of the readings, and each thread if there are several.
+
+    The figure of *unit* leads; the spread and the threads are its own.
+    """
     rows = [row for costs in readings for row in costs]
-    whole, each = together(rows), [found.total for costs in readings if (found := together(costs))]
+    judged, whole = READING_OF[unit], together(rows)
     if whole is None:
         return "no packets"
-    words = f"{_cycles(whole.total)} cycles per packet ({_cycles(whole.without_input)} without the input node"
-    if whole.vectors_per_call is not None:
-        words += f", {whole.vectors_per_call:.4g} vectors per call"
-    words += f"; trials from {_cycles(min(each))} to {_cycles(max(each))}"
+    values = {name: _cycles(value) for name, value in whole.figures().items()}
+    words = {
+        "cycles_per_packet": "{} with it" if unit is Unit.CYCLES_WITHOUT_INPUT else "{} cycles per packet",
+        "cycles_per_packet_without_input": "{} without the input node",
+        "vectors_per_call": "{} vectors per call",
+    }
+    lead = "{} cycles per packet without input" if unit is Unit.CYCLES_WITHOUT_INPUT else words[judged]
+    others = ", ".join(words[name].format(value) for name, value in values.items() if name != judged)
+
+    def figure(costs: Iterable[PacketCost]) -> float | None:
+        found = together(costs)
+        return None if found is None else found.figures().get(judged)
+
+    each = [value for costs in readings if (value := figure(costs)) is not None]
+    spread = f"trials from {_cycles(min(each))} to {_cycles(max(each))}"
     names = list(dict.fromkeys(row.thread for row in rows))
-    if len(names) > 1:
-        threads = [(name, together(row for row in rows if row.thread == name)) for name in names]
-        words += "; " + ", ".join(f"{name} {_cycles(found.total)}" for name, found in threads if found)
-    return f"{words})"
+    threads = [(name, figure(row for row in rows if row.thread == name)) for name in names if len(names) > 1]
+    shown = ", ".join(f"{name} {_cycles(value)}" for name, value in threads if value is not None)
+    return f"{lead.format(values[judged])} ({'; '.join(filter(None, (others, spread, shown)))})"
 
 
 def _cycles(number: float) -> str:
