@@ -312,7 +312,7 @@ def test_a_circumstance_is_said_beside_the_limit(
 def test_the_words_have_the_figures_and_the_message_the_best_two() -> None:
     (found,) = explain(replace(TRIED, flows=1), ledger(), facts(), load(1.0, 0.0, 0.0))
     assert found.words == (
-        "w0 is 100% busy, 2 of 3 workers at most 0%: one flow enters by one receive queue, which one worker serves"
+        "w0 is 100% busy, 2 of 3 workers are idle: one flow enters by one receive queue, which one worker serves"
     )
     assert str(found).startswith(f"{found.words} (certain); ")
     rows = tuple(Explanation(name, name) for name in ("first", "second", "third"))

@@ -55,7 +55,7 @@ def test_the_message_of_a_fail_says_why_behind_where() -> None:
     plain, found = verdict(), explained(verdict(), FACTS, LOAD)
     assert [item.rule for item in found.why.explanations] == ["one flow"]
     where, _, rest = found.message.partition("; why: ")
-    assert rest.startswith("vpp_wk_0 is 100% busy, 2 of 3 workers at most 0%: one flow enters by one receive queue")
+    assert rest.startswith("vpp_wk_0 is 100% busy, 2 of 3 workers are idle: one flow enters by one receive queue")
     assert "rx-miss at eth0" in where and plain.message.startswith(where)
     assert found.message.endswith(plain.message.removeprefix(where))
     assert replace(found, why=plain.why) == plain

@@ -70,8 +70,9 @@ def workers(evidence: RouterEvidence) -> Explanation | None:
     if not idle:
         return _beside_programs(evidence)
     verb, count = "is" if len(busy) == 1 else "are", len(evidence.workers)
-    time_left = max(busy_share(worker) or 0.0 for worker in idle)
-    some = f"{_names(busy)} {verb} {_least_busy(busy):.0%} busy, {len(idle)} of {count} workers at most {time_left:.0%}"
+    most = max(busy_share(worker) or 0.0 for worker in idle)
+    rest = f"at most {most:.0%}" if most >= 0.01 else "is idle" if len(idle) == 1 else "are idle"
+    some = f"{_names(busy)} {verb} {_least_busy(busy):.0%} busy, {len(idle)} of {count} workers {rest}"
     return _why_uneven(evidence, some)
 
 
@@ -137,7 +138,7 @@ def _one_flow(evidence: RouterEvidence, some: str) -> Explanation | None:
         f"{some}: one flow{each} enters by one receive queue, which one worker serves",
         _figures(evidence),
         Confidence.CERTAIN,
-        "one flow needs a faster core or less work per packet; more workers serve more flows",
+        "a faster core, or less work per packet; more workers would not help one flow",
     )
 
 
