@@ -86,8 +86,8 @@ class UnderLoad:
 
     ``load_pps``, ``offered_pps``, ``forwarded_pps``: frames/s of all directions together. ``seconds`` between the
     readings. ``counters``: increase per second of error counters and interrupts, by the router's own names.
-    ``unread``: command -> why it was not read. ``raw``: output by command. ``sampled``: of other seconds of the same
-    load.
+    ``condition``: other readings as text, as ``load`` and ``temperature`` of a described router. ``unread``: command ->
+    why it was not read. ``raw``: output by command. ``sampled``: of other seconds of the same load.
     """
 
     load_pps: float
@@ -100,6 +100,7 @@ class UnderLoad:
     seconds: float | None = None
     counters: Mapping[str, float] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
+    condition: Mapping[str, str] = field(default_factory=dict)
     sampled: SampledStacks | None = None
 
 
@@ -114,6 +115,7 @@ class RouterLoad:
     seconds: float | None = None
     counters: Mapping[str, float] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
+    condition: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, load_pps: float, offered_pps: float, forwarded_pps: float) -> UnderLoad:
         """With the traffic that flowed meanwhile, in frames/s of all directions."""
@@ -128,6 +130,7 @@ class RouterLoad:
             self.seconds,
             self.counters,
             self.unread,
+            self.condition,
         )
 
     def spoilt(self, why: str) -> RouterLoad:

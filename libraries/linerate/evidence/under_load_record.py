@@ -79,6 +79,7 @@ def under_load_fragment(found: UnderLoad, title: str, simulated: bool = False) -
                 for queue in found.queues
             ],
         ),
+        _table(("condition", "reading"), list(found.condition.items())),
         _table(("counter that rose", "per second"), [(name, _rate(rate)) for name, rate in found.counters.items()]),
         _table(("not read", "why"), list(found.unread.items())),
     ]

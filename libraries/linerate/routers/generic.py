@@ -76,7 +76,7 @@ class Generic(ShellRouter):
         return RouterFacts(os=software, version=versions.get("version"), other=other, unread=unread)
 
     def under_load(self, wait: Callable[[], None]) -> RouterLoad:
-        """The counters of lost frames around *wait*; what is printed of load and temperature is in ``raw``."""
+        """The counters of lost frames around *wait*, and load and temperature after it."""
         unread: dict[str, str] = {}
         texts: list[Mapping[str, str]] = []
         started, counts = time.monotonic(), list[Mapping[str, int]]()
@@ -91,12 +91,11 @@ class Generic(ShellRouter):
             if moment == "before":
                 wait()
         seconds = time.monotonic() - started
-        if condition := self._condition(unread):
-            texts.append({"load and temperature": "".join(f"{key}: {value}\n" for key, value in condition.items())})
         return RouterLoad(
             raw={name: text for each in texts for name, text in each.items()},
             seconds=seconds,
             counters=per_second(counts[0], counts[1], seconds) if len(counts) > 1 else {},
+            condition=self._condition(unread),
             unread=unread,
         )
 
