@@ -292,20 +292,3 @@ def test_what_an_earlier_run_saved_is_not_restored() -> None:
     shell.ran = []
     router.restore()
     assert shell.ran == []
-
-
-def test_a_router_without_single_commands_gets_the_hint_of_a_terminal() -> None:
-    command = shipped("ios").commands.version
-    assert command is not None
-
-    def refuse(line: str, limit: float) -> Result:
-        return Result("", "exec is not supported", 1, 0.0)
-
-    for channel, hint in (("exec", True), ("terminal", False)):
-        file = described("shell: mybox", commands={"version": command}).model_copy(update={"channel": channel})
-        with pytest.raises(TestbedError, match="exec is not supported") as caught:
-            Generic(CommandLineShell(refuse, file), file).identify()
-        assert ("expected 'channel: terminal' in variables/shells/mybox.yaml" in str(caught.value)) == hint
-    file = described("shell: mybox", commands={"version": command})
-    with pytest.raises(TestbedError, match=r"fix 'commands\.version' in variables/shells/mybox\.yaml$"):
-        generic(file, Shell({command.run: "odd\n"})).identify()

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from linerate.errors import ConfigError, TestbedError
+from linerate.errors import TestbedError
 from linerate.evidence.under_load_record import under_load_fragment
-from linerate.project import Layers, packaged_variables
 from linerate.routers.base import Result
-from linerate.routers.command_file import CommandFile, read_command_file
+from linerate.routers.command_file import CommandFile
 from linerate.routers.command_line_shell import CommandLineShell
 from linerate.routers.generic import Generic
 
@@ -41,16 +39,6 @@ def test_a_router_without_single_commands_gets_the_hint_of_a_terminal(channel: s
 def test_a_router_that_answers_gets_the_entry_to_fix() -> None:
     with pytest.raises(TestbedError, match=r"fix 'commands\.version' in variables/shells/mybox\.yaml$"):
         router({"version": VERSION}, {"v": "odd\n"}).identify()
-
-
-def test_a_version_that_yaml_takes_for_a_number_is_to_be_quoted(tmp_path: Path) -> None:
-    text = "shell: mybox\ncommands:\n  version: {run: v, pattern: '(?P<version>.+)', example: '8.180', expected: %s}\n"
-    folder = Layers(tmp_path, packaged_variables() / "shells")
-    (tmp_path / "mybox.yaml").write_text(text % "{version: 8.180}", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"gives version 8\.180; expected 8\.18 \(a text: write it in quotes\)"):
-        read_command_file(folder, "mybox")
-    (tmp_path / "mybox.yaml").write_text(text % "{version: '8.180'}", encoding="utf-8")
-    read_command_file(folder, "mybox")
 
 
 def test_load_and_temperature_are_in_the_table_of_the_router_under_load() -> None:
