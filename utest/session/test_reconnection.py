@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,7 +45,7 @@ def judged(session: Session) -> Verdict:
 
 
 CASES = [
-    ("ports stolen", {"start": 3, "at": 0.3, "for": 1}, "taken by 'somebody'"),
+    ("ports stolen", {"start": 3, "at": 0.3, "for": 1}, "taken by 'somebody'|no longer ours"),
     ("lost reply", {"start": 3, "at": 0.3}, "no longer answers"),
     ("late reply", {"start": 3, "at": 0.3, "hold": 6}, "no longer answers"),
     ("server restart", {"start": 3, "at": 0.3}, "'server' ended"),
@@ -58,12 +59,12 @@ def test_the_sentence_after_a_lost_generator_is_judged(
 ) -> None:
     session.cause_fault(parse_fault(kind, **details))
     first = judged(session)
-    assert first.ruling is Ruling.INCONCLUSIVE and cause in first.reason, first.reason
+    assert first.ruling is Ruling.INCONCLUSIVE and re.search(cause, first.reason), first.reason
     assert session.traffic.reconnection.note == ""
     second = judged(session)
     assert second.ruling is Ruling.PASS, second.reason
     assert session.traffic.reconnection.note.startswith("the generator was connected again before this sentence: ")
-    assert cause in session.traffic.reconnection.note
+    assert re.search(cause, session.traffic.reconnection.note)
     third = judged(session)
     assert third.ruling is Ruling.PASS and session.traffic.reconnection.note == ""
 

@@ -149,7 +149,8 @@ def test_a_simulated_router(software: str, tmp_path: Path, seen: dict[str, int])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(DESCRIPTIONS))
+# one that commits is killed at every line in test_described_changes.py; the server here has no candidate configuration
+@pytest.mark.parametrize("name", sorted(DESCRIPTIONS.keys() - {"committing"}))
 def test_a_described_router(name: str, tmp_path: Path, seen: dict[str, int]) -> None:
     with router_rig.described(tmp_path, name) as rig:
         check(rig, 5, seen)

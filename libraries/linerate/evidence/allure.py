@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import time
 from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import Path
@@ -137,13 +136,15 @@ class AllureListener:
         """Begin a step."""
         if self._inner is None:
             return
+        from allure_commons.utils import now
+
         # the variables of the caller: those of the keyword itself do not exist yet
         self._arguments.append([_resolved(argument) for argument in attributes["args"]])
         self._inner.start_keyword(name or str(attributes["type"]), attributes)
         for update in (self._inner.lifecycle.update_before_fixture, self._inner.lifecycle.update_after_fixture):
             with update() as fixture:
                 if fixture is not None and fixture.start is None:
-                    fixture.start = round(1000 * time.time())
+                    fixture.start = now()
 
     def end_keyword(self, name: str, attributes: Mapping[str, Any]) -> None:
         """End a step."""
