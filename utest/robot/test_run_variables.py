@@ -95,6 +95,7 @@ def test_an_equals_sign_for_the_colon_is_refused(tmp_path: Path, name: str, says
     assert says in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_dry_run_refuses_an_equals_sign_for_the_colon(tmp_path: Path):
     suite = robot_run.write_suite(tmp_path, "64b 1-flow unidirectional ≥ 1 Mpps")
     options = tmp_path / "options"

@@ -157,6 +157,7 @@ def test_interrupts_of_receive_queues_are_found_by_the_names_that_drivers_give(
     assert linux_facts.queue_interrupts(INTERRUPTS, owners) == expected
 
 
+@pytest.mark.slow
 def test_the_kernel_of_this_machine_is_read_and_nothing_is_made_up() -> None:
     asked: list[str] = []
 

@@ -229,6 +229,7 @@ def test_other_counters_are_no_frames_of_a_queue(name: str) -> None:
     assert linux_load.queue_loads("eth0", {name: 10}, {name: 30}, {}, 2.0) == ()
 
 
+@pytest.mark.slow
 def test_this_kernel_is_read_twice() -> None:
     def shell(command: str, limit: float) -> Result:
         found = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=limit)

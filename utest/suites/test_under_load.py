@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from linerate.evidence.integrity import check_integrity
 from linerate.evidence.record_schemas import schema_problems
 from linerate.evidence.rejudging import rejudge
@@ -25,6 +27,7 @@ Fails
 """
 
 
+@pytest.mark.slow
 def test_a_fail_is_followed_by_readings_at_its_load_and_at_one_that_passed(tmp_path: Path) -> None:
     suite = tmp_path / "suite.robot"
     suite.write_text(SUITE, encoding="utf-8")
