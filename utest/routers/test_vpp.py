@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,13 @@ def test_every_recorded_runtime_is_read_completely(path: str) -> None:
     table = [row for row in rows if not row.startswith(("Time", "Thread", " "))]
     assert sum(len(block.nodes) for block in blocks) == len(table)
     assert [block.thread for block in blocks] == (["vpp_main", "vpp_wk_0"] if "w1" in path else ["vpp_main"])
+
+
+@pytest.mark.parametrize("path", RUNTIMES)
+def test_a_process_with_pending_events_changes_no_figure(path: str) -> None:
+    text = sample(path)
+    pending = re.sub(r"(?m)^(\S+ +(?:event|any|time) wait .*)$", r"\1\n    events pending, ", text)
+    assert parse_runtime(pending) == parse_runtime(text)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,10 @@ _ERROR_ROW = re.compile(r"(?P<node>\S+)\s+(?P<reason>.*?)(?:\s+(?P<severity>erro
 _COUNTER = re.compile(r"(?P<name>.{16})\s*(?P<count>\d+)\s*")
 
 
+_PENDING = "events pending,"
+"""Below the row of a process that has not handled its events yet (VPP's src/vlib/node_cli.c)."""
+
+
 @dataclass(frozen=True, slots=True)
 class ThreadRuntime:
     """One block of ``show runtime``. ``time`` s since ``clear runtime`` (one decimal); rates in vectors/s."""
@@ -78,6 +82,8 @@ def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
                 raise TestbedError(f"'show runtime' has unknown columns: '{first_line(line)}'")
             # titles are centred in 16 characters: the column of 'Calls' begins six before it
             columns = line.index("Calls") - 6
+        elif line.strip() == _PENDING:
+            continue
         elif columns >= 0 and line.strip() and line.strip().strip("-"):
             blocks[-1] = replace(blocks[-1], nodes=(*blocks[-1].nodes, _parse_node(line, thread, columns)))
         elif line.strip() and not blocks:
