@@ -6,7 +6,7 @@ A fact that the router does not report is missing (None, or no entry), never 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +119,8 @@ class RouterLoad:
 
     def at(self, load_pps: float, offered_pps: float, forwarded_pps: float) -> UnderLoad:
         """With the traffic that flowed meanwhile, in frames/s of all directions."""
-        return UnderLoad(
-            load_pps,
-            offered_pps,
-            forwarded_pps,
-            self.workers,
-            self.queues,
-            self.cpus,
-            self.raw,
-            self.seconds,
-            self.counters,
-            self.unread,
-            self.condition,
-        )
+        read = {item.name: getattr(self, item.name) for item in fields(self)}
+        return UnderLoad(load_pps, offered_pps, forwarded_pps, **read)
 
     def spoilt(self, why: str) -> RouterLoad:
         """Without figures, because they are not of traffic alone; what the router printed is kept."""
