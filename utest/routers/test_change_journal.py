@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from linerate.errors import TestbedError
 from linerate.routers import make_router
 from linerate.routers.base import Result, Shell
-from linerate.routers.change_journal import Change, ChangeJournal, Occasion, journal_path, look
+from linerate.routers.change_journal import Change, ChangeJournal, journal_path, look
 from linerate.routers.undo_commands import is_undo
 from linerate.session.leftovers import undo_leftover
 from support.fake_router import SIDES, shell_of, simulated
+from support.journals import ROUTER, Killed, occasion
 
-ROUTER = "192.0.2.1:22"
 STATE = {
     "vpp": "vppctl show interface address; vppctl show ip fib; vppctl show ip neighbors",
     "linux": "ip addr; ip route; ip neigh; sysctl net.ipv4.ip_forward net.ipv4.conf.all.rp_filter"
@@ -34,19 +34,11 @@ STATE = {
 CHANGE = Change(("ip", "link", "set", "dev", "eth1", "up"), ("ip", "link", "set", "dev", "eth1", "down"))
 
 
-class Killed(BaseException):
-    """SIGKILL, here."""
-
-
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the journals."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     return tmp_path / "linerate" / "routers"
-
-
-def occasion(uptime: float | None = 100.0, kind: str = "linux") -> Occasion:
-    return Occasion.now(ROUTER, kind, "SHA256:key", uptime)
 
 
 def left(*changes: Change) -> Path:

@@ -13,20 +13,16 @@ import pytest
 from linerate.errors import TestbedError
 from linerate.routers import make_router
 from linerate.routers.base import Result, Router, Shell
-from linerate.routers.change_journal import Change, ChangeJournal, Occasion, look
+from linerate.routers.change_journal import Change, ChangeJournal, look
 from linerate.routers.command_file import SIDE_WORDS, CommandFile
 from linerate.routers.command_line_shell import CommandLineShell
 from linerate.routers.generic import side_words
 from linerate.session.leftovers import undo_leftover
 from support.described_router import DESCRIPTIONS, CommandLine, description, machine_of
 from support.fake_router import SIDES
+from support.journals import ROUTER, Killed, occasion
 
-ROUTER = "192.0.2.1:22"
 NAMES = sorted(DESCRIPTIONS)
-
-
-class Killed(BaseException):
-    """SIGKILL, here."""
 
 
 @pytest.fixture(autouse=True)
@@ -34,10 +30,6 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the journals."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     return tmp_path / "linerate" / "routers"
-
-
-def occasion(uptime: float | None = 100.0, kind: str = "generic") -> Occasion:
-    return Occasion.now(ROUTER, kind, "SHA256:key", uptime)
 
 
 def described(shell: Shell, file: CommandFile) -> Router:
@@ -86,7 +78,7 @@ def run_once(file: CommandFile, shell: Shell) -> None:
     journal = ChangeJournal.claim(ROUTER, file)
     try:
         router = described(shell, file)
-        journal.begin(occasion())
+        journal.begin(occasion(kind="generic"))
         router.keep_journal(journal)
         router.configure(SIDES)
         router.restore()
@@ -100,7 +92,7 @@ def undo(file: CommandFile, shell: Shell, uptime: float = 100.0) -> str:
     """What the next start does."""
     journal = ChangeJournal.claim(ROUTER, file)
     try:
-        return undo_leftover(journal, command_line(shell, file), False, occasion(uptime))
+        return undo_leftover(journal, command_line(shell, file), False, occasion(uptime, "generic"))
     finally:
         journal.close()
 
@@ -118,7 +110,7 @@ def killed_after(lines: int, name: str) -> tuple[CommandLine, CommandFile, str]:
 
 def test_a_configuration_saved_long_ago_is_loaded_only_where_a_person_asks(state: Path) -> None:
     machine, file, before = killed_after(3, "saving")
-    changed, later = machine.configuration, replace(occasion(), since=1e10)
+    changed, later = machine.configuration, replace(occasion(kind="generic"), since=1e10)
     for asked in (False, True):
         journal = ChangeJournal.claim(ROUTER, file)
         shell = command_line(machine, file)
@@ -161,7 +153,7 @@ def test_a_line_that_is_refused_leaves_nothing_of_its_change(name: str, state: P
         before, shell = machine.configuration, Refusing(machine, line)
         journal = ChangeJournal.claim(ROUTER, file)
         router = described(shell, file)
-        journal.begin(occasion())
+        journal.begin(occasion(kind="generic"))
         router.keep_journal(journal)
         try:
             router.configure(SIDES)
