@@ -34,8 +34,11 @@ REASON = vpp_rig.missing()
 
 pytestmark = [pytest.mark.netns, pytest.mark.skipif(REASON != "", reason=REASON)]
 
-READ_EVERY = 0.2
+READ_EVERY = 0.05
 """Seconds between the readings of the other console."""
+
+CLOSE = 0.03
+"""Two readings by hand, this close around the product's, tell its figure within about half of that."""
 
 _NODE = re.compile(r"^(\S+)\s+(active|polling|interrupt wait)\s+(\d+)\s+(\d+)\s+\d+\s+([\d.e+-]+)\s+[\d.]+\s*$")
 
@@ -101,19 +104,29 @@ def _another_console(rig: vpp_rig.Rig) -> Iterator[list[Shown]]:
         reader.join(10)
 
 
-def _by_hand(shown: list[Shown], packets: list[float]) -> list[tuple[float, float]]:
-    """Cycles per packet, with and without the input node, after so many *packets* of each of the trials."""
+@dataclass(frozen=True)
+class ByHand:
+    """Cycles of the readings just before and just after the product's own, per packet of the trial."""
+
+    total: tuple[float, float]
+    graph: tuple[float, float]
+
+
+def _by_hand(shown: list[Shown], packets: list[float]) -> list[ByHand]:
+    """What the other console read around each trial's reading, which counted so many *packets*.
+
+    Cycles only grow, so the product's figure lies between the two, whatever the machine did meanwhile.
+    """
     clears = [0, *(i for i, (a, b) in enumerate(itertools.pairwise(shown), 1) if b.packets < a.packets), len(shown)]
     of_each_clear = [shown[start:end] for start, end in itertools.pairwise(clears)]
     found = []
     for trial, rows in zip(packets, of_each_clear[-len(packets) :], strict=True):
         at = bisect.bisect_left(rows, trial, key=lambda row: row.packets)
         if 0 < at < len(rows):
-            low, high = rows[at - 1], rows[at]
-            part = (trial - low.packets) / (high.packets - low.packets)
-            graph = low.graph + part * (high.graph - low.graph)
-            polling = low.polling + part * (high.polling - low.polling)
-            found.append(((graph + polling) / trial, graph / trial))
+            around = rows[at - 1], rows[at]
+            low, high = ((row.graph + row.polling) / trial for row in around)
+            low_graph, high_graph = (row.graph / trial for row in around)
+            found.append(ByHand((low, high), (low_graph, high_graph)))
     return found
 
 
@@ -131,12 +144,15 @@ def test_the_sentence_finds_what_is_found_by_hand(rig: vpp_rig.Rig, session: Ses
     packets = [_reading(trial, "runtime_packets") for trial in verdict.trials]
     found = _by_hand(shown, packets)
     assert len(found) == len(packets), (packets, [row.packets for row in shown])
-    for trial, (total, without) in zip(verdict.trials, found, strict=True):
-        figures = [_reading(trial, f"cycles_per_packet{part}") for part in ("", "_without_input")]
-        print(f"{load}: the sentence {figures}, by hand {total:.0f} and {without:.0f} without input")
-        assert figures[0] == pytest.approx(total, rel=0.01)
-        # of few cycles that are shown with three digits, and read at other moments
-        assert figures[1] == pytest.approx(without, rel=0.05)
+    for trial, hand in zip(verdict.trials, found, strict=True):
+        total, graph = (_reading(trial, f"cycles_per_packet{part}") for part in ("", "_without_input"))
+        print(f"{load}: the sentence {total:.0f} and {graph:.0f} without input, by hand {hand}")
+        # clocks are shown with three digits: each is right within 0.5 %
+        assert hand.total[0] * 0.99 <= total <= hand.total[1] * 1.01
+        assert hand.graph[0] * 0.99 <= graph <= hand.graph[1] * 1.01
+    widths = [hand.total[1] / hand.total[0] - 1 for hand in found]
+    if min(widths) > CLOSE:
+        pytest.skip(f"in bounds, but a busy machine left {min(widths):.1%} between two readings by hand")
 
 
 def test_the_busy_worker_is_named_with_its_cycles(session: Session) -> None:
