@@ -23,6 +23,7 @@ from linerate.routers.vpp_output import (
     parse_neighbours,
     parse_runtime,
     parse_version,
+    refusal_by_vpp,
     strip_banner,
 )
 from linerate_bench.shells import vpp_render
@@ -88,6 +89,31 @@ def test_a_banner_before_an_answer_is_removed() -> None:
     assert strip_banner(sample("vpp/ssh/banner_race_show_bogus.txt")) == "show: unknown input `bogus'\n"
     assert len(parse_runtime(sample("vpp/ssh/show_runtime.tty.txt"))[0].nodes) == 11
     assert strip_banner("vpp# Time 1") == strip_banner("DBGvpp# Time 1") == "Time 1"
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "refused"),
+    [
+        ("vppctl show bogus", sample("vpp/ssh/banner_race_show_bogus.txt"), "show: unknown input `bogus'"),
+        ("sudo -n vppctl -s /run/vpp/cli.sock bogus", "unknown input `bogus'\r\n", "unknown input `bogus'"),
+        ("vppctl sh int adr", "show interface: unknown input `adr'\n", "show interface: unknown input `adr'"),
+        (
+            "vppctl set interface state eth9 up",
+            "set interface state: unknown interface `eth9 up'",
+            "set interface state:",
+        ),
+        ("sh -c 'vppctl ip route add 1/8 via x'", "ip route: parse error: 'via x'\n", "ip route: parse error"),
+        ("vppctl show version; vppctl clear x", "vpp v26.10\nclear: unknown input `x'\n", "clear: unknown"),
+        ("vppctl show version", "vpp v26.10 built by root\n", ""),
+        ("vppctl show runtime", sample("vpp/ssh/show_runtime.tty.txt"), ""),
+        ("vppctl show interface", sample("vpp/w1_polling_50k/show_interface.txt"), ""),
+        ("cat notes # show: unknown input", "show: unknown input `bogus'\n", ""),
+        ("uname -a", "unknown input `x'", ""),
+    ],
+)
+def test_what_vpp_refuses_with_status_0_is_seen(command: str, output: str, refused: str) -> None:
+    found = refusal_by_vpp(command, output)
+    assert found.startswith(refused) and bool(found) == bool(refused)
 
 
 @pytest.mark.parametrize("name", ["ssh/banner_race_show_bogus.txt", "ssh/show_bogus.notty.txt"])

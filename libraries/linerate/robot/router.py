@@ -12,6 +12,7 @@ from ..counts.telemetry import Telemetry
 from ..counts.under_load import UnderLoad
 from ..errors import TestbedError
 from ..evidence.facts_table import facts_fragment
+from ..routers.vpp_output import refusal_by_vpp
 from ..session.explaining import explained
 from ..sla.verdict import Verdict
 from ..traffic.frame_kinds import reason_not_forwarded
@@ -110,12 +111,15 @@ class RouterKeywords(Component):
     def run_on_router(self, command: str, limit: timedelta = timedelta(seconds=10)) -> str:
         """Run *command* on the router and return its output.
 
-        Fails if it takes longer than *limit*, the link drops, or its exit status is not 0. Example:
+        Fails if it takes longer than *limit*, the link drops, or its exit status is not 0; a ``vppctl`` also if VPP
+        refuses it, which has status 0. Example:
         | ${text} =    Run On Router    uname -r    limit=5 s
         """
         result = self.shared.session.router.shell(command, limit.total_seconds())
         if result.status != 0:
             raise TestbedError(f"'{command}' ended with status {result.status} on the router: {result.stderr.strip()}")
+        if refused := refusal_by_vpp(command, result.stdout):
+            raise TestbedError(f"VPP refused '{command}': {refused}")
         return result.stdout
 
     @keyword(tags=["router"])

@@ -10,7 +10,7 @@ from ..counts.router_facts import NicFacts, Placement, RouterFacts
 from ..errors import TestbedError
 from .fact_reading import Answers, counted, matched, rows_of_files, without_missing
 from .linux_facts import LINK_FILES, machine_facts, pci_model, read_machine, with_pcie
-from .vpp_output import strip_banner
+from .vpp_output import refusal_by_vpp, strip_banner
 
 _SHOW = ("version", "cpu", "threads", "interface rx-placement", "hardware-interfaces", "ip fib summary", "buffers")
 _THREAD = re.compile(r"^Thread (\d+) \((\S+)\):")
@@ -29,9 +29,8 @@ def read_vpp_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts:
         except TestbedError as error:
             answers.unread[" ".join(commands[name])] = str(error)
             return ""
-        # an unknown command exits with 0
-        if "unknown input `" in text[:200]:
-            answers.unread[" ".join(commands[name])] = text.strip().partition("\n")[0]
+        if refused := refusal_by_vpp(" ".join(commands[name]), text):
+            answers.unread[" ".join(commands[name])] = refused
             return ""
         return text
 

@@ -18,6 +18,7 @@ BLOCK_COUNTS = frozenset({"timed out block", "total received block"})
 """Rows of ``show errors`` that count blocks read by af-packet-input, not lost frames, whatever their severity."""
 
 _BANNER_END = re.compile(r"^ */_/ /____\(_\)_/\\___/.*\n", re.MULTILINE)
+_REFUSED = re.compile(r"([a-z][a-z0-9 -]*): ")
 _PROMPT = re.compile(r"\A\s*\S*vpp\S*# ?")
 _CLOSED = re.compile(r"^Connection to \S+ closed\.\n?", re.MULTILINE)
 """What an OpenSSH client with a terminal adds."""
@@ -62,6 +63,23 @@ def strip_banner(text: str) -> str:
         # every configured prompt ends in '# '
         return re.sub(r"\A\s*\S*# ?", "", text[banner.end() :])
     return _PROMPT.sub("", text)
+
+
+def refusal_by_vpp(command: str, output: str) -> str:
+    """The line of *output* in which VPP refuses a ``vppctl …`` within the shell's *command*; "": it does not.
+
+    It says so with exit status 0, as ``PATH: why``, where the command's words are PATH or abbreviate it, or as
+    ``unknown input`` (VPP, src/vlib/cli.c, vlib_cli_dispatch_sub_commands).
+    """
+    for line in strip_banner(output).splitlines() if "vppctl" in command else ():
+        found = _REFUSED.match(line)
+        path = found[1].split() if found else []
+        for after in re.split(r"\bvppctl\b", command)[1:]:
+            words = re.sub(r"\A\s+-s\s*\S+", "", after).replace("'", " ").replace('"', " ").split()
+            abbreviated = len(path) <= len(words) and all(map(str.startswith, path, words))
+            if line.startswith("unknown input `") or (path and abbreviated):
+                return line
+    return ""
 
 
 @parser("'vppctl show runtime'")
