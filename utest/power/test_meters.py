@@ -115,7 +115,7 @@ def test_a_login_is_sent_to_the_meter_alone(plug: Plug, monkeypatch: pytest.Monk
     with pytest.raises(TestbedError, match="answered with status 302"):
         meter(data).watts()
     monkeypatch.setenv("PLUG", "")
-    with pytest.raises(TestbedError, match="PLUG, which is not set"):
+    with pytest.raises(TestbedError, match="'PLUG', which is empty"):
         meter(data).watts()
 
 

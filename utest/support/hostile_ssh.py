@@ -15,7 +15,7 @@ from typing import Any
 import asyncssh
 
 from linerate.routers.ssh_shell import SshShell
-from linerate.system.ssh import Login
+from linerate.system.login import Login
 from linerate.testbed.keys import make_key, write_known_hosts
 
 GREETING = b"SSH-2.0-hostile\r\n"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from linerate.system.ssh import Login
+from linerate.system.login import Login
 from support import robot_run
 from support.command_line import PROGRAM, environment
 

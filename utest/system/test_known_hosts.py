@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from linerate.errors import TestbedError
 from linerate.system.known_hosts import HostKeyCheck, fingerprint, read_known_hosts
+from linerate.system.login import Login
 
 KEY, OTHER = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
 ECDSA = asyncssh.generate_private_key("ecdsa-sha2-nistp256")
@@ -43,7 +44,7 @@ def check(tmp_path: Path, text: str | bytes, host: str = "router", port: int = 2
     path = tmp_path / "known_hosts"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     shown = paramiko.PKey.from_type_string(key.get_algorithm(), key.public_data)
-    HostKeyCheck(path, host, port, f"the router at {host}:{port}").missing_host_key(CLIENT, "", shown)
+    HostKeyCheck(Login(host, port, "u", None, path), f"the router at {host}:{port}").missing_host_key(CLIENT, "", shown)
 
 
 @pytest.mark.parametrize(
@@ -159,3 +160,23 @@ def test_any_file_is_read_or_refused_with_its_line(data: bytes) -> None:
 
 def test_the_fingerprint_is_that_of_ssh() -> None:
     assert fingerprint(KEY.public_data) == KEY.get_fingerprint()
+
+
+def test_a_fingerprint_in_the_testbed_file_takes_the_place_of_known_hosts(tmp_path: Path) -> None:
+    shown = paramiko.PKey.from_type_string(KEY.get_algorithm(), KEY.public_data)
+    (tmp_path / "known_hosts").write_text("broken\n")  # and is not read
+    other = "SHA256:" + 43 * "A"
+
+    def of(*fingerprints: str) -> HostKeyCheck:
+        return HostKeyCheck(
+            Login("router", 22, "u", None, tmp_path / "known_hosts", host_keys=fingerprints), "the router at router:22"
+        )
+
+    for fingerprints in ((KEY.get_fingerprint(),), (other, KEY.get_fingerprint())):
+        of(*fingerprints).missing_host_key(CLIENT, "", shown)
+    with pytest.raises(TestbedError) as caught:
+        of(other).missing_host_key(CLIENT, "", shown)
+    assert f"shows another host key than 'host_key' of the testbed file says: {KEY.get_algorithm()}" in str(
+        caught.value
+    )
+    assert KEY.get_fingerprint() in str(caught.value)

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linerate.errors import TestbedError
-from linerate.system.private_key import load_key
+from linerate.system.private_key import load_key, parse_key
 
 # keys of the tests have few rounds, for speed
 pytestmark = pytest.mark.filterwarnings("ignore:.*bcrypt.kdf")
@@ -35,12 +35,12 @@ FORMATS = [
 ]
 
 
-def never() -> bytes:
+def never() -> str:
     raise AssertionError("nobody needs a passphrase")
 
 
-def given_phrase(text: str) -> Callable[[], bytes]:
-    return lambda: text.encode()
+def given_phrase(text: str) -> Callable[[], str]:
+    return lambda: text
 
 
 def write(path: Path, key: asyncssh.SSHKey, form: str, passphrase: str | None) -> Path:
@@ -76,13 +76,17 @@ def test_a_locked_key_is_named_as_such(tmp_path: Path, monkeypatch: pytest.Monke
         (b"", "is damaged, or not a private key"),
         (b"hunter2", "is damaged, or not a private key"),
         (KINDS["rsa"].export_private_key("openssh")[:-90], "is damaged, or not a private key"),
-        (KINDS["ecdsa"].export_public_key(), "is a public key; expected the private half"),
+        (
+            KINDS["ecdsa"].export_public_key(),
+            "is a public one; expected the private half in ssh-agent",
+        ),
         (b"PuTTY-User-Key-File-3: ssh-ed25519\n", "is in PuTTY's format; expected OpenSSH's: puttygen"),
         (asyncssh.generate_private_key("ssh-dss").export_private_key("pkcs8-pem"), "of a kind that is not supported"),
         (asyncssh.generate_private_key("ssh-ed448").export_private_key("pkcs8-pem"), "of a kind that is not supported"),
     ],
 )
-def test_what_is_no_key_is_told(tmp_path: Path, data: bytes, says: str) -> None:
+def test_what_is_no_key_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, says: str) -> None:
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     (tmp_path / "key").write_bytes(data)
     with pytest.raises(TestbedError, match=says) as caught:
         load_key(tmp_path / "key", None)
@@ -105,7 +109,7 @@ def test_a_damaged_key_is_read_or_refused_in_words(
     path = tmp_path_factory.getbasetemp() / "damaged"
     path.write_bytes(good[:place] + data.draw(st.binary(max_size=4)) + good[place + data.draw(st.integers(0, 4)) :])
     try:
-        load_key(path, lambda: b"x")
+        load_key(path, lambda: "x")
     except TestbedError as error:
         assert str(error).isprintable()
 
@@ -145,3 +149,24 @@ def test_the_agent_unlocks_the_named_key_and_no_other(tmp_path: Path, agent: Non
     assert found.asbytes() == KINDS["rsa"].public_data
     signature = paramiko.Message(bytes(found.sign_ssh_data(b"data", "rsa-sha2-256")))
     assert paramiko.RSAKey(data=found.asbytes()).verify_ssh_sig(b"data", signature)
+    (tmp_path / "half.pub").write_bytes(KINDS["rsa"].export_public_key())
+    assert load_key(tmp_path / "half.pub", None).asbytes() == KINDS["rsa"].public_data
+    (tmp_path / "half.pub").write_bytes(KINDS["ecdsa"].export_public_key())
+    with pytest.raises(TestbedError, match=r"half.pub' is a public one; .*does not hold it: ssh-add with its private"):
+        load_key(tmp_path / "half.pub", None)
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMATS)
+def test_a_key_may_be_the_content_of_a_secret(kind: str, form: str) -> None:
+    options: dict[str, Any] = {"cipher_name": "aes256-cbc"} if form == "pkcs8-pem" else {}
+    key = KINDS[kind]
+    plain = key.export_private_key(form).decode()
+    locked = key.export_private_key(form, PASSPHRASE, rounds=1 if form == "openssh" else 128, **options).decode()
+    # a person pastes it, or a store of secrets hands it on, without the last newline
+    for text, asked in ((plain, None), (plain.strip(), never), (f"\n{locked}\n", given_phrase(PASSPHRASE))):
+        assert parse_key(text, "ROUTER_KEY", asked).asbytes() == key.public_data
+    with pytest.raises(TestbedError, match=r"the key 'ROUTER_KEY' has a passphrase; expected 'passphrase_from'"):
+        parse_key(locked, "ROUTER_KEY", None)
+    with pytest.raises(TestbedError, match=r"the key 'ROUTER_KEY' is damaged, or not a private key") as caught:
+        parse_key("hunter2", "ROUTER_KEY", None)
+    assert "hunter2" not in str(caught.value)

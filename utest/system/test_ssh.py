@@ -18,7 +18,8 @@ import pytest
 from linerate.errors import TestbedError
 from linerate.routers.ssh_shell import SshShell
 from linerate.system import ssh
-from linerate.system.ssh import Login, connect
+from linerate.system.login import Login
+from linerate.system.ssh import connect
 from linerate.testbed.keys import make_key, write_known_hosts
 from support import hostile_ssh
 from support.hostile_ssh import Guard, HostileServer, raw_server
@@ -262,3 +263,63 @@ class TestHostKey:
         server.start()
         write_known_hosts(server.known, "127.0.0.1", server.port, other.export_public_key().decode())
         connect(server.login(), "the router").close()
+
+
+class Forwards(Guard):
+    """A jump host. ``asked``: where to."""
+
+    methods, admits, forwards = ("publickey",), True, True
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        super().connection_made(conn)
+        self.asked: list[tuple[str, int]] = []
+
+    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:
+        self.asked.append((dest_host, dest_port))
+        return self.forwards
+
+
+class TestJumpHost:
+    @pytest.fixture
+    def jump(self, tmp_path: Path) -> Iterator[HostileServer]:
+        (tmp_path / "jump").mkdir()
+        server = HostileServer(tmp_path / "jump", Forwards)
+        yield server
+        server.close()
+
+    def test_the_router_is_reached_through_it_with_a_key_of_each(self, serve: Serve, jump: HostileServer) -> None:
+        server = serve(methods=("publickey",), admits=True)
+        before = len(readers())
+        connect(server.login(jump=jump.login()), "the router").close()
+        assert [guard.asked for guard in jump.guards] == [[("127.0.0.1", server.port)]]
+        assert [way for way, _ in server.tried + jump.tried] == ["publickey", "publickey"]
+        until = time.monotonic() + 10
+        while len(readers()) > before and time.monotonic() < until:
+            time.sleep(0.05)
+        assert len(readers()) <= before
+
+    def test_a_password_that_is_the_answer_to_a_question_goes_through_it(
+        self, serve: Serve, jump: HostileServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("ROUTER_PASSWORD", SECRET)
+        server = serve(methods=("keyboard-interactive",), questions=([("Password: ", False)], True))
+        connect(server.login(jump=jump.login(), **PASSWORD), "the router").close()
+        assert server.tried == [("keyboard-interactive", SECRET)]
+
+    def test_what_fails_is_said_of_the_machine_where_it_fails(self, serve: Serve, jump: HostileServer) -> None:
+        server = serve(methods=("publickey",), admits=True)
+        unknown = jump.login(known_hosts_path=server.known)
+        assert "the host key of the jump host of the router at 127.0.0.1" in refusal(server.login(jump=unknown))
+        assert server.tried == []
+        lost = Login("127.0.0.1", 1, "admin", server.key, server.known, jump=jump.login())
+        found = refusal(lost)
+        assert "the jump host of the router at 127.0.0.1" in found and "does not connect to 127.0.0.1:1" in found
+        Forwards.forwards = False
+        try:
+            found = refusal(server.login(jump=jump.login()))
+        finally:
+            Forwards.forwards = True
+        assert "does not connect to" in found and "AllowTcpForwarding" in found
+        server.known.write_text("")
+        through = f"the host key of the router at 127.0.0.1:{server.port} through 127.0.0.1:{jump.port}"
+        assert through in refusal(server.login(jump=jump.login()))

@@ -6,7 +6,9 @@ import pytest
 
 from linerate.counts.trial import Tolerance
 from linerate.errors import ConfigError
+from linerate.platforms import read_platform
 from linerate.testbed.files import read_testbed
+from linerate.testbed.hardware import hardware_facts
 from linerate.testbed.settings import HardwareSettings, NetnsSettings, SimulatedSettings
 from support.paths import VARIABLES
 
@@ -84,6 +86,12 @@ def sides(address: str, peer: str, network: str) -> str:
         ("  key: keys/id", "  password_from: X\n  passphrase_from: Y", 9, "a key's passphrase, and no 'key'"),
         ("  key: keys/id", "  password_from: LC_PASSWORD", 8, "is a variable that every program gets"),
         ("  key: keys/id", "  key: keys/id\n  passphrase_from: HOME", 9, "is a variable that every program gets"),
+        ("  key: keys/id", "  key: keys/id\n  key_from: ROUTER_KEY", 8, "either 'key'"),
+        ("  key: keys/id", "  key_from: -----BEGIN", 8, "that holds the key, not the key"),
+        ("  key: keys/id", "  key: keys/id\n  host_key: aa:bb:cc", 9, "that 'ssh-keygen -l' shows, as SHA256:"),
+        ("  key: keys/id", "  key: keys/id\n  host_key: []", 9, "that 'ssh-keygen -l' shows, as SHA256:"),
+        ("  key: keys/id", "  key: keys/id\n  jump: {user: hop, key: k}", 9, "'router.jump.address' is missing"),
+        ("  key: keys/id", "  key: keys/id\n  jump: {address: h, user: hop}", 9, "'router.jump': needs either 'key'"),
         ("address: 192.0.2.10", "address: -oProxyCommand=x", 4, "is not a name or address"),
         ("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [1, 1]", 5, "pairs of different ports"),
         ("address: 192.0.2.10", "address: 192.0.2.10\n  ports: [0, 1, 2]", 5, "pairs of different ports"),
@@ -125,6 +133,18 @@ def test_a_side_is_needed_for_each_port(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         lab(tmp_path, four)
     assert str(caught.value).startswith(f"{tmp_path / 'lab.yaml'}:3: 'sides' are 2, and the generator's ports are 4")
+
+
+def test_a_login_may_go_through_jump_hosts_with_known_fingerprints(tmp_path: Path) -> None:
+    print_of = "SHA256:" + 43 * "A"
+    out = f"{{address: out, user: v, key_from: OUT, host_key: {print_of}}}"
+    hop = f"jump: {{address: hop, user: u, key: id, jump: {out}}}"
+    made = lab(tmp_path, HARDWARE.replace("  key: keys/id", f"  key: keys/id\n  host_key: [{print_of}]\n  {hop}"))
+    assert isinstance(made, HardwareSettings) and made.router is not None
+    router = hardware_facts(made, read_platform(VARIABLES / "platforms", "netgate6100"), "vpp").router
+    assert router.host_keys == (print_of,) and router.jump is not None and router.jump.jump is not None
+    assert router.jump.key_path == tmp_path / "id" and router.jump.jump.key_from == "OUT"
+    assert router.where == "192.0.2.20:22 through hop:22 through out:22"
 
 
 def test_an_unknown_testbed_is_reported_with_the_known_ones() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..errors import TestbedError
 from ..json_text import parse_json
-from .figures import power, secret
+from ..system.secrets import Secrets
+from .figures import power
 from .settings import HttpMeterSettings
 
 LIMIT = 3.0
@@ -29,7 +30,8 @@ class HttpMeter:
 
     covers = "what is plugged into it"
 
-    def __init__(self, settings: HttpMeterSettings) -> None:
+    def __init__(self, settings: HttpMeterSettings, secrets: Secrets) -> None:
+        self._secrets = secrets
         self._factor = settings.factor
         self.interval, self.settle = settings.interval, settings.settle
         if settings.kind == "json":
@@ -55,7 +57,7 @@ class HttpMeter:
 
         auth, login = None, {}
         if self._settings.user is not None:
-            password = secret(self._settings.password_from or "")
+            password = self._secrets.read(self._settings.password_from or "", "password", "the power meter")
             if self._settings.kind == "tasmota":  # takes them in the address alone
                 login = {"user": self._settings.user, "password": password}
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..system.secrets import ENVIRONMENT, Secrets
 from .csv_meter import CsvMeter
 from .http_meter import HttpMeter
 from .meter import Meter
@@ -10,13 +11,13 @@ from .shell_meter import IpmiMeter, RaplMeter, Run
 from .snmp_meter import SnmpMeter
 
 
-def open_meter(settings: MeterSettings, run: Run) -> Meter:
-    """The meter of *settings*; *run* runs a command on the router, for those inside it."""
+def open_meter(settings: MeterSettings, run: Run, secrets: Secrets = ENVIRONMENT) -> Meter:
+    """The meter of *settings*; *run* runs a command on the router, for those inside it. *secrets*: of its login."""
     match settings:
         case HttpMeterSettings():
-            return HttpMeter(settings)
+            return HttpMeter(settings, secrets)
         case SnmpMeterSettings():
-            return SnmpMeter(settings)
+            return SnmpMeter(settings, secrets)
         case CsvMeterSettings():
             return CsvMeter(settings)
         case ShellMeterSettings(kind="rapl"):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from ..errors import BREAKDOWN_ERRORS, TestbedError
-from .figures import power, secret
+from ..system.secrets import Secrets
+from .figures import power
 from .settings import SnmpMeterSettings
 
 LIMIT = 2.0
@@ -18,8 +20,8 @@ class SnmpMeter:
 
     covers = "what is plugged into its outlet"
 
-    def __init__(self, settings: SnmpMeterSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: SnmpMeterSettings, secrets: Secrets) -> None:
+        self._settings, self._secrets = settings, secrets
         self.interval, self.settle = settings.interval, settings.settle
         self.text = f"snmp at {settings.address}:{settings.port}, {settings.oid}"
 
@@ -53,14 +55,17 @@ class SnmpMeter:
         return rows[0][1].prettyPrint()
 
     def _login(self, snmp: Any) -> Any:
-        settings = self._settings
+        settings, secret = self._settings, partial(self._secrets.read, who="the power meter")
         if settings.community_from is not None:
-            return snmp.CommunityData(secret(settings.community_from), mpModel=1)
+            return snmp.CommunityData(secret(settings.community_from, "community"), mpModel=1)
         keys: dict[str, Any] = {}
         if settings.authentication_from is not None:
-            keys |= {"authKey": secret(settings.authentication_from), "authProtocol": snmp.USM_AUTH_HMAC192_SHA256}
+            keys |= {
+                "authKey": secret(settings.authentication_from, "authentication key"),
+                "authProtocol": snmp.USM_AUTH_HMAC192_SHA256,
+            }
         if settings.privacy_from is not None:
-            keys |= {"privKey": secret(settings.privacy_from), "privProtocol": snmp.USM_PRIV_CFB128_AES}
+            keys |= {"privKey": secret(settings.privacy_from, "privacy key"), "privProtocol": snmp.USM_PRIV_CFB128_AES}
         return snmp.UsmUserData(settings.user, **keys)
 
     def close(self) -> None:

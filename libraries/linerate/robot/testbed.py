@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from robot.api import TestSuite, logger
@@ -19,6 +20,7 @@ from ..units import counted
 from . import suite_sentences
 from .run_labels import show_simulated
 from .run_variables import check_run_variables
+from .secret_variables import secrets_of_variables
 from .sentence_check import check_sentences
 from .shared import Component
 
@@ -42,7 +44,7 @@ class TestbedKeywords(Component):
         check_run_variables()
         project = self.shared.project
         folder = Path(calibrations) if calibrations else project.results / FOLDER
-        plan = Plan.read(project, platform, software, testbed, goal, folder)
+        plan = replace(Plan.read(project, platform, software, testbed, goal, folder), secrets=secrets_of_variables())
         logger.info(f"{plan.platform.description}, {plan.software_name} {plan.software.version}; {plan.goal}")
         for layers, name in ((project.platforms, platform), (project.testbeds, testbed), (project.goals, goal)):
             logger.info(f"read {layers / f'{name}.yaml'}")

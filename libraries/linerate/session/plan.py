@@ -21,6 +21,7 @@ from ..routers.command_file import CommandFile, read_command_file
 from ..sla.goals import Goal, read_goal
 from ..sla.requirement import ENERGY_UNITS, RUNTIME_UNITS, Quantity, Requirement, TrafficWords, Unit
 from ..sla.sentence import parse
+from ..system.secrets import ENVIRONMENT, Secrets
 from ..testbed.files import read_testbed
 from ..testbed.settings import HardwareSettings, SimulatedSettings, Testbed
 from ..traffic.catalogue import Catalogue, ProgramLoader, replaced_entries
@@ -53,6 +54,9 @@ class Plan:
 
     command_file: CommandFile | None = None
     """Of a router with ``shell: generic``: its command line."""
+
+    secrets: Secrets = ENVIRONMENT
+    """Of the logins in the testbed's file."""
 
     @classmethod
     def read(

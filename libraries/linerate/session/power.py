@@ -13,6 +13,7 @@ from ..methods.energy import ABOVE_IDLE_UNCERTAINTY, IDLE_POWER, POWER, UNCERTAI
 from ..power import Meter, PowerReading, open_meter
 from ..power.settings import MeterSettings
 from ..routers.base import Shell
+from ..system.secrets import ENVIRONMENT, Secrets
 
 FIGURES = 3
 """Figures of the meter in each trial, and before the first one."""
@@ -34,6 +35,7 @@ class PoweredTrials:
     shell: Callable[[], Shell]
     sudo: bool
     clock_speed: float = 1.0
+    secrets: Secrets = ENVIRONMENT
     _meter: Meter | None = field(default=None, repr=False)
     _idle: PowerReading | None = field(default=None, repr=False)
 
@@ -109,7 +111,7 @@ class PoweredTrials:
         if self._meter is None:
             if self.settings is None:
                 raise TestbedError("there is no power meter")
-            self._meter = open_meter(self.settings, self._run)
+            self._meter = open_meter(self.settings, self._run, self.secrets)
         return self._meter
 
     def _run(self, command: str) -> str:

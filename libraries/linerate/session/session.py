@@ -38,13 +38,16 @@ class Session:
             lambda: self.router.shell,
             testbed.facts.router.sudo,
             testbed.facts.clock_speed,
+            plan.secrets,
         )
 
     @classmethod
     def start(cls, plan: Plan, bypass: bool = False) -> Session:
         """Start the testbed; *bypass*: without its router. Raises TestbedError."""
         file = plan.project.platforms / f"{plan.platform.platform}.yaml"
-        testbed = open_testbed(plan.testbed, plan.platform, plan.software_name, platform_file=file, bypass=bypass)
+        testbed = open_testbed(
+            plan.testbed, plan.platform, plan.software_name, platform_file=file, bypass=bypass, secrets=plan.secrets
+        )
         return cls(plan, testbed, bypass)
 
     @classmethod
@@ -55,7 +58,7 @@ class Session:
                 f"the router of testbed '{plan.testbed.testbed}' ends with each run, and nothing stays on it; expected"
                 " a testbed of kind 'hardware'"
             )
-        return cls(plan, OpenTestbed(hardware_facts(plan.testbed, plan.platform, plan.software_name)))
+        return cls(plan, OpenTestbed(hardware_facts(plan.testbed, plan.platform, plan.software_name, plan.secrets)))
 
     @property
     def link_bps(self) -> float:

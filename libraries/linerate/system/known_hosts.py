@@ -14,6 +14,7 @@ from pathlib import Path
 import paramiko
 
 from ..errors import TestbedError
+from .login import Login
 
 REVOKED, AUTHORITY = "@revoked", "@cert-authority"
 
@@ -115,12 +116,14 @@ def _matches(pattern: str, name: str) -> bool:
 
 
 class HostKeyCheck(paramiko.MissingHostKeyPolicy):
-    """Lets a client log in only where the host shows a key that the file *path* holds for it."""
+    """Lets a client log in only where the host shows a key that the testbed file or its known_hosts file holds."""
 
-    def __init__(self, path: Path, host: str, port: int, machine: str) -> None:
+    def __init__(self, login: Login, machine: str) -> None:
         """*machine*: the host in words. Raises TestbedError for a file that cannot be read."""
-        self._path, self._name, self._machine = path, host_name(host, port), machine
-        self._lines = tuple(line for line in read_known_hosts(path) if line.is_of(self._name))
+        self._path, self._name = login.known_hosts_path, host_name(login.host, login.port)
+        self._machine, self._fingerprints = machine, login.host_keys
+        lines = () if login.host_keys else read_known_hosts(self._path)
+        self._lines = tuple(line for line in lines if line.is_of(self._name))
 
     def in_order(self, kinds: Sequence[str]) -> list[str]:
         """*kinds* of signatures, those of the known keys first: a host with several keys shows one that is known."""
@@ -132,6 +135,8 @@ class HostKeyCheck(paramiko.MissingHostKeyPolicy):
         """Raise TestbedError unless *key* is known."""
         blob, kind = key.asbytes(), key.get_name()
         shown, new = f"{kind} {fingerprint(blob)}", f"{self._name} {kind} {key.get_base64()}"
+        if fingerprint(blob) in self._fingerprints:
+            return
         known = [line for line in self._lines if not line.marker]
         for line in self._lines:
             if line.marker == REVOKED and line.blob == blob:
@@ -143,6 +148,12 @@ class HostKeyCheck(paramiko.MissingHostKeyPolicy):
             return
         name = f"ssh_host_{_short(kind)}_key.pub"
         console = f"'ssh-keygen -lf /etc/ssh/{name}', or with what such a router shows of its key, at its console"
+        if self._fingerprints:
+            raise TestbedError(
+                f"{self._machine} shows another host key than 'host_key' of the testbed file says: {shown}; it was"
+                " exchanged or set up anew, or it has several keys, or somebody is in the middle; compare with"
+                f" {console}, and only if that shows the same write its fingerprint into 'host_key'"
+            )
         if known:
             line = next((line for line in known if line.kind == kind), known[0])
             raise TestbedError(

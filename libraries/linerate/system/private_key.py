@@ -31,21 +31,31 @@ _KINDS = (
     (EllipticCurvePrivateKey, paramiko.ECDSAKey),
     (RSAPrivateKey, paramiko.RSAKey),
 )
+_PUBLIC = (b"ssh-", b"ecdsa-", b"sk-")
 _FIX = "fix 'key' in the testbed file"
+_NAMED = "'passphrase_from' in the testbed file, the name of an environment variable that holds it"
+_IN_AGENT = "the key in ssh-agent"
 
 
-def load_key(path: Path, passphrase: Callable[[], bytes] | None) -> paramiko.PKey:
+def load_key(path: Path, passphrase: Callable[[], str] | None) -> paramiko.PKey:
     """The private key in *path*. *passphrase* is asked only for a key that has one; None: ssh-agent must hold it.
 
-    Raises TestbedError, which never contains the passphrase.
+    A public key: ssh-agent must hold its private half. Raises TestbedError, which never contains the passphrase.
     """
     data = _read(path)
+    if data.startswith(_PUBLIC):
+        return _from_agent(f"the key '{path}' is a public one", _blob(data), "the private half in ssh-agent")
     try:
-        key = _parsed(path, data, None)
+        key = _parsed(str(path), data, None)
     except TypeError:  # it has a passphrase
         if passphrase is None:
-            return _from_agent(path, data)
-        key = _unlocked(path, data, passphrase())
+            return _from_agent(
+                f"the key '{path}' has a passphrase",
+                _public_half(data) or _beside(path),
+                f"{_NAMED}, or {_IN_AGENT}",
+                path,
+            )
+        key = _unlocked(str(path), data, passphrase())
     certificate = path.with_name(path.name + "-cert.pub")
     if certificate.is_file():
         try:
@@ -53,6 +63,20 @@ def load_key(path: Path, passphrase: Callable[[], bytes] | None) -> paramiko.PKe
         except (OSError, ValueError, IndexError, paramiko.SSHException):
             raise TestbedError(f"{certificate}: is not a certificate of '{path}'; fix or remove it") from None
     return key
+
+
+def parse_key(text: str, name: str, passphrase: Callable[[], str] | None) -> paramiko.PKey:
+    """The private key in *text*, the content of the secret *name*, as :func:`load_key`.
+
+    Raises TestbedError, which never contains the secrets.
+    """
+    data = text.strip().encode() + b"\n"
+    try:
+        return _parsed(name, data, None)
+    except TypeError:
+        if passphrase is None:
+            raise TestbedError(f"the key '{name}' has a passphrase; expected {_NAMED}") from None
+        return _unlocked(name, data, passphrase())
 
 
 def _read(path: Path) -> bytes:
@@ -67,70 +91,83 @@ def _read(path: Path) -> bytes:
         raise TestbedError(
             f"the key '{path}' is in PuTTY's format; expected OpenSSH's: puttygen '{path}' -O private-openssh -o …"
         )
-    if data.startswith((b"ssh-", b"ecdsa-", b"sk-")):
-        raise TestbedError(f"the key '{path}' is a public key; expected the private half, in the file without '.pub'")
     return data
 
 
-def _unlocked(path: Path, data: bytes, passphrase: bytes) -> paramiko.PKey:
+def _unlocked(name: str, data: bytes, passphrase: str) -> paramiko.PKey:
     try:
-        return _parsed(path, data, passphrase)
+        return _parsed(name, data, os.fsencode(passphrase))
     except (TestbedError, TypeError):
         raise TestbedError(
-            f"the passphrase for the key '{path}' is wrong (or the key is damaged); fix the variable that"
+            f"the passphrase for the key '{name}' is wrong (or the key is damaged); fix the variable that"
             " 'passphrase_from' in the testbed file names"
         ) from None
 
 
-def _parsed(path: Path, data: bytes, passphrase: bytes | None) -> paramiko.PKey:
+def _parsed(name: str, data: bytes, passphrase: bytes | None) -> paramiko.PKey:
     """Raises TypeError for a key that has a passphrase where none is given, else TestbedError."""
     load = load_ssh_private_key if b"BEGIN OPENSSH PRIVATE KEY" in data else load_pem_private_key
     try:
         key = load(data, passphrase)
     except UnsupportedAlgorithm:
         raise TestbedError(
-            f"the key '{path}' is of a kind or encrypted in a way that is not supported; expected an ed25519, ecdsa or"
+            f"the key '{name}' is of a kind or encrypted in a way that is not supported; expected an ed25519, ecdsa or"
             f" rsa key; {_FIX}"
         ) from None
     except ValueError:
-        raise TestbedError(f"the key '{path}' is damaged, or not a private key; {_FIX}") from None
+        raise TestbedError(f"the key '{name}' is damaged, or not a private key; {_FIX}") from None
     for kind, make in _KINDS:
         if isinstance(key, kind):
             text = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()).decode("ascii")
             return make.from_private_key(io.StringIO(text))
-    raise TestbedError(f"the key '{path}' is of a kind that is not supported; expected ed25519, ecdsa or rsa; {_FIX}")
+    raise TestbedError(f"the key '{name}' is of a kind that is not supported; expected ed25519, ecdsa or rsa; {_FIX}")
 
 
-def _from_agent(path: Path, data: bytes) -> paramiko.PKey:
-    """The key of *path* as ssh-agent holds it: this one, never another. Raises TestbedError."""
+def _from_agent(what: str, public: bytes | None, expected: str, path: Path | None = None) -> paramiko.PKey:
+    """The key with the half *public* as ssh-agent holds it: this one, never another. Raises TestbedError."""
     if not os.environ.get("SSH_AUTH_SOCK"):
         why = "SSH_AUTH_SOCK is not set, so there is no ssh-agent"
-    elif (public := _public_half(path, data)) is None:
+    elif public is None:
         why = f"it cannot be looked for there without its public half: ssh-keygen -yf '{path}' > '{path}.pub'"
     else:
-        why = f"which does not answer, or does not hold it: ssh-add '{path}'"
+        why = "which does not answer, or does not hold it: ssh-add " + (
+            f"'{path}'" if path else "with its private half"
+        )
         try:
             for key in paramiko.Agent().get_keys():
                 if key.asbytes() == public:
                     return key
         except (OSError, ValueError, paramiko.SSHException):
             why = "which does not speak an agent's language: fix SSH_AUTH_SOCK"
-    raise TestbedError(
-        f"the key '{path}' has a passphrase; expected 'passphrase_from' in the testbed file, the name of an environment"
-        f" variable that holds it, or the key in ssh-agent ({why})"
-    )
+    raise TestbedError(f"{what}; expected {expected} ({why})")
 
 
-def _public_half(path: Path, data: bytes) -> bytes | None:
-    """The public key: in OpenSSH's format it is readable in a locked key, too; else the file ``….pub`` beside it."""
+def _public_half(data: bytes) -> bytes | None:
+    """The public key of a private one in OpenSSH's format: it is readable in a locked key, too."""
+    if b"BEGIN OPENSSH PRIVATE KEY" not in data:
+        return None
     try:
-        if b"BEGIN OPENSSH PRIVATE KEY" in data:
-            body = b"".join(line for line in data.splitlines() if not line.startswith(b"-----"))
-            message = paramiko.Message(base64.b64decode(body).removeprefix(b"openssh-key-v1\0"))
-            for _ in ("cipher", "kdf", "kdf options"):
-                message.get_binary()
-            message.get_int()
-            return message.get_binary()
-        return base64.b64decode(path.with_name(path.name + ".pub").read_bytes().split()[1])
-    except (OSError, ValueError, IndexError):
+        body = b"".join(line for line in data.splitlines() if not line.startswith(b"-----"))
+        message = paramiko.Message(base64.b64decode(body).removeprefix(b"openssh-key-v1\0"))
+        for _ in ("cipher", "kdf", "kdf options"):
+            message.get_binary()
+        message.get_int()
+        return message.get_binary()
+    except ValueError:
+        return None
+
+
+def _beside(path: Path) -> bytes | None:
+    """The public key in the file ``….pub`` beside *path*."""
+    try:
+        return _blob(path.with_name(path.name + ".pub").read_bytes())
+    except OSError:
+        return None
+
+
+def _blob(public: bytes) -> bytes | None:
+    """The key in a line ``ssh-ed25519 AAAA… comment``."""
+    try:
+        return base64.b64decode(public.split()[1])
+    except (ValueError, IndexError):
         return None

@@ -5,12 +5,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import re
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, NoReturn
 
 import paramiko
@@ -18,7 +15,8 @@ from paramiko.auth_strategy import AuthStrategy
 
 from ..errors import TestbedError
 from .known_hosts import HostKeyCheck
-from .private_key import load_key
+from .login import Login
+from .private_key import load_key, parse_key
 from .worker_thread import NotInTime, run_in_worker_thread
 
 CONNECT_LIMIT = 10.0
@@ -30,50 +28,7 @@ LOGIN_LIMIT = 3 * CONNECT_LIMIT
 LONGEST_REASON = 200
 """Characters of a machine's or a library's own words that a message repeats."""
 
-SHORTEST_MASKED = 4
-"""Characters of a password that is masked; a shorter one, or one of digits, would be found in too much else."""
-
 _LOG = "linerate.paramiko"
-
-
-@dataclass(frozen=True, slots=True)
-class Login:
-    """``host:port`` as ``user``, by the key ``key_path`` or the password in the environment variable ``password_from``.
-
-    The machine's host key must be in the file ``known_hosts_path``. A key with a passphrase: the passphrase is in the
-    environment variable ``passphrase_from``, or ssh-agent holds the key.
-    """
-
-    host: str
-    port: int
-    user: str
-    key_path: Path | None
-    known_hosts_path: Path
-    password_from: str | None = None
-    passphrase_from: str | None = None
-
-    @property
-    def where(self) -> str:
-        """``host:port``, for messages."""
-        return f"{self.host}:{self.port}"
-
-    @property
-    def secret_names(self) -> tuple[str, ...]:
-        """The environment variables that hold its secrets."""
-        return tuple(name for name in (self.password_from, self.passphrase_from) if name)
-
-    def environment(self) -> dict[str, str]:
-        """The variables that a process needs to log in: those of the secrets, and the way to ssh-agent."""
-        names = (*self.secret_names, "SSH_AUTH_SOCK")
-        return {name: os.environ[name] for name in names if name in os.environ}
-
-    def masked(self, text: str) -> str:
-        """*text* with ``***`` in place of this login's secrets, which a machine may have echoed."""
-        for name in self.secret_names:
-            secret = os.environ.get(name, "")
-            if len(secret) >= SHORTEST_MASKED and not secret.isdecimal() and secret in text:
-                text = re.sub(rf"(?<![^\W_]){re.escape(secret)}(?![^\W_])", "***", text)
-        return text
 
 
 def connect(login: Login, who: str, limit: float = LOGIN_LIMIT) -> paramiko.SSHClient:
@@ -83,7 +38,7 @@ def connect(login: Login, who: str, limit: float = LOGIN_LIMIT) -> paramiko.SSHC
     """
     # its own words may be anything that a machine sends, and with them tracebacks: the errors here say what is needed
     logging.getLogger(_LOG).setLevel(logging.CRITICAL + 1)
-    client = paramiko.SSHClient()
+    client = _Client()
     client.set_log_channel(_LOG)
     try:
         run_in_worker_thread(partial(_connect, client, login, who), limit, "the login")
@@ -96,23 +51,43 @@ def connect(login: Login, who: str, limit: float = LOGIN_LIMIT) -> paramiko.SSHC
     return client
 
 
-def read_secret(name: str, what: str, who: str) -> bytes:
-    """The secret *what* for *who* from the environment variable *name*. Raises TestbedError if it is unset or empty."""
-    secret = os.environ.get(name)
-    if not secret:
-        raise TestbedError(
-            f"the testbed takes the {what} for {who} from the environment variable '{name}', which is"
-            f" {'not set' if secret is None else 'empty'}; set it: read -rs {name}; export {name}"
-        )
-    return os.fsencode(secret)
-
-
 class _Refused(Exception):
     """The machine wants another login than the testbed file has. Its text is the rest of a sentence about it."""
 
 
 class _OnlyInteractive(Exception):
     """The machine takes a password as the answer to a question only."""
+
+
+class _Client(paramiko.SSHClient):
+    """A connection that may go through one to a jump host, which ends with it."""
+
+    _jump: paramiko.SSHClient | None = None
+
+    def way_to(self, login: Login, who: str) -> paramiko.Channel | None:
+        """A channel to the machine of *login* through its jump host; None: it is reached directly.
+
+        Raises TestbedError naming the jump host.
+        """
+        if login.jump is None:
+            return None
+        self._jump = connect(login.jump, f"the jump host of {who}")
+        link = self._jump.get_transport()
+        try:
+            if link is None:
+                raise EOFError
+            return link.open_channel("direct-tcpip", (login.host, login.port), ("127.0.0.1", 0), timeout=CONNECT_LIMIT)
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            raise TestbedError(
+                f"the jump host of {who} at {login.jump.where} does not connect to {login.host}:{login.port}"
+                f" ({_reason(error)}); check 'address' and 'port', and AllowTcpForwarding of the jump host's SSH server"
+            ) from None
+
+    def close(self) -> None:
+        """End it, and the connection to the jump host."""
+        super().close()
+        if self._jump is not None:
+            self._jump.close()
 
 
 class _OneWay(AuthStrategy):
@@ -169,25 +144,21 @@ class _OneWay(AuthStrategy):
         return [self._password]
 
 
-def _connect(client: paramiko.SSHClient, login: Login, who: str) -> None:
+def _connect(client: _Client, login: Login, who: str) -> None:
     machine = f"{who} at {login.where}"
-    check = HostKeyCheck(login.known_hosts_path, login.host, login.port, machine)
-    password = read_secret(login.password_from, "password", who) if login.password_from else None
-    key = None
-    if password is None and login.key_path is not None:
-        name, what = login.passphrase_from, f"passphrase of '{login.key_path}'"
-        key = load_key(login.key_path, partial(read_secret, name, what, who) if name else None)
+    check = HostKeyCheck(login, machine)
+    way = _OneWay(login, _key(login, who), _secret(login, login.password_from, "password", who))
 
-    def transport(sock: socket.socket, **options: Any) -> paramiko.Transport:
-        # a command is a few small packets; without this each waits for an acknowledgement
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def transport(sock: socket.socket | paramiko.Channel, **options: Any) -> paramiko.Transport:
+        if isinstance(sock, socket.socket):
+            # a command is a few small packets; without this each waits for an acknowledgement
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         made = paramiko.Transport(sock, **options)
         known_first = made.get_security_options()
         known_first.key_types = check.in_order(known_first.key_types)
         return made
 
     client.set_missing_host_key_policy(check)
-    way = _OneWay(login, key, password)
     for _ in range(2):
         # again for the question: paramiko's second try in one connection breaks the protocol, and servers hang up
         with contextlib.suppress(_OnlyInteractive):
@@ -201,9 +172,25 @@ def _connect(client: paramiko.SSHClient, login: Login, who: str) -> None:
                 channel_timeout=CONNECT_LIMIT,
                 transport_factory=transport,  # type: ignore[arg-type]  # a function does as well
                 auth_strategy=way,
+                sock=client.way_to(login, who),
             )
             return
         _close(client)
+
+
+def _key(login: Login, who: str) -> paramiko.PKey | None:
+    """The key of *login*, if it has one. Raises TestbedError."""
+    name = login.key_from or f"{login.key_path}"
+    passphrase = None
+    if login.passphrase_from:
+        passphrase = partial(login.secrets.read, login.passphrase_from, f"passphrase of '{name}'", who)
+    if login.key_from:
+        return parse_key(login.secrets.read(login.key_from, "key", who), name, passphrase)
+    return load_key(login.key_path, passphrase) if login.key_path is not None and not login.password_from else None
+
+
+def _secret(login: Login, name: str | None, what: str, who: str) -> bytes | None:
+    return os.fsencode(login.secrets.read(name, what, who)) if name else None
 
 
 def _close(client: paramiko.SSHClient) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..routers.base import Side
-from ..system.ssh import Login
+from ..system.login import Login
 
 
 @dataclass(frozen=True, slots=True)

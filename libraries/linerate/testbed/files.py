@@ -58,16 +58,20 @@ def _with_absolute_paths(found: Testbed, folder: Path) -> Testbed:
     generator = found.generator
     changed: dict[str, Any] = {"client": _client(generator.client, folder)}
     if generator.ssh is not None:
-        changed["ssh"] = generator.ssh.model_copy(update=_login_paths(generator.ssh, folder))
+        changed["ssh"] = _login_with_paths(generator.ssh, folder)
     update: dict[str, Any] = {"generator": generator.model_copy(update=changed)}
     if found.router is not None:
-        update["router"] = found.router.model_copy(update=_login_paths(found.router, folder))
+        update["router"] = _login_with_paths(found.router, folder)
     return found.model_copy(update=update)
 
 
-def _login_paths(login: LoginSettings, folder: Path) -> dict[str, Path]:
-    paths = {"known_hosts": _absolute(login.known_hosts, folder)}
-    return paths if login.key is None else {**paths, "key": _absolute(login.key, folder)}
+def _login_with_paths(login: LoginSettings, folder: Path) -> LoginSettings:
+    changed: dict[str, Any] = {"known_hosts": _absolute(login.known_hosts, folder)}
+    if login.key is not None:
+        changed["key"] = _absolute(login.key, folder)
+    if login.jump is not None:
+        changed["jump"] = _login_with_paths(login.jump, folder)
+    return login.model_copy(update=changed)
 
 
 def _client(named: str, folder: Path) -> str:

@@ -10,7 +10,8 @@ from ..errors import ConfigError
 from ..generators.trex.client_folders import client_folder
 from ..platforms import Platform
 from ..routers.base import Side
-from ..system.ssh import Login
+from ..system.login import Login
+from ..system.secrets import ENVIRONMENT, Secrets
 from .facts import NO_ROUTER, GeneratorEndpoint, RouterEndpoint, TestbedFacts
 from .keeper_plan import Facts, KeeperPlan
 from .leases import Lease
@@ -24,7 +25,9 @@ UNUSED_PORT = PortInfo(dest_mac="02:00:00:00:00:00")
 """A port that is not used; its destination is a locally administered MAC address that no port has."""
 
 
-def hardware_facts(testbed: HardwareSettings, platform: Platform, software: str) -> TestbedFacts:
+def hardware_facts(
+    testbed: HardwareSettings, platform: Platform, software: str, secrets: Secrets = ENVIRONMENT
+) -> TestbedFacts:
     """The facts in the testbed's file."""
     generator, router = testbed.generator, testbed.router
     sides = tuple(
@@ -39,30 +42,33 @@ def hardware_facts(testbed: HardwareSettings, platform: Platform, software: str)
             generator.ports,
             generator.client,
             generator.force,
-            _host_login(generator),
+            _host_login(generator, secrets),
             generator.trex_home or "",
         ),
-        router=NO_ROUTER if router is None else _endpoint(router),
+        router=NO_ROUTER if router is None else _endpoint(router, secrets),
         sides=sides,
         link_bps=platform.link_bps,
         label=f"{platform.description}, {software}, on {testbed.testbed}",
     )
 
 
-def _endpoint(router: RouterSettings) -> RouterEndpoint:
-    return RouterEndpoint(**_login(router.address, router), sudo=router.sudo)
+def _endpoint(router: RouterSettings, secrets: Secrets) -> RouterEndpoint:
+    return RouterEndpoint(**_login(router.address, router, secrets), sudo=router.sudo)
 
 
 class HardwareSetup:
     """A testbed of hardware whose TRex server is started. Raises TestbedError, ConfigError."""
 
-    def __init__(self, settings: HardwareSettings, platform: Platform, software: str, lease: Lease) -> None:
+    def __init__(
+        self, settings: HardwareSettings, platform: Platform, software: str, lease: Lease, secrets: Secrets
+    ) -> None:
         self._generator, self._sides, self._lease = settings.generator, settings.cabled_sides, lease
-        self._facts = replace(hardware_facts(settings, platform, software), runtime=lease.folder)
+        self._facts = replace(hardware_facts(settings, platform, software, secrets), runtime=lease.folder)
+        self._secrets = secrets
 
     def plan(self) -> KeeperPlan:
         """One process, which holds the server, here or over SSH."""
-        process = server_order(self._generator, self._sides).process(self._lease.folder)
+        process = server_order(self._generator, self._sides, self._secrets).process(self._lease.folder)
         return KeeperPlan(lease=str(self._lease.path), processes=(process,), folders=self._lease.folders)
 
     def facts(self, ready: Facts) -> TestbedFacts:
@@ -74,7 +80,9 @@ class HardwareSetup:
         return self._facts
 
 
-def server_order(generator: GeneratorSettings, sides: tuple[SideSettings, ...]) -> ServerOrder:
+def server_order(
+    generator: GeneratorSettings, sides: tuple[SideSettings, ...], secrets: Secrets = ENVIRONMENT
+) -> ServerOrder:
     """The server that the testbed's file asks for. Raises ConfigError."""
     start = generator.start
     if start is None or generator.trex_home is None:
@@ -104,7 +112,7 @@ def server_order(generator: GeneratorSettings, sides: tuple[SideSettings, ...]) 
         prefix="" if start.prefix else prefix,
         sudo=start.sudo,
         restarts=start.restarts,
-        login=None if start.host == "local" else _host_login(generator),
+        login=None if start.host == "local" else _host_login(generator, secrets),
     )
 
 
@@ -125,7 +133,7 @@ def _port_infos(
     return tuple(found)
 
 
-def _login(address: str, ssh: LoginSettings) -> dict[str, Any]:
+def _login(address: str, ssh: LoginSettings, secrets: Secrets) -> dict[str, Any]:
     """The fields of :class:`Login`."""
     return {
         "host": address,
@@ -135,8 +143,12 @@ def _login(address: str, ssh: LoginSettings) -> dict[str, Any]:
         "known_hosts_path": ssh.known_hosts,
         "password_from": ssh.password_from,
         "passphrase_from": ssh.passphrase_from,
+        "key_from": ssh.key_from,
+        "host_keys": ssh.host_key,
+        "jump": Login(**_login(ssh.jump.address, ssh.jump, secrets)) if ssh.jump else None,
+        "secrets": secrets,
     }
 
 
-def _host_login(generator: GeneratorSettings) -> Login | None:
-    return None if generator.ssh is None else Login(**_login(generator.address, generator.ssh))
+def _host_login(generator: GeneratorSettings, secrets: Secrets) -> Login | None:
+    return None if generator.ssh is None else Login(**_login(generator.address, generator.ssh, secrets))

@@ -8,6 +8,7 @@ from typing import Protocol
 from ..errors import ConfigError
 from ..platforms import Platform
 from ..routers.shell_output import plain_text
+from ..system.secrets import ENVIRONMENT, Secrets
 from ..visible import visible
 from .facts import TestbedFacts
 from .hardware import HardwareSetup, hardware_facts
@@ -88,24 +89,25 @@ def open_testbed(
     rpc_port: int = 0,
     pub_port: int = 0,
     bypass: bool = False,
+    secrets: Secrets = ENVIRONMENT,
 ) -> OpenTestbed:
     """Remove what killed testbeds left, then start this one and wait until it is ready.
 
     ``platform_file`` is the file of *platform*; ``rpc_port`` and ``pub_port`` are the embedded server's TCP ports (0:
     free ones). *bypass*: without a router, the generator's ports connected to each other (on hardware a person does
-    that). Raises ConfigError for a software that the platform does not have, and TestbedError, with everything taken
-    down again, if the testbed cannot be started.
+    that). *secrets*: of the logins in the testbed file. Raises ConfigError for a software that the platform does not
+    have, and TestbedError, with everything taken down again, if the testbed cannot be started.
     """
     if software not in platform.software:
         raise ConfigError(f"no software '{software}' here; known: {', '.join(platform.software)}", platform_file)
     cleared = tuple(clear_leftovers())
     if isinstance(testbed, HardwareSettings) and testbed.generator.start is None:
-        return OpenTestbed(hardware_facts(testbed, platform, software), cleared=cleared)
+        return OpenTestbed(hardware_facts(testbed, platform, software, secrets), cleared=cleared)
     lease = create_lease()
     try:
         setup: TestbedSetup
         if isinstance(testbed, HardwareSettings):
-            setup = HardwareSetup(testbed, platform, software, lease)
+            setup = HardwareSetup(testbed, platform, software, lease, secrets)
         elif isinstance(testbed, SimulatedSettings):
             from .simulated import SimulatedSetup
 

@@ -17,7 +17,7 @@ from linerate.generators.trex.client_fetch import fetcher
 from linerate.generators.trex.client_folders import client_api
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.generators.trex.server_facts import ServerFacts
-from linerate.system.ssh import Login
+from linerate.system.login import Login
 from support.server_support import FakeBackend, serving
 
 SERVER = ServerFacts("127.0.0.1:4501", False, (5, 1), "v3.08")

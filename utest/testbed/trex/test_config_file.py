@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from linerate.config import read_yaml, validate_config
 from linerate.errors import ConfigError, TestbedError
-from linerate.system.ssh import Login
+from linerate.system.login import Login
 from linerate.testbed.files import read_testbed
 from linerate.testbed.hardware import server_order
 from linerate.testbed.netns import home_of_trex

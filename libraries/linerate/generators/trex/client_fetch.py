@@ -16,7 +16,8 @@ from pathlib import Path, PurePosixPath
 import paramiko
 
 from ...errors import TestbedError
-from ...system.ssh import CONNECT_LIMIT, Login, connect
+from ...system.login import Login
+from ...system.ssh import CONNECT_LIMIT, connect
 from ...system.worker_thread import run_in_worker_thread
 from . import client_copies as copies
 from .client_choice import FetchClient

@@ -22,7 +22,7 @@ from ...errors import TestbedError
 from ...generators.trex.server_facts import ask_server
 from ...json_text import parse_json
 from ...system import children
-from ...system.ssh import Login
+from ...system.login import Login
 from ..keeper_plan import ProcessPlan
 from .relay import HOST, Relay, connect_within
 from .started_server import LocalServer, RemoteServer, StartedServer, log_note
@@ -71,20 +71,13 @@ class ServerOrder:
 
     def to_json(self) -> dict[str, Any]:
         """The process's specification."""
-        data = asdict(self)
-        if self.login is not None:
-            data["login"] = {
-                key: str(value) if isinstance(value, Path) else value for key, value in data["login"].items()
-            }
-        return data
+        data = asdict(replace(self, login=None))
+        return {**data, "login": self.login.to_json() if self.login else None}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ServerOrder:
         """The inverse of :meth:`to_json`. Raises TypeError or KeyError on anything else."""
-        login = data.get("login")
-        if login is not None:
-            key, known_hosts = login["key_path"], Path(login["known_hosts_path"])
-            login = Login(**{**login, "key_path": None if key is None else Path(key), "known_hosts_path": known_hosts})
+        login = None if data.get("login") is None else Login.from_json(data["login"])
         lists = {name: tuple(data[name]) for name in ("arguments", "local_ports")}
         return cls(**{**data, **lists, "login": login})
 

@@ -18,7 +18,8 @@ import paramiko
 
 from ...errors import TestbedError
 from ...system import children
-from ...system.ssh import Login, connect
+from ...system.login import Login
+from ...system.ssh import connect
 
 QUOTED_LINES = 5
 """Last lines of its output that a message quotes."""
