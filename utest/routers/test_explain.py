@@ -13,30 +13,12 @@ from hypothesis import strategies as st
 from linerate.counts.causes import Stage
 from linerate.counts.explanation import Confidence, Explanation, Why
 from linerate.counts.ledger import DirectionAccount, Drop, Ledger
-from linerate.counts.router_facts import NicFacts, Placement, RouterFacts
+from linerate.counts.router_facts import NicFacts, Placement
 from linerate.counts.under_load import CpuLoad, QueueLoad, UnderLoad, WorkerLoad
 from linerate.routers.explain import explain
 from linerate.routers.explain_evidence import TriedLoad
 from linerate.routers.explain_workers import BRIDGE, IDENT
-
-OFFERED, FORWARDED = 10_000_000, 6_000_000
-TRIED = TriedLoad(64, 251, 10e9, float(OFFERED), float(OFFERED), float(FORWARDED))
-SPREAD = tuple(Placement("a", queue, f"w{queue}") for queue in range(3))
-
-
-def ledger(
-    stage: Stage | None = Stage.ARRIVING, offered: int = OFFERED, forwarded: int = FORWARDED, both: bool = False
-) -> Ledger:
-    """Frames lost at *stage*, None: by nobody who counts. *both*: half of them in each direction."""
-    names, rows = ("a", "b"), []
-    for port in range(1 + both):
-        own, back = offered // (1 + both), forwarded // (1 + both)
-        lost, into, out = own - back, names[port], names[1 - port]
-        taken = back if stage in (Stage.ARRIVING, None) else own
-        drops = (Drop(stage, "drop", out if stage is Stage.LEAVING else into, lost),) if stage and lost else ()
-        rows.append(DirectionAccount(port, 1 - port, into, out, own, back, taken, back, drops))
-    return Ledger(1, 1, tuple(rows))
-
+from support.why_evidence import FORWARDED, OFFERED, SPREAD, TRIED, facts, ledger, load, nic
 
 EACH_ITS_OWN = (Placement("a", 0, "w0"), Placement("b", 0, "w1"))
 
@@ -56,19 +38,6 @@ def one_loses() -> Ledger:
 def crossed(there: tuple[int, int], back: tuple[int, int]) -> Ledger:
     """Offered and forwarded of each direction, of which the router counts nothing."""
     return Ledger(1, 1, (DirectionAccount(0, 1, "a", "b", *there), DirectionAccount(1, 0, "b", "a", *back)))
-
-
-def load(*busy: float, asked: float = OFFERED, names: str = "w", **more: object) -> UnderLoad:
-    workers = tuple(WorkerLoad(f"{names}{number}", share, 1e6 * share) for number, share in enumerate(busy))
-    return replace(UnderLoad(asked, asked, FORWARDED, workers), **more)  # type: ignore[arg-type]
-
-
-def facts(placement: tuple[Placement, ...] = SPREAD, **more: object) -> RouterFacts:
-    return replace(RouterFacts(placement=placement), **more)  # type: ignore[arg-type]
-
-
-def nic(**more: object) -> NicFacts:
-    return replace(NicFacts("a"), **more)  # type: ignore[arg-type]
 
 
 X4 = nic(pcie_width=4, pcie_speed=8.0, pcie_width_max=8, pcie_speed_max=8.0)
@@ -295,7 +264,7 @@ def test_full_vectors_say_that_a_worker_without_busy_time_is_busy() -> None:
         ("firewall", {"firewall": "on: pf"}, {}),
         ("irqbalance", {"irqbalance": True}, {}),
         ("numa", {"nics": (nic(numa_node=0), nic(interface="b", numa_node=1))}, {}),
-        ("throttling", {}, {"package_throttle_count": 3.0}),
+        ("throttling", {}, {"processor throttled: package_throttle_count CPU 0": 3.0}),
     ],
 )
 def test_a_circumstance_is_said_beside_the_limit(
@@ -342,6 +311,7 @@ maybe = st.none() | st.floats(0, 1)
     st.booleans(),
     st.sampled_from([None, 1, 251]),
     st.sampled_from([0.0, 1.0, OFFERED]),
+    st.sampled_from([0.0, 1.0, 10e9]),
 )
 def test_whatever_was_read_nothing_breaks_and_a_cause_has_its_figures(
     workers: list[WorkerLoad],
@@ -353,8 +323,9 @@ def test_whatever_was_read_nothing_breaks_and_a_cause_has_its_figures(
     both: bool,
     flows: int | None,
     offered: float,
+    link_bps: float,
 ) -> None:
-    tried = TriedLoad(64, flows, 10e9, OFFERED, offered, float(forwarded))
+    tried = TriedLoad(64, flows, link_bps, OFFERED, offered, float(forwarded))
     seen = UnderLoad(OFFERED, offered, forwarded, tuple(workers), tuple(queues), tuple(cpus))
     for found in explain(tried, ledger(stage, forwarded=forwarded, both=both), facts((), nics=(card,)), seen):
         assert found.words and found.figures and found.remedy

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linerate.counts.router_facts import NicFacts, Placement, RouterFacts
-from linerate.errors import TestbedError
 from linerate.evidence.facts_table import facts_page
 from linerate.routers import fact_reading, freebsd_facts, linux_facts, make_router, vpp_facts
 from linerate.routers.base import Result
@@ -20,6 +19,7 @@ from linerate.routers.fact_reading import Answers
 from linerate.routers.shell_commands import ShellCommands
 from linerate.routers.vpp_output import strip_banner
 from support.fake_router import sample, shell_of, simulated
+from support.scripted_shells import answering, babbling, broken, commands_of, this_machine
 
 READERS = re.compile(
     r"(uname|cat|lscpu|grep|lspci|pgrep|wc|readlink|ls|nft list chains|ethtool -[ilgkxnS]|vppctl show|pciconf -lvc"
@@ -57,20 +57,9 @@ local0                             0    down  local0
 """As format_dpdk_device() of VPP's DPDK plugin writes it."""
 
 
-def answering(outputs: Mapping[str, tuple[str, int]]) -> Answers:
-    """Answers of a machine that knows these commands only."""
-
-    def shell(command: str, limit: float) -> Result:
-        script = re.search(r"^sh -c '(.*)'$", command, re.DOTALL)
-        assert script
-        text = ""
-        for index, line in enumerate(re.split(r'; echo "@@linerate \d+ \$\?"(?:; )?', script[1])[:-1]):
-            words = line.replace("'\"'\"'", "").replace("sudo -n ", "")
-            output, status = outputs.get(words, ("", 127))
-            text += f"{output}@@linerate {index} {status}\n"
-        return Result(text, "", 0, 0.0)
-
-    return Answers(ShellCommands(shell))
+def asking(outputs: Mapping[str, tuple[str, int]]) -> Answers:
+    """Asks a machine that knows these commands only."""
+    return Answers(ShellCommands(answering(outputs)))
 
 
 # -- VPP ---------------------------------------------------------------------------------------------------------------
@@ -89,7 +78,7 @@ def test_vpps_real_outputs_give_threads_queues_routes_and_buffers() -> None:
             ("buffers", "buffers"),
         )
     }
-    facts = vpp_facts.read_vpp_facts(answering(shown), ("host-p1", "host-p2"))
+    facts = vpp_facts.read_vpp_facts(asking(shown), ("host-p1", "host-p2"))
     assert facts.version is not None and facts.version.startswith("v26.10-rc0")
     assert facts.cpu == "Intel(R) Xeon(R) Processor @ 2.50GHz"
     assert (facts.workers, facts.routes) == (1, 17)
@@ -163,8 +152,7 @@ def test_the_kernel_of_this_machine_is_read_and_nothing_is_made_up() -> None:
 
     def shell(command: str, limit: float) -> Result:
         asked.append(command)
-        found = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=limit)
-        return Result(found.stdout, found.stderr, found.returncode, 0.0)
+        return this_machine(command, limit)
 
     router = make_router("linux", shell, ("lo", "nothere0"))
     facts = router.facts()
@@ -206,7 +194,7 @@ def test_rss_fields_none_and_unknown_differ() -> None:
     ],
 )
 def test_a_firewall_is_off_only_where_that_was_read(outputs: dict[str, tuple[str, int]], expected: str | None) -> None:
-    assert linux_facts.read_linux_facts(answering(outputs), ()).firewall == expected
+    assert linux_facts.read_linux_facts(asking(outputs), ()).firewall == expected
 
 
 # -- FreeBSD -----------------------------------------------------------------------------------------------------------
@@ -220,12 +208,13 @@ def test_freebsds_real_outputs_give_machine_card_and_firewall() -> None:
         "pfctl -s info": (sample("freebsd/pfctl-si.txt"), 0),
         "sh -c netstat -rn -f inet | wc -l": ("      14\n", 0),
     }
-    facts = freebsd_facts.read_freebsd_facts(answering(outputs), ("em0", "ix0"))
+    facts = freebsd_facts.read_freebsd_facts(asking(outputs), ("em0", "ix0"))
     assert (facts.os, facts.kernel, facts.workers) == ("FreeBSD 12.1-RELEASE", "12.1-RELEASE", 1)
     assert facts.cpu == "Intel(R) Core(TM) i5-8279U CPU @ 2.40GHz"
     assert (facts.firewall, facts.routes, facts.cores, facts.irqbalance) == ("on: pf", 10, None, None)
     em, ix = facts.nics
     assert (em.rx_queues, ix.rx_queues) == (1, None)
+    assert (em.pci_address, ix.pci_address) == ("0000:02:01.0", None)
     assert ix.firmware == "eTrack 0x800003e2 PHY FW V286"
 
 
@@ -244,7 +233,43 @@ def test_queues_of_freebsds_drivers_and_the_link_of_pciconf() -> None:
     assert found.cpus_of_queue == {0: "2", 1: "3"} and found.rx_queues == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("ix0@pci0:3:0:1:\tclass=0x020000\n", "0000:03:00.1"),
+        ("t5nex0@pci1:130:31:4:\tclass=0x020000\n", "0001:82:1f.4"),
+        ("slot=1 function=0 dbsf=pci0:2:1:0 handle=\\_SB_.PCI0.P2P0.S2F0", "0000:02:01.0"),
+        # Chelsio's ports are parts of another device; a virtual interface has none
+        ("port=0", None),
+        ("", None),
+        ("ix0@pci0:3:0:9:", None),
+    ],
+)
+def test_addresses_of_freebsd_are_written_as_linux_does(text: str, address: str | None) -> None:
+    assert freebsd_facts.pci_address(text) == address
+
+
 # -- all ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_card_has_its_address_whatever_the_system() -> None:
+    two = DPDK + DPDK.replace("TenGigabitEthernet3/0/0", "TenGigabitEthernet3/0/1").replace("03:00.00", "03:00.01")
+    vpp = asking({"vppctl show hardware-interfaces": (two, 0)})
+    names = ("TenGigabitEthernet3/0/0", "TenGigabitEthernet3/0/1", "local0")
+    found = vpp_facts.read_vpp_facts(vpp, names)
+    assert [nic.pci_address for nic in found.nics] == ["0000:03:00.0", "0000:03:00.1", None]
+    linux = asking(
+        {
+            "ethtool -i eth0": ("driver: ixgbe\nbus-info: 0000:03:00.1\n", 0),
+            "readlink /sys/class/net/eth1/device": ("../../../0000:04:00.0\n", 0),
+            "readlink /sys/class/net/eth2/device": ("../../../virtio2\n", 0),
+        }
+    )
+    found = linux_facts.read_linux_facts(linux, ("eth0", "eth1", "eth2", "veth0"))
+    assert [nic.pci_address for nic in found.nics] == ["0000:03:00.1", "0000:04:00.0", None, None]
+    freebsd = asking({"pciconf -lvc ix0": ("ix0@pci0:3:0:1:\tclass=0x020000\n", 0), "sysctl dev.ix.0": ("x\n", 0)})
+    found = freebsd_facts.read_freebsd_facts(freebsd, ("ix0", "lo0"))
+    assert [nic.pci_address for nic in found.nics] == ["0000:03:00.1", None]
 
 
 @pytest.mark.parametrize("kind", ["vpp", "linux", "freebsd"])
@@ -273,15 +298,12 @@ def test_facts_are_read_by_few_exchanges_of_commands_that_change_nothing(kind: s
 
     make_router(kind, shell, ("eth1",)).facts()  # type: ignore[arg-type]
     assert len(scripts) <= 5
-    commands = [line for script in scripts for line in re.split(r'; echo "@@linerate \d+ \$\?"(?:; )?', script)[:-1]]
+    commands = [line for script in scripts for line in commands_of(script)]
     assert commands and not [command for command in commands if not READERS.match(command)]
 
 
 @pytest.mark.parametrize("kind", ["vpp", "linux", "freebsd"])
 def test_a_router_that_answers_nothing_has_no_facts_and_every_command_is_named(kind: str) -> None:
-    def broken(command: str, limit: float) -> Result:
-        raise TestbedError("the link to the router dropped")
-
     facts = make_router(kind, broken, ("eth1",)).facts()  # type: ignore[arg-type]
     assert facts == RouterFacts(nics=(NicFacts("eth1"),), unread=facts.unread)
     assert set(facts.unread.values()) == {"the link to the router dropped"}
@@ -300,17 +322,7 @@ TEXTS = st.one_of(
 @given(st.lists(TEXTS, min_size=1, max_size=4), st.integers(0, 255))
 def test_any_output_gives_facts_or_none_but_no_exception(texts: list[str], status: int) -> None:
     for kind in ("vpp", "linux", "freebsd"):
-        count = 0
-
-        def shell(command: str, limit: float) -> Result:
-            nonlocal count
-            found = ""
-            for index in range(command.count("@@linerate")):
-                count += 1
-                found += f"{texts[count % len(texts)]}@@linerate {index} {status}\n"
-            return Result(found, "", 0, 0.0)
-
-        facts = make_router(kind, shell, ("eth1",)).facts()
+        facts = make_router(kind, babbling(texts, status), ("eth1",)).facts()
         assert facts_page(facts).isprintable() or facts_page(facts)
         assert facts.cores is None or facts.cores > 0
 

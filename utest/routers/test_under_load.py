@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linerate.counts.under_load import CpuLoad, QueueLoad, RouterLoad
-from linerate.errors import TestbedError
 from linerate.routers import RouterKind, freebsd_load, freebsd_top, linux_load, make_router, vpp_load
 from linerate.routers.base import Result
 from linerate.routers.vpp_output import parse_runtime
 from support.fake_router import FakeModel, router_state, sample, shell_of, simulated
+from support.scripted_shells import answering, babbling, broken, this_machine
 
 KINDS: tuple[RouterKind, ...] = ("vpp", "linux", "freebsd")
 HERTZ = 2.5e9
@@ -64,6 +64,36 @@ def test_without_a_clock_no_share_is_known() -> None:
     assert found is not None and found.busy is None and found.nodes[0].share is None
     assert vpp_load.clock_hz(sample("vpp/misc_w1/show_cpu.txt").replace("\r", "")) == 2.5e9
     assert vpp_load.clock_hz("Base frequency: unknown") is None
+
+
+def test_free_buffers_of_a_real_vpp_are_read() -> None:
+    text = sample("vpp/misc_w1/show_buffers.txt")
+    found = make_router("vpp", answering({"vppctl show buffers": (text, 0)}), ("eth1",)).under_load(lambda: None)
+    assert found.condition == {"free buffers of default-numa-0": "15777 of 16383, 215 more in threads' caches"}
+
+
+THERMAL = "/sys/devices/system/cpu/cpu{}/thermal_throttle/{}:{}\n"
+
+
+@pytest.mark.parametrize("kind", ["linux", "vpp"])
+def test_processors_that_lower_their_clock_are_counted(kind: RouterKind) -> None:
+    seconds: dict[str, tuple[str, int] | list[str]] = {
+        "cat /proc/uptime": ["10.0 1.0", "12.0 1.0"],
+        "vppctl show clock": ["Time now 10.0", "Time now 12.0"],
+        "vppctl clear runtime": ("", 0),
+    }
+    before, after = (
+        THERMAL.format(0, "core_throttle_count", 5) + THERMAL.format(11, "package_throttle_count", count)
+        for count in (7, 27)
+    )
+    outputs = {**seconds, " ".join(linux_load.THROTTLES): [before, after]}
+    found = make_router(kind, answering(outputs), ("eth1",)).under_load(lambda: None)
+    assert found.counters == {"processor throttled: package_throttle_count CPU 11": 10.0}
+    # a machine may have no such counters: nothing is missing then
+    for status, unread in ((1, False), (2, True)):
+        nothing = {**seconds, " ".join(linux_load.THROTTLES): ("", status)}
+        found = make_router(kind, answering(nothing), ("eth1",)).under_load(lambda: None)
+        assert (" ".join(linux_load.THROTTLES) in found.unread) is unread and not found.counters
 
 
 # -- FreeBSD -----------------------------------------------------------------------------------------------------------
@@ -171,18 +201,10 @@ def test_a_router_with_top_reports_threads_and_queues() -> None:
         "sysctl -n kern.clockrate": ["{ hz = 1000, tick = 1000, profhz = 8126, stathz = 127 }\n"] * 2,
         "vmstat -i": [sample("freebsd/vmstat-i.ix.txt")] * 2,
         "sysctl dev.ix.0": [f"dev.ix.0.queue1.rx_packets: {count}\n" for count in (5, 1005)],
-        "top -b": [sample("freebsd/top-CHSI.ix.txt")],
+        " ".join(freebsd_top.TOP): [sample("freebsd/top-CHSI.ix.txt")],
     }
 
-    def shell(command: str, limit: float) -> Result:
-        lines = command.removeprefix("sh -c '").split("; echo")
-        found = ""
-        for index in range(len(lines) - 1):
-            name = next((name for name in outputs if name in lines[index]), "")
-            found += f"{outputs[name].pop(0)}\n@@linerate {index} 0\n"
-        return Result(found, "", 0, 0.0)
-
-    found = make_router("freebsd", shell, ("ix0",)).under_load(lambda: None)
+    found = make_router("freebsd", answering(outputs), ("ix0",)).under_load(lambda: None)
     assert found.queues[1] == QueueLoad("ix0", 1, "CPU 1", 1000.0) and len(found.queues) == 4
     assert dict(found.cpus[3].threads) == pytest.approx(
         {"intr{irq261: ix0:que }": 0.4829, "intr{irq266: ix1:que }": 0.0376}
@@ -231,14 +253,10 @@ def test_other_counters_are_no_frames_of_a_queue(name: str) -> None:
 
 @pytest.mark.slow
 def test_this_kernel_is_read_twice() -> None:
-    def shell(command: str, limit: float) -> Result:
-        found = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=limit)
-        return Result(found.stdout, found.stderr, found.returncode, 0.0)
-
     def spin() -> None:
         subprocess.run(["timeout", "0.3", "sh", "-c", "while :; do :; done"], check=False)
 
-    found = make_router("linux", shell, ("lo",)).under_load(spin)
+    found = make_router("linux", this_machine, ("lo",)).under_load(spin)
     assert found.seconds is not None and 0.25 < found.seconds < 10
     online = Path("/proc/stat").read_text().count("\ncpu")
     assert len(found.cpus) == online
@@ -252,9 +270,6 @@ def test_this_kernel_is_read_twice() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_router_that_answers_nothing_gives_nothing_and_says_why(kind: RouterKind) -> None:
-    def broken(command: str, limit: float) -> Result:
-        raise TestbedError("the link dropped")
-
     waited: list[int] = []
     found = make_router(kind, broken, ("eth1",)).under_load(lambda: waited.append(1))
     assert found == RouterLoad(unread=found.unread) and found.unread and waited == [1]
@@ -305,19 +320,9 @@ TEXTS = st.one_of(
 
 @given(st.lists(TEXTS, min_size=1, max_size=4), st.integers(0, 3))
 def test_any_output_gives_figures_in_their_ranges_and_no_exception(texts: list[str], status: int) -> None:
-    count = 0
-
-    def shell(command: str, limit: float) -> Result:
-        nonlocal count
-        found = ""
-        for index in range(command.count("@@linerate")):
-            count += 1
-            found += f"{texts[count % len(texts)]}@@linerate {index} {status}\n"
-        return Result(found, "", 0, 0.0)
-
     nothing: Callable[[], None] = lambda: None  # noqa: E731
     for kind in KINDS:
-        found = make_router(kind, shell, ("eth1",)).under_load(nothing)
+        found = make_router(kind, babbling(texts, status), ("eth1",)).under_load(nothing)
         shares = [share for cpu in found.cpus for share in (cpu.busy, cpu.softirq)]
         shares += [worker.busy for worker in found.workers]
         shares += [share for cpu in found.cpus for share in cpu.threads.values()]
