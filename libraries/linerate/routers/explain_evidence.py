@@ -160,7 +160,9 @@ class RouterEvidence:
         # as many seconds as the offered frames took
         seconds = offered / self.tried.offered_pps if self.tried.offered_pps else 0.0
         bits = l1_bits(self.tried.frame_bytes)
-        return {name: count * bits / seconds / self.tried.link_bps for name, count in frames.items() if seconds}
+        most = seconds * self.tried.link_bps
+        # a port without a link has a rate of 0
+        return {name: count * bits / most for name, count in frames.items() if most > 0}
 
     # -- who was busy
 
