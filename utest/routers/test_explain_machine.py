@@ -7,8 +7,53 @@ from dataclasses import replace
 import pytest
 
 from linerate.counts.causes import Stage
+from linerate.counts.explanation import Confidence
+from linerate.counts.router_facts import Placement
+from linerate.counts.under_load import CpuLoad, UnderLoad
 from linerate.routers.explain import explain
-from support.why_evidence import TRIED, facts, ledger, load
+from support.why_evidence import OFFERED, TRIED, facts, ledger, load, nic
+
+# -- hyper-threads
+
+ON_CPUS = tuple(Placement("a", queue, f"CPU {queue}") for queue in range(4))
+
+
+def busy_of(busy: int, of: int) -> UnderLoad:
+    cpus = tuple(CpuLoad(cpu, float(cpu < busy), float(cpu < busy), 1e6 * (cpu < busy)) for cpu in range(of))
+    return UnderLoad(OFFERED, OFFERED, TRIED.forwarded_pps, cpus=cpus)
+
+
+@pytest.mark.parametrize(
+    ("queues", "processors", "each", "sure"),
+    [
+        # every core has a busy thread: idle ones may share these
+        (4, 8, 2, Confidence.LIKELY),
+        (3, 4, 2, Confidence.LIKELY),
+        (2, 16, 8, Confidence.LIKELY),
+        (4, 8, None, Confidence.LIKELY),
+        # a core is idle, whichever threads share one
+        (3, 8, 2, Confidence.CERTAIN),
+        (4, 8, 1, Confidence.CERTAIN),
+    ],
+)
+def test_idle_hyper_threads_are_no_idle_cores(queues: int, processors: int, each: int | None, sure: Confidence) -> None:
+    few = facts(ON_CPUS[:queues], threads_per_core=each)
+    found = explain(TRIED, ledger(), few, busy_of(queues, processors))[0]
+    assert (found.rule, found.confidence) == ("few queues", sure)
+
+
+@pytest.mark.parametrize(
+    ("rule", "more"),
+    [
+        ("one processor", {"placement": tuple(Placement("a", queue, "CPU 0") for queue in range(4))}),
+        ("one processor", {"placement": ON_CPUS[:1], "nics": (nic(steered_to={0: "0"}),)}),
+    ],
+)
+def test_no_rule_is_certain_that_the_other_thread_of_a_core_would_help(rule: str, more: dict[str, object]) -> None:
+    for each, sure in ((2, Confidence.LIKELY), (1, Confidence.CERTAIN)):
+        found = explain(TRIED, ledger(), facts(threads_per_core=each, **more), busy_of(1, 2))[0]  # type: ignore[arg-type]
+        assert (found.rule, found.confidence) == (rule, sure)
+
 
 # -- a port without a rate
 

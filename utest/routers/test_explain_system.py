@@ -174,7 +174,7 @@ FULL = {"softnet backlog full CPU 1": 40_000.0}
 
 def test_a_full_backlog_is_named_with_the_processor_that_is_late() -> None:
     alone = processors((1, 2, 3, 0.0), (0, 1, 99, 60_000.0), counters=FULL)
-    found = waiting(ONE, alone)
+    found = explained(linux_ledger(40_000, backlog=40_000, rx_dropped=40_000), ONE, alone, threads_per_core=1)[0]
     assert (found.rule, found.confidence) == ("backlog", Confidence.CERTAIN)
     assert "frames wait for CPU 1 (softnet" in found.words and "all packets are steered to CPU 1 (RPS)" in found.words
     flow = explained(linux_ledger(40_000, backlog=40_000, rx_dropped=40_000), ONE, alone, flows=1)[0]

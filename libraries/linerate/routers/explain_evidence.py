@@ -285,6 +285,15 @@ class RouterEvidence:
 
     @property
     def queues(self) -> int | None:
+    @property
+    def cores_are_idle(self) -> bool:
+        """Whether certainly a whole core has time left: idle hyper-threads may share the cores of the busy ones.
+
+        A core has two threads where that was not read.
+        """
+        each = (self.facts.threads_per_core if self.facts else None) or 2
+        return len(self.busy) * each < len(self.workers)
+
         """Receive queues of the interfaces that frames enter by."""
         if self.placed:
             return sum(map(len, self.placed.values()))

@@ -119,7 +119,7 @@ def _shared_worker(evidence: RouterEvidence, some: str) -> Explanation | None:
         "shared worker",
         f"{some}: {both} of {_and(sorted({interface for interface, _ in rows}))} that are placed on {thread}",
         _figures(evidence) | {"queues_on_worker": float(len(rows))},
-        Confidence.CERTAIN if one_flow else Confidence.LIKELY,
+        _sure(evidence) if one_flow else Confidence.LIKELY,
         f"place the queues of each interface on workers of their own (now {_queue_words(rows)} on {thread})",
     )
 
@@ -153,7 +153,7 @@ def _few_queues(evidence: RouterEvidence, some: str) -> Explanation | None:
         f"{some}: the interfaces that frames enter by have {queues} receive queue{'s' * (queues != 1)} for {workers}"
         " workers",
         _figures(evidence) | {"queues": float(queues)},
-        Confidence.CERTAIN,
+        _sure(evidence),
         "set as many receive queues per interface as there are workers",
     )
 
@@ -180,7 +180,7 @@ def _uneven(evidence: RouterEvidence, some: str) -> Explanation | None:
             "one processor",
             f"{some}: all packets are steered to CPU {steering[0]} (RPS)",
             _figures(evidence),
-            Confidence.CERTAIN,
+            _sure(evidence),
             "steer them to more processors (rps_cpus of the receive queues), or use more queues",
         )
     one_cpu = not steering and len(evidence.placed) == 1 and (evidence.queues or 0) > 1 and evidence.servers_are_busy
@@ -189,7 +189,7 @@ def _uneven(evidence: RouterEvidence, some: str) -> Explanation | None:
             "one processor",
             f"{some}: all {evidence.queues} receive queues are served by {next(iter(evidence.placed))}",
             _figures(evidence) | {"queues": float(evidence.queues or 0)},
-            Confidence.CERTAIN,
+            _sure(evidence),
             "spread the queues' interrupts over the processors (smp_affinity), or turn on RPS",
         )
     return Explanation(
@@ -199,6 +199,11 @@ def _uneven(evidence: RouterEvidence, some: str) -> Explanation | None:
         Confidence.POSSIBLE,
         "compare the queues' placement and what the card hashes with the flows that are sent",
     )
+
+
+def _sure(evidence: RouterEvidence) -> Confidence:
+    """How sure it is that idle workers would help."""
+    return Confidence.CERTAIN if evidence.cores_are_idle else Confidence.LIKELY
 
 
 def _figures(evidence: RouterEvidence) -> dict[str, float]:
