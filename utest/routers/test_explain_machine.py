@@ -11,7 +11,7 @@ from linerate.counts.explanation import Confidence
 from linerate.counts.router_facts import Placement
 from linerate.counts.under_load import CpuLoad, UnderLoad
 from linerate.routers.explain import explain
-from support.why_evidence import OFFERED, TRIED, facts, ledger, load, nic
+from support.why_evidence import OFFERED, SPREAD, TRIED, facts, ledger, load, nic
 
 # -- hyper-threads
 
@@ -53,6 +53,25 @@ def test_no_rule_is_certain_that_the_other_thread_of_a_core_would_help(rule: str
     for each, sure in ((2, Confidence.LIKELY), (1, Confidence.CERTAIN)):
         found = explain(TRIED, ledger(), facts(threads_per_core=each, **more), busy_of(1, 2))[0]  # type: ignore[arg-type]
         assert (found.rule, found.confidence) == (rule, sure)
+
+
+# -- the clock of a processor
+
+NO_THROTTLE = [
+    # VPP's and cards' own words: of frames, not of the processor
+    "ip4-glean: ARP requests throttled",
+    "ip6-glean: neighbor solicitations throttled",
+    "ip4-icmp-error: unreachable messages throttled",
+    "ethtool rx_throttle at eth0",
+    "ethtool tx_pause_storm_throttled at eth1",
+    "irq20: power_limit0",
+]
+
+
+@pytest.mark.parametrize("name", NO_THROTTLE)
+def test_a_counter_of_frames_that_were_throttled_is_no_hot_processor(name: str) -> None:
+    found = explain(TRIED, ledger(), facts(SPREAD), load(1.0, 0.7, 0.5, counters={name: 9.0}))
+    assert "throttling" not in [row.rule for row in found]
 
 
 # -- a port without a rate

@@ -6,15 +6,14 @@ import re
 
 from ..counts.explanation import Confidence, Explanation
 from .explain_evidence import RouterEvidence
-
-_SLOWED = re.compile(r"throttl|power.?limit|prochot", re.IGNORECASE)
+from .linux_load import THROTTLED
 
 
 def slowed(evidence: RouterEvidence, limit: Explanation | None) -> Explanation | None:
     """A processor that lowers its clock because of heat or power."""
     counters = evidence.load.counters if evidence.load and evidence.workers else {}
     name, rate = max(
-        ((name, rate) for name, rate in counters.items() if _SLOWED.search(name)),
+        ((name, rate) for name, rate in counters.items() if name.startswith(THROTTLED)),
         key=lambda item: item[1],
         default=("", 0.0),
     )
@@ -22,7 +21,7 @@ def slowed(evidence: RouterEvidence, limit: Explanation | None) -> Explanation |
         return None
     return Explanation(
         "throttling",
-        f"the processor slows itself down: {name} rose by {rate:.3g} per second",
+        f"a processor slows itself down: {name} rose by {rate:.3g} per second",
         {"throttled_per_s": rate},
         Confidence.LIKELY,
         "look at cooling and power limits",

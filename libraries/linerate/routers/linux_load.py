@@ -3,6 +3,7 @@
 * ``/proc/stat``: ticks of each processor; *softirq* is where a kernel forwards, *busy* is all but idle and iowait.
 * ``/proc/net/softnet_stat``: frames handled by each processor; the thirteenth word is its number (Linux 5.10).
 * ``ethtool -S``: frames of each queue, by a name of each driver's own; names that are not known are not read.
+* ``thermal_throttle`` of each processor in ``/sys``: how often it lowered its clock (Intel).
 * ``/proc/interrupts``: the processor whose count of a queue's interrupt rose most serves the queue.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ..counts.under_load import CpuLoad, QueueLoad, RouterLoad, per_second
 from ..errors import TestbedError
-from .fact_reading import Answers
+from .fact_reading import Answers, rows_of_files
 from .linux_facts import interrupt_owners, interrupt_rows, queue_interrupts
 from .linux_losses import parse_ethtool
 from .linux_output import parse_softnet, parse_uptime
@@ -25,12 +26,23 @@ _QUEUE_PACKETS = re.compile(
 """ixgbe, igb, ice, virtio_net; mlx5, virtio_net; i40e, iavf; ena; bnxt."""
 _QUEUE_DROPS = re.compile(r"rx_queue_(\d{1,4})_drops|rx(\d{1,4})_drops|\[(\d{1,4})\]: rx_drops")
 _ROW = re.compile(r"\s+(\S.*?): (\d{1,20})")
+THROTTLED = "processor throttled: "
+"""How counters begin that rise when a processor lowers its clock because of heat or power."""
+
+THROTTLES = (
+    *("grep", "-rsH", ".", "/sys/devices/system/cpu"),
+    *("--include=*_throttle_count", "--include=*_power_limit_count"),
+)
+"""Counters of Intel's processors, on Linux."""
+
+_THROTTLE = re.compile(r"/cpu([0-9]{1,5})/thermal_throttle/(\w{1,40})$")
+
 _FILES = ("/proc/uptime", "/proc/stat", "/proc/net/softnet_stat", "/proc/softirqs", "/proc/interrupts")
 
 
 def linux_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[], None]) -> RouterLoad:
     """What the kernel reports around *wait*. Never raises TestbedError: what cannot be read is in ``unread``."""
-    commands = [("cat", file) for file in _FILES] + [("ethtool", "-S", name) for name in interfaces]
+    commands = [("cat", file) for file in _FILES] + [("ethtool", "-S", name) for name in interfaces] + [THROTTLES]
     links = answers.ask(*(("readlink", f"/sys/class/net/{name}/device") for name in interfaces))
     before = answers.ask(*commands)
     wait()
@@ -47,6 +59,7 @@ def linux_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[], N
     }
     old_rows, new_rows = (_softnet(answers, output["cat /proc/net/softnet_stat"]) for output in (before, after))
     counters = per_second(_problems(old_rows), _problems(new_rows), seconds)
+    counters |= throttling(answers, before, after, seconds)
     for name in interfaces:
         old, new = (parse_ethtool(output[f"ethtool -S {name}"]) for output in (before, after))
         counters |= {f"ethtool {key} at {name}": rate for key, rate in per_second(old, new, seconds).items()}
@@ -58,6 +71,24 @@ def linux_load(answers: Answers, interfaces: Sequence[str], wait: Callable[[], N
         counters=counters,
         unread=answers.unread,
     )
+
+
+def throttling(
+    answers: Answers, before: Mapping[str, str], after: Mapping[str, str], seconds: float | None
+) -> dict[str, float]:
+    """Rises per second of the counters of :data:`THROTTLES`; a machine may have none."""
+    name = " ".join(THROTTLES)
+    if answers.status.get(name) == 1:  # it looked, and found none
+        answers.unread.pop(name, None)
+    old, new = (
+        {
+            f"{THROTTLED}{row[2]} CPU {row[1]}": int(count)
+            for path, count in rows_of_files(output[name]).items()
+            if (row := _THROTTLE.search(path)) and re.fullmatch(r"[0-9]{1,18}", count)
+        }
+        for output in (before, after)
+    )
+    return per_second(old, new, seconds)
 
 
 TICKS_BACK = 2

@@ -16,6 +16,7 @@ from ..counts.telemetry import NodeRuntime, Telemetry
 from ..counts.under_load import NodeLoad, QueueLoad, RouterLoad, WorkerLoad, per_second
 from ..errors import TestbedError
 from .fact_reading import Answers, matched
+from .linux_load import THROTTLES, throttling
 from .vpp_facts import parse_hardware, parse_placement
 from .vpp_output import ThreadRuntime, parse_clock, parse_errors, parse_interface_rows, parse_runtime, strip_banner
 
@@ -30,14 +31,14 @@ def vpp_load(
     answers: Answers, interfaces: Sequence[str], clear: Callable[[], None], wait: Callable[[], None]
 ) -> RouterLoad:
     """What VPP reports around *wait*. *clear*: ``clear runtime``. What cannot be read is in ``unread``."""
-    first = answers.ask(*(("vppctl", "show", *name.split()) for name in _TWICE))
+    first = answers.ask(THROTTLES, *(("vppctl", "show", *name.split()) for name in _TWICE))
     cleared = True
     try:
         clear()
     except TestbedError as error:
         answers.unread["vppctl clear runtime"], cleared = str(error), False
     wait()
-    last = answers.ask(*(("vppctl", "show", *name.split()) for name in reversed((*_TWICE, *_ONCE))))
+    last = answers.ask(*(("vppctl", "show", *name.split()) for name in reversed((*_TWICE, *_ONCE))), THROTTLES)
 
     def of(output: Mapping[str, str], name: str, parse: Callable[[str], T]) -> T | None:
         command = f"vppctl show {name}"
@@ -58,6 +59,7 @@ def vpp_load(
         {**dict.fromkeys(errors[1], 0), **errors[0]} if first["vppctl show errors"] else {}, errors[1], seconds
     )
     rows = [of(output, "interface", parse_interface_rows) for output in (first, last)]
+    counters |= throttling(answers, first, last, seconds)
     if rows[0] is not None and rows[1] is not None:
         for name in interfaces:
             old, new = rows[0].get(name, {}), rows[1].get(name, {})
