@@ -8,9 +8,11 @@ import pytest
 
 from linerate.counts.causes import Stage
 from linerate.counts.explanation import Confidence
+from linerate.counts.ledger import Drop, Ledger
 from linerate.counts.router_facts import Placement
 from linerate.counts.under_load import CpuLoad, UnderLoad
 from linerate.routers.explain import explain
+from linerate.routers.vpp_losses import vpp_causes
 from support.why_evidence import OFFERED, SPREAD, TRIED, facts, ledger, load, nic
 
 # -- hyper-threads
@@ -53,6 +55,73 @@ def test_no_rule_is_certain_that_the_other_thread_of_a_core_would_help(rule: str
     for each, sure in ((2, Confidence.LIKELY), (1, Confidence.CERTAIN)):
         found = explain(TRIED, ledger(), facts(threads_per_core=each, **more), busy_of(1, 2))[0]  # type: ignore[arg-type]
         assert (found.rule, found.confidence) == (rule, sure)
+
+
+# -- buffers of VPP
+
+ALLOCATIONS = [
+    "rx-no-buf",
+    # of input nodes of rdma, vmxnet3, ena, iavf; avf; memif; vhost-user; as others may say it
+    "rdma-input: buffer alloc error",
+    "avf-input: buffer alloc failed",
+    "memif-input: buffer allocation failed",
+    "vhost-user-input: no available buffer",
+    "dpdk-input: no buffers",
+    "virtio-input: buffer pool exhausted",
+]
+
+
+def failing(name: str, times: int, stage: Stage | None = Stage.ARRIVING) -> Ledger:
+    """Lost on arrival, and so many failed allocations: as VPP's counters give them, reasons only."""
+    rows, errors = ({"a": {name: times}}, {}) if name == "rx-no-buf" else ({}, {name: times})
+    found = [cause for cause in vpp_causes(rows, errors) if cause.count]
+    reasons = tuple(Drop(row.stage, row.name, row.interface, row.count, row.meaning) for row in found)
+    assert [row.stage for row in found] == [Stage.ARRIVING]
+    return replace(ledger(stage), reasons=reasons)
+
+
+@pytest.mark.parametrize("name", ALLOCATIONS)
+@pytest.mark.parametrize("stage", [Stage.ARRIVING, None], ids=["counted", "by a driver that counts no loss"])
+def test_a_router_without_free_buffers_is_neither_a_slow_card_nor_a_full_bus(name: str, stage: Stage | None) -> None:
+    for seen in (load(0.2, 0.2, 0.2), None):
+        (found,) = explain(TRIED, failing(name, 40_000, stage), facts(), seen)
+        assert (found.rule, found.confidence) == ("no buffers", Confidence.LIKELY)
+        assert "40,000 times" in found.words and "buffers-per-numa" in found.remedy
+
+
+def test_failed_allocations_beside_busy_workers_are_said_second() -> None:
+    found = explain(TRIED, failing("rx-no-buf", 40_000), facts(), load(1.0, 1.0, 1.0))
+    assert [(row.rule, row.confidence) for row in found] == [
+        ("all workers", Confidence.CERTAIN),
+        ("no buffers", Confidence.POSSIBLE),
+    ]
+
+
+@pytest.mark.parametrize("name", ["esp4-encrypt: no buffers", "arp-reply: ARP replies sent", "error-drop: none"])
+def test_other_counters_are_no_failed_allocations(name: str) -> None:
+    reasons = (Drop(Stage.PASSING, name, "", 40_000),)
+    assert explain(TRIED, replace(ledger(), reasons=reasons), facts(), load(0.2, 0.2))[0].rule == "card or bus"
+
+
+def test_a_few_failed_allocations_explain_no_large_loss() -> None:
+    assert explain(TRIED, failing("rx-no-buf", 100), facts(), load(0.2, 0.2))[0].rule == "card or bus"
+    lost_inside = replace(failing("rx-no-buf", 40_000), directions=ledger(Stage.PASSING).directions)
+    assert explain(TRIED, lost_inside, facts(), load(0.2, 0.2)) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("0 of 16383, 215 more in threads' caches", ["no buffers"]),
+        ("15777 of 16383, 215 more in threads' caches", ["card or bus"]),
+        ("10 of 16383, 0 more in threads' caches", ["card or bus"]),
+    ],
+)
+def test_a_pool_that_was_read_empty_is_named(text: str, rules: list[str]) -> None:
+    seen = load(0.2, 0.2, condition={"free buffers of default-numa-0": text})
+    found = explain(TRIED, ledger(), facts(), seen)
+    assert [row.rule for row in found] == rules
+    assert "default-numa-0" in found[0].words or rules != ["no buffers"]
 
 
 # -- the clock of a processor

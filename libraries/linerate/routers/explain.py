@@ -14,9 +14,9 @@ from ..counts.ledger import Ledger
 from ..counts.router_facts import RouterFacts
 from ..counts.under_load import UnderLoad
 from ..units import si
-from .explain_circumstances import firewall, irqbalance, numa, slowed
+from .explain_circumstances import few_buffers, firewall, irqbalance, numa, slowed
 from .explain_evidence import SMALL_LOSS, RouterEvidence, TriedLoad, bus_gbps, busy_share, is_narrow
-from .explain_system import TX_LOSS, backlog, discipline, filters, other_work
+from .explain_system import TX_LOSS, backlog, discipline, filters, no_buffers, other_work
 from .explain_workers import locks, workers
 
 GENERATOR = "generator"
@@ -192,12 +192,14 @@ LIMITS: Sequence[Rule] = (
     locks,
     workers,
     other_work,
+    no_buffers,
     _card,
 )
 """What binds; the first that speaks is the one: what is nearer the exit limits, whatever is lost before it."""
 
 CIRCUMSTANCES: Sequence[Callable[[RouterEvidence, Explanation | None], Explanation | None]] = (
     slowed,
+    few_buffers,
     firewall,
     irqbalance,
     numa,

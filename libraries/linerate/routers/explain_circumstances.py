@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from ..counts.explanation import Confidence, Explanation
 from .explain_evidence import RouterEvidence
+from .explain_system import NO_BUFFERS, no_buffers
 from .linux_load import THROTTLED
 
 
@@ -40,6 +42,14 @@ def firewall(evidence: RouterEvidence, limit: Explanation | None) -> Explanation
         Confidence.POSSIBLE,
         "try the sentence without it: the difference is its cost",
     )
+
+
+def few_buffers(evidence: RouterEvidence, limit: Explanation | None) -> Explanation | None:
+    """VPP without free buffers, beside workers that are the limit."""
+    found = no_buffers(evidence)
+    if found is None or limit is None or limit.rule == NO_BUFFERS or "busy_workers" not in limit.figures:
+        return None
+    return replace(found, confidence=Confidence.POSSIBLE)
 
 
 def irqbalance(evidence: RouterEvidence, limit: Explanation | None) -> Explanation | None:

@@ -17,6 +17,7 @@ from ..counts.router_facts import NicFacts, RouterFacts
 from ..counts.under_load import CpuLoad, UnderLoad, WorkerLoad
 from ..units import FCS, l1_bits
 from .linux_losses import BACKLOG_FULL
+from .vpp_losses import FREE_BUFFERS, is_failed_allocation
 
 BUSY, IDLE = 0.95, 0.85
 """Shares of a worker's time: from BUSY on it is a limit, below IDLE it is none; between them no rule says either."""
@@ -125,6 +126,18 @@ class RouterEvidence:
             if drop.name == "rx_dropped" or (drop.name == "tx_dropped" and self.has_card(drop.interface) is not True)
         )
         return min(full, sum(counted))
+
+    @cached_property
+    def failed_allocations(self) -> int:
+        """How often VPP found no buffer for frames that arrived: reads of a queue, of up to 256 frames each."""
+        return sum(row.frames for row in self.ledger.reasons if is_failed_allocation(row.name)) if self.ledger else 0
+
+    @property
+    def empty_pools(self) -> tuple[str, ...]:
+        """VPP's pools that had no free buffer at this load, but those in threads' caches."""
+        read = self.load.condition if self.load and self._read_at_this_load else {}
+        rows = ((name.removeprefix(FREE_BUFFERS), text) for name, text in read.items() if name.startswith(FREE_BUFFERS))
+        return tuple(name for name, text in rows if text.startswith("0 of "))
 
     def has_card(self, interface: str) -> bool | None:
         """Whether *interface* has a card behind it; None where its driver was not read."""
@@ -273,6 +286,15 @@ class RouterEvidence:
         return not self.losing.isdisjoint(served)
 
     @property
+    def cores_are_idle(self) -> bool:
+        """Whether certainly a whole core has time left: idle hyper-threads may share the cores of the busy ones.
+
+        A core has two threads where that was not read.
+        """
+        each = (self.facts.threads_per_core if self.facts else None) or 2
+        return len(self.busy) * each < len(self.workers)
+
+    @property
     def servers_are_busy(self) -> bool:
         """Whether all who serve the queues are busy. True where they are not known."""
         return set(self.placed) <= {worker.thread for worker in self.busy}
@@ -285,15 +307,6 @@ class RouterEvidence:
 
     @property
     def queues(self) -> int | None:
-    @property
-    def cores_are_idle(self) -> bool:
-        """Whether certainly a whole core has time left: idle hyper-threads may share the cores of the busy ones.
-
-        A core has two threads where that was not read.
-        """
-        each = (self.facts.threads_per_core if self.facts else None) or 2
-        return len(self.busy) * each < len(self.workers)
-
         """Receive queues of the interfaces that frames enter by."""
         if self.placed:
             return sum(map(len, self.placed.values()))

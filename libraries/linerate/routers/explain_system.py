@@ -12,6 +12,9 @@ from .explain_evidence import RouterEvidence, busy_share
 from .explain_workers import workers
 from .linux_losses import FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system
 
+VECTOR = 256
+"""Frames that VPP reads from a queue at once, at most."""
+
 TX_LOSS = 0.01
 """Of what was handed to the sending interfaces, the share lost there that makes them the limit."""
 
@@ -111,6 +114,30 @@ def backlog(evidence: RouterEvidence) -> Explanation | None:
         figures,
         Confidence.LIKELY,
         "more processors for RPS or more queues; for bursts a larger net.core.netdev_max_backlog",
+    )
+
+
+NO_BUFFERS = "no buffers"
+
+
+def no_buffers(evidence: RouterEvidence) -> Explanation | None:
+    """VPP had no free buffer for frames that arrived; with workers that are busy another rule names these."""
+    ledger, failed, pools = evidence.ledger, evidence.failed_allocations, evidence.empty_pools
+    # drivers of VPP's own do not count what the card lost
+    uncounted = 0 if ledger is None or evidence.is_blind else max(0, ledger.unexplained_before_rx or 0)
+    if not evidence.lost or evidence.lost_on_arrival + uncounted <= evidence.lost / 2:
+        return None
+    if failed * VECTOR < evidence.lost and not pools:
+        return None
+    tried = f"VPP found no free buffer {failed:,} times when it read a receive queue" if failed else ""
+    empty = f"no buffer of {' and '.join(pools)} was free" if pools else ""
+    return Explanation(
+        NO_BUFFERS,
+        f"{' and '.join(filter(None, (tried, empty)))}: the card cannot put frames anywhere until some are sent",
+        {"failed_allocations": float(failed), "empty_pools": float(len(pools))},
+        Confidence.LIKELY,
+        "raise 'buffers-per-numa' ('buffers' in startup.conf): they fill all receive and sending rings; or shorten"
+        " the rings",
     )
 
 

@@ -10,6 +10,7 @@ from ..counts.router_facts import NicFacts, Placement, RouterFacts
 from ..errors import TestbedError
 from .fact_reading import Answers, counted, matched, rows_of_files, without_missing
 from .linux_facts import LINK_FILES, machine_facts, pci_model, read_machine, with_pcie
+from .vpp_losses import parse_buffers
 from .vpp_output import refusal_by_vpp, strip_banner
 
 _SHOW = ("version", "cpu", "threads", "interface rx-placement", "hardware-interfaces", "ip fib summary", "buffers")
@@ -58,11 +59,12 @@ def read_vpp_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts:
         routes=parse_fib_summary(shown("ip fib summary")),
         unread=answers.unread,
     )
-    buffers = re.findall(r"^(\S+) +\d+ +\d+ +\d+ +(\d+) +(\d+) +(\d+) +\d+ +(\d+)", shown("buffers"), re.MULTILINE)
     other = without_missing(
         {
             "TSC": matched(r"^Base frequency: +(.+)", shown("cpu")),
-            "buffers": "; ".join(f"{pool}: {total} of {size} B" for pool, size, total, *_ in buffers),
+            "buffers": "; ".join(
+                f"{pool.name}: {pool.total} of {pool.size} B" for pool in parse_buffers(shown("buffers"))
+            ),
         }
     )
     cpu = matched(r"^Model name: +(.+)", shown("cpu"))

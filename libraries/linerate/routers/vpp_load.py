@@ -18,6 +18,7 @@ from ..errors import TestbedError
 from .fact_reading import Answers, matched
 from .linux_load import THROTTLES, throttling
 from .vpp_facts import parse_hardware, parse_placement
+from .vpp_losses import FREE_BUFFERS, parse_buffers
 from .vpp_output import ThreadRuntime, parse_clock, parse_errors, parse_interface_rows, parse_runtime, strip_banner
 
 T = TypeVar("T")
@@ -58,8 +59,8 @@ def vpp_load(
     counters |= per_second(
         {**dict.fromkeys(errors[1], 0), **errors[0]} if first["vppctl show errors"] else {}, errors[1], seconds
     )
-    rows = [of(output, "interface", parse_interface_rows) for output in (first, last)]
     counters |= throttling(answers, first, last, seconds)
+    rows = [of(output, "interface", parse_interface_rows) for output in (first, last)]
     if rows[0] is not None and rows[1] is not None:
         for name in interfaces:
             old, new = rows[0].get(name, {}), rows[1].get(name, {})
@@ -78,6 +79,10 @@ def vpp_load(
         raw={command: text for command, text in last.items() if text},
         seconds=seconds,
         counters=counters,
+        condition={
+            f"{FREE_BUFFERS}{pool.name}": f"{pool.available} of {pool.total}, {pool.cached} more in threads' caches"
+            for pool in of(last, "buffers", lambda text: tuple(parse_buffers(strip_banner(text)))) or ()
+        },
         unread=answers.unread,
     )
 

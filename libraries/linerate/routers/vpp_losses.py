@@ -4,6 +4,8 @@
   counts. VPP updates them every 10 s, and at once for ``show hardware-interfaces``. VPP's own drivers (rdma, af_packet)
   do not read what the card or the kernel's ring lost: nothing shows it.
 * ``rx-no-buf`` is DPDK's *rx_nombuf*: failed allocations, not frames. The frames that they lost are in ``rx-miss``.
+* Input nodes of VPP's own drivers count the same as ``buffer alloc error``, ``buffer allocation failed`` (memif) or
+  ``no available buffer`` (vhost-user).
 * The nodes error-drop and error-punt count ``drops`` and ``punts`` at the interface that received the frame. The rows
   of ``show errors`` are the reasons of these drops, not further losses.
 * A frame that is answered with an ICMP error (TTL, no host) becomes the answer: it is not in ``drops``, only in the
@@ -15,19 +17,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 from ..counts.causes import Cause, Role, Stage
 from .base import CARD_QUEUE_FULL
 
+_NO_BUFFERS = "failed allocations: no buffers; see 'buffers' in startup.conf"
 _ARRIVING = {
     "rx-miss": (Role.LOSS, CARD_QUEUE_FULL),
     "rx-error": (Role.LOSS, "its card took them for damaged: look at cable and transceivers"),
-    "rx-no-buf": (Role.REASON, "failed allocations: no buffers; see 'buffers' in startup.conf"),
+    "rx-no-buf": (Role.REASON, _NO_BUFFERS),
 }
+FREE_BUFFERS = "free buffers of "
+"""How a pool's reading begins in :attr:`RouterLoad.condition`, before its name."""
+
 _PASSING = {"drops": "", "punts": "given to the router's own stack"}
 _FULL = "its sending queue was full"
 _ANSWERED = re.compile(r"ip[46]-icmp-error: .* sent")
+_NO_BUFFER = re.compile(r"rx-no-buf|\S*input: (?=.*buffer).*\b(?:no|alloc\w*|out of|exhausted)\b.*", re.IGNORECASE)
+_POOL = re.compile(r"^(\S+) +\d+ +\d+ +\d+ +(\d+) +(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +(\d{1,9})", re.MULTILINE)
 _EVENTS = re.compile(r"sendto|completion", re.IGNORECASE)
 
 
@@ -50,6 +59,30 @@ def _error_cause(name: str, count: int, interfaces: Collection[str]) -> Cause:
         # a failed send is one event, whatever its number of frames
         role = Role.REASON if _EVENTS.search(name) else Role.OVERLAPPING
         return Cause(Stage.LEAVING, name, sender, count, role, _FULL if role is Role.OVERLAPPING else "")
+    if is_failed_allocation(name):
+        return Cause(Stage.ARRIVING, name, "", count, Role.REASON, _NO_BUFFERS)
     if _ANSWERED.fullmatch(name):
         return Cause(Stage.PASSING, name, "", count, Role.LOSS, "answered with an ICMP error instead")
     return Cause(Stage.PASSING, name, "", count, Role.REASON)
+
+
+def is_failed_allocation(name: str) -> bool:
+    """Whether the counter *name* is of reads of a receive queue that found no free buffer: events, not frames."""
+    return _NO_BUFFER.fullmatch(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class BufferPool:
+    """A pool of ``show buffers``: all its buffers, and those that are free (in caches of threads, too)."""
+
+    name: str
+    size: int
+    total: int
+    available: int
+    cached: int
+
+
+def parse_buffers(text: str) -> Iterator[BufferPool]:
+    """``show buffers``: the pools, one for each NUMA node."""
+    for row in _POOL.finditer(text):
+        yield BufferPool(row[1], *map(int, row.groups()[1:5]))
