@@ -2,18 +2,91 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
 from linerate.counts.causes import Stage
-from linerate.counts.explanation import Confidence
-from linerate.counts.ledger import Drop, Ledger
-from linerate.counts.router_facts import Placement
+from linerate.counts.explanation import Confidence, Explanation
+from linerate.counts.ledger import DirectionAccount, Drop, Ledger
+from linerate.counts.router_facts import NicFacts, Placement
 from linerate.counts.under_load import CpuLoad, UnderLoad
 from linerate.routers.explain import explain
 from linerate.routers.vpp_losses import vpp_causes
 from support.why_evidence import OFFERED, SPREAD, TRIED, facts, ledger, load, nic
+
+# -- buses
+
+PCIE = {"model": "X", "pcie_width": 4, "pcie_speed": 8.0, "pcie_width_max": 8, "pcie_speed_max": 8.0}
+"""31.5 Gbit/s each way: three quarters of it are 1.9 Mpps of large frames, which the test offers both ways."""
+
+LARGE = replace(TRIED, frame_bytes=1518, intended_pps=3e6, offered_pps=3e6, forwarded_pps=2.1e6)
+
+
+def lost_at(addresses: Mapping[str, str | None], entering: str = "ab", **more: object) -> Explanation:
+    """Frames of 1518 bytes lost on arrival, while workers are idle, by cards at *addresses*; 2.1 Mpps came back."""
+    names = list(addresses)
+    rows = []
+    for port, name in enumerate(entering):
+        own, back = 3_000_000 // len(entering), 2_100_000 // len(entering)
+        out = names[(names.index(name) + 1) % len(names)]
+        drops = (Drop(Stage.ARRIVING, "drop", name, own - back),)
+        rows.append(DirectionAccount(port, 9, name, out, own, back, back, back, drops))
+    cards = tuple(NicFacts(name, pci_address=address, **PCIE) for name, address in addresses.items())  # type: ignore[arg-type]
+    seen = load(0.2, 0.2, asked=3e6, forwarded_pps=2.1e6)
+    return explain(replace(LARGE, **more), Ledger(1, 1, tuple(rows)), facts(nics=cards), seen)[0]  # type: ignore[arg-type]
+
+
+ONE_CARD = {"a": "0000:03:00.0", "b": "0000:03:00.1"}
+TWO_CARDS = {"a": "0000:03:00.0", "b": "0000:04:00.0"}
+
+
+@pytest.mark.parametrize(
+    ("addresses", "entering", "rule", "share"),
+    [
+        (ONE_CARD, "ab", "bus", 0.90),
+        # the same model twice has a bus each
+        (TWO_CARDS, "ab", "card or bus", 0.45),
+        ({"a": "0000:03:00.0", "b": "0001:03:00.0"}, "ab", "card or bus", 0.45),
+        # one direction: up one bus and down the other, or up and down the same
+        (TWO_CARDS, "a", "bus", 0.90),
+        (ONE_CARD, "a", "bus", 0.90),
+        # two cards of two ports: pairs of ports on a card, and across
+        ({**ONE_CARD, "c": "0000:04:00.0", "d": "0000:04:00.1"}, "abcd", "card or bus", 0.45),
+        ({"a": "0000:03:00.0", "b": "0000:04:00.0", "c": "0000:03:00.1", "d": "0000:04:00.1"}, "ac", "bus", 0.90),
+    ],
+)
+def test_ports_share_a_bus_that_are_on_one_card(
+    addresses: Mapping[str, str], entering: str, rule: str, share: float
+) -> None:
+    found = lost_at(addresses, entering)
+    assert found.rule == rule and found.figures["bus_share"] == pytest.approx(share, abs=0.01)
+
+
+@pytest.mark.parametrize("unknown", [{"a": None, "b": None}, {"a": "0000:03:00.0", "b": None}])
+def test_of_cards_whose_address_was_not_read_the_bus_is_not_known(unknown: Mapping[str, str | None]) -> None:
+    found = lost_at(unknown)
+    assert found.rule == "card or bus" and "was not read" in found.words and "bus_share" not in found.figures
+    # where all frames enter by one port, its own bus carries all of them
+    assert lost_at(unknown, "a").rule == "bus"
+
+
+def test_the_bus_of_a_card_that_lost_nothing_is_no_reason() -> None:
+    dropped = (Drop(Stage.ARRIVING, "drop", "b", 900_000),)
+    rows = (
+        DirectionAccount(0, 1, "a", "b", 2_000_000, 2_000_000, 2_000_000, 2_000_000),
+        DirectionAccount(1, 0, "b", "a", 1_000_000, 100_000, 100_000, 100_000, dropped),
+    )
+    wide = {**PCIE, "pcie_width": 16, "pcie_width_max": 16}
+    cards = (
+        NicFacts("a", pci_address="0000:03:00.0", **PCIE),  # type: ignore[arg-type]
+        NicFacts("b", pci_address="0000:04:00.0", **wide),  # type: ignore[arg-type]
+    )
+    seen = load(0.2, 0.2, asked=3e6, forwarded_pps=2.1e6)
+    (found,) = explain(LARGE, Ledger(1, 1, rows), facts(nics=cards), seen)
+    assert found.rule == "card" and "PCIe x16" in found.words
+
 
 # -- hyper-threads
 

@@ -13,17 +13,19 @@ from dataclasses import dataclass, field
 class NicFacts:
     """The card of one interface under test.
 
-    ``pcie_width`` in lanes and ``pcie_speed`` in GT/s per lane, as the link runs; ``…_max``: what the card can.
-    ``rx_queues`` in use; ``ring_rx``, ``ring_tx``: descriptors per queue. ``rss_fields``: what packets are spread over
-    the queues by, as ``ipv4-tcp``. ``offloads``: those that are on. ``cpus_of_queue``: queue -> processors that its
-    interrupt may go to (``2`` or ``0-3``). ``steered_to``: queue -> processors that its packets are steered to by
-    software (Linux: RPS), no entry where they are not.
+    ``pci_address``: as Linux writes it (``0000:03:00.0``), whatever the system. ``pcie_width`` in lanes and
+    ``pcie_speed`` in GT/s per lane, as the link runs; ``…_max``: what the card can. ``rx_queues`` in use; ``ring_rx``,
+    ``ring_tx``: descriptors per queue. ``rss_fields``: what packets are spread over the queues by, as ``ipv4-tcp``.
+    ``offloads``: those that are on. ``cpus_of_queue``: queue -> processors that its interrupt may go to (``2`` or
+    ``0-3``). ``steered_to``: queue -> processors that its packets are steered to by software (Linux: RPS), no entry
+    where they are not.
     """
 
     interface: str
     model: str | None = None
     driver: str | None = None
     firmware: str | None = None
+    pci_address: str | None = None
     pcie_width: int | None = None
     pcie_speed: float | None = None
     pcie_width_max: int | None = None

@@ -80,6 +80,7 @@ def _card(nic: NicFacts) -> Iterator[tuple[str, str]]:
     yield "model", nic.model or NOT_READ
     yield "driver", nic.driver or NOT_READ
     yield "firmware", nic.firmware or NOT_READ
+    yield "PCI address", nic.pci_address or NOT_READ
     has, wants = _link(nic.pcie_width, nic.pcie_speed), _link(nic.pcie_width_max, nic.pcie_speed_max)
     yield "PCIe", f"{has} of {wants}" if has or wants else NOT_READ
     yield "NUMA node", _words(nic.numa_node)

@@ -135,9 +135,9 @@ def _card(evidence: RouterEvidence) -> Explanation | None:
     time_left = f"frames are lost on arrival while the busiest worker is {busiest:.0%} busy"
     if evidence.loss_ratio < SMALL_LOSS:
         return _moments(evidence, time_left, figures)
-    share, slot = evidence.bus_share, evidence.slot
+    slot, share = evidence.fullest_bus or (None, 0.0)
     link = ""
-    if share is not None and slot is not None:
+    if slot is not None:
         figures |= {"bus_gbps": bus_gbps(slot) or 0.0, "bus_share": share}
         most = f" (the card can x{slot.pcie_width_max})" if slot.pcie_width_max and is_narrow(slot) else ""
         link = f"PCIe x{slot.pcie_width} at {slot.pcie_speed:g} GT/s{most}"
@@ -150,13 +150,13 @@ def _card(evidence: RouterEvidence) -> Explanation | None:
                 "put the card into a wider or faster slot",
             )
     one_queue = evidence.tried.flows == 1
-    if share is None or (share >= BUS_MAYBE and not one_queue and slot is not None and is_narrow(slot)):
-        bus = f"{link}, of which the frames take {share:.0%}" if share is not None else "which was not read"
+    if slot is None or (share >= BUS_MAYBE and not one_queue and is_narrow(slot)):
+        bus = f"{link}, of which the frames take {share:.0%}" if slot is not None else "which was not read"
         return Explanation(
             "card or bus",
             f"{time_left}: its card, or the bus behind it ({bus}), takes no more frames",
             figures,
-            Confidence.LIKELY if share is None else Confidence.POSSIBLE,
+            Confidence.LIKELY if slot is None else Confidence.POSSIBLE,
             "more cores will not help; look at the card's limits, its slot, and another driver",
         )
     where = "the one receive queue that one flow has" if one_queue else "its receive queues or ports"

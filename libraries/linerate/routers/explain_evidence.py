@@ -321,23 +321,42 @@ class RouterEvidence:
         """The cards of the interfaces under test."""
         return self.facts.nics if self.facts else ()
 
-    @property
-    def slot(self) -> NicFacts | None:
-        """The card with the narrowest bus of those that frames enter by; None where it was not read."""
-        known = [nic for nic in self.nics if nic.interface in self.ingress and bus_gbps(nic) is not None]
-        return min(known, key=lambda nic: bus_gbps(nic) or 0.0, default=None)
+    @cached_property
+    def fullest_bus(self) -> tuple[NicFacts, float] | None:
+        """Of the cards by which lost frames enter, the one whose bus is fullest, and the least share of that bus that
+        the forwarded frames take, all ports of the card together. None where a bus, or which card it is of, was not
+        read.
+        """
+        cards = [nic for nic in self.nics if nic.interface in self.losing]
+        shares = [(nic, share) for nic in cards if (share := self._bus_share(nic)) is not None]
+        return max(shares, key=lambda row: row[1]) if shares and len(shares) == len(self.losing) else None
 
-    @property
-    def bus_share(self) -> float | None:
-        """The least share of the narrowest bus that the forwarded frames take, both ports of a card together."""
-        if self.slot is None or not (gbps := bus_gbps(self.slot)):
+    def _bus_share(self, nic: NicFacts) -> float | None:
+        gbps, rows = bus_gbps(nic), self.ledger.directions if self.ledger else ()
+        forwarded = sum(row.forwarded for row in rows)
+
+        def on_card(*perhaps: bool | None) -> int:
+            # each direction of the bus by itself: what the card takes in goes up, what it sends comes down
+            up = sum(row.forwarded for row in rows if self._shares_card(nic, row.ingress) in perhaps)
+            return max(up, sum(row.forwarded for row in rows if self._shares_card(nic, row.egress) in perhaps))
+
+        least = on_card(True)
+        # ports of which it is not known whether they are on the card
+        if not gbps or not forwarded or least != on_card(True, None):
             return None
         data = self.tried.frame_bytes - FCS
         total = data + _HEADER * math.ceil(data / _PIECE) + _DESCRIPTOR
-        pps = self.tried.forwarded_pps
-        if len({nic.model for nic in self.nics}) > 1:  # cards of their own: each has its own bus
-            pps /= max(1, len(self.ingress))
-        return pps * 8 * total / (gbps * 1e9)
+        return self.tried.forwarded_pps * least / forwarded * 8 * total / (gbps * 1e9)
+
+    def _shares_card(self, nic: NicFacts, interface: str) -> bool | None:
+        """Whether *interface* is a port of the same card as *nic*; None where an address was not read."""
+        if interface == nic.interface:
+            return True
+        if self.has_card(interface) is False:
+            return False
+        other = next((card_of(each) for each in self.nics if each.interface == interface), None)
+        own = card_of(nic)
+        return None if own is None or other is None else own == other
 
 
 def busy_share(worker: WorkerLoad) -> float | None:
@@ -352,6 +371,11 @@ def bus_gbps(nic: NicFacts) -> float | None:
     if not nic.pcie_width or not nic.pcie_speed:
         return None
     return nic.pcie_width * nic.pcie_speed * _LINE_CODE.get(nic.pcie_speed, 128 / 130)
+
+
+def card_of(nic: NicFacts) -> str | None:
+    """The card that *nic* is a port of: its PCI address without the function; None where that was not read."""
+    return nic.pci_address.rpartition(".")[0] if nic.pci_address else None
 
 
 def is_narrow(nic: NicFacts) -> bool:

@@ -108,6 +108,7 @@ def parse_card(interface: str, sysctl: str, pciconf: str) -> NicFacts:
         model=matched(r"^\s+device\s+= '([^'\n]*)'", pciconf) or (short.get("%desc") or None),
         driver=short.get("%driver") or matched(r"^([a-z][a-z0-9_]*?)\d+@pci", pciconf),
         firmware=short.get("fw_version") or short.get("firmware_version"),
+        pci_address=pci_address(short.get("%location", "")) or pci_address(pciconf),
         pcie_width=_positive(link[1]) if link else None,
         pcie_width_max=_positive(link[2]) if link else None,
         pcie_speed=float(link[3]) or None if link and link[3] else None,
@@ -118,6 +119,12 @@ def parse_card(interface: str, sysctl: str, pciconf: str) -> NicFacts:
         ring_tx=_nonzero(short, ("iflib.override_ntxds", "qsize_txq")),
         cpus_of_queue=cpus,
     )
+
+
+def pci_address(text: str) -> str | None:
+    """The address in ``ix0@pci0:3:0:0:`` or ``dbsf=pci0:3:0:0`` (decimal numbers), as Linux writes it."""
+    found = re.search(r"(?:^[a-z]\w*@|\bdbsf=)pci(\d{1,5}):(\d{1,3}):(\d{1,2}):([0-7])\b", text, re.MULTILINE)
+    return None if found is None else "{:04x}:{:02x}:{:02x}.{:x}".format(*map(int, found.groups()))
 
 
 RX_QUEUE = re.compile(r"(?:iflib\.rxq|queue_rx_|pf\.rxq|rxq\.|rxstat|queue(?=\d+\.rx_)|rxq)0*(\d{1,4})\.")

@@ -203,12 +203,14 @@ def _nic(
     rings = _current(cards[f"ethtool -g {name}"])
     text = cards[next(key for key in cards if key.startswith("grep -sH") and folder in key)]
     link = {path.removeprefix(folder): value for path, value in rows_of_files(text).items()}
-    bus = matched(r"^bus-info: *(\S+)", info)
+    device = cards[f"readlink /sys/class/net/{name}/device"].strip().rpartition("/")[2]
+    bus = matched(r"^bus-info: *(\S+)", info) or device
     found = NicFacts(
         interface=name,
         model=pci_model(pci, bus),
         driver=matched(r"^driver: *(\S+)", info),
         firmware=matched(r"^firmware-version: *(\S.*)", info),
+        pci_address=bus if PCI_ADDRESS.fullmatch(bus) else None,
         numa_node=counted(r"^(\d+)$", link.get("numa_node", "")),
         rx_queues=sum(sums) if any(sums) else len(folders) or None,
         ring_rx=counted(r"^RX:\s*(\d+)", rings),
@@ -239,6 +241,8 @@ def pci_model(pci: str, address: str | None) -> str | None:
     """The name of the card at *address* in the list *pci* of ``lspci -D``."""
     return matched(rf"^{re.escape(address)} [^:\n]*: *(.+)", pci) if address else None
 
+
+PCI_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 LINK_FILES = ("current_link_width", "current_link_speed", "max_link_width", "max_link_speed", "numa_node")
 """Of a PCI device in ``/sys``."""

@@ -49,6 +49,7 @@ def read_vpp_facts(answers: Answers, interfaces: Sequence[str]) -> RouterFacts:
         nics=tuple(
             replace(
                 parse_card(name, cards.get(name, ""), _files_of(files, addresses.get(name))),
+                pci_address=addresses.get(name),
                 model=pci_model(machine["lspci -D"], addresses.get(name)) or _hardware_name(cards.get(name, "")),
                 rx_queues=queues[name] or counted(r"^\s+rx: queues (\d+)", cards.get(name, "")),
             )

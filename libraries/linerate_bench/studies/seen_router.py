@@ -42,6 +42,8 @@ def facts_of(model: RouterModel, software: Software, name: str) -> RouterFacts:
         NicFacts(
             interface,
             model=software.about or None,
+            # the modelled boxes have both ports on one card
+            pci_address=f"0000:03:00.{port}" if pcie else None,
             driver="rdma" if "rdma" in name else "dpdk" if software.shell == "vpp" else None,
             pcie_width=lanes,
             pcie_speed=8.0 if pcie else None,
@@ -51,7 +53,7 @@ def facts_of(model: RouterModel, software: Software, name: str) -> RouterFacts:
             ring_rx=model.ring,
             rss_fields=("ipv4-udp",) if model.software.rss.fields == "4-tuple" else ("ipv4",),
         )
-        for interface in software.interfaces
+        for port, interface in enumerate(software.interfaces)
     )
     placed = tuple(
         Placement(software.interfaces[port], queue, thread_name(software, number))
