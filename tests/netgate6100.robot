@@ -3,7 +3,7 @@ Documentation       Netgate 6100 with VPP: forwarding SLA of its two 10GbE SFP+ 
 ...                 queues per port. Per cent are of one direction's L1 line rate.
 ...                 Source of the figures named in each test: the public review of this box, "Review: Netgate 6100"
 ...                 (ipng.ch, November 2021), tables "Method 1" and "Method 2", column VPP 3Q.
-Metadata            SLA    Review: Netgate 6100 (November 2021), https://ipng.ch/
+Metadata            SLA    Review: Netgate 6100 (November 2021), https://ipng.ch/s/articles/2021/11/26/netgate-6100.html
 Resource            ../resources/acceptance.resource
 Suite Setup         Open Testbed For    netgate6100    software=vpp
 Suite Teardown      Close Testbed

@@ -2,6 +2,7 @@
 Documentation       Netgate 6100 with VPP: what a packet costs, in cycles of a worker and in joules of the box.
 ...                 Source of the figures named in each test: the public review of this box, "Review: Netgate 6100"
 ...                 (ipng.ch, November 2021), "VPP Efficiency" and the conclusions.
+Metadata            SLA    Review: Netgate 6100 (November 2021), https://ipng.ch/s/articles/2021/11/26/netgate-6100.html
 Resource            ../resources/acceptance.resource
 Suite Setup         Open Testbed For    netgate6100    software=vpp
 Suite Teardown      Close Testbed

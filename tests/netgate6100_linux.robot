@@ -2,6 +2,7 @@
 Documentation       Netgate 6100 with Linux (Ubuntu 20.04, kernel 5.13): forwarding SLA of its two 10GbE SFP+ ports.
 ...                 Source of the figures named in each test: the public review of this box, "Review: Netgate 6100"
 ...                 (ipng.ch, November 2021), column Ubuntu.
+Metadata            SLA    Review: Netgate 6100 (November 2021), https://ipng.ch/s/articles/2021/11/26/netgate-6100.html
 Resource            ../resources/acceptance.resource
 Suite Setup         Open Testbed For    netgate6100    software=linux
 Suite Teardown      Close Testbed

@@ -3,6 +3,7 @@ Documentation       Netgate 6100 with pfSense Plus 21.05 (FreeBSD 12.2), packet 
 ...                 two 10GbE SFP+ ports.
 ...                 Source of the figures named in each test: the public review of this box, "Review: Netgate 6100"
 ...                 (ipng.ch, November 2021), column pfSense.
+Metadata            SLA    Review: Netgate 6100 (November 2021), https://ipng.ch/s/articles/2021/11/26/netgate-6100.html
 Resource            ../resources/acceptance.resource
 Suite Setup         Open Testbed For    netgate6100    software=pfsense
 Suite Teardown      Close Testbed

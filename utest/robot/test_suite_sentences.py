@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -167,3 +168,17 @@ def test_the_projects_own_suites_have_no_malformed_sentences():
     steps = list(SuiteSentences.steps(Suite.from_file_system(ROOT / "tests")))
     assert sum(SuiteSentences.sentence(step) is not None for step in steps) >= 30
     assert [step for step in steps if SuiteSentences.malformed(step, catalogue, lambda _: False)] == []
+
+
+def test_shipped_suites_of_published_figures_link_to_them() -> None:
+    suites = Suite.from_file_system(ROOT / "tests").suites
+    published = [
+        suite
+        for suite in suites
+        if any("Published" in test.doc for test in suite.tests)
+        and any(SuiteSentences.sentence(step) for step in SuiteSentences.steps(suite))
+    ]
+    assert len(published) == 4
+    for suite in published:
+        # the page itself, not only where it is
+        assert re.search(r"https://[^/]+/\S+\.html", suite.metadata.get("SLA", "")), suite.source
