@@ -51,16 +51,20 @@ def best_partition(values: Sequence[float], penalty: float, least: int = LEAST_S
     given = np.asarray(check_sample(values))
     count = len(given)
     given = given - given.mean()  # a level much above the noise costs digits
-    sums, squares = (np.concatenate(([0.0], np.cumsum(item))) for item in (given, given * given))
-    best, begins = np.full(count + 1, np.inf), np.zeros(count + 1, dtype=int)
-    best[0] = -penalty
+    sums = np.concatenate(([0.0], np.cumsum(given)))
+    # for each place: the least cost of what is before it, less its squares, which all partitions share
+    before = np.full(count + 1, np.inf)
+    before[0] = 0.0
+    begins = np.zeros(count + 1, dtype=int)
+    parts = 1.0 / np.arange(count, 0, -1)  # of the lengths
     for end in range(least, count + 1):
-        starts = np.arange(0, end - least + 1)
-        lengths = end - starts
-        errors = squares[end] - squares[starts] - (sums[end] - sums[starts]) ** 2 / lengths
-        costs = best[starts] + errors + penalty
-        place = int(costs.argmin())
-        best[end], begins[end] = costs[place], starts[place]
+        starts = end - least + 1
+        costs = sums[end] - sums[:starts]
+        costs *= costs
+        costs *= parts[count - end : count - end + starts]
+        np.subtract(before[:starts], costs, out=costs)
+        begins[end] = place = int(costs.argmin())
+        before[end] = costs[place] + penalty
     found, end = [], count if count >= least else 0
     while end := int(begins[end]):
         found.append(end)

@@ -114,7 +114,9 @@ class HistoryStore:
     def query(self, statement: str, **values: object) -> list[Mapping[str, Any]]:
         """The rows of *statement*, with ``:name`` for *values*."""
         with self._reading() as connection:
-            return [dict(row) for row in connection.execute(text(statement), values).mappings()]
+            found = connection.execute(text(statement), values)
+            names = tuple(found.keys())  # once: SQLAlchemy's mappings look each name up in each row
+            return [dict(zip(names, row, strict=True)) for row in found]
 
     def close(self) -> None:
         """Close its connections."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import ConfigError
 from ...sla.requirement import Unit, Value
@@ -75,9 +75,11 @@ def day(unix: float) -> str:
     return moment(unix).partition("T")[0]
 
 
-@dataclass(frozen=True)
-class TrendPoint:
-    """A sentence in one run. ``value`` with its interval, in the series' unit. ``kind``: as the view says."""
+class TrendPoint(NamedTuple):
+    """A sentence in one run. ``value`` with its interval, in the series' unit. ``kind``: as the view says.
+
+    There may be tens of thousands: of frozen dataclasses they take as long as the database.
+    """
 
     run: str
     started: float
