@@ -95,6 +95,23 @@ def test_a_pass_without_a_search_is_no_change_among_margins(project: Path, capsy
     assert found["changes"] == []
 
 
+@pytest.mark.parametrize(
+    ("margin", "words"),
+    [
+        ((1.08, 1.09), "carries 5.4 Mpps to 5.45 Mpps, PASS"),
+        ((1.08, 1.08000001), "carries 5.4 Mpps, PASS"),
+        ((1.08, None), "carries at least 5.4 Mpps, PASS"),
+    ],
+)
+def test_a_search_that_found_no_upper_bound_says_at_least(
+    project: Path, capsys: pytest.CaptureFixture[str], margin: tuple[float, float | None], words: str
+) -> None:
+    write_run(project / "results", 1, around(5e6, 1), margin=margin)
+    imported(project, capsys)
+    assert main(["history", "trend"]) == 0
+    assert words in capsys.readouterr().out
+
+
 def test_more_latency_is_worse(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wanted = Demand("loses", "64b unidirectional", False, 60.0, "%", directions=1)
     for day in range(12):

@@ -52,7 +52,7 @@ def write_run(
     release: str = "24.02",
     verdict: Any = "PASS",
     simulated: bool = False,
-    margin: tuple[float, float] | None = None,
+    margin: tuple[float, float | None] | None = None,
     close: bool = True,
     sentence: str = SENTENCE,
     demand: Demand = DEMAND,

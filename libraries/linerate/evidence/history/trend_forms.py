@@ -61,8 +61,8 @@ def _figure(series: Series, point: TrendPoint) -> str:
     if point.value is None:
         words = "no figure"
     elif point.kind == "capacity":
-        top = "" if point.high is None else f" to {series.text(point.high)}"
-        words = f"carries {series.text(point.value)}{top}"
+        bounds = [series.text(bound) for bound in (point.value, point.high) if bound is not None]
+        words = f"carries {'at least ' if point.high is None else ''}{' to '.join(dict.fromkeys(bounds))}"
     elif point.low is None or point.high is None or point.low == point.high:
         words = f"{'at least ' if point.kind == AT_LEAST else ''}{series.text(point.value)}"
     else:
