@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import ConfigError
 from ..evidence.history.address import StoreAddress, store_address
@@ -14,6 +14,8 @@ from ..project import Project
 from ..units import counted
 from ..visible import visible
 from .arguments import add_json, print_json
+
+R = TypeVar("R")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -132,32 +134,32 @@ def _rows(arguments: argparse.Namespace, address: StoreAddress, view: str) -> li
 
 def _compare(arguments: argparse.Namespace, address: StoreAddress) -> int:
     rows = _rows(arguments, address, "latest")
-    from ..evidence.history.ranking import COLUMNS, comma_separated, ranked, ranking_svg, text
+    from ..evidence.history.ranking import comma_separated, document, ranked, ranking_svg, text
 
-    found = ranked(rows)
-    if arguments.csv is not None:
-        write_whole(arguments.csv, comma_separated(found))
-    if arguments.svg is not None:
-        write_whole(arguments.svg, ranking_svg(found))
-    if arguments.json:
-        print_json({"rows": [{name: row[name] for name in COLUMNS} for row in found]})
-    else:
-        print(text(found))
-    return 0
+    return _show(arguments, ranked(rows), comma_separated, ranking_svg, document, text)
 
 
 def _trend(arguments: argparse.Namespace, address: StoreAddress) -> int:
     rows = _rows(arguments, address, "trend")
     from ..evidence.history.trend_forms import comma_separated, document, text
+    from ..evidence.history.trend_plot import trend_svg
     from ..evidence.history.trends import series_of
 
-    found = series_of(rows)
-    if arguments.csv is not None:
-        write_whole(arguments.csv, comma_separated(found))
-    if arguments.svg is not None:
-        from ..evidence.history.trend_plot import trend_svg
+    return _show(arguments, series_of(rows), comma_separated, trend_svg, document, text)
 
-        write_whole(arguments.svg, trend_svg(found))
+
+def _show(
+    arguments: argparse.Namespace,
+    found: list[R],
+    csv: Callable[[list[R]], str],
+    svg: Callable[[list[R]], str],
+    document: Callable[[list[R]], dict[str, Any]],
+    text: Callable[[list[R]], str],
+) -> int:
+    """*found* in the forms that were asked for."""
+    for path, form in ((arguments.csv, csv), (arguments.svg, svg)):
+        if path is not None:
+            write_whole(path, form(found))
     if arguments.json:
         print_json(document(found))
     else:

@@ -36,6 +36,11 @@ def ranked(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
+def document(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The rows as data for ``--json``."""
+    return {"rows": [{name: row[name] for name in COLUMNS} for row in found]}
+
+
 def label(row: Mapping[str, Any]) -> str:
     """``SIMULATED``, ``FOREIGN (netbenches)`` or nothing."""
     words = ["SIMULATED"] if row["simulated"] else []

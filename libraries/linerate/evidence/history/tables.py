@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-)
+from typing import Any
+
+from sqlalchemy import BigInteger, Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, Table, Text
+from sqlalchemy.types import TypeEngine
 
 VERSION = 1
 """Of tables and views together; another one is refused."""
@@ -22,27 +14,24 @@ metadata = MetaData()
 
 store = Table("store", metadata, Column("version", Integer, primary_key=True, autoincrement=False))
 
+
+def _columns(kind: type[TypeEngine[Any]], names: str, needed: bool = False) -> list[Column[Any]]:
+    """A column of this kind for each of *names*; *needed*: it is never null."""
+    return [Column(name, kind, nullable=not needed) for name in names.split()]
+
+
 runs = Table(
     "runs",
     metadata,
     Column("id", Integer, primary_key=True),
     Column("run", Text, nullable=False, unique=True),
-    Column("folder", Text, nullable=False),
-    Column("origin", Text, nullable=False),
-    Column("simulated", Boolean, nullable=False),
-    Column("closed", Boolean, nullable=False),
-    Column("sha256", Text, nullable=False),
-    Column("records", BigInteger, nullable=False),
-    Column("started", Float),
-    Column("ended", Float),
-    Column("testbed", Text, nullable=False),
-    Column("platform", Text, nullable=False),
-    Column("software", Text, nullable=False),
-    Column("release", Text, nullable=False),
-    Column("versions", Text, nullable=False),
-    Column("goal", Text, nullable=False),
-    Column("linerate", Text, nullable=False),
-    Column("imported", Float, nullable=False),
+    *_columns(Text, "folder origin", True),
+    *_columns(Boolean, "simulated closed", True),
+    *_columns(Text, "sha256", True),
+    *_columns(BigInteger, "records", True),
+    *_columns(Float, "started ended"),
+    *_columns(Text, "testbed platform software release versions goal linerate", True),
+    *_columns(Float, "imported", True),
 )
 
 sentences = Table(
@@ -50,29 +39,17 @@ sentences = Table(
     metadata,
     Column("run_id", ForeignKey("runs.id"), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("test", Text, nullable=False),
-    Column("sentence", Text, nullable=False),
-    Column("goal", Text, nullable=False),
-    Column("quantity", Text, nullable=False),
-    Column("traffic", Text, nullable=False),
-    Column("statistic", Text),
-    Column("at_least", Boolean),
-    Column("threshold", Float),
-    Column("unit", Text, nullable=False),
-    Column("scope", Text, nullable=False),
-    Column("load_pps", Float),
-    Column("verdict", Text),
-    Column("measured", Float),
-    Column("low", Float),
-    Column("high", Float),
-    Column("observations", Integer, nullable=False),
-    Column("set_aside", Integer, nullable=False),
-    Column("searched", Boolean, nullable=False),
-    Column("margin_low", Float),
-    Column("margin_high", Float),
-    Column("lost", Float),
-    Column("started", Float),
-    Column("ended", Float),
+    *_columns(Text, "test sentence goal quantity traffic", True),
+    *_columns(Text, "statistic"),
+    *_columns(Boolean, "at_least"),
+    *_columns(Float, "threshold"),
+    *_columns(Text, "unit scope", True),
+    *_columns(Float, "load_pps"),
+    *_columns(Text, "verdict"),
+    *_columns(Float, "measured low high"),
+    *_columns(Integer, "observations set_aside", True),
+    *_columns(Boolean, "searched", True),
+    *_columns(Float, "margin_low margin_high lost started ended"),
     sqlite_with_rowid=False,
 )
 Index("runs_by_sum", runs.c.sha256)
@@ -83,39 +60,43 @@ trials = Table(
     metadata,
     Column("run_id", ForeignKey("runs.id"), primary_key=True),
     Column("line", Integer, primary_key=True, autoincrement=False),
-    Column("sentence_number", Integer, nullable=False),
-    Column("number", Integer, nullable=False),
-    Column("started", Float),
-    Column("duration", Float),
-    Column("load_pps", Float),
-    Column("offered", BigInteger),
-    Column("forwarded", BigInteger),
-    Column("lost", BigInteger),
-    Column("measured", Float),
-    Column("counted", Boolean, nullable=False),
+    *_columns(Integer, "sentence_number number", True),
+    *_columns(Float, "started duration load_pps"),
+    *_columns(BigInteger, "offered forwarded lost"),
+    *_columns(Float, "measured"),
+    *_columns(Boolean, "counted", True),
     sqlite_with_rowid=False,
 )
 
 SERIES = ("origin", "simulated", "platform", "software", "testbed", "goal", "sentence")
 """Columns of the view ``trend``: points that agree in all of them are one series."""
 
+
+def _of(table: str, names: str) -> str:
+    return ", ".join(f"{table}.{name}" for name in names.split())
+
+
+def _point(otherwise: str, margin: str) -> str:
+    """A figure of the point: what the search found, or else the measured one."""
+    return (
+        f"CASE WHEN sentences.searched THEN sentences.threshold * (1 + sentences.{margin})"
+        f" ELSE sentences.{otherwise} END"
+    )
+
+
 VIEWS = {
-    "trend": """
-SELECT runs.run, sentences.number, runs.origin, runs.simulated, runs.closed, runs.platform, runs.software,
-       runs.testbed, runs.release, sentences.goal, sentences.test, sentences.sentence, sentences.quantity,
-       sentences.traffic, sentences.statistic, sentences.at_least, sentences.threshold, sentences.unit, sentences.scope,
-       sentences.verdict, COALESCE(sentences.started, runs.started) AS started,
+    "trend": f"""
+SELECT runs.run, sentences.number, {_of("runs", "origin simulated closed platform software testbed release")},
+       {_of("sentences", "goal test sentence quantity traffic statistic at_least threshold unit scope verdict")},
+       COALESCE(sentences.started, runs.started) AS started,
        CASE WHEN sentences.searched THEN 'capacity'
             WHEN sentences.quantity = 'throughput' AND sentences.verdict = 'PASS' THEN 'at least'
             ELSE 'measured' END AS kind,
-       CASE WHEN sentences.searched THEN sentences.threshold * (1 + sentences.margin_low)
-            ELSE sentences.measured END AS value,
-       CASE WHEN sentences.searched THEN sentences.threshold * (1 + sentences.margin_low)
-            ELSE sentences.low END AS low,
-       CASE WHEN sentences.searched THEN sentences.threshold * (1 + sentences.margin_high)
-            ELSE sentences.high END AS high,
-       sentences.observations, sentences.margin_low, sentences.margin_high, sentences.lost
-FROM sentences JOIN runs ON runs.id = sentences.run_id""",
+       {_point("measured", "margin_low")} AS value,
+       {_point("low", "margin_low")} AS low,
+       {_point("high", "margin_high")} AS high,
+       {_of("sentences", "observations margin_low margin_high lost")}
+FROM sentences JOIN runs ON runs.id = sentences.run_id""",  # noqa: S608  (names of columns, above)
     "latest": f"""
 SELECT * FROM (
     SELECT trend.*, ROW_NUMBER() OVER (PARTITION BY {", ".join(SERIES)}
