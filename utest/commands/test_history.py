@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import json
@@ -19,7 +20,7 @@ from linerate.evidence.history.address import store_address
 from linerate.evidence.history.store import HistoryStore
 from linerate.evidence.history.tables import VIEWS
 from support.history_runs import SENTENCE, around, two_releases, write_run
-from support.paths import ROOT
+from support.paths import LIBRARIES, ROOT
 
 
 @pytest.fixture
@@ -178,6 +179,27 @@ def test_without_a_store_the_import_is_named(project: Path) -> None:
     with pytest.raises(ConfigError, match="linerate history import RUN"):
         main(["history", "trend"])
     assert not (project / "results").exists()
+
+
+def messages() -> list[str]:
+    """How each message of the history begins: its first literal words."""
+    files = [*(LIBRARIES / "linerate/evidence/history").glob("*.py"), LIBRARIES / "linerate/commands/history.py"]
+    found = []
+    for node in (node for file in files for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("ConfigError", "TestbedError")
+        ):
+            words = (part.value for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant))
+            found += [next((re.split("[;,(]", text)[0] for text in map(str, words) if re.search("[a-z]", text)), "")]
+    return found
+
+
+def test_the_catalogue_of_errors_has_every_message() -> None:
+    page = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    assert len(messages()) > 20
+    assert [words for words in messages() if words.strip(" '") not in page] == []
 
 
 @pytest.mark.parametrize("name", ["runs", "sentences", "trials", *VIEWS])
