@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linerate.counts.latency import LatencyCount
+from linerate.counts.step_down import CountSnapshot, StepDown
 from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem, Trial
 from linerate.evidence.demand import Demand
 from linerate.evidence.quantity_plots import plot_name, sentence_plot
@@ -67,7 +68,7 @@ CYCLES = {f"cycles_per_packet{name}": 350.0 for name in ("", "_vpp_wk_0", "_vpp_
             "64b unidirectional recovers in ≤ 2 s",
             {"recovery_low_s": 1.0},
             ["≤ 2 s", "no end seen", "time [s]"],
-            "Time of the last",
+            "Recovery after the overload",
         ),
         (
             "64b unidirectional latency p50 ≤ 50 µs at 1 Mpps",
@@ -101,6 +102,49 @@ def test_a_trial_that_is_set_aside_is_hatched_and_has_no_part_in_the_scale(sente
     scale = re.compile(r'<text x="65.00"[^>]*>([^<]*)</text>')
     assert scale.findall(plot(sentence, *good, wild)) == scale.findall(plot(sentence, *good))
     assert "set aside" in words(plot(sentence, *good, wild)) and "back-" in plot(sentence, *good, wild)
+
+
+def repetition(number: int, seconds: float, lost: int = 40_000) -> tuple[Trial, StepDown]:
+    """An overload of 1 s, then half the load for 4 s, of which the router loses *lost* frames within *seconds*."""
+    start = 10**6
+
+    def at(time: float) -> CountSnapshot:
+        offered, late = start + int(time * 500_000), int(lost * min(1.0, time / seconds)) if seconds else 0
+        return CountSnapshot((offered,), (offered - 100_000 - late,))
+
+    change, samples = at(0.0), tuple(at(0.1 * step) for step in range(1, 40))
+    end = at(4.0)
+    counts = (DirectionCount(0, 1, end.offered[0], end.offered[0], end.forwarded[0]),)
+    whole = Outcome(Load(1e6), 5.0, 5.0, 0.0, counts)
+    found = StepDown(whole, Load(5e5), change, change, samples)
+    bounds = found.recovery(0)
+    assert bounds is not None
+    readings = {"recovery_low_s": bounds.low, "recovery_high_s": bounds.high}
+    return Trial(number, Outcome(Load(1e6), 5.0, 5.0, 0.0, counts, readings=readings), ()), found
+
+
+def test_a_recovery_is_shown_as_the_curve_of_frames_that_are_lost_later() -> None:
+    sentence = "64b unidirectional recovers in ≤ 2 s"
+    slow, fast, control = repetition(2, 3.0), repetition(3, 0.5), repetition(1, 0.0)
+    step_downs = {found.number: step_down for found, step_down in (slow, fast, control)}
+    no_figure = Trial(1, Outcome(Load(5e5), 4.0, 4.0, 0.0, control[0].outcome.directions), ())
+    spoilt = Trial(4, slow[0].outcome, FLAP)
+
+    def drawn(*trials: Trial) -> str:
+        return sentence_plot(demand(sentence), trials, SMALL, LINK, sentence, step_downs=step_downs)
+
+    svg = drawn(no_figure, slow[0], fast[0], spoilt)
+    shown = words(svg)
+    for expected in ("trial 2", "trial 3", "seconds after the overload", "frames lost later [thousand]", "≤ 2 s"):
+        assert expected in shown, shown
+    assert "1 of 3 trials not shown, set aside" in shown and "trial 4" not in shown and "trial 1" not in shown
+    ends = [
+        [float(pair.split(",")[1]) for pair in line.split()] for line in re.findall(r'<polyline points="([^"]*)"', svg)
+    ]
+    assert len(ends) == 2 and all(line == sorted(line) and line[-1] > line[0] for line in ends), "both fall to none"
+    # the slow one loses most of its frames where the fast one has none left
+    assert ends[0][10] < ends[1][10] == ends[1][-1]
+    assert "no end" not in shown
 
 
 def test_frames_beyond_the_limit_and_lost_ones_are_hatched_in_the_histogram() -> None:

@@ -1,19 +1,18 @@
 """The picture of a sentence shows what the sentence is about: its own quantity, trial by trial, beside its limit.
 
 A throughput and a forwarding rate are rates (:mod:`.plots`). Of latency and packet delay variation it is the histogram
-of the probe frames; of a loss ratio, a cost, an energy or a recovery time the figure of each trial. Trials that are set
-aside are hatched and have no part in the scale.
+of the probe frames; of a recovery the frames that were lost later and later (:mod:`.recovery_plot`); of a loss ratio, a
+cost or an energy the figure of each trial. Trials that are set aside are hatched and have no part in the scale.
 """
 
 from __future__ import annotations
 
 import math
-import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 
 from ..counts.latency import FIRST_BUCKET, LATER, LOST, LatencyCount, bucket_end
+from ..counts.step_down import StepDown
 from ..counts.trial import Trial
 from ..methods.cost import READING_OF
 from ..methods.energy import energy_of
@@ -21,38 +20,29 @@ from ..sla.requirement import ENERGY_UNITS, Quantity, Unit
 from .demand import Demand
 from .drawing import (
     DIRECTION_COLOURS,
-    FAINT_COLOUR,
-    GRID_COLOUR,
     LOST_COLOUR,
-    SIMULATED_COLOUR,
     TEXT_COLOUR,
-    THRESHOLD_COLOUR,
 )
+from .plot_frame import PlotFrame, series_colour
 from .plots import (
     AXES_HEIGHT,
     LABEL_SIZE,
     LEFT,
-    LEGEND_SIZE,
     MOST_NAMES,
     RIGHT,
-    SET_ASIDE,
     TICK_SIZE,
-    TITLE_SIZE,
-    WIDTH,
-    WORD_SIZE,
     ThresholdLine,
     is_set_aside,
     ticks,
     trials_plot,
 )
 from .rates import TrafficFigures, trial_name
-from .svg import Hatch, SvgPicture, text_width
-from .tables import SIMULATED
+from .recovery_plot import draw_recovery
+from .svg import Hatch
 
 Range = tuple[float, float, float]
 """The least, the best known and the greatest value of a figure; infinite: not bounded."""
 
-_COLOURS = (DIRECTION_COLOURS[0], "#b5651d", "#3d3d3d", "#7a68a6", "#59a3c9", "#8a95a0")
 _RATES = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE)
 _AXES = {Quantity.LOSS: "loss ratio [{}]", Quantity.RECOVERY: "time [{}]"}
 _TIMES = (Quantity.LATENCY, Quantity.DELAY_VARIATION)
@@ -67,7 +57,7 @@ def plot_name(demand: Demand) -> str:
         return "Latency of the probe frames"
     return {
         Quantity.LOSS: "Loss ratio of each trial",
-        Quantity.RECOVERY: "Time of the last lost frame in each trial",
+        Quantity.RECOVERY: "Recovery after the overload",
     }.get(quantity, f"Trial by trial: {demand.unit}")
 
 
@@ -78,90 +68,31 @@ def sentence_plot(
     link_bps: float,
     title: str,
     simulated: bool = False,
+    step_downs: Mapping[int, StepDown] | None = None,
 ) -> str:
-    """The picture of a sentence with this *demand* as SVG. *link_bps*: link speed of one direction in L1 bit/s."""
+    """The picture of a sentence with this *demand* as SVG. *link_bps*: link speed of one direction in L1 bit/s.
+
+    *step_downs*: the counts of the repetitions of a recovery, by the trial's number.
+    """
     quantity = Quantity(demand.quantity)
     if quantity in _RATES or not any(trial.number for trial in trials):
         line = None if demand.pps is None else ThresholdLine(demand.pps, f"≥ {demand.text()}")
         return trials_plot(trials, traffic, link_bps, title, simulated, line, demand.in_total)
-    frame = _Frame(title, simulated)
+    frame = PlotFrame(title, simulated)
+    judged = [trial for trial in trials if trial.number]
+    known = step_downs if quantity is Quantity.RECOVERY and step_downs else {}
+    counted = [trial for trial in judged if not is_set_aside(trial)]
+    repeated = [trial for trial in counted if trial.number in known and _figures(demand, trial)]
     if quantity in _TIMES:
-        _draw_histogram(frame, demand, [trial for trial in trials if trial.number])
+        _draw_histogram(frame, demand, judged)
+    elif repeated:
+        draw_recovery(frame, demand, repeated, known, len(judged) - len(counted))
     else:
-        _draw_figures(frame, demand, [trial for trial in trials if trial.number])
+        _draw_figures(frame, demand, judged)
     return frame.finished()
 
 
-@dataclass
-class _Frame:
-    """Title, axes from LEFT to RIGHT, and a legend: label -> what draws its sign at a place."""
-
-    title: str
-    simulated: bool
-    legend: dict[str, Callable[[float, float], None]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.picture = SvgPicture(WIDTH, 0, self.title)
-        titles = textwrap.wrap(self.title, 84) or [""]
-        self.top = 34 + 1.25 * TITLE_SIZE * len(titles)
-        self.bottom = self.top + AXES_HEIGHT
-        self.picture.texts(LEFT, 42, titles, TITLE_SIZE, TEXT_COLOUR, bold=True)
-        if self.simulated:
-            self.picture.text(WIDTH - 5, 17, SIMULATED, LEGEND_SIZE, SIMULATED_COLOUR, anchor="end", bold=True)
-            style = {"turned": -18.0, "opacity": 0.16}
-            middle = (LEFT + RIGHT) / 2, self.top + AXES_HEIGHT / 2 + 25
-            self.picture.text(*middle, "SIMULATED", 82, FAINT_COLOUR, anchor="middle", bold=True, **style)
-
-    def y(self, share: float) -> float:
-        """Of a *share* of the height of the axes."""
-        return self.bottom - share * AXES_HEIGHT
-
-    def x(self, column: float, columns: int) -> float:
-        """Of the middle of *column* 0, 1 …"""
-        return LEFT + (column + 0.5) / columns * (RIGHT - LEFT)
-
-    def scale(self, marks: Iterable[tuple[float, str]], name: str, below: str) -> None:
-        """The upright axis with *marks* (share of its height, words), and both axes' names."""
-        for share, words in marks:
-            self.picture.line((LEFT, self.y(share)), (RIGHT, self.y(share)), GRID_COLOUR)
-            self.picture.text(LEFT - 7, self.y(share) + 4.5, words, TICK_SIZE, TEXT_COLOUR, anchor="end")
-        for start, end in (((LEFT, self.top), (LEFT, self.bottom)), ((LEFT, self.bottom), (RIGHT, self.bottom))):
-            self.picture.line(start, end, FAINT_COLOUR)
-        middle = self.top + AXES_HEIGHT / 2
-        self.picture.text(18, middle, name, WORD_SIZE, TEXT_COLOUR, anchor="middle", turned=-90)
-        self.picture.text((LEFT + RIGHT) / 2, self.bottom + 38, below, WORD_SIZE, TEXT_COLOUR, anchor="middle")
-
-    def limit(self, start: tuple[float, float], end: tuple[float, float], label: str) -> None:
-        """The line of the limit."""
-        style = (THRESHOLD_COLOUR, 2.4, "9 4")
-        self.picture.line(start, end, *style)
-        self.legend[label] = lambda x, y: self.picture.line((x, y - 4.5), (x + 24, y - 4.5), *style)
-
-    def hatched_sign(self, label: str, colour: str, hatch: Hatch) -> None:
-        """A hatched area in the legend."""
-        self.legend[label] = lambda x, y: self.picture.hatched(x + 4, y - 10, 16, 11, colour, hatch)
-
-    def set_aside(self, column: int, columns: int) -> None:
-        """The column of a trial that says nothing of the router."""
-        left, width = self.x(column - 0.4, columns), 0.8 / columns * (RIGHT - LEFT)
-        self.picture.hatched(left, self.top, width, AXES_HEIGHT, FAINT_COLOUR, Hatch.BACK)
-        self.hatched_sign(SET_ASIDE, FAINT_COLOUR, Hatch.BACK)
-
-    def finished(self) -> str:
-        """The picture with its legend, as SVG."""
-        x, y = LEFT, self.bottom + 62
-        for label, sign in self.legend.items():
-            width = 31 + text_width(label, LEGEND_SIZE)
-            if x > LEFT and x + width > WIDTH - 10:
-                x, y = LEFT, y + 20
-            sign(x, y)
-            self.picture.text(x + 31, y, label, LEGEND_SIZE, TEXT_COLOUR)
-            x += width + 22
-        self.picture.height = y + 14
-        return self.picture.svg()
-
-
-def _draw_figures(frame: _Frame, demand: Demand, trials: Sequence[Trial]) -> None:
+def _draw_figures(frame: PlotFrame, demand: Demand, trials: Sequence[Trial]) -> None:
     """The figures of each trial as marks; a line between the ends of what is known."""
     found = [{} if is_set_aside(trial) else _figures(demand, trial) for trial in trials]
     names = list(dict.fromkeys(name for figures in found for name in figures))
@@ -180,21 +111,15 @@ def _draw_figures(frame: _Frame, demand: Demand, trials: Sequence[Trial]) -> Non
             x = frame.x(column + 0.5 * ((place + 0.5) / len(names) - 0.5), len(trials))
             _draw_range(frame, x, figure, highest, place)
     for place, name in enumerate(names):
-        colour = _COLOURS[place % len(_COLOURS)]
-
-        def sign(x: float, y: float, place: int = place, colour: str = colour) -> None:
-            frame.picture.mark(x + 12, y - 4.5, place, colour)
-
-        frame.legend[name] = sign
+        frame.series_sign(name, place)
     level = frame.y(demand.number / highest)
     frame.limit((LEFT, level), (RIGHT, level), f"{demand.relation} {demand.text()}")
     if not ends:
-        middle = (LEFT + RIGHT) / 2, frame.top + AXES_HEIGHT / 2
-        frame.picture.text(*middle, "no trial has such a figure", WORD_SIZE, TEXT_COLOUR, anchor="middle")
+        frame.note("no trial has such a figure")
 
 
-def _draw_range(frame: _Frame, x: float, figure: Range, highest: float, place: int) -> None:
-    colour, (low, value, high) = _COLOURS[place % len(_COLOURS)], figure
+def _draw_range(frame: PlotFrame, x: float, figure: Range, highest: float, place: int) -> None:
+    colour, (low, value, high) = series_colour(place), figure
     start, end = frame.y(low / highest), frame.y(high / highest) if math.isfinite(high) else frame.top
     if low != high:
         frame.picture.line((x, start), (x, end), colour, 2)
@@ -240,7 +165,7 @@ def _same(values: Mapping[str, float]) -> Mapping[str, Range]:
     return {name: (value, value, value) for name, value in values.items() if math.isfinite(value)}
 
 
-def _draw_histogram(frame: _Frame, demand: Demand, trials: Sequence[Trial]) -> None:
+def _draw_histogram(frame: PlotFrame, demand: Demand, trials: Sequence[Trial]) -> None:
     """The probe frames of all trials that count, by latency, on a logarithmic scale."""
     counted = [trial for trial in trials if not is_set_aside(trial)]
     found: dict[str, Counter[float]] = {}
@@ -296,11 +221,9 @@ def _draw_histogram(frame: _Frame, demand: Demand, trials: Sequence[Trial]) -> N
     inside = (limit - buckets[at]) / (bucket_end(buckets[at]) - buckets[at])
     x = frame.x(at - 0.5 + (inside if math.isfinite(inside) else 0.0), columns)
     frame.limit((x, frame.top), (x, frame.bottom), label)
-    if aside := len(trials) - len(counted):
-        frame.hatched_sign(f"{aside} of {len(trials)} trials not shown, {SET_ASIDE}", FAINT_COLOUR, Hatch.BACK)
+    frame.not_shown(len(trials) - len(counted), len(trials))
     if not found:
-        middle = (LEFT + RIGHT) / 2, frame.top + AXES_HEIGHT / 2
-        frame.picture.text(*middle, "no probe frames are known", WORD_SIZE, TEXT_COLOUR, anchor="middle")
+        frame.note("no probe frames are known")
 
 
 def _buckets(last: float) -> list[float]:

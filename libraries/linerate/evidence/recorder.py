@@ -74,6 +74,8 @@ class Recorder:
         self._streams: Mapping[str, object] = {}
         self._streams_file = ""
         self._step_down: StepDown | None = None
+        self.step_downs: dict[int, StepDown] = {}
+        """Of the current sentence, by the trial's number."""
 
     def keep_inputs(self, plan: Plan) -> None:
         """Keep the files of *plan*, without what looks like a secret; those of its traffic as soon as it is used."""
@@ -126,7 +128,7 @@ class Recorder:
         self._test, self._about = test, about
         self._trials = []
         self._traffic = self._drains = 0.0
-        self._step_down = None
+        self._step_down, self.step_downs = None, {}
 
     def keep_trial(
         self,
@@ -159,6 +161,8 @@ class Recorder:
             frame_sizes=frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency))),
             step_down=self._step_down,
         )
+        if self._step_down is not None:
+            self.step_downs[trial.number] = self._step_down
         self._step_down = None
         self.folder.add_trial(record)
         self._traffic += trial.outcome.duration

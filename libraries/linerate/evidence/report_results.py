@@ -20,6 +20,7 @@ from ..json_text import parse_json
 from ..visible import visible_data
 from .plots import svg_image
 from .quantity_plots import plot_name, sentence_plot
+from .records import TrialRecord
 from .reported_run import RecordedTest, ReportedRun, md5_of, rank
 from .sentence_rows import SentenceRow
 from .tables import html_page, trials_table
@@ -190,23 +191,35 @@ def _severity(tags: Iterable[str], labels: Iterable[Any]) -> str:
     return next((word.lower() for word in given if word.lower() in SEVERITIES), "normal")
 
 
+def _judged(found: ReportedRun, row: SentenceRow) -> list[TrialRecord]:
+    return [item for item in found.run.trials if item.requirement == row.record.number and item.trial.number]
+
+
 def _shown(found: ReportedRun, row: SentenceRow) -> tuple[Any, ...]:
     record = row.record
-    trials = [item.trial for item in found.run.trials if item.requirement == record.number and item.trial.number]
+    trials = [item.trial for item in _judged(found, row)]
     traffic = _Traffic(record.profile, record.mean_size)
     return trials, traffic, record.link_bps, f"{record.verdict}: {record.sentence}", record.simulated
 
 
+def _plot(found: ReportedRun, row: SentenceRow) -> str:
+    """The sentence's picture; "" if it has no trial."""
+    trials, *shown = _shown(found, row)
+    step_downs = {item.trial.number: item.step_down for item in _judged(found, row) if item.step_down is not None}
+    traffic, link_bps, title, simulated = shown
+    return sentence_plot(row.record.demand, trials, traffic, link_bps, title, simulated, step_downs) if trials else ""
+
+
 def _drawn(found: ReportedRun, row: SentenceRow) -> str:
-    shown = _shown(found, row)
-    return svg_image(plot_name(row.record.demand), sentence_plot(row.record.demand, *shown)) if shown[0] else ""
+    plot = _plot(found, row)
+    return svg_image(plot_name(row.record.demand), plot) if plot else ""
 
 
 def _attachments(found: ReportedRun, row: SentenceRow, folder: Path) -> Iterator[dict[str, str]]:
     shown, record = _shown(found, row), row.record
     texts = [("Trials", "html", "text/html", trials_table(*shown))] if shown[0] else []
-    if shown[0]:
-        texts.append((plot_name(record.demand), "svg", "image/svg+xml", sentence_plot(record.demand, *shown)))
+    if plot := _plot(found, row):
+        texts.append((plot_name(record.demand), "svg", "image/svg+xml", plot))
     why = record.extra.get(WHY)
     causes = why.get("explanations") if isinstance(why, Mapping) else None
     if causes:

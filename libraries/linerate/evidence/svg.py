@@ -87,6 +87,13 @@ class SvgPicture:
             f' stroke-width="{width:g}"{dashed}/>'
         )
 
+    def path(self, points: Sequence[tuple[float, float]], colour: str, width: float = 1.0) -> None:
+        """A line through *points*."""
+        places = " ".join(f"{x:.2f},{y:.2f}" for x, y in points)
+        self._shapes.append(
+            f'<polyline points="{places}" fill="none" stroke={_quoted(colour)} stroke-width="{width:g}"/>'
+        )
+
     def text(
         self,
         x: float,

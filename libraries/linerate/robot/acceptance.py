@@ -287,7 +287,7 @@ class AcceptanceKeywords(Component):
         if verdict.trials:
             shown = (verdict.trials, requirement.profile, session.link_bps, title, session.simulated)
             allure.attach_html("Trials", trials_table(*shown))
-            _show_plot(plot_name(demand), lambda: sentence_plot(demand, *shown))
+            _show_plot(plot_name(demand), lambda: sentence_plot(demand, *shown, step_downs=recorder.step_downs))
             logger.info(trials_fragment(*shown), html=True)
         if verdict.ledgers:
             account = (verdict.ledgers, f"Where frames went: {requirement.sentence}", session.simulated)
