@@ -30,7 +30,7 @@ def row(words: str, sample: tuple[float, ...] = (), margin: tuple[float, float |
     finished = more.pop("finished", True)
     record = requirement_record(sentence=words, demand=DEMANDS[words], **more)
     search = None if margin is None else MarginRecord(RUN, True, 1, "T", words, *margin, finished, "time", 9.0)
-    return SentenceRow(record, sample, 0.0, 0, search)
+    return SentenceRow(record, sample, 0.0, search=search)
 
 
 def state(before: SentenceRow, after: SentenceRow, rule: ComparisonRule | None = None) -> Proven:

@@ -133,7 +133,7 @@ class Elements(HTMLParser):
 
 def summary_of(words: str) -> ExecutionSummary:
     record = requirement_record(sentence=words, test=words)
-    row = SentenceRow(record, (1.0,), 0.0, 0)
+    row = SentenceRow(record, (1.0,), 0.0)
     facts = {"router": words, "firmware": words}
     run = RunSummary(Path(words.replace("\x00", "") or "x"), words, True, facts, (row,), (words,))
     return ExecutionSummary((run,), (words,), words)
@@ -160,11 +160,11 @@ def test_text_from_elsewhere_stays_text(words: str) -> None:
 
 
 def test_a_row_has_no_margin_where_nobody_looked_and_no_figure_where_it_has_no_bound() -> None:
-    passed = SentenceRow(requirement_record(), (5e6, 5e6), 0.0, 0)
+    passed = SentenceRow(requirement_record(), (5e6, 5e6), 0.0)
     assert (measured_text(passed), margin_text(passed)) == ("5 Mpps, 0 % lost", "not searched")
     search = MarginRecord(RUN, True, 1, "T", "s", 1.08, 1.09, True, "", 12.0)
     assert margin_text(replace(passed, search=search)) == "+8 % to +9 %"
     assert margin_text(replace(passed, search=replace(search, high=None))) == "at least +8 %"
     late = Demand("latency", "64b", False, 50.0, "µs", statistic="p99")
-    endless = SentenceRow(requirement_record(demand=late, verdict="FAIL"), (20.0, float("inf")), 0.0, 0)
+    endless = SentenceRow(requirement_record(demand=late, verdict="FAIL"), (20.0, float("inf")), 0.0)
     assert (measured_text(endless), margin_text(endless)) == ("beyond any limit in 1 of 2 trials", "–")

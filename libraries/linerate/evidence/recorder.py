@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TypeVar
 
 from ..counts.frame_sizes import frame_sizes
 from ..counts.router_facts import RouterFacts
@@ -30,6 +31,7 @@ from .demand import Demand
 from .flame_graph import under_load_flame_graph
 from .inputs import input_files, traffic_files, without_secrets
 from .json_fields import field_data
+from .kept_rows import KeptRows
 from .margin import FILE_ENDING, MarginRecord
 from .rate_intervals import rate_intervals
 from .readings import ReadingRecord
@@ -51,6 +53,8 @@ SLA, EXECUTOR = "sla", "executor"
 SIMULATED_BECAUSE = "simulated_because"
 """Key of the signs of a simulation, in words, in the environment record's extra data."""
 
+T = TypeVar("T")
+
 _MARGIN_FILE = FILE_ENDING.removeprefix("-")
 
 
@@ -62,6 +66,7 @@ class Recorder:
         self.environment = replace(environment, run=self.folder.run_id)
         self.folder.write_environment(self.environment)
         self.verdicts: Counter[str] = Counter()
+        self._rows, self._unkept = KeptRows(), 0
         self._number = 0
         self._passed: dict[tuple[str, bool, int], float] = {}
         self._started = self._began = 0.0
@@ -164,7 +169,7 @@ class Recorder:
         if self._step_down is not None:
             self.step_downs[trial.number] = self._step_down
         self._step_down = None
-        self.folder.add_trial(record)
+        self._write(self.folder.add_trial, self._rows.add_trial, record)
         self._traffic += trial.outcome.duration
         self._drains += trial.outcome.readings.get("drain", 0.0)
         if trial.number:
@@ -254,7 +259,7 @@ class Recorder:
             reason=found.reason,
             seconds=found.seconds,
         )
-        self.keep_file(_MARGIN_FILE, dumps(record.to_json()))
+        self._keep_margin(record, self._number)
         return record
 
     def keep_verdict(self, verdict: Verdict, tolerance: Tolerance, reconnection: str = "") -> None:
@@ -269,43 +274,42 @@ class Recorder:
         threshold = str(requirement.threshold)
         if requirement.threshold.unit in RATE_UNITS:
             threshold = str(Rate(requirement.threshold_pps(link), size, link))
-        self.folder.add_requirement(
-            RequirementRecord(
-                run=self.folder.run_id,
-                simulated=self.environment.simulated,
-                number=self._number,
-                test=self._test,
-                sentence=requirement.sentence,
-                verdict=verdict.ruling.value,
-                message=verdict.message,
-                goal=verdict.goal.goal,
-                goal_terms=verdict.goal.model_dump(exclude={"goal", "about"}),
-                profile=requirement.profile.name,
-                mean_size=size,
-                link_bps=link,
-                threshold=threshold,
-                measured=None if pps is None else RateFigures.of(Rate(pps, size, link)),
-                trials=tuple(self._trials),
-                started=self._started,
-                ended=time.time(),
-                demand=Demand.of(requirement, link),
-                extra={
-                    "figures": {**rate_intervals(verdict), **verdict.figures},
-                    "time": self.seconds,
-                    **({ABOUT: dict(self._about)} if self._about else {}),
-                    "router_drops": dict(verdict.router_drops or {}),
-                    **({"generator_ceiling": dict(verdict.ceiling)} if verdict.ceiling else {}),
-                    "ledger": [ledger.to_json() for ledger in verdict.ledgers],
-                    **({WHY: why_data(verdict.why)} if verdict.ruling is not Ruling.PASS else {}),
-                    **({"recovery": reconnection} if reconnection else {}),
-                    **({"traffic_file": program.to_json()} if (program := requirement.profile.program) else {}),
-                    "rfc2544_throughput": verdict.is_rfc2544_throughput and not self.environment.simulated,
-                },
-                tolerance=asdict(tolerance),
-                deviations=verdict.deviations,
-                breakdown=verdict.breakdown,
-            )
+        record = RequirementRecord(
+            run=self.folder.run_id,
+            simulated=self.environment.simulated,
+            number=self._number,
+            test=self._test,
+            sentence=requirement.sentence,
+            verdict=verdict.ruling.value,
+            message=verdict.message,
+            goal=verdict.goal.goal,
+            goal_terms=verdict.goal.model_dump(exclude={"goal", "about"}),
+            profile=requirement.profile.name,
+            mean_size=size,
+            link_bps=link,
+            threshold=threshold,
+            measured=None if pps is None else RateFigures.of(Rate(pps, size, link)),
+            trials=tuple(self._trials),
+            started=self._started,
+            ended=time.time(),
+            demand=Demand.of(requirement, link),
+            extra={
+                "figures": {**rate_intervals(verdict), **verdict.figures},
+                "time": self.seconds,
+                **({ABOUT: dict(self._about)} if self._about else {}),
+                "router_drops": dict(verdict.router_drops or {}),
+                **({"generator_ceiling": dict(verdict.ceiling)} if verdict.ceiling else {}),
+                "ledger": [ledger.to_json() for ledger in verdict.ledgers],
+                **({WHY: why_data(verdict.why)} if verdict.ruling is not Ruling.PASS else {}),
+                **({"recovery": reconnection} if reconnection else {}),
+                **({"traffic_file": program.to_json()} if (program := requirement.profile.program) else {}),
+                "rfc2544_throughput": verdict.is_rfc2544_throughput and not self.environment.simulated,
+            },
+            tolerance=asdict(tolerance),
+            deviations=verdict.deviations,
+            breakdown=verdict.breakdown,
         )
+        self._write(self.folder.add_requirement, self._rows.add_requirement, record)
 
     def carry(self, carried: CarriedVerdict) -> CarriedVerdict:
         """Copy a verdict of an earlier run, with its trials, into this one's records; returns the copy."""
@@ -313,13 +317,30 @@ class Recorder:
         copy = carried.copy_to(self.folder.run_id, self.folder.next_requirement())
         self.folder.copy_missing(carried.folder)
         for trial in copy.trials:
-            self.folder.add_trial(trial)
+            self._write(self.folder.add_trial, self._rows.add_trial, trial)
         for reading in copy.readings:
             self.folder.add_reading(reading)
-        self.folder.add_requirement(copy.record)
+        self._write(self.folder.add_requirement, self._rows.add_requirement, copy.record)
         if copy.margin is not None:
-            self.keep_file(_MARGIN_FILE, dumps(copy.margin.to_json()), copy.record.number)
+            self._keep_margin(copy.margin, copy.record.number)
         return copy
+
+    @property
+    def rows(self) -> KeptRows | None:
+        """What the records say, sentence by sentence; None: only the folder knows, as a write failed or was cut off."""
+        return None if self._unkept else self._rows
+
+    def _keep_margin(self, record: MarginRecord, number: int) -> None:
+        def write(record: MarginRecord) -> None:
+            self.keep_file(_MARGIN_FILE, dumps(record.to_json()), number)
+
+        self._write(write, self._rows.add_margin, record)
+
+    def _write(self, write: Callable[[T], object], keep: Callable[[T], None], record: T) -> None:
+        self._unkept += 1
+        write(record)
+        keep(record)
+        self._unkept -= 1
 
     def close(self, cpu_steal_percent: float | None = None, interrupted: str = "") -> str:
         """Note the end and write the manifest; returns its SHA-256. Harmless when repeated.

@@ -7,7 +7,7 @@ made of any run's folder, also of one that was never closed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from ..sla.requirement import Quantity
 from ..sla.verdict import whole_loss_ratio
 from ..stats import Interval, interval
 from .margin import MarginRecord
-from .records import INTERRUPTED, RequirementRecord, TrialRecord
+from .records import INTERRUPTED, EnvironmentRecord, RequirementRecord, TrialRecord
 from .run import RecordedRun
 
 _DURATION_SLACK = 1e-9
@@ -30,19 +30,25 @@ class SentenceRow:
 
     ``sample``: what each trial that counts measured, in ``record.demand.unit``; those are the trials of full duration
     that say something of the router. ``lost``: the certain loss ratio of them together, of the worst direction.
-    ``set_aside``: number of the other trials. ``search``: the search for its margin; None: there was none.
+    ``search``: the search for its margin; None: there was none.
     ``figures``: of each trial that counts, by its place in the run's trials; None: it says nothing of the quantity.
+    ``aside``: the places of the other trials. ``losses``: of each trial that counts, the loss ratio.
     ``method``: of the interval.
     """
 
     record: RequirementRecord
     sample: tuple[float, ...]
     lost: float | None
-    set_aside: int
+    aside: tuple[int, ...] = ()
     search: MarginRecord | None = None
     figures: Mapping[int, float | None] = field(default_factory=dict)
     method: IntervalOf = interval
     losses: tuple[float, ...] = ()
+
+    @property
+    def set_aside(self) -> int:
+        """How many trials do not count."""
+        return len(self.aside)
 
     @property
     def confidence(self) -> float:
@@ -79,12 +85,28 @@ def sentence_rows(
     """The rows of *run*, in the order of its sentences. *margins*: its searches (:func:`.run.read_margins`)."""
     trials: dict[int, list[tuple[int, TrialRecord]]] = {}
     for place, record in enumerate(run.trials):
-        if record.trial.number:
-            trials.setdefault(record.requirement, []).append((place, record))
+        trials.setdefault(record.requirement, []).append((place, record))
     searches = {item.requirement: item for item in margins}
     return tuple(
-        _row(record, trials.get(record.number, []), searches.get(record.number), method) for record in run.requirements
+        sentence_row(record, trials.get(record.number, []), searches.get(record.number), method)
+        for record in run.requirements
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What was begun and has no verdict. ``trials``: without warm-ups; ``judged``: whether one of them was judged."""
+
+    test: str
+    sentence: str
+    trials: int
+    judged: bool
+
+    @classmethod
+    def of(cls, records: Sequence[TrialRecord]) -> Begun:
+        """That of its trials, at least one."""
+        count = sum(bool(item.trial.number) for item in records)
+        return cls(records[0].test, records[0].sentence, count, any(item.evidence for item in records))
 
 
 def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
@@ -94,28 +116,31 @@ def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
     for item in run.trials:
         if item.requirement not in judged:
             begun.setdefault(item.requirement, []).append(item)
-    ended = run.environment is not None and run.environment.ended is not None
+    return unfinished(map(Begun.of, begun.values()), run.environment)
+
+
+def unfinished(begun: Iterable[Begun], environment: EnvironmentRecord | None) -> dict[tuple[str, str], int]:
+    """As :func:`unfinished_sentences`, of what was *begun* in a run with this *environment*."""
+    ended = environment is not None and environment.ended is not None
     # what is not to be judged (a search, a ramp) has trials without evidence, as every warm-up
-    found = {
-        (items[0].test, items[0].sentence): sum(bool(item.trial.number) for item in items)
-        for items in begun.values()
-        if any(item.evidence for item in items) or not (ended or any(item.trial.number for item in items))
-    }
-    interrupted = str(run.environment.extra.get(INTERRUPTED, "")) if run.environment else ""
+    found = {(item.test, item.sentence): item.trials for item in begun if item.judged or not (ended or item.trials)}
+    interrupted = str(environment.extra.get(INTERRUPTED, "")) if environment else ""
     if interrupted and interrupted not in {sentence for _, sentence in found}:
         found["", interrupted] = 0
     return found
 
 
-def _row(
+def sentence_row(
     record: RequirementRecord,
     trials: Sequence[tuple[int, TrialRecord]],
-    search: MarginRecord | None,
-    method: IntervalOf,
+    search: MarginRecord | None = None,
+    method: IntervalOf = interval,
 ) -> SentenceRow:
+    """The row of *record*. *trials*: its own, with their places in the run's trials."""
     least = float(record.goal_terms.get("final_trial_duration", 0.0)) - _DURATION_SLACK
+    judged = {place: item.trial for place, item in trials if item.trial.number}
     counted = {
-        place: item.trial for place, item in trials if item.trial.blames_router and item.trial.outcome.duration >= least
+        place: trial for place, trial in judged.items() if trial.blames_router and trial.outcome.duration >= least
     }
     figures = {
         place: record.demand.measured(trial, record.mean_size, record.link_bps) for place, trial in counted.items()
@@ -124,7 +149,7 @@ def _row(
         record,
         tuple(value for value in figures.values() if value is not None),
         whole_loss_ratio(list(counted.values()), record.demand.in_total) if counted else None,
-        len(trials) - len(counted),
+        tuple(place for place in judged if place not in counted),
         search,
         figures,
         method,

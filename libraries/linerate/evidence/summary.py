@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from ..sla.goals import Goal
 from ..sla.requirement import Quantity
 from ..units import counted
+from .kept_rows import KeptRows
 from .rates import percent
 from .recorder import ROUTER_FACTS
 from .records import VERDICTS, EnvironmentRecord
@@ -77,14 +78,24 @@ def summarise(folder: Path) -> RunSummary:
 
 def summary_of(run: RecordedRun) -> RunSummary:
     """The summary of *run*. Raises ConfigError for a margin that is no record."""
-    return RunSummary(
-        run.path,
-        str(run.environment.extra.get("suite", "")) if run.environment else "",
-        run.simulated,
-        _facts(run.environment),
-        sentence_rows(run, read_margins(run.path)),
-        tuple(_incomplete(run)),
-    )
+    rows = sentence_rows(run, read_margins(run.path))
+    return _summary(run.path, run.simulated, run.environment, rows, unfinished_sentences(run))
+
+
+def summary_of_kept(folder: Path, environment: EnvironmentRecord, kept: KeptRows) -> RunSummary:
+    """The same of a run in *folder* that was measured just now, without reading it again."""
+    return _summary(folder, environment.simulated, environment, kept.rows, kept.unfinished(environment))
+
+
+def _summary(
+    folder: Path,
+    simulated: bool,
+    environment: EnvironmentRecord | None,
+    rows: tuple[SentenceRow, ...],
+    unfinished: Mapping[tuple[str, str], int],
+) -> RunSummary:
+    suite = str(environment.extra.get("suite", "")) if environment else ""
+    return RunSummary(folder, suite, simulated, _facts(environment), rows, tuple(_incomplete(environment, unfinished)))
 
 
 def _facts(environment: EnvironmentRecord | None) -> dict[str, str]:
@@ -112,12 +123,12 @@ def goal_words(data: Any) -> str:
         return str(data.get("goal", "")) if isinstance(data, Mapping) else ""
 
 
-def _incomplete(run: RecordedRun) -> list[str]:
+def _incomplete(environment: EnvironmentRecord | None, unfinished: Mapping[tuple[str, str], int]) -> list[str]:
     words = [
         f"unfinished: {counted(trials, 'trial')} of '{sentence}', no verdict"
-        for (_, sentence), trials in unfinished_sentences(run).items()
+        for (_, sentence), trials in unfinished.items()
     ]
-    if run.environment is None or run.environment.ended is None:
+    if environment is None or environment.ended is None:
         return [INCOMPLETE, *(words or ["no trial of an unfinished sentence"])]
     return words
 

@@ -1,0 +1,102 @@
+"""The rows that a run keeps while it is measured are those that its folder gives afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linerate.counts.trial import Fault, Problem
+from linerate.errors import TestbedError
+from linerate.evidence.kept_rows import KeptRows
+from linerate.evidence.margin import MarginRecord
+from linerate.evidence.recorder import Recorder
+from linerate.evidence.records import EnvironmentRecord
+from linerate.evidence.resume import CarriedVerdict
+from linerate.evidence.run import read_margins, read_run
+from linerate.evidence.sentence_rows import sentence_rows
+from linerate.evidence.summary import summarise, summary_of_kept
+from support.evidence_builders import RUN, requirement_record, trial_record
+
+FLAP = (Problem(Fault.LINK_DOWN, "port 1"),)
+ENVIRONMENT = EnvironmentRecord(RUN, True, "lab", "mybox", "vpp", 1.0, 1.0, extra={"suite": "Suite"})
+
+
+def carried(number: int, margin: bool = False) -> CarriedVerdict:
+    """A verdict with a warm-up, a trial that is set aside, and two that count."""
+    trials = [trial_record(number=each, losses=(each,), problems=FLAP if each == 1 else ()) for each in range(4)]
+    found = MarginRecord(RUN, True, number, "T", "64b", 1.1, 1.11, True, "", 9.0) if margin else None
+    kept = tuple(replace(item, evidence="good" if item.trial.number else "") for item in trials)
+    return CarriedVerdict(RUN, Path("inputs-of-none"), requirement_record(), kept, (), found)
+
+
+def measured(folder: Path, unfinished: int = 0) -> Recorder:
+    """A run with two verdicts, and what is not judged before, between and after them."""
+    recorder = Recorder(folder, RUN, ENVIRONMENT)
+
+    def search(count: int, evidence: str = "") -> None:
+        recorder.begin("T")
+        for number in range(count):
+            item = replace(trial_record(number=number), requirement=recorder.number, evidence=evidence)
+            recorder._write(recorder.folder.add_trial, recorder._rows.add_trial, item)
+
+    search(2)
+    recorder.carry(carried(1, margin=True))
+    search(3)
+    recorder.carry(carried(2))
+    if unfinished:
+        search(unfinished, "good")
+    return recorder
+
+
+@pytest.mark.parametrize("unfinished", [0, 3])
+def test_the_summary_of_a_run_that_ended_is_that_of_its_folder(tmp_path: Path, unfinished: int):
+    recorder = measured(tmp_path, unfinished)
+    recorder.close()
+    assert recorder.rows is not None
+    run = read_run(recorder.folder.path)
+    kept = summary_of_kept(recorder.folder.path, recorder.environment, recorder.rows)
+    assert kept == summarise(recorder.folder.path)
+    assert recorder.rows.rows == sentence_rows(run, read_margins(recorder.folder.path))
+    first, second = recorder.rows.rows
+    assert first.search is not None and second.search is None
+    assert (first.set_aside, len(first.sample), first.aside) == (1, 2, (3,))
+    assert bool(kept.incomplete) == bool(unfinished)
+
+
+def test_the_end_of_a_run_reads_no_record_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    recorder = measured(tmp_path)
+
+    def parse(*_: Any, **__: Any) -> Any:
+        raise AssertionError("a record was read")
+
+    for module in ("run", "integrity"):
+        monkeypatch.setattr(f"linerate.evidence.{module}.parse_json", parse)
+    recorder.close()
+    assert recorder.rows is not None
+    assert len(summary_of_kept(recorder.folder.path, recorder.environment, recorder.rows).rows) == 2
+
+
+def test_trials_are_let_go_with_their_sentence():
+    kept = KeptRows()
+    for number in (1, 2):
+        kept.add_trial(replace(trial_record(), requirement=number))
+    assert len(kept._trials) == 1
+    kept.add_requirement(requirement_record(number=2))
+    assert not kept._trials and kept.unfinished(ENVIRONMENT) == {}
+
+
+def test_after_a_write_that_failed_only_the_folder_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    recorder = measured(tmp_path)
+
+    def full(*_: Any) -> None:
+        raise TestbedError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recorder.folder, "add_trial", full)
+        with pytest.raises(TestbedError):
+            recorder.carry(carried(3))
+    recorder.carry(carried(4))
+    assert recorder.rows is None
