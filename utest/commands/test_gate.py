@@ -68,6 +68,22 @@ def test_what_was_not_measured_is_not_taken_for_equal(tmp_path: Path, capsys: py
     assert status == 2 and "margin not measured in the candidate: run with -v MARGIN:on" in output
 
 
+def test_a_release_whose_margins_nobody_measured_is_told_how(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    run = made_run(tmp_path, ID, Sentence(LOAD), Sentence(LOAD, verdict="FAIL"), *GOOD)
+    words = "margin not measured of 1 of 4 sentences, so no later run can be compared with this one there"
+    status, output = answer(capsys, run)
+    assert status == 1 and f"note: {words}: run with -v MARGIN:on\n" in output
+    assert f"- note: {words}" in answer(capsys, run, "--markdown")[1]
+    (note,) = json.loads(answer(capsys, run, "--json")[1])["notes"]
+    assert note.startswith(words)
+    alone = made_run(tmp_path / "alone", ID, Sentence(LOAD))
+    status, output = answer(capsys, alone, "--tag", "release")
+    assert status == 0 and "note: margin not measured of it, so" in output, "it decides nothing"
+    with_margins = made_run(tmp_path / "margins", ID, *GOOD)
+    assert "note" not in answer(capsys, with_margins)[1]
+    assert json.loads(answer(capsys, with_margins, "--json")[1])["notes"] == []
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -37,6 +37,7 @@ def text(found: Gate) -> str:
     lines += [f"          {rule_text(found.rule)}"] if found.baseline else []
     lines += [f"NOT DECIDED: {line(words)}" for words in found.problems]
     lines += [f"differs: {line(words)}" for pair in found.comparisons for words in pair.differences]
+    lines += [f"note: {words}" for words in found.notes]
     for item in found.sentences:
         lines.append(f"{item.answer.name:<12}  {line(item.row.record.sentence)}: {line(_words(item))}")
     return "\n".join(lines)
@@ -78,6 +79,7 @@ def markdown(found: Gate) -> str:
     lines += [f"- rule: {markdown_text(rule_text(found.rule))}"] if found.baseline else []
     lines += [f"- **not decided**: {markdown_text(line(words))}" for words in found.problems]
     lines += [f"- differs: {markdown_text(line(words))}" for pair in found.comparisons for words in pair.differences]
+    lines += [f"- note: {words}" for words in found.notes]
     heads = ["answer", "sentence", "measured", "change", "why"]
     heads += ["baseline, run: least, median, largest"] if found.baseline else []
     lines += ["", *markdown_table(heads, [_markdown_cells(item, bool(found.baseline)) for item in found.sentences])]
@@ -173,6 +175,7 @@ def _case(suite: ElementTree.Element, name: str, item: GatedSentence) -> None:
 
 def _properties(found: Gate, run: RecordedRun) -> dict[str, str]:
     properties = {"run": str(run.path), "simulated": str(run.simulated).lower()}
+    properties |= {"note": "; ".join(found.notes)} if found.notes else {}
     if (known := run.environment) is not None:
         properties |= {"testbed": known.testbed, "platform": known.platform, "software": known.software}
         properties |= {name: version for name, version in known.versions.items() if name == "router.version"}
@@ -209,6 +212,7 @@ def document(found: Gate) -> dict[str, Any]:
         "allowed_percent": 100 * found.rule.allowed,
         "confidence": found.rule.confidence,
         "problems": list(found.problems),
+        "notes": list(found.notes),
         "differences": [words for pair in found.comparisons for words in pair.differences],
         "sentences": [_sentence_document(item) for item in found.sentences],
         "counts": {answer.name: found.count(answer) for answer in Answer},

@@ -6,7 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from .compared_runs import ComparedRuns, ComparedSentence, ComparisonRule, Proven, compare_runs, not_finished, pair_runs
+from ..sla.requirement import Quantity
+from ..units import counted
+from .compared_runs import (
+    MARGIN_REMEDY,
+    ComparedRuns,
+    ComparedSentence,
+    ComparisonRule,
+    Proven,
+    compare_runs,
+    not_finished,
+    pair_runs,
+)
 from .run import RecordedRun, read_margins
 from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
 
@@ -30,6 +41,13 @@ class GatedSentence:
     answer: Answer
     why: str = ""
     compared: ComparedSentence | None = None
+
+    @property
+    def margin_unknown(self) -> bool:
+        """Whether a throughput is kept, and nobody looked by how much."""
+        record = self.row.record
+        passed_load = record.demand.quantity == Quantity.THROUGHPUT.value and record.verdict == "PASS"
+        return passed_load and self.row.search is None
 
 
 @dataclass(frozen=True)
@@ -57,6 +75,15 @@ class Gate:
     def simulated(self) -> bool:
         """Whether any of its runs is."""
         return any(run.simulated for run in (*self.runs, *self.baseline))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person who releases should know, and decides nothing: throughputs that nobody knows the margin of."""
+        unknown = sum(item.margin_unknown for item in self.sentences)
+        if not unknown:
+            return ()
+        of = "it" if unknown == len(self.sentences) == 1 else f"{unknown} of {counted(len(self.sentences), 'sentence')}"
+        return (f"margin not measured of {of}, so no later run can be compared with this one there: {MARGIN_REMEDY}",)
 
     def count(self, answer: Answer) -> int:
         """How many sentences have this *answer*."""
