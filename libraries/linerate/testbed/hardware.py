@@ -12,6 +12,7 @@ from ..platforms import Platform
 from ..routers.base import Side
 from ..system.login import Login
 from ..system.secrets import ENVIRONMENT, Secrets
+from ..units import parse_link_speed
 from .facts import NO_ROUTER, GeneratorEndpoint, RouterEndpoint, TestbedFacts
 from .keeper_plan import Facts, KeeperPlan
 from .leases import Lease
@@ -98,10 +99,14 @@ def server_order(
         threads=start.threads.threads() if start.threads else None,
         prefix=prefix,
         memory=start.memory,
+        port_speed=round(parse_link_speed(start.port_speed) / 1e6) if start.port_speed else None,
+        port_bandwidth_gb=start.port_bandwidth_gb,
     )
     return ServerOrder(
         home=generator.trex_home,
-        arguments=trex_arguments(start.cores, start.is_software, start.is_low_end, start.extra),
+        arguments=trex_arguments(
+            start.cores, start.is_software, start.is_low_end, start.extra, mbuf_factor=start.mbuf_factor
+        ),
         config=config.text() if start.interfaces else "",
         linux=start.on_linux_interfaces,
         address=generator.address,

@@ -61,7 +61,7 @@ def test_probe_frames_are_part_of_the_figures():
         (report({64: 1.0}, bps_l2=480.0), "counts 480 bits per frame of '64b' at port 0 on L2, and they are 512"),
         (
             report({64: 1.0}, line_util=100 * 672 / 40e9),
-            "takes 40 Gbit/s for the line of port 0, and says that the port",
+            "for the line of port 0, and says that the port runs at 10; fix 'port_speed' (Mbit/s) in trex_cfg.yaml",
         ),
     ],
 )

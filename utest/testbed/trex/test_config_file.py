@@ -36,6 +36,7 @@ SCHEMA = {
     "prefix": str,
     "limit_memory": str,
     "port_speed": int,
+    "port_bandwidth_gb": int,
     "port_info": list,
     "platform": dict,
 }
@@ -156,6 +157,15 @@ def test_ports_in_use_get_the_addresses_of_their_sides(tmp_path: Path) -> None:
     assert first == fourth == {"dest_mac": "02:00:00:00:00:00"}
 
 
+def test_speed_and_memory_of_the_ports_are_three_keys(tmp_path: Path) -> None:
+    start = "{interfaces: ['03:00.0', '03:00.1'], port_speed: 2.5 Gbps, port_bandwidth_gb: 100, mbuf_factor: 0.5}"
+    found = lab(tmp_path, start)
+    made = server_order(found.generator, found.cabled_sides)
+    (config,) = yaml.safe_load(made.config)
+    assert (config["port_speed"], config["port_bandwidth_gb"]) == (2500, 100)  # Mbit/s, Gbit/s
+    assert made.arguments[-2:] == ("--mbuf-factor", "0.5")
+
+
 def test_linux_interfaces_mean_software(tmp_path: Path) -> None:
     found = lab(tmp_path, "{host: local, interfaces: [veth0, veth1]}", ssh="")
     made = server_order(found.generator, found.cabled_sides)
@@ -183,6 +193,10 @@ def test_start_true_uses_the_hosts_own_configuration(tmp_path: Path) -> None:
         ("{interfaces: ['03:00.0', '03:00.1'], extra: ['; reboot']}", {}, "no argument of TRex's"),
         ("{extra: [--astf]}", {}, "leave it out"),
         ("{extra: [--cfg=/x]}", {}, "leave it out"),
+        ("{extra: [--mbuf-factor, '2']}", {}, "leave it out"),
+        ("{port_speed: 10 Gbps}", {}, "'interfaces' too"),
+        ("{interfaces: ['03:00.0', '03:00.1'], port_speed: 10}", {}, "port_speed"),
+        ("{interfaces: ['03:00.0', '03:00.1'], port_speed: 1 kbps}", {}, "whole number of Mbit/s"),
         ("{prefix: '../x'}", {}, "prefix"),
         ("true", {"ssh": ""}, "host: local"),
         ("true", {"trex_home": ""}, "needs 'trex_home'"),

@@ -41,7 +41,7 @@ def check_layers(profile: Profile, rates: Mapping[str, Mapping[str, Any]], probe
         if speed and used and abs(rate["bps_l1"] / used - speed) > TOLERATED_RATIO * speed:
             raise TestbedError(
                 f"the TRex server takes {rate['bps_l1'] / used / 1e9:.6g} Gbit/s for the line of port {port}, and says"
-                f" that the port runs at {speed / 1e9:g}; look at its speed ('port_bandwidth_gb' in trex_cfg.yaml)"
+                f" that the port runs at {speed / 1e9:g}; fix 'port_speed' (Mbit/s) in trex_cfg.yaml"
             )
 
 

@@ -67,8 +67,9 @@ class Threads:
 class TrexConfig:
     """A whole configuration. ``interfaces`` in the order of TRex's ports, ``ports`` one for each, or none.
 
-    ``low_end_core``: the one CPU of a server with ``low_end``; ``memory`` in MB; ``port_speed`` in Mbit/s, reported by
-    ports that know no speed; ``prefix`` tells two servers on one machine apart.
+    ``low_end_core``: the one CPU of a server with ``low_end``; ``memory`` in MB; ``port_speed`` in Mbit/s: what every
+    port reports in place of what its card says; ``port_bandwidth_gb`` in Gbit/s: only how much memory for packets TRex
+    takes; ``prefix`` tells two servers on one machine apart.
     """
 
     interfaces: tuple[str, ...]
@@ -81,6 +82,7 @@ class TrexConfig:
     prefix: str = ""
     memory: int | None = None
     port_speed: int | None = None
+    port_bandwidth_gb: int | None = None
 
     def text(self) -> str:
         """The file's text. Raises ValueError if TRex would refuse it."""
@@ -106,6 +108,7 @@ class TrexConfig:
             # a string: TRex reads it as text
             "limit_memory": None if self.memory is None else str(self.memory),
             "port_speed": self.port_speed,
+            "port_bandwidth_gb": self.port_bandwidth_gb,
             "port_info": [port.data() for port in self.ports] or None,
             # with 'low_end' TRex ignores it
             "platform": None if self.threads is None or self.low_end else self.threads.data(),

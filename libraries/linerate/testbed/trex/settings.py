@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from ...config import Config, Ipv4Address, MacAddress
+from ...units import parse_link_speed
 from .config_file import NO_PORT, PortInfo, Threads, are_linux_interfaces, interfaces_problem, threads_problem
 from .wrapper import extra_problem
 
@@ -57,8 +58,10 @@ class StartSettings(Config):
     ``host``: ``ssh`` (default), over the generator's login, or ``local``, on this machine. ``interfaces`` in the
     order of TRex's ports: PCI addresses or names of Linux interfaces; ``ports``: the configuration of each.
     ``cores`` per pair of ports. ``low_end`` (one CPU for everything, little memory) and ``software`` (no help of the
-    card): default for Linux interfaces. ``memory`` in MB. ``prefix`` tells servers on one machine apart. ``extra``:
-    more arguments of t-rex-64. ``limit``: s until its API must answer; ``stop``: s for an orderly end; ``restarts``:
+    card): default for Linux interfaces. ``memory`` in MB. ``mbuf_factor``, ``port_bandwidth_gb``: how much memory for
+    packets TRex takes, in times of its own default and by the Gbit/s of a port. ``port_speed``: what every port
+    reports in place of what its card says. ``prefix`` tells servers on one machine apart. ``extra``: more arguments of
+    t-rex-64. ``limit``: s until its API must answer; ``stop``: s for an orderly end; ``restarts``:
     how often it is started again after it ended, counted from 0 again once it has run for a minute.
     """
 
@@ -72,6 +75,9 @@ class StartSettings(Config):
     low_end_core: Cpu | None = None
     software: bool | None = None
     memory: Annotated[int, Field(ge=64, le=1_000_000)] | None = None
+    mbuf_factor: Annotated[float, Field(ge=0.01, le=100)] | None = None
+    port_bandwidth_gb: Annotated[int, Field(ge=1, le=1000)] | None = None
+    port_speed: str | None = None
     prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,32}$")] | None = None
     extra: tuple[str, ...] = ()
     limit: Annotated[float, Field(ge=1, le=600)] = 90.0
@@ -85,6 +91,13 @@ class StartSettings(Config):
             raise ValueError(problem)
         return value
 
+    @field_validator("port_speed")
+    @classmethod
+    def _check_port_speed(cls, value: str | None) -> str | None:
+        if value is not None and (parse_link_speed(value) % 1e6 or parse_link_speed(value) >= 2**32 * 1e6):
+            raise ValueError("must be a whole number of Mbit/s, which TRex counts in; expected for example '10 Gbps'")
+        return value
+
     @field_validator("extra")
     @classmethod
     def _check_extra_arguments(cls, value: tuple[str, ...]) -> tuple[str, ...]:
@@ -96,7 +109,11 @@ class StartSettings(Config):
     @model_validator(mode="after")
     def _check_keys_together(self) -> StartSettings:
         if not self.interfaces:
-            names = ("ports", "threads", "low_end", "low_end_core", "memory", "prefix")
+            names = (
+                *("ports", "threads", "low_end", "low_end_core", "memory", "prefix"),
+                "port_bandwidth_gb",
+                "port_speed",
+            )
             given = [name for name in names if getattr(self, name) not in (None, ())]
             if given:
                 raise ValueError(
