@@ -163,6 +163,17 @@ def test_the_kernel_of_this_machine_is_read_and_nothing_is_made_up() -> None:
     assert len(asked) <= 6
 
 
+def test_files_of_a_pci_device_are_read_although_its_address_has_colons() -> None:
+    device = "/sys/bus/pci/devices/0000:03:00.0"
+    text = f"{device}/numa_node:1\n{device}/max_link_width:8\n/sys/x/address:02:00:00:00:00:01\n/sys/y:a:b/c\nnone\n"
+    assert fact_reading.rows_of_files(text) == {
+        f"{device}/numa_node": "1",
+        f"{device}/max_link_width": "8",
+        "/sys/x/address": "02:00:00:00:00:01",
+        "/sys/y": "a:b/c",
+    }
+
+
 def test_rss_fields_none_and_unknown_differ() -> None:
     head = "UDP over IPV4 flows use these fields for computing Hash flow key:\n"
     assert linux_facts.rss_fields(f"{head}IP SA\nIP DA\n\n") == ("IP SA", "IP DA")
