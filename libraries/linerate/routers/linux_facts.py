@@ -15,6 +15,7 @@ from .fact_reading import Answers, counted, matched, rows_of_files, summarised, 
 
 _DMI = "/sys/class/dmi/id"
 _CPU = "/sys/devices/system/cpu"
+_BOOST = "cpufreq/boost"
 _MACHINE = (
     ("uname", "-r"),
     ("cat", "/etc/os-release"),
@@ -22,9 +23,10 @@ _MACHINE = (
     ("grep", "-m1", "^microcode", "/proc/cpuinfo"),
     ("grep", "-rsH", ".", f"{_CPU}/cpufreq", "--include=scaling_governor"),
     ("grep", "-rsH", ".", f"{_CPU}/vulnerabilities"),
-    ("grep", "-sH", ".", *(f"{_CPU}/{name}" for name in ("smt/active", "isolated", "intel_pstate/no_turbo"))),
+    ("grep", "-sH", ".", *(f"{_CPU}/{name}" for name in ("smt/active", "isolated", "intel_pstate/no_turbo", _BOOST))),
     ("grep", "-sH", ".", *(f"{_DMI}/{name}" for name in ("sys_vendor", "product_name", "bios_version", "bios_date"))),
     ("lspci", "-D"),
+    ("cat", "/proc/cmdline"),
 )
 _NAMES, _CHAINS, _ROUTES = "cat /proc/net/ip_tables_names", "nft list chains", "wc -l /proc/net/route"
 _FILTERS = ("grep", "-ohwE", "nft_do_chain|ipt_do_table", "/proc/kallsyms")
@@ -95,7 +97,9 @@ def machine_facts(machine: Mapping[str, str], **facts: object) -> RouterFacts:
         ),
         "hyper-threads": {"1": "on", "0": "off"}.get(files.get(f"{_CPU}/smt/active", "")),
         "isolated CPUs": files.get(f"{_CPU}/isolated"),
-        "turbo": {"1": "off", "0": "on"}.get(files.get(f"{_CPU}/intel_pstate/no_turbo", "")),
+        "turbo": {"1": "off", "0": "on"}.get(files.get(f"{_CPU}/intel_pstate/no_turbo", ""))
+        or {"0": "off", "1": "on"}.get(files.get(f"{_CPU}/{_BOOST}", "")),
+        "kernel command line": " ".join(machine.get("cat /proc/cmdline", "").split()),
         "machine": " ".join(
             text for name in ("sys_vendor", "product_name") if (text := files.get(f"{_DMI}/{name}", ""))
         ),

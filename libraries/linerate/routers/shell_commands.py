@@ -40,7 +40,7 @@ UNPRIVILEGED = frozenset(
         "sh",
         "tc",
     }
-    | {"top", "uname", "vmstat", "wc"}
+    | {"od", "top", "uname", "vmstat", "wc"}
 )
 """Commands that every user may run. They run without sudo, which may be limited to a few programs."""
 

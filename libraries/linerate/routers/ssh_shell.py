@@ -37,11 +37,11 @@ class SshShell:
 
     SSHLibrary alone trusts every host key, bounds no output and reports a dropped link as rc -1. Here the host key
     must be known, and a dropped link raises TestbedError; the next command tries once to log in again. With *dialogue*
-    commands are typed in a terminal, and have no exit status but 0.
+    commands are typed in a terminal, and have no exit status but 0. *who*: the machine, for messages.
     """
 
-    def __init__(self, login: Login, dialogue: Dialogue | None = None) -> None:
-        self._login, self._dialogue = login, dialogue
+    def __init__(self, login: Login, dialogue: Dialogue | None = None, who: str = HOST_ROLE) -> None:
+        self._login, self._dialogue, self._who = login, dialogue, who
         self._terminal: SshTerminal | None = None
         self._ssh = SSHLibrary(loglevel="DEBUG")
         self._connected = False
@@ -56,7 +56,7 @@ class SshShell:
     def open(self) -> None:
         """Log in. Raises TestbedError, which never contains the password."""
         self.close()
-        client = connect(self._login, HOST_ROLE, self._within(LOGIN_LIMIT))
+        client = connect(self._login, self._who, self._within(LOGIN_LIMIT))
         # not with SSHLibrary's own keywords: they trust every host key, and try no password and an empty one, too
         self._ssh.open_connection(self._login.host, port=self._login.port, timeout=f"{CONNECT_LIMIT}s")
         self._ssh.current.client = client
@@ -67,7 +67,7 @@ class SshShell:
         """The fingerprint of the router's key, as ``ssh-keygen -l`` shows it. Raises TestbedError if not logged in."""
         transport = self._ssh.current.client.get_transport() if self._connected else None
         if transport is None:
-            raise TestbedError("the SSH link to the router is not open; log in first")
+            raise TestbedError(f"the SSH link to {self._who} is not open; log in first")
         return str(transport.get_remote_server_key().fingerprint)
 
     def _within(self, limit: float) -> float:
@@ -105,7 +105,7 @@ class SshShell:
                     raise
                 except Exception as error:
                     self._connected = False
-                    raise LinkBroken(f"the SSH link to the router broke during '{command}': {error}") from None
+                    raise LinkBroken(f"the SSH link to {self._who} broke during '{command}': {error}") from None
 
         try:
             stdout, stderr, status = run_in_worker_thread(execute, within + CLOSE_LIMIT, f"'{command}'")
@@ -113,10 +113,10 @@ class SshShell:
             raise
         except TestbedError as error:
             self.close()  # ends the thread, too
-            raise TestbedError(f"{error} on the router; run it there by hand to see why") from None
+            raise TestbedError(f"{error} on {self._who}; run it there by hand to see why") from None
         if status == -1:
             self._connected = False
-            raise LinkBroken(f"the SSH link to the router broke during '{command}'; its output is not complete")
+            raise LinkBroken(f"the SSH link to {self._who} broke during '{command}'; its output is not complete")
         found = Result(self._shown(stdout), self._shown(stderr), status, time.monotonic() - began)
         log.debug("$ %s\n%s%s", command, found.stdout, found.stderr)
         return found

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from ..errors import ConfigError
+from ..errors import ConfigError, TestbedError
 from ..platforms import Platform
 from ..routers.shell_output import plain_text
 from ..system.secrets import ENVIRONMENT, Secrets
 from ..visible import visible
 from .facts import TestbedFacts
+from .generator_host import GeneratorHost, read_generator_host
 from .hardware import HardwareSetup, hardware_facts
 from .keeper_client import KeeperClient
 from .keeper_plan import Facts, KeeperPlan
@@ -35,12 +36,20 @@ class OpenTestbed:
     """An open testbed. :meth:`close` it; if its owner is killed instead, it closes by itself within seconds.
 
     ``cleared``: a sentence for each thing that an earlier, killed testbed had left and that was removed.
+    ``host``: of its generator, as it was read before anything was started; None where there is no way to it.
     ``logs``: after :meth:`close`, by process, what those that it started wrote to their logs, if anything: the last MB.
     """
 
-    def __init__(self, facts: TestbedFacts, keeper: KeeperClient | None = None, cleared: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        facts: TestbedFacts,
+        keeper: KeeperClient | None = None,
+        cleared: tuple[str, ...] = (),
+        host: GeneratorHost | None = None,
+    ) -> None:
         self.facts = facts
         self.cleared = cleared
+        self.host = host
         self.logs: dict[str, str] = {}
         self._keeper = keeper
 
@@ -101,8 +110,14 @@ def open_testbed(
     if software not in platform.software:
         raise ConfigError(f"no software '{software}' here; known: {', '.join(platform.software)}", platform_file)
     cleared = tuple(clear_leftovers())
-    if isinstance(testbed, HardwareSettings) and testbed.generator.start is None:
-        return OpenTestbed(hardware_facts(testbed, platform, software, secrets), cleared=cleared)
+    host = None
+    if isinstance(testbed, HardwareSettings):
+        facts = hardware_facts(testbed, platform, software, secrets)
+        host = read_generator_host(testbed.generator, facts.generator.login)
+        if testbed.generator.start is None:
+            return OpenTestbed(facts, cleared=cleared, host=host)
+        if host is not None:
+            host.check_start()
     lease = create_lease()
     try:
         setup: TestbedSetup
@@ -116,12 +131,22 @@ def open_testbed(
             from .netns import NetnsSetup
 
             setup = NetnsSetup(testbed, platform, software, lease, rpc_port, pub_port, bypass=bypass)
-        keeper = KeeperClient.start(setup.plan())
+        keeper = _started(setup.plan(), host)
     except BaseException:
         release(lease.path)
         raise
     try:
-        return OpenTestbed(setup.facts(keeper.facts), keeper, cleared)
+        return OpenTestbed(setup.facts(keeper.facts), keeper, cleared, host)
     except BaseException:
         keeper.close()
         raise
+
+
+def _started(plan: KeeperPlan, host: GeneratorHost | None) -> KeeperClient:
+    """The plan's processes. Raises TestbedError, with what was read of *host* before if that may be the reason."""
+    try:
+        return KeeperClient.start(plan)
+    except TestbedError as error:
+        if host is None or not host.explanation:
+            raise
+        raise TestbedError(f"{error}; read there before the start: {host.explanation}") from error

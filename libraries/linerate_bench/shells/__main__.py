@@ -1,6 +1,7 @@
 """``python -m linerate_bench.shells``: a simulated router's SSH server as a process of the bench.
 
-Specification (one JSON line on standard input): ``software`` vpp, linux or freebsd; ``host``, ``port`` (0: free);
+Specification (one JSON line on standard input): ``software`` vpp, linux, freebsd, or trex-host, a machine for TRex with
+``habits`` (:mod:`.trex_host`), which needs no model; ``host``, ``port`` (0: free);
 ``control_port`` and ``control_token`` of the model; ``user`` and ``authorized_key`` (OpenSSH) that may log in;
 ``host_key`` path of a private key, or null for a new one; ``sudo`` whether the user may. Ready: ``port``, ``host_key``.
 """
@@ -18,16 +19,20 @@ import asyncssh
 from linerate.errors import TestbedError
 
 from .. import process
-from . import freebsd, linux, vpp
+from . import freebsd, linux, trex_host, vpp
 from .control import ModelControl
 from .machine import Machine, MachineSoftware, Memory
-from .server import listen
+from .server import FaultQuery, listen
 
 SPECIFIED = {"software", "host", "port", "control_port", "control_token", "user", "authorized_key", "host_key", "sudo"}
 
 
 def machine(specification: Mapping[str, Any], control: ModelControl) -> Machine:
     """The machine for *specification*. Raises TestbedError for software without a shell."""
+    user, sudo = str(specification["user"]), bool(specification["sudo"])
+    if specification["software"] == trex_host.KIND:
+        software = trex_host.software(specification.get("habits") or ())
+        return Machine(software, trex_host.NoRouter(), Memory(), user, sudo)
     kinds: dict[str, MachineSoftware] = {
         "vpp": vpp.software(),
         "linux": linux.software(),
@@ -39,7 +44,7 @@ def machine(specification: Mapping[str, Any], control: ModelControl) -> Machine:
     names = [interface.name for interface in control.state().interfaces]
     memories: dict[str, Memory] = {"freebsd": freebsd.first_memory(names), "linux": linux.first_memory(names)}
     memory = memories.get(kind) or linux.first_memory(())
-    return Machine(kinds[kind], control, memory, str(specification["user"]), bool(specification["sudo"]))
+    return Machine(kinds[kind], control, memory, user, sudo)
 
 
 def host_key(path: str | None) -> asyncssh.SSHKey:
@@ -68,7 +73,8 @@ async def serve(specification: Mapping[str, Any]) -> None:
             loop.call_soon_threadsafe(over.set)
 
         authorized = str(specification["authorized_key"])
-        async with await listen(box, host, port, user, authorized, key, control.ssh_fault) as acceptor:
+        faults: FaultQuery = dict if specification["software"] == trex_host.KIND else control.ssh_fault
+        async with await listen(box, host, port, user, authorized, key, faults) as acceptor:
             process.on_end(stop)
             public = " ".join(key.export_public_key().decode().split()[:2])
             process.ready({"port": acceptor.get_port(), "host_key": public})

@@ -39,6 +39,7 @@ def linux_files(own: bool) -> dict[str, Callable[[CommandLine], str]]:
 
     return {
         "/proc/uptime": lambda line: f"{line.state.uptime:.2f} {line.state.uptime * len(line.state.threads):.2f}\n",
+        "/proc/cmdline": lambda line: "BOOT_IMAGE=/simulated ro\n",
         "/etc/os-release": lambda line: f'PRETTY_NAME="{distribution(line.state)} (SIMULATED)"\nID=simulated\n',
         "/proc/net/dev": lambda line: net_dev(mine(line)),
         "/proc/net/softnet_stat": lambda line: softnet(line.state if own else None),

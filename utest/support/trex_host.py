@@ -1,0 +1,78 @@
+"""A simulated machine for TRex, with habits: its shell here, and behind an SSH server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from linerate.routers.base import Result, Shell
+from linerate.testbed.keys import make_key, write_known_hosts
+from linerate_bench.shells import trex_host
+from linerate_bench.shells.machine import Machine, Memory
+from support.paths import LIBRARIES
+
+USER = "trex"
+
+
+def shell_of(*habits: str) -> Shell:
+    machine = Machine(trex_host.software(habits), trex_host.NoRouter(), Memory(), USER, sudo=True)
+
+    def shell(command: str, limit: float) -> Result:
+        found = machine.run(command)
+        return Result(found.stdout, found.stderr, found.status, 0.0)
+
+    return shell
+
+
+@dataclass(frozen=True)
+class TrexHost:
+    """A login of a testbed file: ``ssh`` is its YAML."""
+
+    port: int
+    ssh: str
+
+
+@contextmanager
+def trex_host_server(folder: Path, *habits: str) -> Iterator[TrexHost]:
+    """The machine behind an SSH server at 127.0.0.1, until the context ends."""
+    client, host = make_key(folder / "trex_client"), make_key(folder / "trex_host")
+    specification = {
+        "software": trex_host.KIND,
+        "habits": list(habits),
+        "host": "127.0.0.1",
+        "port": 0,
+        "control_port": 0,
+        "control_token": "",
+        "user": USER,
+        "authorized_key": client.public,
+        "host_key": str(host.path),
+        "sudo": True,
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "linerate_bench.shells"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={"PYTHONPATH": str(LIBRARIES), "PATH": "/usr/bin:/bin"},
+    )
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        process.stdin.write(json.dumps(specification).encode() + b"\n")
+        process.stdin.flush()
+        facts = json.loads(process.stdout.readline())
+        known = folder / "trex_known_hosts"
+        write_known_hosts(known, "127.0.0.1", facts["port"], facts["host_key"])
+        yield TrexHost(
+            facts["port"], f"{{user: {USER}, port: {facts['port']}, key: {client.path}, known_hosts: {known}}}"
+        )
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(20)
+        finally:
+            process.kill()
+            process.stdout.close()
