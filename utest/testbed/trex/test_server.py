@@ -23,6 +23,8 @@ import pytest
 from linerate.errors import TestbedError
 from linerate.generators.trex.server_facts import ask_server
 from linerate.platforms import Platform, Software
+from linerate.routers.host_reading import read_host_state
+from linerate.routers.local_shell import local_shell
 from linerate.system.children import environment, find_program
 from linerate.system.identity import runtime_folder
 from linerate.testbed import leases, sshd
@@ -137,6 +139,26 @@ class TestLocalServer:
         assert testbed.failures == ()
         assert "TRex v2.87" in testbed.logs["trex"]
         assert not psutil.pid_exists(found["pid"])
+
+    def test_a_start_that_fails_is_explained_by_what_the_machine_shows(self, lab: Lab, tmp_path: Path) -> None:
+        with pytest.raises(TestbedError) as error:
+            opened(lab("dies"), tmp_path)
+        words = str(error.value)
+        assert "ended with status 255" in words and "read there before the start: " in words
+        if read_host_state(local_shell).cards:
+            assert "'0000:03:00.0' is no network card there; expected one of: 0000:" in words
+
+    def test_a_card_that_this_machine_uses_is_not_taken_from_it(self, lab: Lab, tmp_path: Path) -> None:
+        used = [card for card in read_host_state(local_shell).cards.values() if card.addresses]
+        if not used:
+            pytest.skip("no network card of this machine has an address")
+        settings = lab()
+        assert settings.generator.start is not None
+        start = settings.generator.start.model_copy(update={"interfaces": (used[0].address, "dummy")})
+        generator = settings.generator.model_copy(update={"start": start})
+        with pytest.raises(TestbedError, match=f"not started: Linux uses {used[0].address} .* ip addr flush dev"):
+            opened(settings.model_copy(update={"generator": generator}), tmp_path)
+        assert not (Path(str(settings.generator.trex_home)) / "seen.json").exists()
 
     def test_a_server_that_does_not_end_is_killed(self, lab: Lab, tmp_path: Path) -> None:
         settings = lab("deaf")
@@ -278,6 +300,7 @@ class Host:
             await _pass_on(child.stdout, process.stdout)
             process.exit(await child.wait())
             heard.cancel()
+            self._open.remove(process)
 
         return await asyncssh.listen(
             "127.0.0.1",
