@@ -270,7 +270,9 @@ def _facts(environment: EnvironmentRecord, record: RequirementRecord) -> Testbed
 def _port(data: object) -> GeneratorPort:
     found = dict(cast(dict[str, object], data))
     measures = cast(list[str] | None, found.pop("measures", None))
+    cores = cast(list[int], found.pop("cores", []))
     return replace(
         GeneratorPort(**found),  # type: ignore[arg-type]
         measures=None if measures is None else frozenset(measures),
+        cores=tuple(cores),
     )

@@ -18,6 +18,8 @@ class GeneratorPort:
 
     ``pci``: its PCI address, ``description``: its card in words, ``destination``: the MAC address that it sends to; ""
     if unknown. ``measures``: what it can measure of received frames (``latency``, ``flow_stats``, …); None: unknown.
+    ``numa``: the node that its card is on; None: unknown, or the machine has one. ``cores``: the generator's numbers of
+    those that send for it; the ports of a pair share them; empty: unknown.
     """
 
     index: int
@@ -29,6 +31,8 @@ class GeneratorPort:
     description: str = ""
     destination: str = ""
     measures: frozenset[str] | None = None
+    numa: int | None = None
+    cores: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from ..backend import Backend
 from ..process import on_end, read_specification, ready, refuse
 from .control import ControlService
 from .loop import TrexServer
+from .places import Places
 from .request_socket import PortTaken
 
 OpenBackend = tuple[Backend, Callable[[], float], ControlService | None]
@@ -67,6 +68,7 @@ def main() -> None:
             int(specification.get("rpc_port", 0)),
             int(specification.get("pub_port", 0)),
             control,
+            Places.from_specification(specification.get("places") or {}),
         )
     except PortTaken as error:
         backend.close()

@@ -17,6 +17,7 @@ from ..backend import Backend
 from .connections import Connections
 from .control import ControlService
 from .fault_actions import carry_out
+from .places import Places
 from .publisher import Publisher
 from .request_socket import Request, RequestSocket, bind, limit_messages
 from .rpc import LARGEST_REQUEST, Dispatcher
@@ -47,6 +48,7 @@ class TrexServer:
         rpc_port: int = 0,
         pub_port: int = 0,
         control: ControlService | None = None,
+        places: Places | None = None,
     ) -> None:
         self._backend, self._control = backend, control
         self._context = zmq.Context()
@@ -71,7 +73,7 @@ class TrexServer:
             self._release()
             raise
         self._publisher = Publisher(self._pub)
-        self.service = ServerMethods(backend, self._publisher, now)
+        self.service = ServerMethods(backend, self._publisher, now, places)
         self._dispatcher = Dispatcher(self.service.methods(), self.service.api_h)
 
     def stop(self) -> None:

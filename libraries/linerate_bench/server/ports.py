@@ -190,15 +190,12 @@ class ServerPort:
         return f"{name}, {BY_A_MODEL}" if self.description.driver == MODEL_DRIVER else name
 
     def information(self, counts: bool) -> dict[str, Any]:
-        """Its entry in ``get_system_info``. *counts*: whether packet groups are counted."""
+        """Its entry in ``get_system_info``, without its place. *counts*: whether packet groups are counted."""
         return {
             "index": self.index,
             "hw_mac": self.description.mac,
             "driver": self.description.driver,
             "description": self._description,
-            "pci_addr": "N/A",
-            "numa": -1,
-            "cores": [0],
             "supp_speeds": [],
             "stack": "legacy",
             "rx": {"caps": ["flow_stats", "latency", "rx_bytes"], "counters": 1023}

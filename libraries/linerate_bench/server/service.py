@@ -18,6 +18,7 @@ from .flow_stats import FlowStats
 from .load import factor_of, load_of
 from .packet_push import PacketPush
 from .params import Params, RpcError, refused
+from .places import Places
 from .ports import ServerPort, new_handle
 from .profile import ALL, DEFAULT, PortProfile
 from .publisher import Event, Publisher
@@ -39,8 +40,11 @@ MOST_EVENTS = 100
 class ServerMethods:
     """One server over *backend*. *now* is the bench's clock in s."""
 
-    def __init__(self, backend: Backend, publisher: Publisher, now: Callable[[], float]) -> None:
+    def __init__(
+        self, backend: Backend, publisher: Publisher, now: Callable[[], float], places: Places | None = None
+    ) -> None:
         self.api_h = new_handle()
+        self._places = places or Places()
         self.ports = {description.index: ServerPort(description) for description in backend.ports}
         self.statistics = Statistics(backend, now)
         self.captures = Captures(backend, now, self._sent_traffic)
@@ -153,12 +157,15 @@ class ServerMethods:
         return {
             "advanced_per_stream_stats": True,
             "core_type": BY_A_MODEL if self._simulated else "linerate embedded server",
-            "dp_core_count": 1,
-            "dp_core_count_per_port": 1,
+            "dp_core_count": self._places.cores * -(-len(self.ports) // 2),
+            "dp_core_count_per_port": self._places.cores,
             "hostname": platform.node(),
             "is_multiqueue_mode": False,
             "port_count": len(self.ports),
-            "ports": [self.ports[index].information(self.flows.counts) for index in sorted(self.ports)],
+            "ports": [
+                {**self.ports[index].information(self.flows.counts), **self._places.of_port(index)}
+                for index in sorted(self.ports)
+            ],
             "uptime": self._uptime_text,
         }
 

@@ -36,6 +36,8 @@ def test_ports_are_described_by_number_not_by_list_position() -> None:
             "description": "Unknown",
             "destination": mac[:-1] + "2",
             "measures": ["flow_stats", "latency", "rx_bytes", "tpg"],
+            "numa": None,
+            "cores": [0],
         }
         assert answers.destination_state(status) == "known"
 

@@ -178,8 +178,9 @@ class TrexGenerator:
     def ports(self) -> tuple[GeneratorPort, ...]:
         """The claimed ports as they are now. Raises TestbedError."""
 
-        def port(owner: str, measures: list[str] | None, **facts: Any) -> GeneratorPort:
-            return GeneratorPort(**facts, measures=None if measures is None else frozenset(measures))
+        def port(owner: str, measures: list[str] | None, cores: list[int], **facts: Any) -> GeneratorPort:
+            known = None if measures is None else frozenset(measures)
+            return GeneratorPort(**facts, measures=known, cores=tuple(cores))
 
         return tuple(port(**item) for item in self._ask("ports", ports=list(self.settings.ports)))
 

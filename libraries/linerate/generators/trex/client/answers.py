@@ -10,13 +10,14 @@ def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str
     """MAC, speed in bit/s, link, driver and owner of a port, PCI address and description of its card.
 
     ``destination``: the MAC address that the port sends to; "" if unknown. ``measures``: what it can measure of
-    received frames; None if unknown.
+    received frames; None if unknown. ``numa``: the node of its card; None if unknown. ``cores`` that send for it.
 
     *status*: ``get_port_status``; *static*: the port's entry in ``get_system_info``.
     """
     attributes, pci = status["attr"], str(static.get("pci_addr", ""))
     ether = (attributes.get("layer_cfg") or {}).get("ether") or {}
     known = ether.get("state", "configured") == "configured"
+    cores = static.get("cores")
     return {
         "mac": ether.get("src") or static.get("hw_mac", ""),
         "speed_bps": float(attributes["speed"]) * 1e9,
@@ -27,6 +28,8 @@ def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str
         "description": str(static.get("description", "")),
         "destination": str(ether.get("dst") or "") if known else "",
         "measures": (static.get("rx") or {}).get("caps"),
+        "numa": node if isinstance(node := static.get("numa"), int) and node >= 0 else None,
+        "cores": [core for core in cores if isinstance(core, int)] if isinstance(cores, list) else [],
     }
 
 

@@ -1,0 +1,35 @@
+"""Which processors send for a port, and where its card is, as ``get_system_info`` shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+NOWHERE = "N/A"
+"""TRex's word for a port that is on no PCI bus."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """``cores`` that send, for each pair of ports. ``numa``, ``pci``: node and address of each port's card, if any."""
+
+    cores: int = 1
+    numa: tuple[int, ...] = ()
+    pci: tuple[str, ...] = ()
+
+    @classmethod
+    def from_specification(cls, data: Mapping[str, Any]) -> Places:
+        """The key ``places`` of the server's specification."""
+        return cls(
+            int(data.get("cores", 1)), tuple(map(int, data.get("numa", ()))), tuple(map(str, data.get("pci", ())))
+        )
+
+    def of_port(self, index: int) -> dict[str, Any]:
+        """Its part of the port's entry. The ports of a pair share their cores."""
+        first = index // 2 * self.cores
+        return {
+            "cores": list(range(first, first + self.cores)),
+            "numa": self.numa[index] if index < len(self.numa) else -1,
+            "pci_addr": self.pci[index] if index < len(self.pci) else NOWHERE,
+        }
