@@ -15,8 +15,10 @@ from linerate.errors import ConfigError, TestbedError
 from linerate.platforms import read_platform
 from linerate.project import Project
 from linerate.routers import RouterKind, make_router
+from linerate.routers.shell_commands import ShellCommands
 from linerate.routers.ssh_shell import SshShell
 from linerate.session.reconnection import RESTART_LIMIT
+from linerate.simulation.habits import RouterHabits
 from linerate.system.signals import termination_as_interrupt
 from linerate.testbed.facts import TestbedFacts
 from linerate.testbed.files import read_testbed
@@ -47,7 +49,8 @@ def _serve(arguments: argparse.Namespace) -> None:
     if isinstance(testbed, HardwareSettings):
         raise ConfigError(f"testbed '{testbed.testbed}' is hardware and serves by itself; expected a simulated one")
     if isinstance(testbed, SimulatedSettings):
-        testbed = testbed.model_copy(update={"clock_speed": arguments.clock_speed})
+        habits = RouterHabits(link_delay=arguments.link_delay, link_poll=arguments.link_poll)
+        testbed = testbed.model_copy(update={"clock_speed": arguments.clock_speed, "router_habits": habits})
     file = project.platforms / f"{arguments.platform}.yaml"
     ports = {"rpc_port": arguments.rpc_port, "pub_port": arguments.pub_port}
     with open_testbed(testbed, platform, software, platform_file=file, bypass=arguments.cable, **ports) as bench:
@@ -55,7 +58,7 @@ def _serve(arguments: argparse.Namespace) -> None:
             print(describe_cable(bench.facts), flush=True)
         else:
             if not arguments.bare:
-                configure(bench.facts, platform.software[software].shell)
+                configure(bench.facts, platform.software[software].shell, arguments.learned_neighbours)
             print(describe(bench.facts, configured=not arguments.bare), flush=True)
         problem = _watch(bench)
     for failure in bench.failures:
@@ -77,11 +80,23 @@ def _watch(bench: OpenTestbed) -> str:
         return ""
 
 
-def configure(facts: TestbedFacts, system: RouterKind) -> None:
-    """Give the router addresses, neighbours and routes of its sides, as a suite does. Raises TestbedError."""
+def configure(facts: TestbedFacts, system: RouterKind, learned: bool = False) -> None:
+    """Give the router addresses, neighbours and routes of its sides, as a suite does. Raises TestbedError.
+
+    *learned*: its neighbours look as if it had learned them by ARP.
+    """
     interfaces = tuple(side.interface for side in facts.sides)
     with closing(SshShell(facts.router)) as shell:
         make_router(system, shell, interfaces, sudo=facts.router.sudo).configure(facts.sides)
+        commands = ShellCommands(shell, sudo=facts.router.sudo)
+        for side in facts.sides if learned else ():
+            name, peer, mac = side.interface, side.peer, side.peer_mac
+            known = {
+                "vpp": ("vppctl", "set", "ip", "neighbor", name, peer, mac),
+                "linux": ("ip", "neigh", "replace", peer, "lladdr", mac, "nud", "stale", "dev", name),
+                "freebsd": ("arp", "-S", peer, mac, "temp"),
+            }
+            commands.run(*known[system])
 
 
 def describe_cable(facts: TestbedFacts) -> str:
@@ -143,6 +158,13 @@ def _speed(text: str) -> float:
     return value
 
 
+def _delay(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 600:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 600")
+    return value
+
+
 def _port(text: str) -> int:
     value = int(text)
     if not 0 <= value <= 65535:
@@ -158,6 +180,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--clock-speed", type=_speed, default=1.0, help="seconds of the model's clock per second")
     behind = parser.add_mutually_exclusive_group()
     behind.add_argument("--bare", action="store_true", help="leave the router unconfigured: it forwards nothing")
+    parser.add_argument(
+        "--learned-neighbours", action="store_true", help="the router has learned its neighbours; none is set for good"
+    )
+    late = "seconds of the model's clock"
+    parser.add_argument("--link-delay", type=_delay, default=0.0, help=f"{late} until an interface has carrier")
+    parser.add_argument("--link-poll", type=_delay, default=0.0, help=f"{late} between the router's looks at its links")
     behind.add_argument("--cable", action="store_true", help="no router: the two ports are connected to each other")
     parser.add_argument("--rpc-port", type=_port, default=4501, help="TCP port of requests, 0 for a free one")
     parser.add_argument("--pub-port", type=_port, default=4500, help="TCP port of events, 0 for a free one")

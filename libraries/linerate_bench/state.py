@@ -8,7 +8,7 @@ is ``{"ok": …}`` or ``{"error": "sentence"}``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 
@@ -65,6 +65,31 @@ class RouterConfiguration:
     """(interface, address, MAC)"""
     routes: tuple[tuple[str, str], ...] = ()
     """(prefix, next hop)"""
+    learned: tuple[tuple[str, str], ...] = ()
+    """(interface, address) of the neighbours that are not set for good, but as if by ARP."""
+
+    def is_learned(self, interface: str, address: str) -> bool:
+        """Whether the neighbour *address* is not set for good."""
+        return (interface, address) in self.learned
+
+    def with_neighbour(self, row: tuple[str, str, str], learned: bool = False) -> RouterConfiguration:
+        """With this neighbour, in place of any other entry of its address there."""
+        found = self.without_neighbour(*row[:2])
+        mark = (row[:2],) if learned else ()
+        return replace(found, neighbours=(*found.neighbours, row), learned=(*found.learned, *mark))
+
+    def without_neighbour(self, interface: str, address: str) -> RouterConfiguration:
+        """Without any entry of *address* there."""
+        key = (interface, address)
+        kept = tuple(row for row in self.neighbours if row[:2] != key)
+        return replace(self, neighbours=kept, learned=tuple(row for row in self.learned if row != key))
+
+    def without_neighbours(self, interface: str) -> RouterConfiguration:
+        """Without any neighbour at *interface*."""
+        found = self
+        for name, address, _ in self.neighbours:
+            found = found.without_neighbour(name, address) if name == interface else found
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +135,7 @@ def configuration_from_json(data: Mapping[str, Any]) -> RouterConfiguration:
         addresses=tuple((row[0], row[1]) for row in data["addresses"]),
         neighbours=tuple((row[0], row[1], row[2]) for row in data["neighbours"]),
         routes=tuple((row[0], row[1]) for row in data["routes"]),
+        learned=tuple((row[0], row[1]) for row in data.get("learned", ())),
     )
 
 

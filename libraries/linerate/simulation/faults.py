@@ -13,6 +13,7 @@ from ..errors import ConfigError
 FaultKind = Literal[
     "link flap",
     "router reboot",
+    "neighbour lost",
     "ssh cut",
     "ssh freeze",
     "ports stolen",
@@ -35,6 +36,7 @@ FaultKind = Literal[
 FAULT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "link flap": {"lasts": 0.2, "port": 0},
     "router reboot": {"lasts": 20.0},
+    "neighbour lost": {"port": 1},
     "ssh cut": {},
     "ssh freeze": {"hold": 60.0},
     "ports stolen": {"lasts": None},

@@ -15,6 +15,7 @@ from ..config import Config, Ipv4Address, MacAddress
 from ..counts.trial import Tolerance
 from ..power.settings import PowerSettings
 from ..simulation.faults import InjectedFault
+from ..simulation.habits import RouterHabits
 from ..simulation.noise import Noise
 from ..system.children import is_handed_on
 from ..traffic.frame_kinds import FrameKind
@@ -167,6 +168,8 @@ class SimulatedSettings(CommonSettings):
     rx_queues: Annotated[int, Field(ge=1, le=64)] | None = None
     faults: tuple[InjectedFault, ...] = ()
     """What shall go wrong, in any order."""
+    router_habits: RouterHabits = RouterHabits()
+    """How late the router's links come up, and how late it notices."""
 
     @property
     def pair_count(self) -> int:

@@ -58,6 +58,7 @@ class SimulatedSetup:
                 "bypass": self._bypass,
                 "set_up": list(settings.set_up),
                 "noise": settings.noise.model_dump() if settings.noise else None,
+                "router_habits": settings.router_habits.model_dump(),
                 "faults": [fault.model_dump(exclude_none=True) for fault in settings.faults],
                 "clock_speed": settings.clock_speed,
                 "host": HOST,

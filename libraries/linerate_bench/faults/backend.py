@@ -7,21 +7,22 @@ moment of the bench's clock, however seldom the bench is asked.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from linerate.simulation.faults import InjectedFault
+from linerate.simulation.habits import RouterHabits
 
 from ..backend import FlowCounters, LatencyCounters, PortCounters, PortDescription, StreamTraffic
 from ..model.injected_loss import LossyModel
 from ..state import InterfaceState, RouterConfiguration, RouterState
 from .added_frames import AddedFrames, CountKey, HelloFrames
 from .counter_readings import FRAMES, CounterReadings
-from .fault_schedule import FaultSchedule, FreezableClock
+from .fault_schedule import FaultSchedule, FreezableClock, share_left
 from .group_faults import GroupFaults
+from .link_habits import LinkHabits
 from .router_snapshot import COUNTERS, RouterSnapshot, counter_base
 from .server_actions import ServerAction
 
@@ -49,7 +50,7 @@ class FaultyBackend:
     """*make_model* builds the model on the clock that it is given; *source* is the bench's clock in s.
 
     That clock runs *speed* times as fast as the wall's. *snapshot*: the router of an earlier server that this one
-    replaces, as :class:`.RouterSnapshot` in JSON.
+    replaces, as :class:`.RouterSnapshot` in JSON. *habits*: of the router's links.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class FaultyBackend:
         faults: Iterable[InjectedFault] = (),
         speed: float = 1.0,
         snapshot: Mapping[str, Any] | None = None,
+        habits: RouterHabits | None = None,
     ) -> None:
         self._source, self._clock, self._speed = source, FreezableClock(source), speed
         self._model = make_model(self._clock)
@@ -80,6 +82,8 @@ class FaultyBackend:
         self._delay: float | None = None
         self._drop = False
         self._configuration = RouterConfiguration()
+        self._names = [row.name for row in self._model.state().interfaces]
+        self._links = LinkHabits(habits or RouterHabits(), source())
         if snapshot:
             found = RouterSnapshot.from_json(snapshot)
             self._booted = source() - found.uptime(speed)
@@ -134,10 +138,19 @@ class FaultyBackend:
     # -- faults begin and end
 
     def _advance(self) -> None:
-        while (due := self._schedule.pop(self._source())) is not None:
-            moment, fault, begins = due
+        now = self._source()
+        while (due := self._schedule.pop(min(now, self._links.next_change))) or self._links.next_change <= now:
+            moment = due[0] if due else self._links.next_change
             with self._clock.frozen_at(moment):
-                self._begin(fault) if begins else self._end(fault)
+                if due:
+                    self._begin(due[1]) if due[2] else self._end(due[1])
+                else:
+                    self._settle_links(moment)
+
+    def _settle_links(self, moment: float) -> None:
+        self._links.settle(moment)
+        self._apply_configuration()
+        self._actions += [ServerAction("link", port.index, self._has_carrier(port.index)) for port in self.ports]
 
     def _begin(self, fault: InjectedFault) -> None:
         every = [port.index for port in self.ports]
@@ -191,6 +204,10 @@ class FaultyBackend:
             case "counter reset":
                 for index in self._ports_of(fault):
                     self._readings.reset(index, self._with_added(index))
+            case "neighbour lost":
+                for port in self._ports_of(fault):
+                    self._configuration = self._configuration.without_neighbours(self._names[port])
+                self._apply_configuration()
             case "counter wrap":
                 for index in every:
                     self._readings.wrap(index, self._with_added(index), fault.frames or 1)
@@ -228,12 +245,13 @@ class FaultyBackend:
     def _set_links(self, ports: Iterable[int], up: bool) -> None:
         for port in ports:
             self._down.remove(port) if up else self._down.append(port)
+            if up:
+                self._links.restored([self._names[port]], self._clock.now())
             self._actions.append(ServerAction("link", port, self._has_carrier(port)))
         self._apply_configuration()
 
     def _apply_configuration(self) -> None:
-        found = self._configuration
-        self._model.configure(replace(found, up=()) if self._down else found)
+        self._model.configure(self._links.forwarding(self._configuration, bool(self._down), self._clock.now()))
 
     def _update_rates(self) -> None:
         for port, traffic in self._traffic.items():
@@ -241,13 +259,13 @@ class FaultyBackend:
                 self._model.update(port, self._reduced(port, traffic))
 
     def _reduced(self, port: int, traffic: tuple[StreamTraffic, ...]) -> tuple[StreamTraffic, ...]:
-        factor = 0.0 if port in self._stalled else _share_left(self._unsent, port)
+        factor = 0.0 if port in self._stalled else share_left(self._unsent, port)
         return tuple(replace(stream, pps=stream.pps * factor) for stream in traffic)
 
     def _update_losses(self) -> None:
         for port in self.ports:
             router, cable = ([fault for fault in self._losing if fault.of == place] for place in ("router", "cable"))
-            self._model.lose(port.index, 1 - _share_left(router, port.index), 1 - _share_left(cable, port.index))
+            self._model.lose(port.index, 1 - share_left(router, port.index), 1 - share_left(cable, port.index))
 
     def _restart_specification(self) -> dict[str, Any]:
         """What the server gets that is started in place of this one."""
@@ -327,7 +345,8 @@ class FaultyBackend:
 
     def _has_carrier(self, port: int) -> bool:
         """As :meth:`link_up`, without looking at the clock."""
-        return port not in self._down and self._model.link_up(port)
+        there = self._links.has_carrier(self._names[port], self._clock.now())
+        return there and port not in self._down and self._model.link_up(port)
 
     def flow_counters(self, group: int) -> FlowCounters:
         """The model's, changed by the faults."""
@@ -361,7 +380,8 @@ class FaultyBackend:
         for index, row in enumerate(found.interfaces):
             base = self._base.get(row.name)
             since = {name: getattr(row, name) - getattr(base, name) for name in COUNTERS} if base else {}
-            rows.append(replace(row, link_up=row.link_up and index not in self._down, **since))
+            seen = self._links.is_seen(row.name, self._clock.now())
+            rows.append(replace(row, link_up=row.link_up and seen and index not in self._down, **since))
         return replace(
             found,
             interfaces=tuple(rows),
@@ -374,10 +394,6 @@ class FaultyBackend:
         self._advance()
         self._model.configure(configuration)
         self._configuration = configuration
-        if self._down:
+        self._links.configured(configuration.up, self._clock.now())
+        if self._down or not self._links.none:
             self._apply_configuration()
-
-
-def _share_left(faults: Iterable[InjectedFault], port: int) -> float:
-    """The share of *port*'s frames that is left by *faults*."""
-    return math.prod(1 - (fault.share or 0.0) for fault in faults if fault.port in (None, port))

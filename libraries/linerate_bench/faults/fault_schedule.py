@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -103,3 +104,8 @@ class FaultSchedule:
             if begins
         ]
         return [*waiting, *due]
+
+
+def share_left(faults: Iterable[InjectedFault], port: int) -> float:
+    """The share of *port*'s frames that is left by *faults*."""
+    return math.prod(1 - (fault.share or 0.0) for fault in faults if fault.port in (None, port))

@@ -25,6 +25,7 @@ def open_backend(specification: Mapping[str, Any]) -> OpenBackend:
     kind = specification.get("backend")
     if kind == "model":
         from linerate.simulation.faults import InjectedFault
+        from linerate.simulation.habits import RouterHabits
 
         from ..clock import Clock
         from ..faults.backend import FaultyBackend
@@ -40,6 +41,7 @@ def open_backend(specification: Mapping[str, Any]) -> OpenBackend:
             faults,
             clock.speed,
             specification.get("remains"),
+            RouterHabits.model_validate(specification.get("router_habits") or {}),
         )
         address = str(specification.get("control_token") or ""), int(specification.get("control_port") or 0)
         return model, clock.now, ControlService(model, model, *address)

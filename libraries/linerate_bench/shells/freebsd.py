@@ -17,6 +17,8 @@ from .machine import CommandLine, CommandOutput, MachineSoftware, Memory
 FORWARDING = "net.inet.ip.forwarding"
 STATHZ = 127
 """Ticks per second of ``kern.cp_times``."""
+ARP_SECONDS = 1182
+"""What a learned entry says that it still lasts; it lasts net.link.ether.inet.max_age = 1200 s (arp(4))."""
 
 
 def software() -> MachineSoftware:
@@ -244,22 +246,28 @@ def _interface(one: InterfaceState, state: RouterState) -> str:
 def _arp(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
     configuration, words = line.state.configuration, list(arguments)
     rows = configuration.neighbours
+
+    def shown(name: str, ip: str, mac: str) -> str:
+        lasts = f"expires in {ARP_SECONDS} seconds" if configuration.is_learned(name, ip) else "permanent"
+        return f"? ({ip}) at {mac} on {name} {lasts} [ethernet]\n"
+
     if words and words[0].startswith("-") and "a" in words[0]:
-        return CommandOutput("".join(f"? ({ip}) at {mac} on {name} permanent [ethernet]\n" for name, ip, mac in rows))
+        return CommandOutput("".join(shown(*row) for row in rows))
     if len(words) >= 3 and words[0] in ("-S", "-s"):
         name = interface_towards(configuration, words[1])
         if name is None:
             return CommandOutput("", f"arp: cannot intuit interface index and type for {words[1]}\n", 1)
-        others = tuple(row for row in rows if row[1] != words[1])
-        line.change(replace(configuration, neighbours=(*others, (name, words[1], words[2]))))
+        line.change(configuration.with_neighbour((name, words[1], words[2]), learned="temp" in words[3:]))
         return CommandOutput()
     if len(words) == 2 and words[0] in ("-d", "-n"):
         found = [row for row in rows if row[1] == words[1]]
         if not found:
             return CommandOutput("", f"arp: {words[1]} ({words[1]}) -- no entry\n", 1)
         if words[0] == "-n":
-            return CommandOutput(f"? ({found[0][1]}) at {found[0][2]} on {found[0][0]} permanent [ethernet]\n")
-        line.change(replace(configuration, neighbours=tuple(row for row in rows if row not in found)))
+            return CommandOutput(shown(*found[0]))
+        for name, address, _ in found:
+            configuration = configuration.without_neighbour(name, address)
+        line.change(configuration)
         return CommandOutput(f"{words[1]} ({words[1]}) deleted\n")
     return CommandOutput("", "usage: arp -a | -n host | -d host | -S host ether_addr\n", 1)
 

@@ -179,24 +179,25 @@ def _neighbour(words: list[str], line: CommandLine) -> str:
         text = ""
         for name, address, mac in configuration.neighbours:
             if free[:1] in ([], [address]) and named.get("dev", name) == name:
-                text += f"{address} {'' if 'dev' in named else f'dev {name} '}lladdr {mac} PERMANENT \n"
+                state = "STALE" if configuration.is_learned(name, address) else "PERMANENT"
+                text += f"{address} {'' if 'dev' in named else f'dev {name} '}lladdr {mac} {state} \n"
         return text
     if not free or "dev" not in named:
         raise IpError("Device and destination are required arguments.", 255)
     _, interface = _device(line.state, named["dev"])
     key = (interface.name, free[0])
-    others = tuple(row for row in configuration.neighbours if row[:2] != key)
-    there = len(others) != len(configuration.neighbours)
+    there = any(row[:2] == key for row in configuration.neighbours)
     if verb == "del":
         if not there:
             raise IpError("RTNETLINK answers: No such file or directory")
-        line.change(replace(configuration, neighbours=others))
+        line.change(configuration.without_neighbour(*key))
         return ""
     if verb == "add" and there:
         raise IpError("RTNETLINK answers: File exists")
     if "lladdr" not in named:
         raise IpError("RTNETLINK answers: Invalid argument")
-    line.change(replace(configuration, neighbours=(*others, (*key, named["lladdr"]))))
+    learned = named.get("nud", "permanent") not in ("permanent", "noarp")
+    line.change(configuration.with_neighbour((*key, named["lladdr"]), learned))
     return ""
 
 

@@ -104,8 +104,10 @@ def _addresses(arguments: list[str], line: CommandLine) -> str:
 
 def _neighbours(arguments: list[str], line: CommandLine) -> str:
     text = f"{'Age':>8}{'IP':>27}{'Flags':>21}{'Ethernet':>14}{'Interface':>23}       \n"
-    for name, address, mac in line.state.configuration.neighbours:
-        text += f"{line.state.uptime:12.4f}{address:>25}{'S':>19}{mac:>21} {name}\n"
+    configuration = line.state.configuration
+    for name, address, mac in configuration.neighbours:
+        flag = "D" if configuration.is_learned(name, address) else "S"
+        text += f"{line.state.uptime:12.4f}{address:>25}{flag:>19}{mac:>21} {name}\n"
     return text
 
 
@@ -184,8 +186,9 @@ def _set_neighbour(arguments: list[str], line: CommandLine) -> str:
         raise VppError(f"set ip neighbor: unknown input `{' '.join(rest)}'")
     row = (_known(rest[0], line, "set ip neighbor").name, rest[1], rest[2].lower())
     configuration = line.state.configuration
-    kept = tuple(other for other in configuration.neighbours if other[:2] != row[:2])
-    line.change(replace(configuration, neighbours=kept if remove else (*kept, row)))
+    # as VPP: what is not 'static' is as if it were learned
+    found = configuration.with_neighbour(row, learned="static" not in arguments)
+    line.change(configuration.without_neighbour(*row[:2]) if remove else found)
     return ""
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from linerate.errors import ConfigError
 from linerate.simulation.faults import FAULT_DEFAULTS, InjectedFault, parse_fault
+from linerate.simulation.habits import RouterHabits
 from linerate.testbed.files import read_testbed
 from linerate.testbed.settings import SimulatedSettings
 from linerate_bench.backend import StreamTraffic
@@ -23,9 +24,9 @@ from linerate_bench.server.streams import StreamGroup
 from support.model_bench import HandClock, configuration, platform, traffic
 
 
-def faulty(*faults: InjectedFault) -> tuple[FaultyBackend, HandClock]:
+def faulty(*faults: InjectedFault, habits: RouterHabits | None = None) -> tuple[FaultyBackend, HandClock]:
     clock = HandClock()
-    backend = FaultyBackend(lambda held: LossyModel(platform(), "vpp", held), clock.now, faults)
+    backend = FaultyBackend(lambda held: LossyModel(platform(), "vpp", held), clock.now, faults, habits=habits)
     backend.configure(configuration(backend))  # type: ignore[arg-type]
     return backend, clock
 
@@ -51,6 +52,56 @@ def test_a_flap_loses_exactly_the_frames_sent_during_it() -> None:
     assert offered == 1_000_000 and forwarded == pytest.approx(750_000, abs=2)
     assert [(action.what, action.up) for action in backend.server_actions()] == [("link", False), ("link", True)]
     assert send(backend, clock) == (1_000_000, 1_000_000)
+
+
+def test_a_router_that_polls_its_links_sends_nothing_until_it_has_looked() -> None:
+    clock = HandClock()
+    backend = FaultyBackend(
+        lambda held: LossyModel(platform(), "vpp", held), clock.now, habits=RouterHabits(link_poll=3)
+    )
+    clock.time += 1
+    backend.configure(configuration(backend))  # type: ignore[arg-type]
+    assert all(map(backend.link_up, (0, 1)))  # the cable has carrier at both ends
+    assert not any(row.link_up for row in backend.state().interfaces)
+    assert send(backend, clock) == (1_000_000, 0)
+    assert all(row.link_up for row in backend.state().interfaces)
+    assert send(backend, clock) == (1_000_000, 1_000_000)
+
+
+def test_a_link_comes_up_late_and_the_generator_sees_it_first() -> None:
+    backend, clock = faulty(
+        parse_fault("link flap", start=0, at=7, **{"for": 1}), habits=RouterHabits(link_delay=2, link_poll=3)
+    )
+    seen = []
+    for _ in range(11):
+        clock.time += 1
+        seen.append((backend.link_up(0), backend.state().interfaces[0].link_up))
+    #        1 s      2 s           3 s           ...                    flap      again at 8 s, noticed at 9 s
+    down, there, both = (False, False), (True, False), (True, True)
+    assert seen == [down, there, both, both, both, both, down, there, both, both, both]
+    assert [action.up for action in backend.server_actions() if action.port == 0][:3] == [True, True, False]
+
+
+def test_an_interface_that_goes_down_and_up_again_takes_its_time_again() -> None:
+    backend, clock = faulty(habits=RouterHabits(link_delay=2))
+    clock.time += 2
+    assert backend.link_up(0)
+    known = backend.state().configuration
+    backend.configure(replace(known, up=known.up[1:]))
+    assert not backend.link_up(0) and backend.link_up(1)
+    backend.configure(known)
+    assert not backend.link_up(0)
+    clock.time += 2
+    assert backend.link_up(0) and send(backend, clock) == (1_000_000, 1_000_000)
+
+
+def test_a_neighbour_that_is_lost_is_not_configured_any_more() -> None:
+    backend, clock = faulty(parse_fault("neighbour lost", start=2, at=0.5))
+    assert send(backend, clock) == (1_000_000, 1_000_000)
+    offered, forwarded = send(backend, clock)
+    assert (offered, forwarded) == (1_000_000, pytest.approx(500_000, abs=2))
+    names = [row.name for row in backend.state().interfaces]
+    assert [row[0] for row in backend.state().configuration.neighbours] == names[:1]
 
 
 def test_a_link_is_down_as_long_as_it_flaps() -> None:
