@@ -9,7 +9,7 @@ import pytest
 from linerate.counts.telemetry import Telemetry
 from linerate.errors import TestbedError
 from linerate.routers.base import Result
-from linerate.routers.shell_commands import ShellCommands
+from linerate.routers.changing_commands import ChangingCommands
 from linerate.session.router_watch import RouterRestarted, RouterWatch
 
 GONE = Result("", "clib_socket_init: connect: Connection refused\n", 1, 0.01)
@@ -26,9 +26,9 @@ class Shell:
         return self.answer
 
 
-def changed(*names: str) -> tuple[Shell, ShellCommands]:
+def changed(*names: str) -> tuple[Shell, ChangingCommands]:
     shell = Shell()
-    commands = ShellCommands(shell, 5.0, False)
+    commands = ChangingCommands(shell, 5.0, False)
     for name in names:
         commands.change(("vppctl", "set", name), ("vppctl", "unset", name), silent=True)
     return shell, commands
@@ -67,7 +67,7 @@ def test_failed_undos_with_the_same_cause_are_reported_together():
 )
 def test_an_undo_may_find_its_change_gone_but_not_its_program(status: int, output: str, gone: bool) -> None:
     shell = Shell()
-    commands = ShellCommands(shell)
+    commands = ChangingCommands(shell)
     commands.change(("set", "a"), ("unset", "a"), silent=status == 0)
     shell.answer = Result("", f"{output}\n", status, 0.01) if status else Result(f"{output}\n", "", 0, 0.01)
     if gone:
@@ -81,14 +81,14 @@ def test_a_stopped_vpp_is_reported_as_not_answering():
     shell = Shell()
     shell.answer = GONE
     with pytest.raises(TestbedError, match=r"'sudo -n vppctl show clock': VPP does not answer: .*check that it runs"):
-        ShellCommands(shell, 5.0, True).run("vppctl", "show", "clock")
+        ChangingCommands(shell, 5.0, True).run("vppctl", "show", "clock")
 
 
 def test_a_sudo_password_prompt_is_reported_as_missing_rights():
     shell = Shell()
     shell.answer = Result("", "sudo: a password is required\n", 1, 0.01)
     with pytest.raises(TestbedError, match=r"the router refused 'sudo -n vppctl show clock' .*check the user's rights"):
-        ShellCommands(shell, 5.0, True).run("vppctl", "show", "clock")
+        ChangingCommands(shell, 5.0, True).run("vppctl", "show", "clock")
 
 
 def test_a_restart_is_remembered_until_the_router_is_configured_again():
@@ -112,7 +112,7 @@ def test_a_restart_is_remembered_until_the_router_is_configured_again():
 
 def test_an_undo_whose_answer_is_cut_is_reported() -> None:
     shell = Shell()
-    commands = ShellCommands(shell, 5.0, False)
+    commands = ChangingCommands(shell, 5.0, False)
     commands.change(("sysctl", "-w", "net.a=1"), ("sysctl", "-w", "net.a=0"))
     shell.answer = Result("net.a =", "", 0, 0.01)
     with pytest.raises(TestbedError, match=r"'sysctl -w net\.a=0' \(the router's answer to .* is not complete: "):

@@ -12,9 +12,9 @@ import pytest
 
 from linerate.errors import TestbedError
 from linerate.project import Project
-from linerate.routers import shell_commands
+from linerate.routers import changing_commands
 from linerate.routers.base import RESTORE_LIMIT, Result, RouterUnreachable
-from linerate.routers.shell_commands import ShellCommands
+from linerate.routers.changing_commands import ChangingCommands
 from linerate.routers.ssh_shell import CLOSE_LIMIT
 from linerate.session import router
 from linerate.session.plan import Plan
@@ -39,9 +39,9 @@ class Shell:
         return DONE
 
 
-def changed() -> tuple[Shell, ShellCommands]:
+def changed() -> tuple[Shell, ChangingCommands]:
     shell = Shell()
-    commands = ShellCommands(shell, 10.0)
+    commands = ChangingCommands(shell, 10.0)
     for name in NAMES:
         commands.change(("set", name), ("unset", name))
     shell.ran.clear()
@@ -55,7 +55,7 @@ def listed(names: str) -> str:
 def test_all_undos_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     shell, commands = changed()
     now = [0.0]
-    monkeypatch.setattr("linerate.routers.shell_commands.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("linerate.routers.changing_commands.time.monotonic", lambda: now[0])
 
     def hang(command: str, limit: float) -> None:
         now[0] += limit
@@ -109,7 +109,7 @@ def test_an_interrupt_loses_no_undo(interrupt: type[BaseException]) -> None:
 @pytest.mark.slow
 def test_a_router_whose_ssh_server_stands_still_is_left_in_time(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = float(os.environ.get("LINERATE_RESTORE_LIMIT", "1.5"))
-    monkeypatch.setattr(shell_commands, "RESTORE_LIMIT", limit)
+    monkeypatch.setattr(changing_commands, "RESTORE_LIMIT", limit)
     monkeypatch.setattr(router, "RESTORE_LIMIT", limit)
     session = Session.start(Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick"))
     lease = Lease.read(next(runtime.glob("*.lease")))

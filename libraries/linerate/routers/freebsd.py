@@ -12,12 +12,13 @@ from ..counts.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
 from ..platforms import Tuning
 from .base import Side
-from .fact_reading import Answers
+from .fact_reading import Answers, kernel_facts
 from .freebsd_facts import read_freebsd_facts
 from .freebsd_load import freebsd_load
 from .freebsd_losses import freebsd_causes, parse_device, parse_expired, parse_ip, sysctl_subtree
-from .shell_commands import ShellRouter, kernel_facts, validated_side
 from .shell_output import counter_value, first_line, parser
+from .shell_router import ShellRouter
+from .sides import validated_side
 from .stacks import pmcstat_stacks
 from .tuning import tune_freebsd
 

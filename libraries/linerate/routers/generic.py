@@ -18,7 +18,8 @@ from .base import RouterUnreachable, Shell, Side
 from .change_journal import Change
 from .command_file import CommandFile
 from .queries import LOSS_GROUP, Query, filled
-from .shell_commands import ShellRouter, validated_side
+from .shell_router import ShellRouter
+from .sides import validated_side
 
 V = TypeVar("V")
 

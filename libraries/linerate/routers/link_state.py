@@ -10,8 +10,9 @@ from typing import Literal
 from ..errors import TestbedError
 from ..visible import shortened
 from .base import Shell
-from .shell_commands import EXCHANGE_LIMIT, ShellCommands, validated_interface
+from .shell_commands import EXCHANGE_LIMIT, ShellCommands
 from .shell_output import parser
+from .sides import validated_interface
 
 _MAC = r"([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})"
 

@@ -11,14 +11,15 @@ from ..counts.under_load import RouterLoad, SampledStacks
 from ..platforms import Tuning
 from ..traffic.frame_kinds import FrameKinds
 from .base import Side
-from .fact_reading import Answers
+from .fact_reading import Answers, kernel_facts
 from .linux_facts import read_linux_facts
 from .linux_frames import LinuxFrameSetup
 from .linux_load import linux_load
 from .linux_losses import links_of_net_dev, linux_causes, parse_ethtool, parse_link, parse_qdiscs
 from .linux_output import parse_net_dev, parse_snmp, parse_softnet, parse_uptime
 from .linux_settings import set_neighbour, set_route, set_sysctl, set_up
-from .shell_commands import ShellRouter, kernel_facts, validated_side
+from .shell_router import ShellRouter
+from .sides import validated_side
 from .stacks import perf_stacks
 from .tuning import tune_linux
 

@@ -14,8 +14,9 @@ from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKind, FrameKinds, NotForwarded, ipv6_address, ipv6_network
 from ..traffic.profiles import LABEL_STEP
 from .base import Side
+from .changing_commands import ChangingCommands
 from .linux_settings import set_neighbour, set_route, set_sysctl, set_up
-from .shell_commands import CommandRefused, ShellCommands
+from .refusals import CommandRefused
 
 FIRST_TABLE = 29700
 """Routing table of the first stack of tags; the next stack has the next number."""
@@ -32,7 +33,7 @@ _NO_SUCH_TYPE = re.compile(r"Unknown device type|not supported", re.IGNORECASE)
 class LinuxFrameSetup:
     """*commands*: of a router whose *sides* are configured for IPv4; *notes* receives changes of kernel settings."""
 
-    def __init__(self, commands: ShellCommands, sides: Sequence[Side], notes: list[str]) -> None:
+    def __init__(self, commands: ChangingCommands, sides: Sequence[Side], notes: list[str]) -> None:
         self._commands, self._sides, self._notes = commands, sides, notes
         self._not_forwarded: dict[frozenset[FrameKind], str] = {}
 

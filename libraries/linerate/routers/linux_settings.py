@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 
 from ..errors import TestbedError
-from .shell_commands import ShellCommands
+from .changing_commands import ChangingCommands
 from .shell_output import first_line
 
 _NOT_ACCEPTED = frozenset({"dead", "linkdown", "offload", "rt_offload", "trap", "rt_trap", "pervasive"})
 """Words that ``ip route show`` prints and ``ip route replace`` does not take."""
 
 
-def set_up(commands: ShellCommands, name: str, before: str) -> None:
+def set_up(commands: ChangingCommands, name: str, before: str) -> None:
     """Take the interface *name* up. *before*: its ``ip link show``. Raises TestbedError."""
     flags = re.search(r"<([^>]*)>", before)
     if not flags:
@@ -22,7 +22,7 @@ def set_up(commands: ShellCommands, name: str, before: str) -> None:
         commands.change(("ip", "link", "set", "dev", name, "up"), ("ip", "link", "set", "dev", name, "down"))
 
 
-def set_neighbour(commands: ShellCommands, peer: str, mac: str, interface: str, before: str) -> None:
+def set_neighbour(commands: ChangingCommands, peer: str, mac: str, interface: str, before: str) -> None:
     """Make *mac* (lower case) the permanent neighbour *peer*. *before*: its row of ``ip neigh show``."""
     words = before.split()
     permanent = words[-1:] == ["PERMANENT"]
@@ -37,7 +37,7 @@ def set_neighbour(commands: ShellCommands, peer: str, mac: str, interface: str, 
 
 
 def set_route(
-    commands: ShellCommands, family: Sequence[str], wanted: Sequence[str], before: str, options: Sequence[str] = ()
+    commands: ChangingCommands, family: Sequence[str], wanted: Sequence[str], before: str, options: Sequence[str] = ()
 ) -> None:
     """Set the route *wanted* (in the words of ``ip route show``); *options*: words that only setting it needs.
 
@@ -62,7 +62,7 @@ def _is_replaced(row: Sequence[str], ipv6: bool) -> bool:
     return bool(row) and metric == ("1024" if ipv6 else "0") and "tos" not in row
 
 
-def set_sysctl(commands: ShellCommands, key: str, value: str, notes: list[str]) -> None:
+def set_sysctl(commands: ChangingCommands, key: str, value: str, notes: list[str]) -> None:
     """Set *key* (separated by ``/``: names of interfaces have dots) to *value*; *notes* receives the change."""
     before = commands.run("sysctl", "-n", key).strip()
     if not re.fullmatch(r"-?\d+", before):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from ..errors import TestbedError
 from ..platforms import Tuning
-from .shell_commands import ShellCommands
+from .changing_commands import ChangingCommands
 from .shell_output import counter_value, first_line, parser
 
 _LINUX_OFFLOADS = {
@@ -18,7 +18,7 @@ _LINUX_OFFLOADS = {
 }
 
 
-def tune_linux(commands: ShellCommands, interfaces: Iterable[str], tuning: Tuning, notes: list[str]) -> None:
+def tune_linux(commands: ChangingCommands, interfaces: Iterable[str], tuning: Tuning, notes: list[str]) -> None:
     """Set *tuning* with ``ethtool`` and ``sysctl``; *notes* receives each change. Raises TestbedError."""
     for name in interfaces:
         if tuning.queues is not None:
@@ -33,7 +33,7 @@ def tune_linux(commands: ShellCommands, interfaces: Iterable[str], tuning: Tunin
         _set_variable(commands, key, value, ("sysctl", "-w"), notes)
 
 
-def tune_freebsd(commands: ShellCommands, interfaces: Iterable[str], tuning: Tuning, notes: list[str]) -> None:
+def tune_freebsd(commands: ChangingCommands, interfaces: Iterable[str], tuning: Tuning, notes: list[str]) -> None:
     """Set *tuning* with ``ifconfig`` and ``sysctl``; *notes* receives each change. Raises TestbedError."""
     for name in interfaces:
         for offload, wanted in tuning.offloads.items():
@@ -49,7 +49,9 @@ def tune_freebsd(commands: ShellCommands, interfaces: Iterable[str], tuning: Tun
         _set_variable(commands, key, value, ("sysctl",), notes)
 
 
-def _set_numbers(commands: ShellCommands, name: str, option: str, wanted: Mapping[str, int], notes: list[str]) -> None:
+def _set_numbers(
+    commands: ChangingCommands, name: str, option: str, wanted: Mapping[str, int], notes: list[str]
+) -> None:
     """``ethtool -L`` (queues) or ``-G`` (rings)."""
     before = _current(commands, name, option)
     lacking = [key for key in wanted if key not in before]
@@ -70,7 +72,7 @@ def _set_numbers(commands: ShellCommands, name: str, option: str, wanted: Mappin
     notes.append(f"{name}: {' '.join(words)} set for the test (before: {' '.join(former)})")
 
 
-def _current(commands: ShellCommands, name: str, option: str) -> dict[str, int]:
+def _current(commands: ChangingCommands, name: str, option: str) -> dict[str, int]:
     return parse_current(commands.run("ethtool", option, name))
 
 
@@ -84,7 +86,7 @@ def parse_current(text: str) -> dict[str, int]:
     return {key.lower(): counter_value(count) for key, count in rows}
 
 
-def _set_linux_offload(commands: ShellCommands, name: str, offload: str, wanted: str, notes: list[str]) -> None:
+def _set_linux_offload(commands: ChangingCommands, name: str, offload: str, wanted: str, notes: list[str]) -> None:
     before = commands.run("ethtool", "-k", name)
     state = parse_linux_offload(before, offload)
     if state == wanted:
@@ -110,7 +112,7 @@ def parse_linux_offload(text: str, offload: str) -> str:
     return found[1]
 
 
-def _freebsd_offloads(commands: ShellCommands, name: str) -> dict[str, tuple[str, ...]]:
+def _freebsd_offloads(commands: ChangingCommands, name: str) -> dict[str, tuple[str, ...]]:
     return parse_freebsd_offloads(commands.run("ifconfig", name))
 
 
@@ -125,7 +127,7 @@ def parse_freebsd_offloads(text: str) -> dict[str, tuple[str, ...]]:
     return {offload: tuple(word for word in parts if word.upper() in on) for offload, parts in words.items()}
 
 
-def _set_variable(commands: ShellCommands, key: str, value: str, setter: tuple[str, ...], notes: list[str]) -> None:
+def _set_variable(commands: ChangingCommands, key: str, value: str, setter: tuple[str, ...], notes: list[str]) -> None:
     before = " ".join(commands.run("sysctl", "-n", key).split())
     if not re.fullmatch(r"-?\d+( -?\d+)*", before):
         raise TestbedError(

@@ -13,7 +13,8 @@ from ..counts.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
 from .base import Side
 from .fact_reading import Answers
-from .shell_commands import ShellRouter, validated_side
+from .shell_router import ShellRouter
+from .sides import validated_side
 from .stacks import perf_stacks
 from .vpp_facts import read_vpp_facts
 from .vpp_load import vpp_load

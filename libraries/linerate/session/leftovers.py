@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..errors import TestbedError
 from ..routers.base import Shell
 from ..routers.change_journal import ChangeJournal, Leftover, Occasion
-from ..routers.shell_commands import EXCHANGE_LIMIT, ShellCommands
+from ..routers.changing_commands import ChangingCommands
+from ..routers.shell_commands import EXCHANGE_LIMIT
 
 SAVED_FOR = 3600.0
 """Seconds for which a configuration that a run has saved is loaded again at the next start, without a question."""
@@ -53,7 +54,7 @@ def undo_leftover(
             f" {age / 3600:.1f} h ago, over whatever was configured there since: look at it, then 'linerate restore'"
             f" loads it; or undo the changes by hand and remove {found.path}"
         )
-    commands = ShellCommands(shell, limit, sudo)
+    commands = ChangingCommands(shell, limit, sudo)
     commands.keep_journal(journal)
     try:
         commands.restore()

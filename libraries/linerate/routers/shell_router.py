@@ -1,0 +1,86 @@
+"""What all routers have in common that are reached through a shell."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from ..counts.under_load import SampledStacks
+from ..errors import TestbedError
+from ..platforms import Tuning
+from ..traffic.frame_kinds import FrameKinds, NotForwarded
+from .base import Shell, Side
+from .change_journal import Change, ChangeJournal
+from .changing_commands import ChangingCommands
+from .shell_commands import EXCHANGE_LIMIT
+from .sides import validated_interface
+
+
+class ShellRouter:
+    """The common part of all routers. *interfaces*: those under test, which must exist; *limit*: s per exchange."""
+
+    def __init__(
+        self, shell: Shell, limit: float = EXCHANGE_LIMIT, interfaces: tuple[str, ...] = (), sudo: bool = False
+    ) -> None:
+        self._commands = ChangingCommands(shell, limit, sudo)
+        self._interfaces = tuple(validated_interface(name) for name in interfaces)
+        self._notes: list[str] = []
+        self._not_forwarded: NotForwarded = {}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Changes of forwarding, packet filter and the like, in words: evidence."""
+        return tuple(self._notes)
+
+    def tune(self, tuning: Tuning) -> None:
+        """Nothing, unless a subclass has it: other platforms' files have no ``tuning``."""
+
+    def sample_stacks(self, seconds: float) -> SampledStacks:
+        """Nothing, unless a subclass knows how."""
+        return SampledStacks(seconds, why="it is not known how to sample stacks there")
+
+    def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
+        """Raises TestbedError, unless a subclass supports other frames than plain IPv4."""
+        raise TestbedError(
+            "the testbed file has 'set_up', and only Linux routers can be set up from here for IPv6, tags or labels;"
+            " set the router up by hand and remove the key"
+        )
+
+    @property
+    def not_forwarded(self) -> NotForwarded:
+        """Frames that :meth:`configure_frames` could not configure, and why."""
+        return self._not_forwarded
+
+    def clear(self) -> None:
+        """Nothing, unless a subclass can reset counters: readers use differences."""
+
+    def _require_interfaces(self, existing: Collection[str], owner: str = "the router") -> None:
+        for name in self._interfaces:
+            if name not in existing:
+                raise TestbedError(f"{owner} has no interface '{name}'; it has {', '.join(sorted(existing))}")
+
+    def keep_journal(self, journal: ChangeJournal) -> None:
+        """Have each change in *journal* before it is made."""
+        self._commands.keep_journal(journal)
+
+    def restore(self) -> None:
+        """Undo all changes, last first. May be repeated. Raises TestbedError that names failed ones."""
+        self._commands.restore()
+        self._notes.clear()
+        self._not_forwarded = {}
+
+    @contextmanager
+    def rehearsal(self) -> Iterator[list[Change]]:
+        """Meanwhile each change is only put on the list, and not made."""
+        notes, not_forwarded = list(self._notes), self._not_forwarded
+        try:
+            with self._commands.rehearsal() as found:
+                yield found
+        finally:
+            self._notes[:], self._not_forwarded = notes, not_forwarded
+
+    def forget_changes(self) -> None:
+        """The router has restarted and lost its changes: there is nothing to undo."""
+        self._notes.clear()
+        self._not_forwarded = {}
+        self._commands.forget_changes()
