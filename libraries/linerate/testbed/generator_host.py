@@ -10,7 +10,7 @@ from ..errors import TestbedError
 from ..routers.host_reading import read_host_state
 from ..routers.local_shell import local_shell
 from ..routers.ssh_shell import SshShell
-from ..system.ssh import Login
+from ..system.login import Login
 from .settings import GeneratorSettings
 from .trex.start_findings import StartFinding, StartPlan, start_findings
 
