@@ -119,7 +119,10 @@ class StreamTraffic:
 
 @dataclass(frozen=True, slots=True)
 class PortCounters:
-    """Frames and L2 bytes (with FCS) since the server started, never reset, never derived from a rate."""
+    """Frames and L2 bytes (with FCS) since the server started, never reset, never derived from a rate.
+
+    ``ierrors``: frames that the card missed. ``pauses_received``, ``pauses_sent``: pause frames (IEEE 802.3 31B).
+    """
 
     opackets: int = 0
     ipackets: int = 0
@@ -128,6 +131,8 @@ class PortCounters:
     oerrors: int = 0
     ierrors: int = 0
     queue_full: int = 0
+    pauses_received: int = 0
+    pauses_sent: int = 0
 
 
 @dataclass(frozen=True, slots=True)

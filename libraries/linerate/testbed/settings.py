@@ -39,6 +39,7 @@ def _checked_host(value: str) -> str:
 HostName = Annotated[str, AfterValidator(_checked_host)]
 Pairs = Annotated[int, Field(ge=1, le=PAIRS)]
 TcpPort = Annotated[int, Field(ge=1, le=65535)]
+SimulatedNic = Literal["i40e", "ice", "ixgbe", "mlx5", "virtio"]
 TrexPort = Annotated[int, Field(ge=0, le=255)]
 
 
@@ -166,6 +167,8 @@ class SimulatedSettings(CommonSettings):
     seed: Annotated[int, Field(ge=0)] = 0
     noise: Noise | None = None
     rx_queues: Annotated[int, Field(ge=1, le=64)] | None = None
+    nic: SimulatedNic | None = None
+    """The card that the generator's server plays, as TRex v3.08 drives it; None: none in particular."""
     faults: tuple[InjectedFault, ...] = ()
     """What shall go wrong, in any order."""
     router_habits: RouterHabits = RouterHabits()

@@ -54,6 +54,7 @@ class SimulatedSetup:
                 "platform_file": str(self._file),
                 "software": self._software,
                 "rx_queues": settings.rx_queues,
+                "nic": settings.nic,
                 "seed": settings.seed,
                 "bypass": self._bypass,
                 "set_up": list(settings.set_up),

@@ -11,6 +11,7 @@ from ..backend import Backend
 from ..process import on_end, read_specification, ready, refuse
 from .control import ControlService
 from .loop import TrexServer
+from .nic import ServerCard, read_nic_file
 from .places import Places
 from .request_socket import PortTaken
 
@@ -53,11 +54,23 @@ def open_backend(specification: Mapping[str, Any]) -> OpenBackend:
     raise ValueError(f"'backend' is {kind!r}; expected 'model' or 'wire'")
 
 
+def with_nic(specification: Mapping[str, Any]) -> tuple[Mapping[str, Any], ServerCard | None]:
+    """The card that the specification's ``nic`` names, and the specification with what the card's file adds to it.
+
+    Raises ConfigError for a file that is wrong.
+    """
+    if not specification.get("nic"):
+        return specification, None
+    file, nic = read_nic_file(str(specification["nic"]))
+    given = {key: value for key, value in specification.items() if value is not None}
+    return {**file.server, **given}, nic
+
+
 def main() -> None:
     """Read the specification, serve, end."""
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s")
-    specification = read_specification()
     try:
+        specification, nic = with_nic(read_specification())
         backend, now, control = open_backend(specification)
     except Exception as error:
         logging.getLogger("linerate.server").exception("the backend cannot be opened")
@@ -71,6 +84,7 @@ def main() -> None:
             int(specification.get("pub_port", 0)),
             control,
             Places.from_specification(specification.get("places") or {}),
+            nic,
         )
     except PortTaken as error:
         backend.close()

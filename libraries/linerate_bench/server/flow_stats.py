@@ -9,11 +9,12 @@ the highest count that a group in the same place had there since the server bega
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from ..backend import Backend, FlowCounters, LatencyCounters, StreamCounters
+from .nic import MOST_LATENCY_GROUPS, ServerCard
 from .params import bad_parameter, refused
 from .streams import ServerStream
 
@@ -43,14 +44,19 @@ class _Group:
     users: set[tuple[int, int]] = field(default_factory=set)
     before: tuple[float, FlowCounters] | None = None
     rates: Rates = field(default_factory=dict)
+    seen: bool = True
+    """Whether the card leads its frames to the core that counts them."""
+    started: bool = False
+    """Whether it has a counter of the card, which it keeps until it is removed."""
     place: int = 0
     """The first free one when it began, among the latency groups (TRex's ``hw_id``)."""
 
 
 class FlowStats:
-    """The groups in use on all ports. *now* is the bench's clock in s."""
+    """The groups in use on all ports, as *nic* counts them. *now* is the bench's clock in s."""
 
-    def __init__(self, backend: Backend, now: Callable[[], float]) -> None:
+    def __init__(self, backend: Backend, now: Callable[[], float], nic: ServerCard | None = None) -> None:
+        self._nic = nic or ServerCard()
         self._ports = [port.index for port in backend.ports]
         self._counters = backend if isinstance(backend, StreamCounters) else None
         self._now = now
@@ -65,9 +71,14 @@ class FlowStats:
         return self._counters is not None
 
     def add(self, port: int, stream: ServerStream) -> None:
-        """A stream was added. Raises RpcError if its group has another rule, or has a latency stream already."""
+        """A stream was added. Raises RpcError if its group has another rule, or has a latency stream already.
+
+        Or if the card cannot count such frames.
+        """
         if stream.group is None or self._counters is None:
             return
+        if (words := self._nic.refusal_of(stream.frame)) is not None:
+            raise refused(words)
         number, rule = stream.group.number, stream.group.rule
         group = self._groups.get(number)
         if group is not None and (rule == "latency" or group.rule == "latency"):
@@ -78,9 +89,21 @@ class FlowStats:
             self._counters.forget(number)
             taken = {other.place for other in self._groups.values() if other.rule == "latency"}
             place = next(place for place in range(len(taken) + 1) if place not in taken)
-            group = self._groups[number] = _Group(rule, self._versions, place=place)
+            seen = self._nic.sees(stream.frame)
+            group = self._groups[number] = _Group(rule, self._versions, place=place, seen=seen)
             self._versions += 1
         group.users.add((port, stream.stream_id))
+
+    def start(self, streams: Iterable[ServerStream]) -> None:
+        """*streams* are about to be sent. Raises RpcError if the card has no counter left for one of their groups."""
+        for stream in streams:
+            group = self._groups.get(stream.group.number) if stream.group else None
+            if group is None or group.started:
+                continue
+            most = MOST_LATENCY_GROUPS if group.rule == "latency" else self._nic.rx_counters
+            if sum(row.started and row.rule == group.rule for row in self._groups.values()) >= most:
+                raise refused("Failed allocating statistic counter. Probably all are used for this rule type.")
+            group.started = True
 
     def remove(self, port: int, stream: ServerStream) -> None:
         """A stream was removed."""
@@ -113,9 +136,10 @@ class FlowStats:
             if group is None or self._counters is None:
                 continue
             versions[str(number)] = group.version
-            flows[str(number)] = self._flow(group, self._counters.flow_counters(number))
+            counted = self._counters.flow_counters(number)
+            flows[str(number)] = self._flow(group, counted if group.seen else FlowCounters(counted.sent))
             if group.rule == "latency":
-                delays = self._counters.latency_counters(number)
+                delays = self._counters.latency_counters(number) if group.seen else LatencyCounters()
                 latency[str(number)] = _latency(delays, self._histogram(group, delays))
         shared = {"old_flow": 0, "bad_hdr": 0} if latency else None
         return {"ver_id": versions or None, "flow_stats": flows or None, "latency": {"g": shared, **latency}}
@@ -131,7 +155,8 @@ class FlowStats:
             both = {port: counts.get(port, (0, 0)) for port in self._ports}
             rates = {port: group.rates.get((direction, port), (0.0, 0.0)) for port in self._ports}
             row[f"{direction}p"] = {str(port): frames for port, (frames, _) in both.items()}
-            row[f"{direction}b"] = {str(port): size for port, (_, size) in both.items()}
+            without = direction == "r" and group.rule == "stats" and "rx_bytes" not in self._nic.rx_caps
+            row[f"{direction}b"] = {str(port): 0 if without else size for port, (_, size) in both.items()}
             row[f"{direction}ps"] = {str(port): pps for port, (pps, _) in rates.items()}
             row[f"{direction}bs"] = {str(port): bps for port, (_, bps) in rates.items()}
         return row

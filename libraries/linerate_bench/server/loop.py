@@ -17,6 +17,7 @@ from ..backend import Backend
 from .connections import Connections
 from .control import ControlService
 from .fault_actions import carry_out
+from .nic import ServerCard
 from .places import Places
 from .publisher import Publisher
 from .request_socket import Request, RequestSocket, bind, limit_messages
@@ -38,7 +39,10 @@ MOST_SUBSCRIBED = 64 << 10
 
 
 class TrexServer:
-    """A TRex-compatible server on *host*. ``stop`` may be called from any thread; all else belongs to one."""
+    """A TRex-compatible server on *host*, whose ports are a *nic*'s.
+
+    ``stop`` may be called from any thread; all else belongs to one.
+    """
 
     def __init__(
         self,
@@ -49,6 +53,7 @@ class TrexServer:
         pub_port: int = 0,
         control: ControlService | None = None,
         places: Places | None = None,
+        nic: ServerCard | None = None,
     ) -> None:
         self._backend, self._control = backend, control
         self._context = zmq.Context()
@@ -73,7 +78,7 @@ class TrexServer:
             self._release()
             raise
         self._publisher = Publisher(self._pub)
-        self.service = ServerMethods(backend, self._publisher, now, places)
+        self.service = ServerMethods(backend, self._publisher, now, places, nic)
         self._dispatcher = Dispatcher(self.service.methods(), self.service.api_h)
 
     def stop(self) -> None:

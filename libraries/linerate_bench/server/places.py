@@ -6,13 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-NOWHERE = "N/A"
-"""TRex's word for a port that is on no PCI bus."""
-
-
 @dataclass(frozen=True, slots=True)
 class Places:
-    """``cores`` that send, for each pair of ports. ``numa``, ``pci``: node and address of each port's card, if any."""
+    """``cores`` that send, for each pair of ports. ``numa``, ``pci``: node of each port, and address if not the card's."""
 
     cores: int = 1
     numa: tuple[int, ...] = ()
@@ -31,5 +27,5 @@ class Places:
         return {
             "cores": list(range(first, first + self.cores)),
             "numa": self.numa[index] if index < len(self.numa) else -1,
-            "pci_addr": self.pci[index] if index < len(self.pci) else NOWHERE,
+            **({"pci_addr": self.pci[index]} if index < len(self.pci) else {}),
         }

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ipaddress
 import secrets
 import string
+from dataclasses import replace
 from typing import Any
 
 from linerate.simulation.signs import BY_A_MODEL, MODEL_DRIVER
 
 from ..backend import PortDescription
 from .attributes import PortAttributes, VlanTags
+from .nic import UNKNOWN_SPEED_BPS, ServerCard
 from .params import bad_parameter, refused
 from .profile import ALL, DEFAULT, PortProfile
 from .streams import mac_bytes
@@ -29,14 +31,17 @@ def new_handle() -> str:
 class ServerPort:
     """One port. Nothing here sends: see ``transmission``."""
 
-    def __init__(self, description: PortDescription) -> None:
-        self.description = description
+    def __init__(self, description: PortDescription, nic: ServerCard | None = None) -> None:
+        self._nic = nic = nic or ServerCard()
+        self._by_a_model = description.driver == MODEL_DRIVER
+        speed = description.speed_bps if nic.knows_speed else UNKNOWN_SPEED_BPS
+        self.description = replace(description, driver=nic.driver or description.driver, speed_bps=speed)
         self.index = description.index
         self.owner = ""
         self.session = 0
         self._handler = ""
         self.profiles = {DEFAULT: PortProfile(self, DEFAULT)}
-        self.attributes = PortAttributes()
+        self.attributes = PortAttributes(nic.refuses, nic.flow_control)
         self.vlan = VlanTags()
         self.service = False
         self.source_mac = description.mac
@@ -139,6 +144,8 @@ class ServerPort:
 
     def attributes_json(self, link_up: bool) -> dict[str, Any]:
         """``attr`` of ``get_port_status``."""
+        link_up, down = link_up and self.attributes.link, self._nic.speed_while_down
+        speed = self.description.speed_bps if link_up or down is None else down * 1e6
         ether = {"src": self.source_mac, "dst": self.destination_mac if self.has_destination else NO_MAC}
         ipv4 = {"src": "none", "dst": "none", "state": "none"}
         if self.ipv4:
@@ -148,7 +155,7 @@ class ServerPort:
                 "state": "resolved" if self.has_destination else "unresolved",
             }
         return {
-            "fc": {"mode": -1},
+            "fc": {"mode": self.attributes.flow_control},
             "layer_cfg": {
                 "ether": ether | {"state": "configured" if self.has_destination else "unconfigured"},
                 "ipv4": ipv4,
@@ -158,7 +165,7 @@ class ServerPort:
             "multicast": {"enabled": self.attributes.multicast},
             "promiscuous": {"enabled": self.attributes.promiscuous},
             "rx_filter_mode": "hw",
-            "speed": self.description.speed_bps / 1e9,
+            "speed": speed / 1e9,
             "vlan": {"tags": list(self.vlan.tags)},
             "vxlan_fs": [],
         }
@@ -186,8 +193,8 @@ class ServerPort:
 
     @property
     def _description(self) -> str:
-        name = self.description.interface or f"port {self.index}"
-        return f"{name}, {BY_A_MODEL}" if self.description.driver == MODEL_DRIVER else name
+        name = self._nic.description or self.description.interface or f"port {self.index}"
+        return f"{name}, {BY_A_MODEL}" if self._by_a_model else name
 
     def information(self, counts: bool) -> dict[str, Any]:
         """Its entry in ``get_system_info``, without its place. *counts*: whether packet groups are counted."""
@@ -196,16 +203,11 @@ class ServerPort:
             "hw_mac": self.description.mac,
             "driver": self.description.driver,
             "description": self._description,
-            "supp_speeds": [],
+            "pci_addr": self._nic.pci.format(port=self.index),
+            "supp_speeds": list(self._nic.supported_speeds),
             "stack": "legacy",
-            "rx": {"caps": ["flow_stats", "latency", "rx_bytes"], "counters": 1023}
+            "rx": {"caps": list(self._nic.rx_caps), "counters": self._nic.rx_counters}
             if counts
             else {"caps": [], "counters": 0},
-            "is_fc_supported": False,
-            "is_ieee1588_supported": False,
-            "is_led_supported": False,
-            "is_link_supported": False,
-            "is_prom_supported": True,
-            "is_virtual": True,
-            "is_vxlan_supported": False,
+            **self._nic.flags(),
         }

@@ -16,6 +16,7 @@ from . import unsupported
 from .captures import MOST_FRAMES, Captures
 from .flow_stats import FlowStats
 from .load import factor_of, load_of
+from .nic import ServerCard
 from .packet_push import PacketPush
 from .params import Params, RpcError, refused
 from .places import Places
@@ -24,7 +25,7 @@ from .profile import ALL, DEFAULT, PortProfile
 from .publisher import Event, Publisher
 from .rpc import Method
 from .sequences import check_chain
-from .statistics import XSTATS, Statistics
+from .statistics import Statistics
 from .steering import Steering
 from .streams import parse_stream
 from .transmission import Transmission
@@ -38,17 +39,21 @@ MOST_EVENTS = 100
 
 
 class ServerMethods:
-    """One server over *backend*. *now* is the bench's clock in s."""
+    """One server over *backend*, with ports of *nic*. *now* is the bench's clock in s."""
 
     def __init__(
-        self, backend: Backend, publisher: Publisher, now: Callable[[], float], places: Places | None = None
+        self,
+        backend: Backend,
+        publisher: Publisher,
+        now: Callable[[], float],
+        places: Places | None = None,
+        nic: ServerCard | None = None,
     ) -> None:
-        self.api_h = new_handle()
-        self._places = places or Places()
-        self.ports = {description.index: ServerPort(description) for description in backend.ports}
-        self.statistics = Statistics(backend, now)
+        self.api_h, self._places, self._nic = new_handle(), places or Places(), nic or ServerCard()
+        self.ports = {description.index: ServerPort(description, self._nic) for description in backend.ports}
+        self.statistics = Statistics(backend, now, self._nic)
         self.captures = Captures(backend, now, self._sent_traffic)
-        self.flows = FlowStats(backend, now)
+        self.flows = FlowStats(backend, now, self._nic)
         self.packet_push = PacketPush(backend, self.captures, now)
         self._begun = time.monotonic()
         self.transmission = Transmission(backend, self.ports, publisher, self.statistics, now, self._uptime)
@@ -74,7 +79,7 @@ class ServerMethods:
             "get_async_events": lambda p: {"data": self._publisher.events_of(p.integer("session_id"))},
             "get_global_stats": lambda _: self.statistics.overall(),
             "get_port_stats": lambda p: self.statistics.port(self._port(p).index),
-            "get_port_xstats_names": lambda p: self._port(p) and {"xstats_names": list(XSTATS)},
+            "get_port_xstats_names": lambda p: self._port(p) and {"xstats_names": self._nic.xstats_names},
             "get_port_xstats_values": lambda p: {"xstats_values": self.statistics.xstats(self._port(p).index)},
             "get_utilization": lambda _: self.statistics.utilisation(),
             "get_active_pgids": lambda _: self.flows.active(),
@@ -145,8 +150,9 @@ class ServerMethods:
             raise refused(f"Version mismatch: your client version is too new to be supported by the server\n{versions}")
 
     def _version(self, _: Params) -> dict[str, str]:
+        own = f"linerate {__version__}"
         return {
-            "version": f"linerate {__version__}",
+            "version": f"{self._nic.trex}, played by {own}" if self._nic.trex else own,
             "mode": "STL",
             "build_date": BY_A_MODEL if self._simulated else "embedded",
             "build_time": "",
@@ -155,7 +161,7 @@ class ServerMethods:
 
     def _system(self, _: Params) -> dict[str, Any]:
         return {
-            "advanced_per_stream_stats": True,
+            "advanced_per_stream_stats": self._nic.software_mode,
             "core_type": BY_A_MODEL if self._simulated else "linerate embedded server",
             "dp_core_count": self._places.cores * -(-len(self.ports) // 2),
             "dp_core_count_per_port": self._places.cores,
@@ -336,12 +342,13 @@ class ServerMethods:
         profile.require("start", "STREAMS")
         force = params.boolean("force", False)
         duration = params.number("duration")
-        if not force and not self._backend.link_up(profile.index):
+        if not force and not (self._backend.link_up(profile.index) and self.ports[profile.index].attributes.link):
             raise refused("Link state is DOWN.")
         at = params.number("start_at_ts", 0.0, least=0)
         load = load_of(profile.streams.values())
         factor = factor_of(params.object("mul"), load, profile.description.speed_bps, force)
         lasts = duration if duration > 0 else None
+        self.flows.start(profile.streams.values())
         traffic = profile.traffic(factor, lasts, force)
         self.transmission.start(profile, traffic, lasts, at)
         profile.factor, profile.sent, profile.applied, profile.duration, profile.paused = (

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
+from linerate.units import FCS
+
 from ..backend import Backend, Freezable, PortCounters, Utilisation
+from .nic import Counted, ServerCard
 
 INTERVAL = 0.2
 """Seconds of the bench's clock over which rates are taken."""
@@ -16,15 +20,6 @@ CPU_INTERVAL = 1.0
 CPU_HISTORY = 20
 """Loads that are reported."""
 
-XSTATS = (
-    "rx_good_packets",
-    "tx_good_packets",
-    "rx_good_bytes",
-    "tx_good_bytes",
-    "rx_missed_errors",
-    "rx_errors",
-    "tx_errors",
-)
 ZERO_RATES = (
     "m_active_flows",
     "m_open_flows",
@@ -51,10 +46,14 @@ ZERO_COUNTS = (
 
 
 class Statistics:
-    """Counts of *backend*; *now* is the bench's clock in s."""
+    """Counts of *backend* as TRex reports them of *nic*; *now* is the bench's clock in s."""
 
-    def __init__(self, backend: Backend, now: Callable[[], float]) -> None:
-        self._backend, self._now = backend, now
+    def __init__(self, backend: Backend, now: Callable[[], float], nic: ServerCard | None = None) -> None:
+        self._backend, self._now, self._nic = backend, now, nic or ServerCard()
+        self._read: dict[int, PortCounters] = {}
+        """What the card had counted when TRex read it last."""
+        self._taken: dict[int, PortCounters] = {}
+        """What was read as extended counters instead."""
         self._before: dict[int, tuple[float, PortCounters]] = {}
         self._rates: dict[int, tuple[float, float, float, float]] = {}
         self._sampled = now()
@@ -86,7 +85,24 @@ class Statistics:
 
     def port(self, port: int) -> dict[str, Any]:
         """The answer to ``get_port_stats``."""
-        return self._port(port, self._backend.counters(port))
+        return self._port(port, self._counters(port))
+
+    def _counters(self, port: int) -> PortCounters:
+        """TRex's counters of *port*, which differ from what was really sent and received as the card's do."""
+        found, taken, nic = self._backend.counters(port), self._taken.get(port, PortCounters()), self._nic
+        self._read[port] = found
+        missed = found.ierrors if nic.missed_received else 0
+        return replace(
+            found,
+            opackets=found.opackets - taken.opackets,
+            obytes=found.obytes - taken.obytes,
+            ipackets=found.ipackets + missed,
+            ibytes=found.ibytes
+            - taken.ibytes
+            + (missed * found.ibytes // found.ipackets if found.ipackets else 0)
+            - (0 if nic.received_fcs else FCS * (found.ipackets + missed)),
+            ierrors=found.ierrors * nic.missed_errors,
+        )
 
     def _port(self, port: int, found: PortCounters) -> dict[str, Any]:
         tx_pps, tx_bps, rx_pps, rx_bps = self._measure(port, found)
@@ -121,7 +137,7 @@ class Statistics:
     def _both(self) -> tuple[dict[str, Any], dict[int, dict[str, Any]]]:
         """The counts of all ports together, and of each."""
         with self._backend.frozen() if isinstance(self._backend, Freezable) else nullcontext():
-            counters = {port.index: self._backend.counters(port.index) for port in self._backend.ports}
+            counters = {port.index: self._counters(port.index) for port in self._backend.ports}
         rows = {index: self._port(index, counted) for index, counted in counters.items()}
         found: dict[str, Any] = dict.fromkeys(ZERO_RATES, 0.0) | dict.fromkeys(ZERO_COUNTS, 0)
         for direction, letter in (("tx", "o"), ("rx", "i")):
@@ -143,10 +159,32 @@ class Statistics:
         return found, rows
 
     def xstats(self, port: int) -> list[int]:
-        """The values of XSTATS. Bytes without FCS, as the drivers count them."""
+        """The card's extended counters, in the order of its names."""
         found = self._backend.counters(port)
-        received, sent = found.ibytes - 4 * found.ipackets, found.obytes - 4 * found.opackets
-        return [found.ipackets, found.opackets, received, sent, 0, found.ierrors, found.oerrors]
+        sent = self._take(port, found) if self._nic.xstats_take else found
+        values: dict[Counted | None, int] = {
+            None: 0,
+            "received": found.ipackets,
+            "sent": sent.opackets,
+            "received_bytes": found.ibytes - FCS * found.ipackets,
+            "sent_bytes": sent.obytes - FCS * sent.opackets,
+            "missed": found.ierrors,
+            "unsent": found.oerrors,
+            "pauses_received": found.pauses_received,
+            "pauses_sent": found.pauses_sent,
+        }
+        return [values[counted] for _, counted in self._nic.xstats]
+
+    def _take(self, port: int, found: PortCounters) -> PortCounters:
+        """Read registers that TRex reads too, and that begin at zero then; returns all that was read so."""
+        read, taken = self._read.get(port, PortCounters()), self._taken.get(port, PortCounters())
+        self._read[port] = found
+        self._taken[port] = taken = PortCounters(
+            opackets=taken.opackets + found.opackets - read.opackets,
+            obytes=taken.obytes + found.obytes - read.obytes,
+            ibytes=taken.ibytes + found.ibytes - read.ibytes,
+        )
+        return taken
 
     def utilisation(self) -> dict[str, Any]:
         """The answer to ``get_utilization``: one core, its ports, whole per cents."""

@@ -255,7 +255,7 @@ def test_late_frames_show_in_the_groups_only_and_duplicates_in_both() -> None:
 
 def test_late_frames_are_in_no_bucket_and_bucket_0_remembers_earlier_trials() -> None:
     backend, clock = faulty(parse_fault("late frames", start=2, share=0.05))
-    stream: Any = SimpleNamespace(group=StreamGroup(7, "latency"), stream_id=1)
+    stream: Any = SimpleNamespace(group=StreamGroup(7, "latency"), stream_id=1, frame=b"")
     flows = FlowStats(backend, clock.now)
     found = []
     for _ in range(2):
@@ -275,7 +275,7 @@ def test_late_frames_are_in_no_bucket_and_bucket_0_remembers_earlier_trials() ->
 
 def test_sequence_errors_have_trexs_names() -> None:
     backend, clock = faulty(parse_fault("reordered frames", share=0.01))
-    stream: Any = SimpleNamespace(group=StreamGroup(7, "latency"), stream_id=1)
+    stream: Any = SimpleNamespace(group=StreamGroup(7, "latency"), stream_id=1, frame=b"")
     flows = FlowStats(backend, clock.now)
     flows.add(0, stream)
     backend.start({0: (grouped(),)}, 1.0)
@@ -288,7 +288,7 @@ def test_flow_statistics_that_are_not_reported(shows: str, reported: set[str] | 
     backend, clock = faulty(parse_fault("flow stats dropped", start=0, at=3, shows=shows, **{"for": 5}))
     flows = FlowStats(backend, clock.now)
     for number in (7, 8):
-        stream: Any = SimpleNamespace(group=StreamGroup(number, "stats"), stream_id=number)
+        stream: Any = SimpleNamespace(group=StreamGroup(number, "stats"), stream_id=number, frame=b"")
         flows.add(0, stream)
     backend.start({0: (grouped("stats"),)}, 1.0)
     clock.time += 2

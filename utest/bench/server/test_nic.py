@@ -1,0 +1,334 @@
+"""The cards that the embedded server plays: their files, and what it answers and counts with each of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from linerate.errors import ConfigError
+from linerate.generators.trex.client import answers
+from linerate.testbed.settings import SimulatedNic
+from linerate_bench.backend import FlowCounters, PortCounters
+from linerate_bench.server.__main__ import with_nic
+from linerate_bench.server.attributes import OF_SOME_CARDS
+from linerate_bench.server.flow_stats import FlowStats
+from linerate_bench.server.loop import TrexServer
+from linerate_bench.server.nic import FOLDER, Fact, ServerCard, XstatsNames, read_nic_file
+from linerate_bench.server.params import Params, RpcError
+from linerate_bench.server.ports import ServerPort
+from linerate_bench.server.publisher import Publisher
+from linerate_bench.server.service import ServerMethods
+from linerate_bench.server.statistics import Statistics
+from linerate_bench.server.streams import parse_stream
+from support.server_support import FakeBackend, stream
+
+CARDS: tuple[str, ...] = get_args(SimulatedNic)
+SOURCES = os.environ.get("TREX_SOURCES", "")
+"""A clone of TRex's repository, also one without a work tree, that has the commit of the files."""
+
+IPV4, IPV6, VLAN, QINQ, MPLS = (
+    bytes(12) + bytes.fromhex(f"{tags}{kind}") + bytes(50)
+    for tags, kind in (("", "0800"), ("", "86dd"), ("81000001", "0800"), ("88a8000181000002", "0800"), ("", "8847"))
+)
+
+
+def nic_of(card: str) -> ServerCard:
+    return read_nic_file(card)[1]
+
+
+# -- files
+
+
+def test_each_file_is_a_card_that_a_testbed_may_name() -> None:
+    assert sorted(path.stem for path in FOLDER.glob("*.yaml")) == sorted(CARDS)
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_each_fact_has_a_source_and_each_name_stands_once(card: str) -> None:
+    file, nic = read_nic_file(card)
+    assert file.nic == card and file.trex.version == "v3.08"
+    needed = set(ServerCard.model_fields) - {
+        "trex",
+        "xstats",
+        "knows_speed",
+        "refused_groups",
+        "unseen_groups",
+        "xstats_take",
+    }
+    assert needed <= set(file.facts)
+    assert len(nic.xstats_names) == len(set(nic.xstats_names))
+
+
+@pytest.mark.skipif(not SOURCES, reason="needs TREX_SOURCES, a clone of TRex's repository")
+@pytest.mark.parametrize("card", CARDS)
+def test_the_sources_have_the_cited_lines_and_names(card: str) -> None:
+    file, _ = read_nic_file(card)
+    git = ["git", f"--git-dir={SOURCES}"]
+    texts: dict[str, list[str]] = {}
+    facts: list[Fact | XstatsNames] = [*file.facts.values(), *file.xstats]
+    for fact in facts:
+        cited = ""
+        for place in fact.source.split("; "):
+            if place.startswith("https://"):
+                continue
+            path, _, lines = place.partition(":")
+            if path not in texts:
+                shown = subprocess.run([*git, "show", f"{file.trex.commit}:{path}"], capture_output=True, check=True)
+                texts[path] = shown.stdout.decode(errors="replace").splitlines()
+            first, _, last = lines.partition("-")
+            assert int(last or first) <= len(texts[path]), place
+            cited += "\n".join(texts[path][int(first) - 1 : int(last or first)])
+        for name in getattr(fact, "names", ()):
+            stem = re.sub(r"^(\w+_priority\{0-7\}_|[rt]x_q\d_)", "", name)
+            assert re.search('"' + re.escape(stem).replace(r"\{0\-7\}", r"\d") + '"', cited), name
+
+
+GOOD = """\
+nic: box
+name: Box
+trex: {version: v3.08, commit: 27e0153b5ff833c51d48f1625ace979a2868d8a0}
+facts:
+  driver: {value: net_box, source: "src/box.cpp:1"}
+  rx_counters: {value: 7, source: "src/box.cpp:2-3"}
+xstats:
+  - source: src/box.cpp:4
+    names: ["rx_q{0-2}_packets", tx]
+    counted: {tx: sent}
+"""
+
+
+def test_a_range_in_a_name_stands_for_so_many(tmp_path: Path) -> None:
+    (tmp_path / "box.yaml").write_text(GOOD)
+    _, nic = read_nic_file("box", tmp_path)
+    assert nic.xstats == (("rx_q0_packets", None), ("rx_q1_packets", None), ("rx_q2_packets", None), ("tx", "sent"))
+    assert (nic.driver, nic.trex, nic.rx_counters) == ("net_box", "v3.08", 7)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (
+            '"src/box.cpp:1"',
+            "somebody said so",
+            r"box\.yaml:5: 'facts\.driver\.source'.*'somebody said so' is no place",
+        ),
+        ("rx_counters", "rx_counter", r"box\.yaml:6: unknown key 'rx_counter'; did you mean 'rx_counters'"),
+        ("value: 7", "value: many", r"box\.yaml:6: 'rx_counters': expected a whole number"),
+        ("{tx: sent}", "{ty: sent}", r"box\.yaml:\d+: .*counts ty, which is not among its names"),
+        ("{tx: sent}", "{tx: loudly}", r"box\.yaml:10: 'xstats\.0\.counted\.tx'"),
+        ("xstats:", "stats:", r"box\.yaml:7: unknown key 'stats'"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, old: str, new: str, words: str) -> None:
+    assert old in GOOD
+    (tmp_path / "box.yaml").write_text(GOOD.replace(old, new))
+    with pytest.raises(ConfigError, match=words):
+        read_nic_file("box", tmp_path)
+
+
+def test_a_file_may_set_what_the_testbed_leaves_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "box.yaml").write_text(GOOD + "server: {filters: true, seed: 7}\n")
+    monkeypatch.setattr("linerate_bench.server.__main__.read_nic_file", lambda name: read_nic_file(name, tmp_path))
+    found, nic = with_nic({"nic": "box", "seed": 3, "filters": None})
+    assert nic is not None and (found["seed"], found["filters"]) == (3, True)
+    assert with_nic({"nic": None, "seed": 3}) == ({"nic": None, "seed": 3}, None)
+
+
+# -- what it says of itself
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_a_port_says_what_the_card_is_and_that_it_is_simulated(card: str) -> None:
+    nic, backend = nic_of(card), FakeBackend()
+    port = ServerPort(backend.ports[1], nic).information(True)
+    assert (port["driver"], port["pci_addr"][-1]) == (nic.driver, "0" if card == "virtio" else "1")
+    assert port["rx"] == {"caps": list(nic.rx_caps), "counters": nic.rx_counters}
+    assert port["supp_speeds"] == list(nic.supported_speeds)
+    assert {name: port[name] for name in nic.flags()} == nic.flags()
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_attributes_that_the_card_does_not_have_are_refused(card: str) -> None:
+    nic, backend = nic_of(card), FakeBackend()
+    port = ServerPort(backend.ports[0], nic)
+    values = {"link_status": {"up": False}, "led_status": {"on": True}, "flow_ctrl_mode": {"mode": 2}, "vxlan_fs": [4]}
+    assert set(values) == {*OF_SOME_CARDS, "vxlan_fs"}
+    for name, value in values.items():
+        if name in nic.refuses:
+            with pytest.raises(RpcError, match=f"Error applying {name}: operation is not supported for this NIC"):
+                port.attributes.set(Params({name: value}))
+        else:
+            port.attributes.set(Params({name: value}))
+    found = port.attributes_json(link_up=True)
+    assert found["fc"]["mode"] == (nic.flow_control if "flow_ctrl_mode" in nic.refuses else 2)
+    assert found["link"]["up"] is ("link_status" in nic.refuses)
+
+
+@pytest.mark.parametrize(("card", "up", "down"), [("i40e", 10e9, 0), ("mlx5", 10e9, 10e9), ("virtio", 0, 0)])
+def test_the_speed_that_is_read_of_a_port(card: str, up: float, down: float) -> None:
+    port = ServerPort(FakeBackend().ports[0], nic_of(card))
+    for link_up, expected in ((True, up), (False, down)):
+        facts = answers.port_facts(port.status(link_up), port.information(True))
+        assert (facts["speed_bps"], facts["link_up"]) == (expected, link_up)
+
+
+def test_the_server_has_the_version_of_the_sources_and_hardware_filters() -> None:
+    methods = ServerMethods(FakeBackend(), Publisher(None), float, nic_of("i40e")).methods()  # type: ignore[arg-type]
+    assert methods["get_version"](Params({}))["version"].startswith("v3.08, played by linerate ")
+    assert methods["get_system_info"](Params({}))["advanced_per_stream_stats"] is False
+
+
+# -- counters
+
+
+class Counting(FakeBackend):
+    """A port that has counted what it is told."""
+
+    counted = PortCounters()
+
+    def counters(self, port: int) -> PortCounters:
+        return self.counted if port == 0 else PortCounters()
+
+
+SEEN = PortCounters(opackets=100, ipackets=90, obytes=6400, ibytes=5760, oerrors=3, ierrors=10, pauses_received=5)
+
+
+@pytest.mark.parametrize(
+    ("card", "ipackets", "ierrors", "ibytes"),
+    [
+        ("i40e", 90, 10, 5760),
+        ("ice", 90, 10, 5760),
+        ("ixgbe", 100, 0, 6400 - 4 * 100),
+        ("mlx5", 100, 20, 6400),
+        ("virtio", 90, 0, 5760),
+    ],
+)
+def test_frames_that_a_card_missed_are_counted_as_its_driver_does(
+    card: str, ipackets: int, ierrors: int, ibytes: int
+) -> None:
+    backend = Counting()
+    backend.counted = SEEN
+    found = Statistics(backend, float, nic_of(card)).port(0)
+    assert (found["opackets"], found["obytes"], found["oerrors"]) == (100, 6400, 3)
+    assert (found["ipackets"], found["ierrors"], found["ibytes"]) == (ipackets, ierrors, ibytes)
+
+
+def extended(statistics: Statistics, nic: ServerCard) -> dict[str, int]:
+    return {name: value for name, value in zip(nic.xstats_names, statistics.xstats(0), strict=True) if value}
+
+
+@pytest.mark.parametrize(
+    ("card", "missed", "pauses"),
+    [
+        ("i40e", {"rx_missed_errors", "rx_dropped_packets"}, {"rx_xoff_packets"}),
+        ("ice", {"rx_missed_errors", "rx_dropped_packets"}, {"rx_xoff_packets"}),
+        ("ixgbe", {"rx_missed_errors"}, {"rx_xoff_packets", "rx_flow_control_xoff_packets"}),
+        ("mlx5", {"rx_missed_errors", "rx_out_of_buffer"}, set()),
+        ("virtio", set(), set()),
+    ],
+)
+def test_extended_counters_have_the_drivers_names(card: str, missed: set[str], pauses: set[str]) -> None:
+    backend, nic = Counting(), nic_of(card)
+    backend.counted = SEEN
+    found = extended(Statistics(backend, float, nic), nic)
+    assert {name for name, value in found.items() if value == SEEN.ierrors} == missed
+    assert {name for name, value in found.items() if value == SEEN.pauses_received} == pauses
+    assert all("xoff" not in name for name in nic.xstats_names) is (not pauses)
+
+
+def test_reading_the_extended_counters_of_a_82599_while_it_sends_takes_frames_from_trexs() -> None:
+    backend, nic = Counting(), nic_of("ixgbe")
+    statistics = Statistics(backend, float, nic)
+    backend.counted = PortCounters(opackets=100, obytes=6400, ipackets=100, ibytes=6400)
+    assert statistics.port(0)["opackets"] == 100
+    assert "tx_good_packets" not in extended(statistics, nic), "TRex has read these"
+    assert statistics.port(0)["opackets"] == 100, "nothing was sent meanwhile"
+    backend.counted = PortCounters(opackets=130, obytes=8320, ipackets=120, ibytes=7680)
+    assert extended(statistics, nic)["tx_good_packets"] == 30
+    found = statistics.port(0)
+    assert (found["opackets"], found["obytes"], found["ipackets"]) == (100, 6400, 120)
+
+
+# -- packet groups
+
+
+class Grouping(FakeBackend):
+    """As many frames of each group came back as were sent."""
+
+    def flow_counters(self, group: int) -> FlowCounters:
+        return FlowCounters({0: (10, 640)}, {1: (10, 640)})
+
+
+def group(number: int, frame: bytes, rule: str = "latency") -> Any:
+    stats = {"enabled": True, "stream_id": number, "rule_type": rule}
+    return parse_stream(number, Params(stream(frame=frame, flow_stats=stats)), FakeBackend().ports[0])
+
+
+@pytest.mark.parametrize(
+    ("card", "refused", "unseen"),
+    [
+        ("i40e", {QINQ, MPLS}, set()),
+        ("ice", {QINQ, MPLS}, set()),
+        ("ixgbe", {VLAN, QINQ, MPLS}, {IPV6}),
+        ("mlx5", {QINQ, MPLS}, set()),
+        ("virtio", set(), set()),
+    ],
+)
+def test_groups_of_frames_that_a_card_cannot_count(card: str, refused: set[bytes], unseen: set[bytes]) -> None:
+    flows = FlowStats(Grouping(), float, nic_of(card))
+    for number, frame in enumerate((IPV4, IPV6, VLAN, QINQ, MPLS)):
+        if frame in refused:
+            with pytest.raises(RpcError, match=r"Failed parsing given packet for flow stat\.  NIC does not support"):
+                flows.add(0, group(number, frame))
+            continue
+        flows.add(0, group(number, frame))
+        found = flows.values([number])
+        counts = found["flow_stats"][str(number)]
+        assert (counts["tp"]["0"], counts["rp"]["1"]) == (10, 0 if frame in unseen else 10)
+        assert bool(found["latency"][str(number)]["lat"]["average"]) is (frame not in unseen)
+
+
+@pytest.mark.parametrize(("card", "size"), [("i40e", 0), ("ice", 640), ("virtio", 640)])
+def test_an_x710_counts_no_bytes_of_a_stream(card: str, size: int) -> None:
+    flows = FlowStats(Grouping(), float, nic_of(card))
+    flows.add(0, group(7, IPV4, "stats"))
+    flows.add(0, group(8, IPV4))
+    found = flows.values([7, 8])["flow_stats"]
+    assert (found["7"]["rb"]["1"], found["8"]["rb"]["1"], found["7"]["tb"]["0"]) == (size, 640, 640)
+
+
+@pytest.mark.parametrize(("rule", "most"), [("stats", 127), ("latency", 128)])
+def test_a_card_counts_so_many_groups_at_a_time(rule: str, most: int) -> None:
+    flows = FlowStats(Grouping(), float, nic_of("i40e"))
+    streams = [group(number, IPV4, rule) for number in range(most + 1)]
+    for each in streams:
+        flows.add(0, each)
+    flows.start(streams[:most])
+    flows.start(streams[:most])
+    with pytest.raises(RpcError, match="Failed allocating statistic counter"):
+        flows.start(streams)
+    flows.remove(0, streams[0])
+    flows.start(streams[1:])
+
+
+@pytest.mark.slow
+def test_a_server_without_a_card_answers_as_before() -> None:
+    backend = FakeBackend()
+    server = TrexServer(backend, backend.now)
+    try:
+        methods = server.service.methods()
+        (first, _) = methods["get_system_info"](Params({}))["ports"]
+        assert (first["driver"], first["pci_addr"], first["supp_speeds"], first["rx"]["counters"]) == (
+            "fake",
+            "N/A",
+            [],
+            1023,
+        )
+    finally:
+        server.stop()
+        server.run()
