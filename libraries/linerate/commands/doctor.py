@@ -145,18 +145,18 @@ def _generator(session: Session) -> Iterator[Check]:
 
 
 def _port(session: Session, port: GeneratorPort) -> Check:
-    name, speed = f"port {port.index}", f"{port.speed_bps / 1e9:g} Gbit/s"
+    name = f"port {port.index}"
     if not port.link_up and session.plan.testbed.prepare == "configure":
         return warning(name, "has no link; check the cable, unless the router takes its interface up for a run only")
     if not port.link_up:
         return wrong(name, "has no link; check the cable and the router's port")
-    if port.speed_bps and abs(port.speed_bps - session.link_bps) > 0.01 * session.link_bps:
+    if port.contradicts(session.link_bps):
         return wrong(
             name,
-            f"runs at {speed}, the platform '{session.plan.platform.platform}' says {session.link_bps / 1e9:g}; fix"
-            " 'port_speed' or the cabling",
+            f"runs at {port.speed_text}, the platform '{session.plan.platform.platform}' says"
+            f" {session.link_bps / 1e9:g}; fix 'port_speed' or the cabling",
         )
-    return ok(name, f"link up at {speed}, {port.mac}, driver {port.driver or 'not reported'}")
+    return ok(name, f"link up at {port.speed_text}, {port.mac}, driver {port.driver or 'not reported'}")
 
 
 def _card(session: Session) -> Iterator[Check]:

@@ -11,10 +11,13 @@ from ..counts.step_down import StepDown
 from ..counts.trial import During, Load, Outcome
 from ..traffic.profiles import Profile
 
+HIGHEST_SPEED_BPS = 200e9
+"""What TRex reports of a link that is faster, bit/s (TRex v3.08, src/trex_port_attr.h:50)."""
+
 
 @dataclass(frozen=True, slots=True)
 class GeneratorPort:
-    """A port as the generator itself describes it. ``speed_bps``: link speed in bit/s.
+    """A port as the generator itself describes it. ``speed_bps``: link speed in bit/s; 0: its driver does not know it.
 
     ``pci``: its PCI address, ``description``: its card in words, ``destination``: the MAC address that it sends to; ""
     if unknown. ``measures``: what it can measure of received frames (``latency``, ``flow_stats``, …); None: unknown.
@@ -33,6 +36,17 @@ class GeneratorPort:
     measures: frozenset[str] | None = None
     numa: int | None = None
     cores: tuple[int, ...] = ()
+
+    @property
+    def speed_text(self) -> str:
+        """The speed, for messages."""
+        return f"{self.speed_bps / 1e9:g} Gbit/s" if self.speed_bps else "a speed that its driver does not report"
+
+    def contradicts(self, link_bps: float) -> bool:
+        """Whether its link certainly has another speed than *link_bps*, bit/s."""
+        if not self.speed_bps or (self.speed_bps >= HIGHEST_SPEED_BPS and link_bps > self.speed_bps):
+            return False
+        return abs(self.speed_bps - link_bps) > 0.01 * link_bps
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class GeneratorKeywords(Component):
         finally:
             self.shared.note_simulation()
         for port in generator.ports:
-            logger.info(f"port {port.index}: {port.mac}, {port.speed_bps / 1e9:g} Gbit/s, {port.driver}")
+            logger.info(f"port {port.index}: {port.mac}, {port.speed_text}, {port.driver}")
 
     @keyword(tags=["trials"])
     def put_traffic_on_ports(self, requirement: Requirement) -> None:

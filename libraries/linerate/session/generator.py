@@ -148,8 +148,8 @@ class GeneratorConnection:
                 raise TestbedError(
                     f"the generator's port {port.index} has no link; check the cable and the router's port"
                 )
-            if port.speed_bps and abs(port.speed_bps - link_bps) > 0.01 * link_bps:
+            if port.contradicts(link_bps):
                 raise TestbedError(
-                    f"the generator's port {port.index} runs at {port.speed_bps / 1e9:g} Gbit/s, the platform"
+                    f"the generator's port {port.index} runs at {port.speed_text}, the platform"
                     f" '{self.plan.platform.platform}' says {link_bps / 1e9:g}; fix 'port_speed' or the cabling"
                 )

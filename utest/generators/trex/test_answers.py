@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from linerate.generators.base import GeneratorPort
 from linerate.generators.trex.client import answers
 from linerate.generators.trex.client.messages import ServerEvents
 from linerate.generators.trex.client.packet_groups import all_placed, group_counts
@@ -40,6 +41,45 @@ def test_ports_are_described_by_number_not_by_list_position() -> None:
             "cores": [0],
         }
         assert answers.destination_state(status) == "known"
+
+
+@pytest.mark.parametrize(
+    ("gbps", "supported", "known"),
+    [
+        (10.0, [], 10.0),
+        (25.0, [10000, 25000], 25.0),
+        (100.0, [10000, 25000, 100000], 100.0),
+        (200.0, [100000, 200000], 200.0),
+        # DPDK's "unknown", cut to the highest speed that TRex has (up to v3.02, since v3.03, and not cut)
+        (100.0, [], 0.0),
+        (200.0, [], 0.0),
+        (200.0, [1000, 10000], 0.0),
+        (4294967.295, [], 0.0),
+        (0.0, [], 0.0),
+    ],
+)
+def test_a_speed_that_the_driver_does_not_know_is_not_taken_for_one(
+    gbps: float, supported: list[int], known: float
+) -> None:
+    status = {"attr": {"speed": gbps, "link": {"up": True}}}
+    assert answers.port_facts(status, {"supp_speeds": supported})["speed_bps"] == known * 1e9
+
+
+@pytest.mark.parametrize(
+    ("gbps", "link_gbps", "contradicts", "text"),
+    [
+        (10, 10, False, "10 Gbit/s"),
+        (25, 10, True, "25 Gbit/s"),
+        (0, 10, False, "a speed that its driver does not report"),
+        (200, 400, False, "200 Gbit/s"),
+        (200, 100, True, "200 Gbit/s"),
+    ],
+)
+def test_a_port_contradicts_the_platform_where_its_speed_is_known(
+    gbps: float, link_gbps: float, contradicts: bool, text: str
+) -> None:
+    port = GeneratorPort(0, "02:00:00:00:00:01", gbps * 1e9, True, "net_box")
+    assert (port.contradicts(link_gbps * 1e9), port.speed_text) == (contradicts, text)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
+
+CUT_SPEEDS = (100_000, 200_000)
+"""Mbit/s, the highest speeds of TRex up to v3.02 and since: every higher one, and DPDK's "unknown" (4294967295), is cut
+to them (src/trex_port_attr.h:50)."""
 
 
 def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str, Any]:
@@ -20,7 +24,7 @@ def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str
     cores = static.get("cores")
     return {
         "mac": ether.get("src") or static.get("hw_mac", ""),
-        "speed_bps": float(attributes["speed"]) * 1e9,
+        "speed_bps": 1e6 * known_speed(1e3 * float(attributes["speed"]), static.get("supp_speeds") or ()),
         "link_up": bool(attributes["link"]["up"]),
         "driver": str(static.get("driver", "")),
         "owner": str(status.get("owner") or ""),
@@ -31,6 +35,15 @@ def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str
         "numa": node if isinstance(node := static.get("numa"), int) and node >= 0 else None,
         "cores": [core for core in cores if isinstance(core, int)] if isinstance(cores, list) else [],
     }
+
+
+def known_speed(mbps: float, supported: Collection[int]) -> float:
+    """The speed that a port reports, Mbit/s; 0 where its driver does not know it (virtio).
+
+    Then TRex reports its highest, which is not among those that it says the card has.
+    """
+    cut = round(mbps) in CUT_SPEEDS or mbps > max(CUT_SPEEDS)
+    return 0.0 if cut and round(mbps) not in supported else mbps
 
 
 def destination_state(status: Mapping[str, Any]) -> str:
