@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ..units import FCS
 from .trial import DirectionCount
 
 
@@ -24,10 +25,17 @@ class FrameSizes:
     explained: bool
 
     def __str__(self) -> str:
-        return (
+        words = (
             f"port {self.tx_port} to {self.rx_port}: {self.received_bytes:.8g} bytes per frame received,"
-            f" {self.sent_bytes:.8g} sent, which lost frames do not explain: other frames were counted too, or the"
-            " router changes their size"
+            f" {self.sent_bytes:.8g} sent, "
+        )
+        if abs(self.sent_bytes - self.received_bytes - FCS) < 1e-6:
+            return words + (
+                f"{FCS} fewer: the generator's card counts no FCS of what it receives (net_ixgbe does not), or the"
+                " router takes off a tag"
+            )
+        return words + (
+            "which lost frames do not explain: other frames were counted too, or the router changes their size"
         )
 
 
