@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.ceilings.cards import Card, CardChoice, CardFile, TrexVersions, card_of_each_port, choose_card, read_cards
+from linerate.ceilings.cards import (
+    Card,
+    CardChoice,
+    CardFile,
+    TrexVersions,
+    card_of_each_port,
+    choose_card,
+    firmware_version,
+    read_cards,
+)
 from linerate.ceilings.headroom import USABLE_SHARE, apply_ceilings
 from linerate.ceilings.published_limits import PublishedLimits
 from linerate.errors import ConfigError, TestbedError
@@ -352,3 +361,42 @@ def test_interfaces_of_vpp():
         LinkState("Ten3/0/0", "02:00:00:00:aa:01", None, True),
         LinkState("Ten9"),
     )
+
+
+@pytest.mark.parametrize(
+    ("card", "firmware", "server", "words"),
+    [
+        ("intel_x710", "4.26 0x8000143f 0.0.0", "v3.08", ["too old"]),
+        ("intel_x710", "5.05 0x80002899 1.1568.0", "v3.08", []),
+        ("intel_x710", "6.01 0x80003493 1.1747.0", "v2.60", ["27 Mpps"]),
+        ("intel_x710", "6.01 0x80003493 1.1747.0", "v3.08", []),
+        ("intel_x710", "9.20 0x8000d95e 22.0.9", "v3.08", ["low-latency queue"]),
+        ("intel_xxv710", "9.50 0x8000f251 1.3682.0", "v3.08", ["low-latency queue", "receive errors"]),
+        ("intel_x710", "9.20 0x8000d95e 22.0.9", None, []),
+        ("intel_x710", "N/A", "v3.08", []),
+        ("mellanox_connectx5", "16.24.1000 (MT_0000000080)", "v3.08", ["older than what TRex's manual"]),
+        ("mellanox_connectx5", "16.35.2000 (MT_0000000080)", "v3.08", []),
+    ],
+)
+def test_firmware_is_compared_by_its_numbers_and_trexs_version(
+    card: str, firmware: str, server: str | None, words: list[str]
+):
+    (file,) = [file for file in FILES if file.card.card == card]
+    found = [fact.problem for fact in file.card.firmware_facts(firmware, server)]
+    assert len(found) == len(words) and all(word in text for word, text in zip(words, found, strict=True)), found
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("9.20 0x8000d95e 22.0.9", (9, 20)),
+        ("16.25.1020 (MT_0000000008)", (16, 25, 1020)),
+        ("0x800006da", None),
+        ("N/A", None),
+        ("", None),
+        ("9", None),
+        ("9.2a", None),
+    ],
+)
+def test_a_firmwares_version_is_its_first_word(text: str, version: tuple[int, ...] | None):
+    assert firmware_version(text) == version

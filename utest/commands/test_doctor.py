@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from linerate.testbed.files import read_testbed
 from linerate.testbed.opening import OpenTestbed, open_testbed
 from support import robot_run
 from support.command_line import linerate
+from support.embedded_server import EmbeddedServer, embedded_server
+from support.ports import free_port
+from support.trex_host import trex_host_server
 
 pytestmark = pytest.mark.slow
 
@@ -34,8 +38,8 @@ ok       card: Linerate's forwarding model (by its driver): no ceiling is known 
 ok       router login: linerate at 127.0.0.1:PORT; its host key is known
 ok       router system: VPP, v22.02
 ok       router facts: operating system: Linux (SIMULATED); kernel: 5.15-simulated; version: v22.02; processor: \
-SIMULATED by a forwarding model; workers: 3; TSC: 2.2000 GHz; routes: 1; \
-card of TenGigabitEthernet3/0/0: model SIMULATED by a forwarding model, driver simulated, receive queues 3; \
+SIMULATED by a forwarding model; workers: 3; kernel command line: BOOT_IMAGE=/simulated ro; TSC: 2.2000 GHz; \
+routes: 1; card of TenGigabitEthernet3/0/0: model SIMULATED by a forwarding model, driver simulated, receive queues 3; \
 card of TenGigabitEthernet3/0/1: model SIMULATED by a forwarding model, driver simulated, receive queues 3; \
 queues served by: \
 vpp_wk_0: TenGigabitEthernet3/0/0 queue 0, TenGigabitEthernet3/0/1 queue 0; \
@@ -219,3 +223,82 @@ def test_the_netns_testbed_passes(tmp_path: Path):
     assert "card: Linerate's embedded server on network namespaces (by its driver)" in found.stdout
     assert "ok       traffic: " in found.stdout
     assert robot_run.processes_of(tmp_path) == []
+
+
+# -- the generator's host, over its login
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+    """One core for ports on two nodes."""
+    places = {"cores": 1, "numa": [0, 1], "pci": ["0000:03:00.0", "0000:81:00.0"]}
+    with embedded_server(tmp_path_factory.mktemp("server"), clock_speed=20, places=places) as found:
+        yield found
+
+
+def with_host(folder: Path, lab: OpenTestbed, server: EmbeddedServer, ssh: str, more: str = "") -> Path:
+    root = hardware(folder, lab, generator=f"  ssh: {ssh}\n{more}", sync=server.rpc)
+    file = root / "variables" / "testbeds" / "lab.yaml"
+    text = file.read_text().replace(
+        f"async_port: {lab.facts.generator.async_port}", f"async_port: {server.facts['pub_port']}"
+    )
+    file.write_text(text)
+    return root
+
+
+def test_the_generators_host_is_read_and_what_is_badly_placed_is_named(
+    tmp_path: Path, lab: OpenTestbed, server: EmbeddedServer
+):
+    with trex_host_server(tmp_path, "two nodes", "narrow slot", "held by linux", "old firmware") as host:
+        began = time.monotonic()
+        found = of_lab(tmp_path, with_host(tmp_path, lab, server, host.ssh, "  card: linerate_model\n"))
+        took = time.monotonic() - began
+    assert found.stderr == "" and took < 30  # 10 s on a machine of its own
+    lines = found.stdout.splitlines()
+    (facts,) = [line for line in lines if line.startswith("ok       generator host: ")]
+    for each in (
+        "operating system: Ubuntu 24.04 (SIMULATED)",
+        "firmware: 2.1.8 (SIMULATED) of 05/11/2023",
+        "microcode: 0xd0003d1",
+        "governor: performance",
+        "mitigations: spectre_v2: Mitigation: Enhanced IBRS",
+        "hyper-threads: on",
+        "turbo: off",
+        "kernel command line: BOOT_IMAGE=/vmlinuz-6.8.0-simulated root=/dev/sda1 ro intel_iommu=on iommu=pt",
+        "card of 0000:03:00.0: model Intel Corporation Ethernet Controller X710 for 10GbE SFP+ (rev 02), driver i40e,"
+        " firmware 4.26 0x8000143f 0.0.0, PCIe x4 8 GT/s of x8 8 GT/s, NUMA node 0",
+    ):
+        assert each in facts, facts
+    assert any("0000:81:00.0" in line and "runs at PCIe x4 8 GT/s and can x8 8 GT/s" in line for line in lines)
+    warned = [line for line in lines if line.startswith("warning  cores: ")]
+    assert "one core sends for ports 0 and 1, which run at 10 Gbit/s; start it with: ./t-rex-64 -i -c 4" in warned[0]
+    assert "ports 0 and 1 are cards on the NUMA nodes 0 and 1" in warned[1]
+    assert "ok       port 0: firmware 4.26 0x8000143f 0.0.0" in lines
+
+
+def test_a_host_that_refuses_the_login_is_a_warning(tmp_path: Path, lab: OpenTestbed, server: EmbeddedServer):
+    with trex_host_server(tmp_path) as host:
+        found = of_lab(tmp_path, with_host(tmp_path, lab, server, host.ssh.replace("user: trex", "user: nobody")))
+    (line,) = [line for line in found.stdout.splitlines() if "generator host" in line]
+    assert line.startswith("warning  generator host: what it is is not read: the generator's host at 127.0.0.1:")
+    assert "refuses the login of 'nobody'" in line
+
+
+@pytest.mark.parametrize(
+    ("habits", "words"),
+    [
+        (("neighbours in linux",), "TRex was not started: Linux has 0000:03:00.2"),
+        (("in use",), "TRex was not started: Linux uses 0000:03:00.0"),
+        (("no huge pages in the kernel", "other server"), "read there before the start: its kernel has no huge pages"),
+    ],
+)
+def test_a_start_is_explained_before_it_is_tried_or_when_it_failed(
+    tmp_path: Path, lab: OpenTestbed, server: EmbeddedServer, habits: tuple[str, ...], words: str
+):
+    start = "  trex_home: /opt/trex\n  start: {interfaces: ['03:00.0', '03:00.1'], limit: 5}\n"
+    with trex_host_server(tmp_path, *habits) as host:
+        root = with_host(tmp_path, lab, server, host.ssh, start)
+        file = root / "variables" / "testbeds" / "lab.yaml"
+        file.write_text(file.read_text().replace(f"sync_port: {server.rpc}", f"sync_port: {free_port()}"))
+        (line,) = wrongs(of_lab(tmp_path, root))
+    assert line.startswith("testbed: ") and words in line

@@ -18,12 +18,17 @@ from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Problem,
 from linerate.evidence import records
 from linerate.evidence.chain import first_link, sealed
 from linerate.evidence.demand import Demand
+from linerate.evidence.json_fields import field_data
 from linerate.evidence.readings import ReadingRecord
+from linerate.evidence.record_schemas import why_unfit
 from linerate.evidence.records import EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord
+from linerate.evidence.why_record import recorded_facts
+from linerate.routers.host_reading import read_host_state
 from linerate.session.router_watch import Reading
 from linerate.sla.requirement import Quantity, Scope
 from linerate.units import Rate
-from support.evidence_builders import requirement_record, trial_record
+from support.evidence_builders import requirement_record, trial_record, written
+from support.trex_host import shell_of
 
 LINK = first_link("20261121T040000Z-abc123")
 ID = st.text(min_size=1, max_size=30)
@@ -232,6 +237,16 @@ def test_an_environment_can_be_read_back_and_fits_its_schema(record):
     data = json.loads(records.dumps(record.to_json()))
     jsonschema.validate(data, records.schema(records.ENVIRONMENT))
     assert EnvironmentRecord.from_json(data) == record
+
+
+def test_the_generators_machine_is_recorded_as_a_router_is(tmp_path):
+    data = json.loads((written(tmp_path) / "environment.json").read_text())
+    host = read_host_state(shell_of("two nodes"), ["03:00.0", "81:00.0"]).facts
+    data["extra"]["generator_host"] = json.loads(records.dumps(field_data(host)))
+    assert why_unfit(data, records.ENVIRONMENT) == ""
+    assert recorded_facts(data["extra"]["generator_host"]) == host
+    data["extra"]["generator_host"]["cores"] = "twelve"
+    assert "cores" in why_unfit(data, records.ENVIRONMENT)
 
 
 @pytest.mark.parametrize(

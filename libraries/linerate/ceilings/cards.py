@@ -145,6 +145,40 @@ class CardQuirk(CardFact):
     quirk: str
 
 
+class FirmwareFact(CardFact):
+    """What goes wrong with firmware from ``since`` up to, not including, ``before``, and what to do (``remedy``)."""
+
+    since: str | None = None
+    before: str | None = None
+    problem: str
+    remedy: str
+
+    @field_validator("since", "before")
+    @classmethod
+    def _check_version(cls, value: str | None) -> str | None:
+        if value is not None and firmware_version(value) is None:
+            raise ValueError('is not a version of firmware; expected for example "9.20"')
+        return value
+
+    @model_validator(mode="after")
+    def _check_bound(self) -> FirmwareFact:
+        if self.since is None and self.before is None:
+            raise ValueError("needs 'since' or 'before'")
+        return self
+
+    def includes(self, firmware: str) -> bool:
+        """Whether *firmware*, as ``ethtool -i`` shows it, is such a one; a text without a version is not."""
+        version = firmware_version(firmware)
+        since, before = (firmware_version(bound or "") for bound in (self.since, self.before))
+        return version is not None and (since or ()) <= version and (before is None or version < before)
+
+
+def firmware_version(text: str) -> tuple[int, ...] | None:
+    """``9.20 0x8000d95e 22.0.9`` or ``16.25.1020 (MT_0000000080)``: the numbers of the first word; None without any."""
+    found = re.match(r"\d{1,6}(?:\.\d{1,6}){1,3}(?![\w.])", text)
+    return tuple(map(int, found[0].split("."))) if found else None
+
+
 class Card(Config):
     """One file. ``drivers``: TRex's names of them. ``speeds`` of its ports and ``descriptions`` (parts of TRex's texts)
     distinguish cards of one driver. ``only_named``: used only if a testbed names it.
@@ -160,6 +194,7 @@ class Card(Config):
     latency: tuple[UnsupportedLatency, ...] = ()
     frame_sizes: tuple[FrameSizeLimit, ...] = ()
     flow_stats: FlowStatisticsLimit | None = None
+    firmware: tuple[FirmwareFact, ...] = ()
     quirks: tuple[CardQuirk, ...] = ()
 
     @field_validator("speeds")
@@ -173,6 +208,10 @@ class Card(Config):
         """Whether it has ports of *bps* bit/s; 0 (unknown) fits any card."""
         speeds = [parse_link_speed(speed) for speed in self.speeds]
         return not speeds or not bps or any(abs(speed - bps) <= 0.01 * speed for speed in speeds)
+
+    def firmware_facts(self, firmware: str, server: str | None) -> tuple[FirmwareFact, ...]:
+        """What is known of *firmware* with the TRex version *server*."""
+        return tuple(fact for fact in self.firmware if fact.servers.include(server) and fact.includes(firmware))
 
     def is_named_by(self, description: str) -> bool:
         """Whether TRex's *description* of a port names it."""

@@ -18,6 +18,7 @@ from ..units import counted
 from .arguments import add_json, add_plan_arguments, complete_names, print_json
 from .calibrate import GOAL, folder
 from .findings import Check, State, ok, warning, wrong
+from .host_checks import firmware_checks, host_checks, place_checks
 from .router_checks import router_checks
 
 
@@ -85,6 +86,7 @@ def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
         return
     try:
         yield from _testbed(session)
+        yield from host_checks(session)
         known = session.simulated
         yield from _generator(session)
         yield from router_checks(session, arguments.traffic, arguments.dry_run)
@@ -142,6 +144,8 @@ def _generator(session: Session) -> Iterator[Check]:
     for port in ports:
         yield _port(session, port)
     yield from _card(session)
+    yield from firmware_checks(session)
+    yield from place_checks(session)
 
 
 def _port(session: Session, port: GeneratorPort) -> Check:

@@ -15,6 +15,7 @@ from ..session.leftovers import leftover_text
 from ..session.session import Session
 from ..units import counted
 from .findings import Check, ok, or_wrong, warning, wrong
+from .host_checks import pcie_checks
 
 COMMAND_LIMIT = 10.0
 """Seconds that one command on the router may take."""
@@ -70,6 +71,8 @@ def _facts(session: Session) -> Iterator[Check]:
             entry = f"'commands.{name}'"
             found = why if entry in why else f"{why}; fix {entry} in variables/shells/{file.shell}.yaml"
             yield warning("router facts", found)
+    for nic in facts.nics:
+        yield from pcie_checks("router facts", nic)
     for difference in facts.differences:
         yield warning("router facts", f"{difference}; fix the router or the platform's file")
 

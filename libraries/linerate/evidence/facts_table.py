@@ -22,11 +22,11 @@ def facts_page(facts: RouterFacts, simulated: bool = False) -> str:
     return html_page("The router", facts_fragment(facts, simulated))
 
 
-def facts_fragment(facts: RouterFacts, simulated: bool = False) -> str:
-    """The facts for use inside another page, as Robot's log."""
+def facts_fragment(facts: RouterFacts, simulated: bool = False, title: str = "") -> str:
+    """The facts for use inside another page, as Robot's log. *title*: of another machine; only what was read."""
+    shown = known_rows(facts) if title else fact_rows(facts)
     rows = "".join(
-        f'<tr><td class="fact">{escape(name)}</td><td class="fact">{escape(value)}</td></tr>\n'
-        for name, value in fact_rows(facts)
+        f'<tr><td class="fact">{escape(name)}</td><td class="fact">{escape(value)}</td></tr>\n' for name, value in shown
     )
     odd = "".join(f'<tr><td class="fact odd" colspan="2">{escape(text)}</td></tr>\n' for text in facts.differences)
     marked = f'<div class="simulated">{SIMULATED}</div>' if simulated else ""
@@ -40,7 +40,7 @@ def facts_fragment(facts: RouterFacts, simulated: bool = False) -> str:
         else ""
     )
     return (
-        f'<style>{STYLE}{_STYLE}</style><div class="lr-trials">{marked}<h1>The router</h1>\n'
+        f'<style>{STYLE}{_STYLE}</style><div class="lr-trials">{marked}<h1>{escape(title or "The router")}</h1>\n'
         f'<div class="wide"><table><tbody>\n{odd}{rows}</tbody></table></div>{missing}</div>'
     )
 
@@ -81,7 +81,7 @@ def _card(nic: NicFacts) -> Iterator[tuple[str, str]]:
     yield "driver", nic.driver or NOT_READ
     yield "firmware", nic.firmware or NOT_READ
     yield "PCI address", nic.pci_address or NOT_READ
-    has, wants = _link(nic.pcie_width, nic.pcie_speed), _link(nic.pcie_width_max, nic.pcie_speed_max)
+    has, wants = pcie_text(nic.pcie_width, nic.pcie_speed), pcie_text(nic.pcie_width_max, nic.pcie_speed_max)
     yield "PCIe", f"{has} of {wants}" if has or wants else NOT_READ
     yield "NUMA node", _words(nic.numa_node)
     yield "receive queues", _words(nic.rx_queues)
@@ -95,7 +95,8 @@ def _card(nic: NicFacts) -> Iterator[tuple[str, str]]:
         yield "steered (RPS)", " ".join(f"{queue}→CPU {cpus}" for queue, cpus in sorted(nic.steered_to.items()))
 
 
-def _link(width: int | None, speed: float | None) -> str:
+def pcie_text(width: int | None, speed: float | None) -> str:
+    """``x8 8 GT/s``; what is not known is left out."""
     return " ".join([*([f"x{width}"] if width else []), *([f"{speed:g} GT/s"] if speed else [])])
 
 

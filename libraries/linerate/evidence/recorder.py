@@ -44,6 +44,9 @@ from .why_record import WHY, why_data
 ROUTER_FACTS = "router_facts"
 """Key of the router's facts in the environment record's extra data."""
 
+GENERATOR_HOST = "generator_host"
+"""Key of the facts of the generator's machine there, as they were before anything was started on it."""
+
 ABOUT = "about"
 """Key of a test's ``documentation`` and ``tags`` in the requirement record's extra data."""
 
@@ -97,10 +100,12 @@ class Recorder:
         ports: Sequence[GeneratorPort] = (),
         interfaces: Mapping[int, str] | None = None,
         facts: RouterFacts | None = None,
+        host: RouterFacts | None = None,
     ) -> None:
         """Add to the environment: versions, the router's configuration, the generator's *calibration* and *card*.
 
-        *ports*: the generator's; *interfaces*: the router's, by the generator's port; *facts*: the router's.
+        *ports*: the generator's; *interfaces*: the router's, by the generator's port; *facts*: the router's; *host*:
+        those of the generator's machine.
         """
         extra = {**self.environment.extra, "router_configuration": dict(configuration)}
         if calibration is not None:
@@ -109,6 +114,8 @@ class Recorder:
             extra["generator_card"] = dict(card)
         if facts is not None:
             extra[ROUTER_FACTS] = field_data(facts)
+        if host is not None:
+            extra[GENERATOR_HOST] = field_data(host)
         self.environment = replace(
             self.environment,
             versions=dict(versions),

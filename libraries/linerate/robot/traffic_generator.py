@@ -9,6 +9,7 @@ from robot.api.deco import keyword
 
 from ..counts.trial import Load
 from ..errors import TestbedError
+from ..evidence.facts_table import facts_fragment
 from ..sla.requirement import Requirement
 from .forwarded_frames import frames_of
 from .shared import Component
@@ -33,6 +34,11 @@ class GeneratorKeywords(Component):
             generator.connect()
         finally:
             self.shared.note_simulation()
+        if (host := self.shared.session.testbed.host) is not None:
+            if host.problem:
+                logger.info(f"the generator's host is not read: {host.problem}")
+            else:
+                logger.info(facts_fragment(host.state.facts, title="The generator's host"), html=True)
         for port in generator.ports:
             logger.info(f"port {port.index}: {port.mac}, {port.speed_text}, {port.driver}")
 

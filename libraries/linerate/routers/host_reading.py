@@ -69,7 +69,7 @@ def read_host_state(shell: Shell, interfaces: Sequence[str] = ()) -> HostState:
     used = [card for card in cards.values() if card.address in wanted or set(card.interfaces) & set(interfaces)]
     nics = tuple(card.nic for card in (used if interfaces else cards.values()))
     return HostState(
-        facts=machine_facts(machine, nics=nics, unread=answers.unread),
+        facts=machine_facts(machine, version=None, nics=nics, unread=answers.unread),
         cards=cards,
         huge_pages=_huge_pages(found[_PAGES]) if " ".join(_PAGES) in answers.status else None,
         available_kib=counted(r"^MemAvailable: +(\d+) kB", found[_MEMORY]),
