@@ -14,6 +14,10 @@ from .project import Folder, listed
 from .units import parse_link_speed
 from .visible import shortened
 
+VARIABLE = r"(?:net|dev|hw|kern|vm)(?:[./][A-Za-z0-9_%:@-]+)+"
+VARIABLE_VALUE = r"-?\d+(?: -?\d+)*"
+"""A kernel variable that a run may set: of one or more numbers, and none that ends the system or names a program."""
+
 
 def _number_as_text(value: object) -> object:
     return str(value) if type(value) is int else value
@@ -31,8 +35,8 @@ class Tuning(Config):
     tx_ring: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
     offloads: Mapping[Literal["lro", "gro", "gso", "tso"], Literal["on", "off"]] = {}
     sysctls: Mapping[
-        Annotated[str, Field(pattern=r"^(net|dev|hw|kern|vm)([./][A-Za-z0-9_%:@-]+)+$")],
-        Annotated[str, BeforeValidator(_number_as_text), Field(pattern=r"^-?\d+( -?\d+)*$")],
+        Annotated[str, Field(pattern=rf"^{VARIABLE}$")],
+        Annotated[str, BeforeValidator(_number_as_text), Field(pattern=rf"^{VARIABLE_VALUE}$")],
     ] = {}
 
     @property

@@ -20,7 +20,6 @@ from linerate.errors import TestbedError
 from linerate.routers import make_router
 from linerate.routers.base import Result, Shell
 from linerate.routers.change_journal import Change, ChangeJournal, journal_path, look
-from linerate.routers.undo_commands import is_undo
 from linerate.session.leftovers import undo_leftover
 from support.fake_router import SIDES, shell_of, simulated
 from support.journals import ROUTER, Killed, occasion
@@ -261,7 +260,7 @@ def test_a_full_disk_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_no_other_command_is_run_from_a_journal(argv: tuple[str, ...]) -> None:
-    assert not is_undo(argv)
+    assert not Change(("x",), argv).is_undoable(None)
     path = left(CHANGE)
     with path.open("a") as file:
         file.write(json.dumps({"do": ["x"], "undo": argv, "silent": False}) + "\n")
@@ -373,7 +372,7 @@ def test_any_bytes_are_a_journal_or_an_error_in_words(data: bytes, behind: bool)
     except TestbedError:
         pass
     else:
-        assert found is not None and all(is_undo(change.undo) for change in found.changes)
+        assert found is not None and all(change.is_undoable(None) for change in found.changes)
     finally:
         path.unlink()
 

@@ -95,6 +95,7 @@ class Kernel:
 
     def __init__(self, *modules: str) -> None:
         self.modules, self.commands = modules, list[str]()
+        self.variables = dict[str, str]()
 
     def __call__(self, command: str, limit: float) -> Result:
         words = shlex.split(command)
@@ -112,7 +113,11 @@ class Kernel:
         words = line.split()
         if words[:2] == ["sysctl", "-n"]:
             exists = words[2].split("/")[1] in ("ipv4", *self.modules)
-            return (0, "1\n" if "disable_ipv6" in line else "0\n") if exists else (1, "sysctl: cannot stat\n")
+            value = self.variables.get(words[2], "1" if "disable_ipv6" in line else "0")
+            return (0, f"{value}\n") if exists else (1, "sysctl: cannot stat\n")
+        if words[:2] == ["sysctl", "-w"]:
+            name, _, value = words[2].partition("=")
+            self.variables[name] = value
         if "show" in words or words[0] == "modprobe":
             return 0, ""
         if "vlan" in words and "8021q" not in self.modules:

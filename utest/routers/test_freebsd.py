@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from linerate.errors import TestbedError
 from linerate.routers import make_router
 from linerate.routers.base import Result
-from linerate.routers.freebsd import FreeBsd, parse_boottime, parse_inet, parse_netstat
+from linerate.routers.configured_output import parse_inet
+from linerate.routers.freebsd import FreeBsd, parse_boottime, parse_netstat
 from linerate_bench.shells.freebsd import interface_table
 from linerate_bench.state import InterfaceState, RouterConfiguration
 from support.fake_router import SIDES, router_state, shell_of, simulated

@@ -97,8 +97,11 @@ class Router(Protocol):
         """Meanwhile each change is only put on the list, and not made."""
         ...
 
-    def restore(self) -> None:
-        """Undo all changes, last first, within RESTORE_LIMIT. May be repeated, also after an interrupt."""
+    def restore(self) -> str:
+        """Undo all changes, last first, within RESTORE_LIMIT. May be repeated, also after an interrupt.
+
+        A value that somebody has changed since is not ours any more, and stays: a sentence about that, "" if none.
+        """
         ...
 
     def forget_changes(self) -> None:

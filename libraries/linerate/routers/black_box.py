@@ -55,8 +55,9 @@ class BlackBox:
         """Nothing is ever changed."""
         return nullcontext([])
 
-    def restore(self) -> None:
+    def restore(self) -> str:
         """Nothing was changed."""
+        return ""
 
     def forget_changes(self) -> None:
         """Nothing was changed."""

@@ -28,7 +28,8 @@ from ..files import append_line, not_written, sync_folder
 from ..json_text import parse_json
 from ..system.identity import STATE_ELSEWHERE, ProcessIdentity, identify, machine_uptime, state_folder
 from .command_file import CommandFile
-from .undo_commands import is_described_undo, is_undo
+from .set_values import Look
+from .undo_commands import is_described_undo, look_before
 
 LONGEST = 1 << 20
 """Bytes of a journal that are read."""
@@ -69,9 +70,20 @@ class Change:
 
     def is_undoable(self, file: CommandFile | None) -> bool:
         """Whether a journal may undo it on a router that *file* describes; None: on one of the others."""
-        if file is None:
-            return not self.lines and is_undo(self.undo)
-        return self.lines and is_described_undo(self.undo, file)
+        if file is not None:
+            return self.lines and is_described_undo(self.undo, file)
+        try:
+            self.look()
+        except ValueError:
+            return False
+        return not self.lines
+
+    def look(self) -> Look | None:
+        """How to see whether it is still there, before it is undone; None: undoing it undoes nothing else.
+
+        Raises ValueError if the undo is none, or that of another change.
+        """
+        return None if self.lines else look_before(self.undo, self.do)
 
 
 @dataclass(frozen=True, slots=True)

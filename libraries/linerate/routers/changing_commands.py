@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ..errors import TestbedError
+from ..visible import shortened
 from .base import RESTORE_LIMIT, RouterUnreachable, Shell
 from .change_journal import Change, ChangeJournal
 from .command_line_shell import CommandLineShell
@@ -23,6 +25,7 @@ class ChangingCommands(ShellCommands):
         self._undo: list[Change] = []
         self._journal: ChangeJournal | None = None
         self._rehearsed: list[Change] | None = None
+        self._others: list[str] = []
 
     @contextmanager
     def rehearsal(self) -> Iterator[list[Change]]:
@@ -84,24 +87,47 @@ class ChangingCommands(ShellCommands):
             raise TypeError(f"'{in_one_line(command)}' is for a command line that a file describes")
         whole(in_one_line(command), accepted(command, self._shell.undo(command, self._limit, left)))
 
-    def restore(self) -> None:
+    def _undo_step(self, step: Change, left: float) -> None:
+        """Undo *step* in *left* s, unless what it set is there no more. Raises TestbedError."""
+        if left <= 0:
+            raise RouterUnreachable(f"not within the {RESTORE_LIMIT:g} s for all of them")
+        command, limit = self._text(step, step.undo), min(self._limit, left)
+        if step.lines and not step.whole:
+            self._undo_lines(command, left)
+        elif self._is_there(step, limit):
+            self._running(step)(command, limit)
+
+    def _is_there(self, step: Change, limit: float) -> bool:
+        """Whether the router still has what *step* has set. Another value is not to be lost: it is noted instead."""
+        look = None
+        with contextlib.suppress(ValueError):  # one without a journal, which is undone here or never
+            look = step.look()
+        if look is None:
+            return True
+        now = look.read(self.run_quoted(self.quoted(look.argv), limit))
+        if now not in (look.ours, look.former):
+            self._others.append(f"'{step.do_text}' (now: {shortened(now)}; before the run: {shortened(look.former)})")
+        return now == look.ours
+
+    def take_back(self) -> None:
+        """Undo the last change at once, whatever it came to: the router made something else of it."""
+        step = self._undo[-1]
+        self._running(step)(self._text(step, step.undo), self._limit)
+        self._undone(step)
+
+    def restore(self) -> str:
         """Undo every change, last first, even if some fail, within RESTORE_LIMIT; no further one if a login fails.
 
-        Raises TestbedError with the commands that undo what stays on the router. An interrupt keeps what is not undone
-        for the next call.
+        Returns a sentence about values that somebody has set since, which stay; "" if there are none. Raises
+        TestbedError with the commands that undo what stays on the router. An interrupt keeps what is not undone for
+        the next call.
         """
         failed: dict[str, list[str]] = {}
         until = time.monotonic() + RESTORE_LIMIT
         while self._undo:
             step = self._undo[-1]
-            command = self._text(step, step.undo)
             try:
-                if (left := until - time.monotonic()) <= 0:
-                    raise RouterUnreachable(f"not within the {RESTORE_LIMIT:g} s for all of them")
-                if step.lines and not step.whole:
-                    self._undo_lines(command, left)
-                else:
-                    self._running(step)(command, min(self._limit, left))
+                self._undo_step(step, until - time.monotonic())
             except RouterUnreachable as error:
                 failed.setdefault(str(error), []).extend(
                     f"'{in_one_line(self._text(other, other.undo))}'" for other in reversed(self._undo)
@@ -111,16 +137,19 @@ class ChangingCommands(ShellCommands):
             except TestbedError as error:
                 why = error.why if isinstance(error, CommandRefused) else str(error)
                 if step.lines or not already_gone(why):
-                    failed.setdefault(why, []).append(f"'{in_one_line(command)}'")
+                    failed.setdefault(why, []).append(f"'{in_one_line(self._text(step, step.undo))}'")
                     self._undo.pop()  # it stays in the journal, for the next run
                     continue
             self._undone(step)
+        others, self._others = self._others, []
+        kept = f"not undone, because somebody has set something else since: {'; '.join(others)}" if others else ""
         if failed:
             listed = "; ".join(f"{', '.join(commands)} ({why})" for why, commands in failed.items())
             raise TestbedError(
                 "the router's former configuration could not be restored in full; what is left there is undone by these"
-                f" commands on the router, in this order: {listed}"
+                f" commands on the router, in this order: {listed}{f'; {kept}' if kept else ''}"
             )
+        return kept
 
     def forget_changes(self) -> None:
         """Drop the list of changes: there is nothing to undo."""

@@ -12,6 +12,7 @@ from ..counts.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
 from ..platforms import Tuning
 from .base import Side
+from .configured_output import parse_inet
 from .fact_reading import Answers, kernel_facts
 from .freebsd_facts import read_freebsd_facts
 from .freebsd_load import freebsd_load
@@ -132,18 +133,6 @@ class FreeBsd(ShellRouter):
                 {name: parse_device(output[" ".join(argv)], name) for name, argv in devices.items()},
             ),
         )
-
-
-@parser("'ifconfig'")
-def parse_inet(text: str) -> frozenset[tuple[str, int]]:
-    """IPv4 (address, prefix length) pairs of ``ifconfig``; the netmask is hexadecimal, dotted or CIDR."""
-    found = set()
-    for row in re.finditer(r"\binet (\d+\.\d+\.\d+\.\d+)(?:/(\d+)|.*? netmask (\S+))", text):
-        address, length, mask = row.groups()
-        if not length:
-            length = (int(mask, 16) if mask.startswith("0x") else int(ipaddress.IPv4Address(mask))).bit_count()
-        found.add((address, int(length)))
-    return frozenset(found)
 
 
 @parser("kern.boottime")

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 
 from ..errors import TestbedError
 from .changing_commands import ChangingCommands
+from .configured_output import replaced_rows, route_rows
 from .shell_output import first_line
-
-_NOT_ACCEPTED = frozenset({"dead", "linkdown", "offload", "rt_offload", "trap", "rt_trap", "pervasive"})
-"""Words that ``ip route show`` prints and ``ip route replace`` does not take."""
 
 
 def set_up(commands: ChangingCommands, name: str, before: str) -> None:
@@ -43,23 +41,15 @@ def set_route(
 
     *family*: options of ``ip``. *before*: ``ip route show`` of the destination, in the same table.
     """
-    # the next hops of a route that has several are lines of their own, indented
-    lines = re.sub(r"\n\s+", " ", before.strip()).splitlines()
-    old = [[word for word in line.split() if word not in _NOT_ACCEPTED] for line in lines]
+    old = route_rows(before)
     if any(row[: len(wanted)] == list(wanted) for row in old):
         return
     undo = ("ip", *family, "route", "del", *wanted, *options)
     # a route with another metric stays beside the new one
-    if replaced := [row for row in old if _is_replaced(row, "-6" in family)]:
+    if replaced := replaced_rows(old, "-6" in family):
         table = options[options.index("table") :] if "table" in options else ()
         undo = ("ip", *family, "route", "replace", *replaced[0], *table)
     commands.change(("ip", *family, "route", "replace", *wanted, *options), undo)
-
-
-def _is_replaced(row: Sequence[str], ipv6: bool) -> bool:
-    """Whether ``ip route replace`` without a metric takes the place of *row*, a route to the same destination."""
-    metric = row[row.index("metric") + 1] if "metric" in row else "0"
-    return bool(row) and metric == ("1024" if ipv6 else "0") and "tos" not in row
 
 
 def set_sysctl(commands: ChangingCommands, key: str, value: str, notes: list[str]) -> None:

@@ -63,11 +63,15 @@ class ShellRouter:
         """Have each change in *journal* before it is made."""
         self._commands.keep_journal(journal)
 
-    def restore(self) -> None:
-        """Undo all changes, last first. May be repeated. Raises TestbedError that names failed ones."""
-        self._commands.restore()
+    def restore(self) -> str:
+        """Undo all changes, last first. May be repeated. Raises TestbedError that names failed ones.
+
+        Returns a sentence about what others have changed since, and is left to them.
+        """
+        kept = self._commands.restore()
         self._notes.clear()
         self._not_forwarded = {}
+        return kept
 
     @contextmanager
     def rehearsal(self) -> Iterator[list[Change]]:

@@ -11,56 +11,74 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ..platforms import VARIABLE, VARIABLE_VALUE
+from . import set_values
 from .command_file import CommandFile
 from .queries import WORD_IN_BRACES
+from .set_values import Look, LookFor
 
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.:/@,+-]*"
+_NAME = rf"(?P<name>{_WORD})"
 _ADDRESS = r"[0-9A-Fa-f.:]+(?:/\d{1,3})?"
-_MAC = r"[0-9A-Fa-f:]{17}"
+_PEER = rf"(?P<peer>{_ADDRESS})"
+_MAC = r"(?P<mac>[0-9A-Fa-f:]{17})"
 _OURS = r"lr\d{1,2}(?:\.s?\d{1,4})+"
 """The VLAN interfaces that are made for tagged frames."""
-_NUMBERS = r"-?\d+(?: -?\d+)*"
-"""Kernel variables that hold a program's path (``kernel.core_pattern``, ``kernel.modprobe``) take no number for one."""
+_VARIABLE = rf"(?P<name>{VARIABLE})=(?P<value>{VARIABLE_VALUE})"
 
-_UNDO = tuple(
-    re.compile(pattern)
-    for pattern in (
+_UNDO: tuple[tuple[re.Pattern[str], LookFor | None], ...] = tuple(
+    (re.compile(pattern), look)
+    for pattern, look in (
         # Linux
-        rf"ip link set dev {_WORD} (?:up|down)",
-        rf"ip link del dev {_OURS}",
-        rf"ip addr del {_ADDRESS} dev {_WORD}",
-        rf"ip neigh del {_ADDRESS} dev {_WORD}",
-        rf"ip neigh replace {_ADDRESS} lladdr {_MAC} nud permanent dev {_WORD}",
-        rf"ip (?:-[46] |-f mpls )?route (?:del|replace)(?: {_WORD})+",
-        rf"ip -[46] rule del iif {_OURS} lookup \d{{1,10}}",
-        rf"sysctl -w [a-z0-9_]+(?:[./][A-Za-z0-9_.:@-]+)+={_NUMBERS}",
-        r"modprobe -q -r mpls_router",
-        rf"ethtool -[LG] {_WORD}(?: (?:combined|rx|tx) \d+)+",
-        rf"ethtool -K {_WORD}(?: (?:lro|gro|gso|tso|tx-tcp[a-z0-9-]*) (?:on|off))+",
+        (rf"ip link set dev {_WORD} down", None),
+        (rf"ip link del dev {_OURS}", None),
+        (rf"ip addr del {_ADDRESS} dev {_WORD}", None),
+        (rf"ip neigh del {_PEER} dev {_NAME}", set_values.neighbour),
+        (rf"ip neigh replace {_PEER} lladdr {_MAC} nud permanent dev {_NAME}", set_values.neighbour),
+        (
+            rf"ip (?P<family>-[46] |-f mpls )?route (?P<verb>del|replace) (?P<words>{_WORD}(?: {_WORD})*)",
+            set_values.route,
+        ),
+        (rf"ip -[46] rule del iif {_OURS} lookup \d{{1,10}}", None),
+        (rf"sysctl -w {_VARIABLE}", set_values.variable),
+        (
+            rf"ethtool (?P<option>-[LG]) {_NAME} (?P<words>(?:combined|rx|tx) \d+(?: (?:rx|tx) \d+)*)",
+            set_values.card_numbers,
+        ),
+        (rf"ethtool -K {_NAME}(?: (?:lro|gro|gso|tso|tx-tcp[a-z0-9-]*) (?:on|off))+", set_values.linux_offload),
         # FreeBSD
-        rf"ifconfig {_WORD}(?: -?(?:lro|tso[46]?))+",
-        rf"ifconfig {_WORD} (?:up|down)",
-        rf"ifconfig {_WORD} inet {_ADDRESS} -?alias",
-        rf"arp -d {_ADDRESS}",
-        rf"arp -S {_ADDRESS} {_MAC}",
-        rf"route (?:delete|change) -net {_ADDRESS} {_WORD}",
-        rf"sysctl [a-z0-9_]+(?:\.[A-Za-z0-9_%-]+)+={_NUMBERS}",
-        r"pfctl -e",
+        (rf"ifconfig {_NAME}(?: -?(?:lro|tso[46]?))+", set_values.freebsd_offload),
+        (rf"ifconfig {_WORD} down", None),
+        (rf"ifconfig {_NAME} inet (?P<address>{_ADDRESS}) (?P<verb>-?alias)", set_values.alias),
+        (rf"arp -d {_PEER}", set_values.arp),
+        (rf"arp -S {_PEER} {_MAC}", set_values.arp),
+        (rf"route (?P<verb>delete|change) -net (?P<network>{_ADDRESS}) (?P<gateway>{_WORD})", set_values.freebsd_route),
+        (rf"sysctl {_VARIABLE}", set_values.variable),
+        ("pfctl -e", None),
         # VPP
-        rf"vppctl set interface state {_WORD} (?:up|down)",
-        rf"vppctl set interface ip address del {_WORD} {_ADDRESS}",
-        rf"vppctl set ip neighbor (?:del {_WORD} {_ADDRESS} {_MAC}|{_WORD} {_ADDRESS} {_MAC} static)",
-        rf"vppctl ip route del {_ADDRESS} via {_ADDRESS}",
+        (rf"vppctl set interface state {_WORD} down", None),
+        (rf"vppctl set interface ip address del {_WORD} {_ADDRESS}", None),
+        (rf"vppctl set ip neighbor (?P<verb>del ){_NAME} {_PEER} {_MAC}", set_values.vpp_neighbour),
+        (rf"vppctl set ip neighbor (?P<verb>){_NAME} {_PEER} {_MAC} static", set_values.vpp_neighbour),
+        (rf"vppctl ip route del {_ADDRESS} via {_ADDRESS}", None),
     )
 )
+"""Each with how to see whether what it undoes is still there; None: it needs no look (:mod:`.set_values`)."""
 
 
-def is_undo(argv: Sequence[str]) -> bool:
-    """Whether *argv* is of the kinds that are run to undo a change. No word may hold a space but a variable's value."""
-    if any(re.search(r"\s", word) and not re.fullmatch(rf"[^\s=]+={_NUMBERS}", word) for word in argv):
-        return False
-    line = " ".join(argv)
-    return any(pattern.fullmatch(line) for pattern in _UNDO)
+def look_before(undo: Sequence[str], do: Sequence[str]) -> Look | None:
+    """How to see whether what *do* has set is still there; None: *undo* removes that, or finds nothing.
+
+    Raises ValueError if *undo* is of no kind that is run to undo a change, or does not undo *do*. No word may hold a
+    space but a variable's value.
+    """
+    if any(re.search(r"\s", word) and not re.fullmatch(_VARIABLE, word) for word in undo):
+        raise ValueError(f"'{undo}' has a space in a word")
+    line = " ".join(undo)
+    for pattern, look in _UNDO:
+        if found := pattern.fullmatch(line):
+            return look(found, " ".join(do)) if look else None
+    raise ValueError(f"'{line}' undoes no change of a run")
 
 
 _VALUE = r"[A-Za-z0-9_./:@-]{1,80}"

@@ -57,10 +57,10 @@ def undo_leftover(
     commands = ChangingCommands(shell, limit, sudo)
     commands.keep_journal(journal)
     try:
-        commands.restore()
+        kept = commands.restore()
     except TestbedError as error:
         raise TestbedError(
             f"an earlier run left changes on the router at {before.router} ({before}): {error}. They are tried"
             f" again at the next start; if you undid them by hand, remove {found.path}"
         ) from None
-    return f"undid {text}, left on the router by an earlier run"
+    return f"undid {text}, left on the router by an earlier run{f'; {kept}' if kept else ''}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,8 @@ from .plan import Plan
 from .router_watch import RouterWatch
 
 T = TypeVar("T")
+
+log = logging.getLogger("linerate.router")
 
 RESET_LIMIT = 10.0
 """Seconds that a command which restarts the router may take to return."""
@@ -285,7 +288,8 @@ class RouterConnection:
             if router is not None and not ended:
                 if self._ssh is not None:
                     self._ssh.end_by(time.monotonic() + RESTORE_LIMIT)
-                router.restore()
+                if kept := router.restore():
+                    log.warning("%s", kept)
         except TestbedError as error:
             # a restart has undone it already
             failure = None if lost else error

@@ -1,0 +1,204 @@
+"""Whether a value that a run has set on a router is still there: somebody may have set another one since.
+
+An undo that names all it removes (``ip addr del 100.65.1.1/24 dev eth1``) needs no look: it finds it, or nothing. Nor
+does one that sets one of two states (``down``): who has changed it since has set the same. One that sets a value, or
+removes whatever is there, would take somebody's own. What the run set is in its change's command, which the journal
+has; here is how a router shows it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..platforms import VARIABLE_VALUE
+from .configured_output import (
+    parse_current,
+    parse_freebsd_offloads,
+    parse_inet,
+    parse_linux_offload,
+    replaced_rows,
+    route_rows,
+)
+from .vpp_output import parse_neighbours
+
+NONE = "none"
+"""In place of a value: there is nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """*argv* shows a value, which *read* finds in its output. *ours*: what a run has set; *former*: what was before."""
+
+    argv: tuple[str, ...]
+    read: Callable[[str], str]
+    ours: str
+    former: str
+
+
+Words = Sequence[str]
+LookFor = Callable[["re.Match[str]", str], Look]
+"""``look(undo, do)``: *undo* as its expression found it, *do* the command that it undoes. Raises ValueError if it is
+another one's."""
+
+
+def _found(pattern: str, do: str) -> re.Match[str]:
+    found = re.fullmatch(pattern, do)
+    if found is None:
+        raise ValueError(f"'{do}' is not what it undoes")
+    return found
+
+
+def variable(undo: re.Match[str], do: str) -> Look:
+    """``sysctl``."""
+    ours = _found(rf"sysctl (?:-w )?{re.escape(undo['name'])}=(?P<value>{VARIABLE_VALUE})", do)["value"]
+    return Look(("sysctl", "-n", undo["name"]), lambda text: " ".join(text.split()), ours, undo["value"])
+
+
+# -- Linux -------------------------------------------------------------------------------------------------------------
+
+
+def neighbour(undo: re.Match[str], do: str) -> Look:
+    """``ip neigh replace PEER lladdr MAC nud permanent dev X``; any other kind of entry is the kernel's own."""
+    peer, name = undo["peer"], undo["name"]
+    pattern = rf"ip neigh replace {re.escape(peer)} lladdr (?P<mac>\S+) nud permanent dev {re.escape(name)}"
+
+    def read(text: str) -> str:
+        words = text.split()
+        permanent = words[-1:] == ["PERMANENT"] and "lladdr" in words[:-2]
+        return words[words.index("lladdr") + 1] if permanent else NONE
+
+    former = undo.groupdict().get("mac") or NONE
+    return Look(("ip", "neigh", "show", peer, "dev", name), read, _found(pattern, do)["mac"], former)
+
+
+def route(undo: re.Match[str], do: str) -> Look:
+    """``ip route replace``: the route to the same destination that has no metric."""
+    family = undo["family"] or ""
+    words = _found(rf"ip {re.escape(family)}route replace (?P<words>.+)", do)["words"].split()
+    ends = [words.index(option) for option in ("onlink", "table") if option in words]
+    wanted = words[: min(ends, default=len(words))]
+    table = tuple(words[words.index("table") :]) if "table" in words else ()
+    former = undo["words"].split()
+    if undo["verb"] == "del" and former != words:
+        raise ValueError(f"'{do}' is not what it undoes")
+    if table:
+        former = former[: former.index("table")] if "table" in former else former
+    options = family.split() or ["-4"]
+
+    def read(text: str) -> str:
+        rows = replaced_rows(route_rows(text), "-6" in options)
+        if any(_same_route(row, wanted) for row in rows):
+            return " ".join(wanted)
+        return " ".join(rows[0]) if rows else NONE
+
+    argv = ("ip", *options, "route", "show", wanted[0], *table)
+    return Look(argv, read, " ".join(wanted), NONE if undo["verb"] == "del" else " ".join(former))
+
+
+def _same_route(row: Words, wanted: Words) -> bool:
+    """Whether *row* of ``ip route show`` begins with *wanted*; a single host is shown without its prefix length."""
+    return _destination(row[0]) == _destination(wanted[0]) and list(row[1 : len(wanted)]) == list(wanted[1:])
+
+
+def _destination(word: str) -> str:
+    try:
+        return str(ipaddress.ip_network("0.0.0.0/0" if word == "default" else word))
+    except ValueError:
+        return word  # a label
+
+
+def card_numbers(undo: re.Match[str], do: str) -> Look:
+    """``ethtool -L`` and ``-G``."""
+    option, name = undo["option"], undo["name"]
+    ours = _found(rf"ethtool {option} {re.escape(name)} (?P<words>.+)", do)["words"]
+    keys = ours.split()[::2]
+
+    def read(text: str) -> str:
+        current = parse_current(text)
+        return " ".join(f"{key} {current.get(key, NONE)}" for key in keys)
+
+    return Look(("ethtool", option.lower(), name), read, ours, undo["words"])
+
+
+def linux_offload(undo: re.Match[str], do: str) -> Look:
+    """``ethtool -K``."""
+    name = undo["name"]
+    found = _found(rf"ethtool -K {re.escape(name)} (?P<offload>lro|gro|gso|tso) (?P<value>on|off)", do)
+    offload, ours = found["offload"], found["value"]
+    return Look(("ethtool", "-k", name), lambda text: parse_linux_offload(text, offload), ours, _other(ours))
+
+
+# -- FreeBSD -----------------------------------------------------------------------------------------------------------
+
+
+def freebsd_offload(undo: re.Match[str], do: str) -> Look:
+    """``ifconfig X -tso``."""
+    name = undo["name"]
+    found = _found(rf"ifconfig {re.escape(name)} (?P<off>-?)(?P<offload>lro|tso)", do)
+    offload, ours = found["offload"], "off" if found["off"] else "on"
+
+    def read(text: str) -> str:
+        return "on" if parse_freebsd_offloads(text)[offload] else "off"
+
+    return Look(("ifconfig", name), read, ours, _other(ours))
+
+
+def alias(undo: re.Match[str], do: str) -> Look:
+    """``ifconfig X inet ADDRESS alias``, which gives an address that is there another prefix."""
+    name = undo["name"]
+    ours = _found(rf"ifconfig {re.escape(name)} inet (?P<address>[0-9./]+) alias", do)["address"]
+    ip = ours.partition("/")[0]
+    if undo["address"].partition("/")[0] != ip:
+        raise ValueError(f"'{do}' is not what it undoes")
+
+    def read(text: str) -> str:
+        return next((f"{each}/{length}" for each, length in parse_inet(text) if each == ip), NONE)
+
+    return Look(("ifconfig", name), read, ours, undo["address"] if undo["verb"] == "alias" else NONE)
+
+
+def arp(undo: re.Match[str], do: str) -> Look:
+    """``arp -S PEER MAC``."""
+    peer = undo["peer"]
+    ours = _found(rf"arp -S {re.escape(peer)} (?P<mac>\S+)", do)["mac"]
+
+    def read(text: str) -> str:
+        entry = re.search(rf"\({re.escape(peer)}\) at (\S+) on \S+ permanent", text)
+        return entry[1].lower() if entry else NONE
+
+    return Look(("arp", "-an"), read, ours, (undo.groupdict().get("mac") or NONE).lower())
+
+
+def freebsd_route(undo: re.Match[str], do: str) -> Look:
+    """``route add`` and ``route change``."""
+    network = undo["network"]
+    ours = _found(rf"route (?:add|change) -net {re.escape(network)} (?P<gateway>\S+)", do)["gateway"]
+
+    def read(text: str) -> str:
+        rows = (row.split() for row in text.splitlines())
+        return next((row[1] for row in rows if len(row) > 1 and _destination(row[0]) == _destination(network)), NONE)
+
+    return Look(("netstat", "-rnW", "-f", "inet"), read, ours, NONE if undo["verb"] == "delete" else undo["gateway"])
+
+
+# -- VPP ---------------------------------------------------------------------------------------------------------------
+
+
+def vpp_neighbour(undo: re.Match[str], do: str) -> Look:
+    """``set ip neighbor X PEER MAC static``."""
+    name, peer = undo["name"], undo["peer"]
+    pattern = rf"vppctl set ip neighbor {re.escape(name)} {re.escape(peer)} (?P<mac>\S+) static"
+
+    def read(text: str) -> str:
+        there = {(owner, ip): mac for owner, ip, mac, static in parse_neighbours(text) if static}
+        return there.get((name, peer), NONE)
+
+    former = NONE if undo["verb"] else undo["mac"]
+    return Look(("vppctl", "show", "ip", "neighbors"), read, _found(pattern, do)["mac"], former)
+
+
+def _other(value: str) -> str:
+    return "off" if value == "on" else "on"

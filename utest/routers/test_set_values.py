@@ -1,0 +1,215 @@
+"""An undo takes back what the run set, and never what somebody has set since."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from linerate.errors import TestbedError
+from linerate.platforms import Tuning
+from linerate.routers import make_router
+from linerate.routers.base import Result, Shell
+from linerate.routers.change_journal import Change, ChangeJournal, look
+from linerate.session.leftovers import undo_leftover
+from support.fake_router import SIDES, shell_of, simulated
+from support.journals import ROUTER, occasion
+from support.tuned_card import Card
+
+EARLIER = {
+    "linux": (
+        "ip link set dev eth1 up",
+        "ip addr add 192.0.2.1/24 dev eth1",
+        "ip route add 16.0.0.0/8 via 192.0.2.9 dev eth1",
+        "ip neigh replace 100.65.1.2 lladdr 02:00:00:00:00:77 nud permanent dev eth1",
+    ),
+    "freebsd": (
+        "ifconfig eth1 inet 192.0.2.1/24 alias",
+        "ifconfig eth1 inet 100.65.1.1/28 alias",
+        "route add -net 16.0.0.0/8 192.0.2.9",
+        "arp -S 100.65.1.2 02:00:00:00:00:77",
+    ),
+    "vpp": ("vppctl set ip neighbor eth1 100.65.1.2 02:00:00:00:00:77 static",),
+}
+"""What a router may have already where a run sets something else."""
+MACS = [
+    ("linux", "ip neigh replace {} lladdr 02:00:00:00:00:99 nud permanent dev {}", "ip neigh"),
+    ("freebsd", "arp -S {} 02:00:00:00:00:99", "arp -an"),
+    ("vpp", "vppctl set ip neighbor {1} {0} 02:00:00:00:00:99 static", "vppctl show ip neighbors"),
+]
+ROUTES = [
+    ("linux", "ip route replace {} via {} dev {}", "ip route"),
+    ("freebsd", "route change -net {} {}", "netstat -rnW -f inet"),
+]
+SOMEBODYS = [
+    *(
+        (kind, change.format(peer, name), show)
+        for kind, change, show in MACS
+        for peer, name in (("100.65.1.2", "eth1"), ("100.65.2.2", "eth2"))
+    ),
+    *(
+        (kind, change.format(network, gateway, name), show)
+        for kind, change, show in ROUTES
+        for network, gateway, name in (("16.0.0.0/8", "100.65.1.99", "eth1"), ("48.0.0.0/8", "100.65.2.99", "eth2"))
+    ),
+    ("freebsd", "ifconfig eth1 inet 100.65.1.1/29 alias", "ifconfig eth1"),
+    ("freebsd", "ifconfig eth2 inet 100.65.2.1/29 alias", "ifconfig eth2"),
+    ("linux", "sysctl -w net.ipv4.ip_forward=99", "sysctl net.ipv4.ip_forward"),
+]
+"""What somebody changes after the run was killed, and what shows it."""
+HIS = ("99", "0xfffffff8")
+"""What is his in that."""
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def ran(shell: Shell, *commands: str) -> str:
+    found = [shell(command, 1.0) for command in commands]
+    assert not any(each.status for each in found), found
+    return "".join(each.stdout for each in found)
+
+
+def killed(kind: str, shell: Shell, tuning: Tuning | None = None) -> tuple[Change, ...]:
+    """The changes of a run that was killed when all was configured."""
+    journal = ChangeJournal.claim(ROUTER)
+    router = make_router(kind, shell, ("eth1", "eth2"))  # type: ignore[arg-type]
+    journal.begin(occasion(kind=kind))
+    router.keep_journal(journal)
+    if tuning is None:
+        router.configure(SIDES)
+    else:
+        router.tune(tuning)
+    os.close(journal._descriptor)
+    return journal.pending
+
+
+def undo(kind: str, shell: Shell) -> str:
+    """What the next start does."""
+    journal = ChangeJournal.claim(ROUTER)
+    try:
+        return undo_leftover(journal, shell, False, occasion(kind=kind))
+    finally:
+        journal.close()
+
+
+def values(shell: Shell, changes: Sequence[Change]) -> list[tuple[str, str, str]]:
+    """Of each change that is looked at: what is there, what the run set, what was there before."""
+    looks = [found for change in changes if (found := change.look())]
+    return [(found.read(ran(shell, " ".join(found.argv))), found.ours, found.former) for found in looks]
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+@pytest.mark.parametrize("kind", sorted(EARLIER))
+def test_a_look_finds_what_a_run_set_and_then_what_was_before(kind: str, earlier: bool) -> None:
+    machine, _ = simulated(kind)
+    shell = shell_of(machine)
+    if earlier:
+        ran(shell, *EARLIER[kind])
+    changes = killed(kind, shell)
+    found = values(shell, changes)
+    assert len(found) >= 2 and all(now == ours != former for now, ours, former in found), found
+    assert "not undone" not in undo(kind, shell)
+    assert all(now == former for now, _, former in values(shell, changes))
+
+
+def his(shell: Shell, show: str) -> list[str]:
+    return [line for line in ran(shell, show).splitlines() if any(word in line for word in HIS)]
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+@pytest.mark.parametrize(("kind", "change", "show"), SOMEBODYS)
+def test_what_somebody_has_set_since_stays_and_is_reported(kind: str, change: str, show: str, earlier: bool) -> None:
+    machine, _ = simulated(kind)
+    shell = shell_of(machine)
+    if earlier:
+        ran(shell, *EARLIER[kind])
+    killed(kind, shell)
+    assert not his(shell, show)
+    ran(shell, change)
+    assert len(his(shell, show)) == 1
+    said = undo(kind, shell)
+    assert "; not undone, because somebody has set something else since: '" in said and said.count("(now: ") == 1, said
+    # a router may lose a route with the address that its next hop is reached by
+    assert his(shell, show) or "route" in change
+    assert look(ROUTER) is None
+
+
+@pytest.mark.parametrize("kind", sorted(EARLIER))
+def test_the_end_of_a_run_leaves_it_too(kind: str) -> None:
+    machine, _ = simulated(kind)
+    shell = shell_of(machine)
+    router = make_router(kind, shell, ("eth1", "eth2"))  # type: ignore[arg-type]
+    router.configure(SIDES)
+    _, change, show = next(each for each in SOMEBODYS if each[0] == kind)
+    ran(shell, change)
+    assert "somebody has set something else since" in router.restore()
+    assert his(shell, show) and router.restore() == ""
+
+
+LINUX = Tuning(queues=2, rx_ring=4096, offloads={"tso": "off"}, sysctls={"net.core.netdev_budget": "600"})
+
+
+def test_rings_queues_and_variables_of_somebody_stay() -> None:
+    card = Card()
+    killed("linux", card, LINUX)
+    card.numbers |= {"rx": 1024, "combined": 3}
+    card.variable = "777"
+    said = undo("linux", card)
+    assert card.numbers["rx"] == 1024 and card.numbers["combined"] == 3 and card.variable == "777"
+    assert "'sysctl -w net.core.netdev_budget=600' (now: 777; before the run: 30 60)" in said and "rx 1024" in said
+    assert card.offloads["tso"] == "on"
+
+
+def test_a_card_that_takes_the_next_value_gets_its_own_back() -> None:
+    class Rounding(Card):
+        def ethtool(self, words: list[str], only: bool) -> str:
+            return super().ethtool([word if word != "4096" else "4032" for word in words], only)
+
+    card = Rounding()
+    router = make_router("linux", card, ("eth1",))
+    with pytest.raises(TestbedError, match="took 'rx 4096' for eth1 and does not show it"):
+        router.tune(Tuning(rx_ring=4096))
+    assert card.numbers["rx"] == 512
+    assert router.restore() == ""
+
+
+def test_a_router_that_cannot_be_looked_at_keeps_its_change_in_the_journal() -> None:
+    card = Card()
+    killed("linux", card, Tuning(sysctls={"net.core.netdev_budget": "600"}))
+
+    def broken(command: str, limit: float) -> Result:
+        return Result("", "sh: sysctl: Permission denied\n", 126, 0.0)
+
+    with pytest.raises(TestbedError, match=r"netdev_budget=30 60'' \(status 126"):
+        undo("linux", broken)
+    found = look(ROUTER)
+    assert found is not None and len(found.changes) == 1
+    assert undo("linux", card) and card.variable == "30 60"
+
+
+@pytest.mark.parametrize(
+    ("do", "undo_words"),
+    [
+        ("sysctl -w net.a=1", "sysctl -w net.b=0"),
+        ("sysctl -w kernel.panic=1", "sysctl -w kernel.panic=0"),
+        ("reboot", "sysctl -w net.b=0"),
+        ("ip neigh replace 1.1.1.1 lladdr 02:00:00:00:00:01 nud permanent dev a", "ip neigh del 1.1.1.1 dev b"),
+        ("ip route replace 16.0.0.0/8 via 1.1.1.1 dev a", "ip route del 17.0.0.0/8 via 1.1.1.1 dev a"),
+        ("ip route replace 16.0.0.0/8 via 1.1.1.1 dev a", "ip -6 route del 16.0.0.0/8 via 1.1.1.1 dev a"),
+        ("ethtool -G a rx 5", "ethtool -G b rx 4"),
+        ("ethtool -L a combined 5", "ethtool -G a rx 4"),
+        ("ifconfig a inet 1.1.1.1/24 alias", "ifconfig a inet 1.1.1.2 -alias"),
+        ("route add -net 16.0.0.0/8 1.1.1.1", "route delete -net 17.0.0.0/8 1.1.1.1"),
+        (
+            "vppctl set ip neighbor a 1.1.1.1 02:00:00:00:00:01 static",
+            "vppctl set ip neighbor del b 1.1.1.1 02:00:00:00:00:01",
+        ),
+    ],
+)
+def test_an_undo_is_of_the_change_that_it_is_written_with(do: str, undo_words: str) -> None:
+    assert not Change(tuple(do.split()), tuple(undo_words.split())).is_undoable(None)
