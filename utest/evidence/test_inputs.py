@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from linerate import __version__
-from linerate.errors import ConfigError
+from linerate.errors import ConfigError, SentenceError
+from linerate.evidence.another_sla import AskedSentence, judge_another_sla
 from linerate.evidence.environment import code_identity
 from linerate.evidence.inputs import REMOVED, input_files, read_kept_plan, without_secrets
 from linerate.evidence.recorder import Recorder
@@ -17,6 +18,7 @@ from linerate.evidence.records import EnvironmentRecord
 from linerate.evidence.run_files import INPUTS
 from linerate.project import Project
 from linerate.session.plan import Plan
+from linerate.sla.verdict import Ruling
 from support import robot_run
 
 RUN = "20260101T000000Z-abcdef"
@@ -138,3 +140,20 @@ def test_which_linerate_it_was(tmp_path: Path):
     assert len(found["commit"]) == 40 and found["dirty"] is False
     (package / "__init__.py").write_text("# changed\n")
     assert code_identity(package) == {**found, "dirty": True}
+
+
+@pytest.mark.parametrize("word", ["captured", "ours"])
+def test_a_capture_or_profile_that_was_never_sent_is_named(tmp_path: Path, word: str) -> None:
+    project = own_project(tmp_path / "project")
+    (tmp_path / "project" / "variables" / "profiles" / "files.yaml").write_text(
+        "entries:\n  - {kind: pcap, name: captured, file: c.pcap, about: a test}\n"
+        "  - {kind: trex, name: ours, file: o.py, about: a test}\n"
+    )
+    folder, _ = kept(Plan.read(project, "netgate6100", "vpp", "simulated", "quick"), tmp_path / "results")
+    sentences = [AskedSentence("T", f"{traffic} unidirectional ≥ 1 Mpps") for traffic in (word, "64b")]
+    _, (found, other) = judge_another_sla(folder, sentences)
+    assert {found.ruling, other.ruling} == {Ruling.INCONCLUSIVE}
+    assert f"the run never sent '{word}'" in found.message
+    assert "the run has no trials that decide it" in other.message
+    with pytest.raises(SentenceError, match=r"'later' is not understood.*\n\(platform, ports and traffic words are"):
+        judge_another_sla(folder, [AskedSentence("T", "later unidirectional ≥ 1 Mpps")])

@@ -30,7 +30,7 @@ from ..sla.goals import Goal
 from ..sla.requirement import ENERGY_UNITS, Quantity, Requirement, Scope, Unit, Value
 from ..sla.verdict import Ruling, Verdict
 from ..units import counted, si
-from .inputs import read_kept_plan
+from .inputs import read_kept_plan, word_not_sent
 from .recorded_session import RecordedSentence, RecordedSession, RecordMismatch
 from .records import EnvironmentRecord, RequirementRecord, TrialRecord
 from .rejudging import judged
@@ -111,15 +111,21 @@ class _RecordedJudge:
 
     def verdicts(self, asked: Sequence[AskedSentence]) -> tuple[AnotherVerdict, ...]:
         """One for each. Raises SentenceError naming all sentences that say nothing."""
-        problems, read = [], []
+        problems: list[str] = []
+        read: list[Requirement | str] = []
         for item in asked:
             try:
-                read.append(self._plan.requirement(item.sentence))
+                word = word_not_sent(self._plan.catalogue, item.sentence)
+                read.append(word or self._plan.requirement(item.sentence))
             except SentenceError as error:
                 problems.append(f"{item.where}: {error}" if item.where else str(error))
         if problems:
-            raise SentenceError("\n".join(problems))
-        return tuple(self._verdict(item, requirement) for item, requirement in zip(asked, read, strict=True))
+            words = "platform, ports and traffic words are those of the run, as its folder has them"
+            raise SentenceError("\n".join([*problems, f"({words})"]))
+        return tuple(
+            _never_sent(item, found) if isinstance(found, str) else self._verdict(item, found)
+            for item, found in zip(asked, read, strict=True)
+        )
 
     def _verdict(self, asked: AskedSentence, requirement: Requirement) -> AnotherVerdict:
         load = self._plan.load_for(requirement, self._plan.platform.link_bps)
@@ -211,6 +217,14 @@ class _RecordedJudge:
                 later = trials[trials.index(there[-1]) + 1 :]
                 again = any(_is_good(item.trial) for item in later)
                 yield _Source(record, requirement, Load(pps), there, True, again)
+
+
+def _never_sent(asked: AskedSentence, word: str) -> AnotherVerdict:
+    message = (
+        f"INCONCLUSIVE: {asked.sentence}: the run never sent '{word}', and its folder does not have the file of that"
+        " word; trials of this traffic are needed"
+    )
+    return AnotherVerdict(asked, Ruling.INCONCLUSIVE, message)
 
 
 def _is_good(trial: Trial) -> bool:

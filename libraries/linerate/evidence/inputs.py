@@ -128,3 +128,9 @@ def read_kept_plan(folder: Path, environment: EnvironmentRecord) -> Plan:
     captures = {word: root / _kept_file(word, path) for word, path in catalogue.captures.items()}
     programs = {word: (entry, root / _kept_file(word, path)) for word, (entry, path) in catalogue.programs.items()}
     return replace(plan, catalogue=replace(catalogue, captures=captures, programs=programs))
+
+
+def word_not_sent(catalogue: Catalogue, sentence: str) -> str:
+    """The word of *sentence* whose capture or profile the run never sent, so that it is not kept; "": there is none."""
+    kept = {**catalogue.captures, **{word: path for word, (_, path) in catalogue.programs.items()}}
+    return next((word for word in sentence.split() if word in kept and not kept[word].exists()), "")
