@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,11 @@ import pytest
 from linerate.commands.main import main
 from linerate.errors import ConfigError
 from linerate.evidence.another_sla import AnotherVerdict, AskedSentence, judge_another_sla
+from linerate.evidence.run import read_run
+from linerate.session.session import Session
 from linerate.sla.verdict import Ruling
-from support import robot_run
+from support import robot_run, simulated_session
+from support.recorded_runs import recorded
 
 pytestmark = pytest.mark.slow
 
@@ -55,24 +59,31 @@ def moved(share: float) -> dict[str, str]:
     return {test: re.sub(r"(≥|≤) ([\d.]+)", changed, sentence) for test, sentence in SENTENCES.items()}
 
 
-def run_of(folder: Path, sentences: dict[str, str], *options: str) -> tuple[Path, dict[str, str]]:
-    """The folder of a run of *sentences*, and their verdicts."""
-    done = robot_run.run(folder, suite_of(folder, sentences), "-v", "GOAL:quick", *options)
-    (left,) = (done.folder / "results").iterdir()
-    return left, {test: message.partition(":")[0] for test, (_, message) in done.tests.items()}
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """One testbed for all: whole Robot runs come to the same verdicts where they are run (support.rejudged)."""
+    folder = tmp_path_factory.mktemp("runtime")
+    folder.chmod(0o700)
+    with simulated_session.opened(folder) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
-    return run_of(tmp_path_factory.mktemp("run"), SENTENCES)
+def run(session: Session, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """The folder of a run of the sentences, and their verdicts."""
+    left = recorded(session, tmp_path_factory.mktemp("run"), SENTENCES)
+    return left, {record.test: record.verdict for record in read_run(left).requirements}
 
 
 @pytest.fixture(scope="module")
-def fresh(tmp_path_factory: pytest.TempPathFactory) -> dict[float, dict[str, str]]:
-    """What fresh runs say of the moved thresholds."""
-    both = {f"{test} {share}": words for share in SHARES for test, words in moved(share).items()}
-    _, found = run_of(tmp_path_factory.mktemp("fresh"), both)
-    return {share: {test: found[f"{test} {share}"] for test in SENTENCES} for share in SHARES}
+def fresh(session: Session) -> dict[float, dict[str, str]]:
+    """What fresh trials say of the moved thresholds."""
+    return {
+        share: {
+            test: simulated_session.judged(session, sentence).ruling.value for test, sentence in moved(share).items()
+        }
+        for share in SHARES
+    }
 
 
 def judged(folder: Path, sentences: dict[str, str]) -> dict[str, AnotherVerdict]:
@@ -125,10 +136,10 @@ def test_what_is_open_says_which_trials_it_needs(run: tuple[Path, dict[str, str]
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def measured(session: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with a search for its margin: about 107 % of the sentence."""
     sentences = {"Kept": "64b 1-flow unidirectional ≥ 4.7 Mpps"}
-    return run_of(tmp_path_factory.mktemp("margin"), sentences, "-v", "MARGIN:on")[0]
+    return recorded(session, tmp_path_factory.mktemp("margin"), sentences, margins=True)
 
 
 @pytest.mark.parametrize(("mpps", "ruling"), [(4.6, "PASS"), (4.9, "PASS"), (5.2, "FAIL"), (9.0, "FAIL")])

@@ -1,0 +1,61 @@
+"""Folders of runs that a session on the simulated testbed leaves, without Robot: seconds less of CPU for each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from linerate.counts.trial import Trial
+from linerate.evidence.recorder import SIMULATED_BECAUSE, Recorder
+from linerate.evidence.records import EnvironmentRecord
+from linerate.session.characterising import Characteriser
+from linerate.session.judging import Judge
+from linerate.session.session import Session
+from linerate.sla.requirement import Quantity, TrafficWords
+from linerate.sla.verdict import Ruling, Tally
+
+
+def recorded(session: Session, results: Path, sentences: Mapping[str, str], margins: bool = False) -> Path:
+    """The folder of a run of *sentences* (by test), as a suite leaves it; *margins*: of those that pass, searched."""
+    plan, facts = session.plan, session.testbed.facts
+    record = EnvironmentRecord(
+        *("made", session.simulated, plan.testbed.testbed, plan.platform.platform, plan.software_name),
+        *(facts.clock_speed, time.time()),
+        extra={"goal": plan.goal.model_dump(), SIMULATED_BECAUSE: list(session.simulation_signs)},
+    )
+    recorder = Recorder(results, record.run, record)
+    recorder.keep_inputs(plan)
+    known, ports = session.generator.known_limits, session.generator.ports
+    parts = (session.versions(), session.router.configuration(), None, known.record() if known else None, ports)
+    recorder.keep_parts(*parts, session.interfaces, session.router.facts)
+    for test, sentence in sentences.items():
+        _judge(session, recorder, test, sentence, margins)
+    recorder.close()
+    return recorder.folder.path
+
+
+def _judge(session: Session, recorder: Recorder, test: str, sentence: str, margin: bool) -> None:
+    requirement = session.plan.requirement(sentence)
+
+    def on_trial(trial: Trial, so_far: Tally | None = None) -> None:
+        evidence = so_far.last if so_far else None
+        recorder.keep_trial(requirement, trial, session.link_bps, session.generator.streams, evidence)
+
+    session.traffic.put_for(requirement)
+    recorder.begin(test)
+    if (trial := session.traffic.warm_up(requirement)) is not None:
+        on_trial(trial)
+    listeners = (on_trial, recorder.keep_telemetry, recorder.keep_reading, recorder.keep_step_down)
+    verdict = Judge(session, *listeners).judge(requirement)
+    recorder.keep_verdict(verdict, session.tolerance)
+    if margin and verdict.ruling is Ruling.PASS and requirement.quantity is Quantity.THROUGHPUT:
+        number = recorder.number
+
+        def begin(_: TrafficWords) -> None:
+            recorder.begin(test)
+
+        def searching(words: TrafficWords, trial: Trial) -> None:
+            recorder.keep_trial(words, trial, session.link_bps, session.generator.streams)
+
+        recorder.keep_margin(Characteriser(session, begin, searching).margin(requirement), number, sentence)
