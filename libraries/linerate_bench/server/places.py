@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+
 @dataclass(frozen=True, slots=True)
 class Places:
-    """``cores`` that send, for each pair of ports. ``numa``, ``pci``: node of each port, and address if not the card's."""
+    """``cores`` that send, for each pair of ports. ``numa``, ``pci``: each port's node, and its own address."""
 
     cores: int = 1
     numa: tuple[int, ...] = ()
