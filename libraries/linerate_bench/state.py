@@ -27,6 +27,8 @@ class InterfaceState:
     rx_missed: int = 0
     no_route: int = 0
     tx_dropped: int = 0
+    pauses_received: int = 0
+    pauses_sent: int = 0
 
 
 @dataclass(frozen=True, slots=True)

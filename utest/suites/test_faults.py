@@ -21,11 +21,11 @@ from linerate.session.plan import Plan
 from linerate.session.session import Session
 from linerate.testbed.facts import NO_ROUTER, GeneratorEndpoint, TestbedFacts
 from linerate.testbed.opening import OpenTestbed
-from linerate_bench.studies import faults
+from linerate_bench.studies import fault_cases, faults
 from support import robot_run
 
 ROOT = robot_run.ROOT
-CASES = {case.name: case for case in faults.CASES}
+CASES = {case.name: case for case in fault_cases.CASES}
 METHODS = ("verify", "saturate", "latency")
 SLOW = ("server restart",)
 """Kinds that a limit of many seconds ends, hence under ``LINERATE_MATRIX`` only; test_reconnection.py has the like."""
@@ -35,7 +35,7 @@ def cells() -> list[tuple[str, str]]:
     """Method and fault: all of them, or the first of each kind."""
     if os.environ.get("LINERATE_MATRIX") == "whole":
         return [(method, name) for name in CASES for method in METHODS]
-    firsts = {case.kind: case.name for case in reversed(faults.CASES) if case.kind not in SLOW}
+    firsts = {case.kind: case.name for case in reversed(fault_cases.CASES) if case.kind not in SLOW}
     return [(METHODS[place % 3], name) for place, name in enumerate(firsts.values())]
 
 
@@ -51,7 +51,8 @@ def test_the_documents_show_every_case() -> None:
     text = (ROOT / "docs" / "faults.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| .* \|$", text, re.MULTILINE)
     expected = [
-        faults.row(case, {name: case.expected_for(name)[0] for name in faults.SENTENCES}) for case in faults.CASES
+        faults.row(case, {name: case.expected_for(name)[0] for name in fault_cases.SENTENCES})
+        for case in fault_cases.CASES
     ]
     assert faults.table(expected).splitlines() == [row for row in rows if row.count("|") == 7]
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .causes import Cause
+from .pause_names import Pauses
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +55,10 @@ class Telemetry:
     raw: Mapping[str, str] = field(default_factory=dict)
     since_clear: float = 0.0
     causes: tuple[Cause, ...] = ()
+    pauses: Mapping[str, Pauses] = field(default_factory=dict)
+    """By interface, where its card counts them."""
+
+    def pauses_since(self, before: Telemetry, interfaces: Iterable[str]) -> Mapping[str, Pauses]:
+        """By interface, of *interfaces*, the pause frames since *before*; only where there were any."""
+        new = {name: self.pauses.get(name, Pauses()).since(before.pauses.get(name, Pauses())) for name in interfaces}
+        return {name: found for name, found in new.items() if found != Pauses()}

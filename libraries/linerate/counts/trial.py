@@ -83,6 +83,8 @@ class Fault(Enum):
     BACKLOG = "too many frames were still under way when sending ended"
     COUNTERS = "counters went backwards or could not be read"
     READING = "what is read while frames flow was not"
+    PAUSED = "pause frames stopped the generator"
+    PAUSING = "the generator stopped the router with pause frames"
     GENERATOR = "the generator reported an error"
     ROUTER = "the router restarted or could not be reached"
     CLOCK = "the clock jumped"
@@ -90,7 +92,7 @@ class Fault(Enum):
     @property
     def excuses_router(self) -> bool:
         """True: loss under this fault proves nothing. False: loss still counts, as where the load was lower."""
-        return self not in (Fault.UNDER_OFFERED, Fault.STRETCHED, Fault.BACKLOG, Fault.FOREIGN)
+        return self not in (Fault.UNDER_OFFERED, Fault.STRETCHED, Fault.PAUSED, Fault.BACKLOG, Fault.FOREIGN)
 
     @property
     def generator_too_slow(self) -> bool:
@@ -301,6 +303,7 @@ def assess_trial(
     that it must certainly have offered (LEAST_OFFERED of it), even if the sending ended as late as it can have.
     """
     found = list(outcome.problems)
+    paused = any(problem.fault is Fault.PAUSED for problem in found)
     earliest = latest = ended = outcome.duration
     uncertain = outcome.readings.get("elapsed_uncertainty", 0.0)
     if clock_speed == 1.0:  # a simulated clock sends for exactly the duration; real time has no meaning there
@@ -338,4 +341,7 @@ def assess_trial(
         found.append(Problem(Fault.STRETCHED, f"{ended:.2f} s instead of {outcome.duration:g} s"))
     if not (busy := outcome.readings.get("cpu_util", 0.0)) <= tolerance.cpu:
         found.append(Problem(Fault.CPU_BOUND, f"{busy:.0f} % of a second, at most {tolerance.cpu:g} % is allowed"))
+    if paused:
+        # the router, or its card, asked the generator to wait: that is no limit of the generator's
+        found = [problem for problem in found if not problem.fault.generator_too_slow]
     return Trial(number, outcome, tuple(found), earliest, latest, None if needed is None else needed.pps)

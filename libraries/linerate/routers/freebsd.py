@@ -16,7 +16,7 @@ from .configured_output import parse_inet
 from .fact_reading import Answers, kernel_facts
 from .freebsd_facts import read_freebsd_facts
 from .freebsd_load import freebsd_load
-from .freebsd_losses import freebsd_causes, parse_device, parse_expired, parse_ip, sysctl_subtree
+from .freebsd_losses import freebsd_causes, parse_device, parse_device_pauses, parse_expired, parse_ip, sysctl_subtree
 from .shell_output import counter_value, first_line, parser
 from .shell_router import ShellRouter
 from .sides import validated_side
@@ -132,6 +132,7 @@ class FreeBsd(ShellRouter):
                 parse_expired(output["netstat -s -p icmp"]),
                 {name: parse_device(output[" ".join(argv)], name) for name, argv in devices.items()},
             ),
+            pauses={name: parse_device_pauses(output[" ".join(argv)], name) for name, argv in devices.items()},
         )
 
 

@@ -12,9 +12,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ..counts.causes import Cause, Role, Stage
+from ..counts.pause_names import Pauses, pauses_of
 from ..counts.telemetry import InterfaceCounters
 from .base import CARD_QUEUE_FULL
 from .shell_output import counter_value, parser
@@ -62,9 +63,19 @@ def parse_expired(text: str) -> int:
 @parser("'sysctl dev'")
 def parse_device(text: str, interface: str) -> Mapping[str, int]:
     """``sysctl dev.…``: the counters of *interface* whose names suggest loss."""
+    return {name: count for name, count in _rows_of_device(text, interface) if _SUSPECT.search(name)}
+
+
+@parser("'sysctl dev'")
+def parse_device_pauses(text: str, interface: str) -> Pauses:
+    """``sysctl dev.…``: pause frames of *interface*."""
+    return pauses_of(dict(_rows_of_device(text, interface)))
+
+
+def _rows_of_device(text: str, interface: str) -> Iterator[tuple[str, int]]:
     start = re.escape(sysctl_subtree(interface) or interface)
-    rows = re.finditer(rf"^{start}\.(\S+): (\d+)$", text, re.MULTILINE)
-    return {row[1]: counter_value(row[2]) for row in rows if _SUSPECT.search(row[1])}
+    for row in re.finditer(rf"^{start}\.(\S+): (\d+)$", text, re.MULTILINE):
+        yield row[1], counter_value(row[2])
 
 
 def freebsd_causes(

@@ -15,7 +15,7 @@ from .fact_reading import Answers, kernel_facts
 from .linux_facts import read_linux_facts
 from .linux_frames import LinuxFrameSetup
 from .linux_load import linux_load
-from .linux_losses import links_of_net_dev, linux_causes, parse_ethtool, parse_link, parse_qdiscs
+from .linux_losses import links_of_net_dev, linux_causes, parse_ethtool, parse_ethtool_pauses, parse_link, parse_qdiscs
 from .linux_output import parse_net_dev, parse_snmp, parse_softnet, parse_uptime
 from .linux_settings import set_neighbour, set_route, set_sysctl, set_up
 from .shell_router import ShellRouter
@@ -107,4 +107,6 @@ class Linux(ShellRouter):
             [row for row in parse_qdiscs(output["tc -s qdisc show"]) if row.interface in self._interfaces],
             {name: parse_ethtool(output[" ".join(argv)]) for name, argv in cards.items()},
         )
-        return Telemetry(parse_uptime(output["cat /proc/uptime"]), interfaces, drops, (), output, causes=causes)
+        pauses = {name: parse_ethtool_pauses(output[" ".join(argv)]) for name, argv in cards.items()}
+        uptime = parse_uptime(output["cat /proc/uptime"])
+        return Telemetry(uptime, interfaces, drops, (), output, causes=causes, pauses=pauses)

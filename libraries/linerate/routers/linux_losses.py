@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..counts.causes import Cause, Role, Stage
+from ..counts.pause_names import Pauses, pauses_of
 from ..counts.telemetry import InterfaceCounters
 from ..errors import TestbedError
 from .base import CARD_QUEUE_FULL
@@ -149,8 +150,18 @@ def is_of_the_system(discipline: str) -> bool:
 @parser("'ethtool -S'")
 def parse_ethtool(text: str) -> Mapping[str, int]:
     """``ethtool -S``: the counters whose names suggest loss."""
+    return {name: count for name, count in _rows_of_ethtool(text) if _SUSPECT.search(name)}
+
+
+@parser("'ethtool -S'")
+def parse_ethtool_pauses(text: str) -> Pauses:
+    """``ethtool -S``: pause frames."""
+    return pauses_of(dict(_rows_of_ethtool(text)))
+
+
+def _rows_of_ethtool(text: str) -> Iterable[tuple[str, int]]:
     rows = (re.fullmatch(r"\s+(\S[^:]*(?::[^:\s]+)*): (\d+)", line) for line in text.splitlines())
-    return {row[1].strip(): counter_value(row[2]) for row in rows if row and _SUSPECT.search(row[1])}
+    return ((row[1].strip(), counter_value(row[2])) for row in rows if row)
 
 
 def linux_causes(

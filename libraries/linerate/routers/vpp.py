@@ -16,7 +16,7 @@ from .fact_reading import Answers
 from .shell_router import ShellRouter
 from .sides import validated_side
 from .stacks import perf_stacks
-from .vpp_facts import read_vpp_facts
+from .vpp_facts import parse_hardware_pauses, read_vpp_facts
 from .vpp_load import vpp_load
 from .vpp_losses import vpp_causes
 from .vpp_output import (
@@ -138,6 +138,7 @@ class Vpp(ShellRouter):
             raw=output,
             since_clear=max(blocks, key=lambda block: block.rate_in).seconds,
             causes=causes,
+            pauses=parse_hardware_pauses(output["vppctl show hardware-interfaces"]),
         )
 
 

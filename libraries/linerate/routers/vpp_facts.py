@@ -6,16 +6,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ..counts.pause_names import Pauses, pauses_of
 from ..counts.router_facts import NicFacts, Placement, RouterFacts
 from ..errors import TestbedError
 from .fact_reading import Answers, counted, matched, rows_of_files, without_missing
 from .linux_facts import LINK_FILES, machine_facts, pci_model, read_machine, with_pcie
+from .shell_output import counter_value, parser
 from .vpp_losses import parse_buffers
 from .vpp_output import refusal_by_vpp, strip_banner
 
 _SHOW = ("version", "cpu", "threads", "interface rx-placement", "hardware-interfaces", "ip fib summary", "buffers")
 _THREAD = re.compile(r"^Thread (\d+) \((\S+)\):")
 _QUEUE = re.compile(r"^\s+(\S.*?) queue (\d{1,6}) \((\S+)\)\s*$")
+_EXTENDED = re.compile(r"^\s+(\w+)\s+(\d+)$", re.MULTILINE)
 _BLOCK = re.compile(r"^(?P<name>\S.*?)\s+\d+\s+(?:up|down|unknown)\s+(?P<hardware>\S.*?)\s*$")
 
 
@@ -98,6 +101,15 @@ def parse_hardware(text: str) -> Mapping[str, str]:
         else:
             name = ""
     return found
+
+
+@parser("'vppctl show hardware-interfaces'")
+def parse_hardware_pauses(text: str) -> Mapping[str, Pauses]:
+    """``show hardware-interfaces``: by interface the pause frames in its extended counters, of which 0 is not shown."""
+    return {
+        name: pauses_of({row[1]: counter_value(row[2]) for row in _EXTENDED.finditer(block)})
+        for name, block in parse_hardware(strip_banner(text)).items()
+    }
 
 
 def pci_address(block: str) -> str | None:

@@ -101,6 +101,14 @@ class Judge:
             return replace(verdict, reason=reason)
         self.on_telemetry("after", after)
         book.close(after)
+        if paused := after.pauses_since(before, self.session.interfaces.values()):
+            # the router's card counts them where the generator's does not show them
+            rows = ", ".join(f"{name} received {new.received} and sent {new.sent}" for name, new in paused.items())
+            reason = f"{verdict.reason}; pause frames: the router's {rows}; switch flow control off at both ends"
+            if verdict.ruling is Ruling.FAIL and any(new.received for new in paused.values()):
+                unknown = "whether it lost frames because the generator stopped it is not known"
+                return self.inconclusive(requirement, f"{reason}; {unknown}", verdict.trials)
+            verdict = replace(verdict, reason=reason)
         if _may_hide_duplicates(verdict):
             try:
                 if self.session.plan.uncounted:

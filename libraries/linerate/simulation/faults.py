@@ -23,6 +23,7 @@ FaultKind = Literal[
     "reordered frames",
     "late frames",
     "foreign frames",
+    "pause frames",
     "one-way loss",
     "flow stats dropped",
     "counter reset",
@@ -46,6 +47,7 @@ FAULT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "reordered frames": {"lasts": 3600.0, "share": 0.01},
     "late frames": {"lasts": 3600.0, "share": 0.01},
     "foreign frames": {"lasts": 3600.0, "frames": 1, "port": None},
+    "pause frames": {"lasts": 3600.0, "port": None, "share": 0.2, "of": "router"},
     "one-way loss": {"lasts": 3600.0, "port": 1, "share": 0.01, "of": "router"},
     "flow stats dropped": {"lasts": 3600.0, "shows": "nothing"},
     "counter reset": {"of": "generator", "port": None},
@@ -57,7 +59,11 @@ FAULT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 }
 """The keys of each kind besides ``kind``, ``start``, ``at`` and ``every``, with their defaults."""
 
-ALLOWED_OF = {"one-way loss": ("router", "cable"), "counter reset": ("generator", "router")}
+ALLOWED_OF = {
+    "one-way loss": ("router", "cable"),
+    "counter reset": ("generator", "router"),
+    "pause frames": ("router", "generator"),
+}
 """Values of ``of``, by kind."""
 
 
@@ -69,7 +75,8 @@ class InjectedFault(Config):
     one-way loss the sending one. ``share`` of the frames that is not sent, or arrives twice, out of order, 1.5 s late
     or never. ``frames`` until a 32-bit counter wraps, or that come every 2 s though nobody sent them. ``shows``: what
     flow statistics report: nothing, some (every second group), or zeros. ``of``: whose counters are reset; or who loses
-    frames: the router, which counts them, or the cable before it, where nothing does. Every start counts: the first of
+    frames: the router, which counts them, or the cable before it, where nothing does; or who sends pause frames, of
+    which the router's keep the generator from sending ``share``. Every start counts: the first of
     a run is its check of reachability, the second the first sentence's warm-up, unless its frames are of a new kind:
     then the second is their slow traffic.
     """

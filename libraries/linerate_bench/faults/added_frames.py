@@ -58,17 +58,20 @@ class AddedFrames:
 HELLO_SECONDS = 2.0
 """Seconds between foreign frames, as between spanning tree's hellos (IEEE 802.1D)."""
 
+PAUSE_SECONDS = 0.01
+"""Seconds between pause frames. Of 10 Gbit/s the longest pause that one frame asks for is 3.4 ms (65 535 x 512 bit)."""
 
-class HelloFrames:
-    """Frames that come by themselves to the ports of a fault, every HELLO_SECONDS while it lasts. *now*: s."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
+class PeriodicFrames:
+    """Frames that come by themselves to the ports of a fault, every *period* s while it lasts. *now*: s."""
+
+    def __init__(self, now: Callable[[], float], period: float) -> None:
+        self._now, self._period = now, period
         self._active: list[tuple[InjectedFault, float]] = []
         self._ended: list[tuple[InjectedFault, int]] = []
 
     def begin(self, fault: InjectedFault) -> None:
-        """The first come after HELLO_SECONDS."""
+        """The first come after a period."""
         self._active.append((fault, self._now()))
 
     def end(self, fault: InjectedFault) -> None:
@@ -83,4 +86,26 @@ class HelloFrames:
         return sum(count for fault, count in found if fault.port in (None, port))
 
     def _since(self, began: float, fault: InjectedFault) -> int:
-        return int((self._now() - began) / HELLO_SECONDS) * (fault.frames or 1)
+        return int((self._now() - began) / self._period) * (fault.frames or 1)
+
+
+class PauseFrames:
+    """Pause frames that one end of a cable sends the other one. *now*: s."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._of = {who: PeriodicFrames(now, PAUSE_SECONDS) for who in ("router", "generator")}
+
+    def begin(self, fault: InjectedFault) -> None:
+        """The first come after PAUSE_SECONDS; of another fault none."""
+        if fault.kind == "pause frames":
+            self._of[fault.of or "router"].begin(fault)
+
+    def end(self, fault: InjectedFault) -> None:
+        """No more of them because of *fault*."""
+        for frames in self._of.values():
+            frames.end(fault)
+
+    def at(self, port: int, by: str) -> dict[str, int]:
+        """Those at *port*, as the card there ``by`` generator or router counts them."""
+        received = "router" if by == "generator" else "generator"
+        return {"pauses_received": self._of[received].at(port), "pauses_sent": self._of[by].at(port)}

@@ -18,7 +18,7 @@ from linerate.simulation.habits import RouterHabits
 from ..backend import FlowCounters, LatencyCounters, PortCounters, PortDescription, StreamTraffic
 from ..model.injected_loss import LossyModel
 from ..state import InterfaceState, RouterConfiguration, RouterState
-from .added_frames import AddedFrames, CountKey, HelloFrames
+from .added_frames import HELLO_SECONDS, AddedFrames, CountKey, PauseFrames, PeriodicFrames
 from .counter_readings import FRAMES, CounterReadings
 from .fault_schedule import FaultSchedule, FreezableClock, share_left
 from .group_faults import GroupFaults
@@ -72,7 +72,8 @@ class FaultyBackend:
         self._stalled: list[int] = []
         self._losing: list[InjectedFault] = []
         self._added = AddedFrames(self._count_of)
-        self._hellos = HelloFrames(self._clock.now)
+        self._hellos = PeriodicFrames(self._clock.now, HELLO_SECONDS)
+        self._pauses = PauseFrames(self._clock.now)
         self._groups = GroupFaults(self._model, self._added)
         self._readings = CounterReadings()
         self._base: dict[str, InterfaceState] = {}
@@ -153,6 +154,7 @@ class FaultyBackend:
         self._actions += [ServerAction("link", port.index, self._has_carrier(port.index)) for port in self.ports]
 
     def _begin(self, fault: InjectedFault) -> None:
+        self._pauses.begin(fault)
         every = [port.index for port in self.ports]
         match fault.kind:
             case "link flap":
@@ -191,7 +193,7 @@ class FaultyBackend:
                 self._groups.begin(fault)
             case "foreign frames":
                 self._hellos.begin(fault)
-            case "unsent frames":
+            case "unsent frames" | "pause frames" if fault.of != "generator":
                 share = fault.share or 0.0
                 self._unsent.append(fault)
                 self._begin_adding(fault, "opackets", share / (1 - share))
@@ -215,6 +217,7 @@ class FaultyBackend:
     def _end(self, fault: InjectedFault) -> None:
         self._added.end(fault)
         self._hellos.end(fault)
+        self._pauses.end(fault)
         every = [port.index for port in self.ports]
         match fault.kind:
             case "link flap":
@@ -224,7 +227,7 @@ class FaultyBackend:
                 self._booted = self._clock.now()
                 self._base = {row.name: row for row in self._model.state().interfaces}
                 self._set_links(every, up=True)
-            case "unsent frames":
+            case "unsent frames" | "pause frames" if fault in self._unsent:
                 self._unsent.remove(fault)
                 self._update_rates()
             case "stalled generator":
@@ -292,6 +295,7 @@ class FaultyBackend:
             ipackets=found.ipackets + duplicated + hellos,
             ibytes=found.ibytes + duplicated * size + 64 * hellos,
             queue_full=found.queue_full + self._added.of(("opackets", port)),
+            **self._pauses.at(port, "generator"),
         )
 
     # -- Backend
@@ -304,6 +308,7 @@ class FaultyBackend:
     utilisation = _of_model(LossyModel.utilisation)
     answers = _of_model(LossyModel.answers)
     clear = _of_model(LossyModel.clear)
+    close = _of_model(LossyModel.close)
 
     @property
     def ports(self) -> tuple[PortDescription, ...]:
@@ -363,10 +368,6 @@ class FaultyBackend:
         self._advance()
         self._groups.forget(group)
 
-    def close(self) -> None:
-        """As the model."""
-        self._model.close()
-
     # -- the router, for its shells
 
     def state(self) -> RouterState:
@@ -381,7 +382,8 @@ class FaultyBackend:
             base = self._base.get(row.name)
             since = {name: getattr(row, name) - getattr(base, name) for name in COUNTERS} if base else {}
             seen = self._links.is_seen(row.name, self._clock.now())
-            rows.append(replace(row, link_up=row.link_up and seen and index not in self._down, **since))
+            now = since | self._pauses.at(index, "router")
+            rows.append(replace(row, link_up=row.link_up and seen and index not in self._down, **now))
         return replace(
             found,
             interfaces=tuple(rows),

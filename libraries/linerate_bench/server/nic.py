@@ -155,6 +155,8 @@ class ServerCard(Config):
         ("rx_missed_errors", None),
         ("rx_errors", "missed"),
         ("tx_errors", "unsent"),
+        ("rx_xoff_packets", "pauses_received"),
+        ("tx_xoff_packets", "pauses_sent"),
     )
 
     def flags(self) -> dict[str, bool]:

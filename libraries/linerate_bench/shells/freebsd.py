@@ -95,6 +95,9 @@ def _read_only(line: CommandLine) -> dict[str, str]:
     for one in state.interfaces:
         device = re.sub(r"(\d+)$", r".\1", one.name)
         found |= {f"dev.{device}.%desc": BY_A_MODEL, f"dev.{device}.%driver": re.sub(r"\d+$", "", one.name)}
+        # as igb and ix name them
+        found[f"dev.{device}.mac_stats.xoff_recvd"] = str(one.pauses_received)
+        found[f"dev.{device}.mac_stats.xoff_txd"] = str(one.pauses_sent)
     for thread in state.threads:
         for name, queue in thread.queues:
             device = re.sub(r"(\d+)$", r".\1", name)

@@ -57,6 +57,8 @@ def ethtool(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
         # the model counts by thread: a queue's own count is known only where its thread has no other
         alone = [(queue, thread) for queue, thread in own if len(thread.queues) == 1]
         rows = "".join(f"     rx_queue_{queue}_packets: {thread.packets}\n" for queue, thread in alone)
+        state = next(one for one in line.state.interfaces if one.name == name)
+        rows += f"     rx_flow_control_xoff: {state.pauses_received}\n     tx_flow_control_xoff: {state.pauses_sent}\n"
         return CommandOutput(f"NIC statistics:\n{rows}")
     return CommandOutput("", "netlink error: Operation not supported\n", 95)
 

@@ -194,4 +194,9 @@ def hardware(state: RouterState) -> str:
                 if name == interface.name
             )
         text += f"  Ethernet address {interface.mac}\n  {BY_A_MODEL} (simulated)\n"
+        # as of DPDK's cards: those extended counters that are not 0
+        counts = {"rx_xoff_packets": interface.pauses_received, "tx_xoff_packets": interface.pauses_sent}
+        if any(counts.values()):
+            text += "    extended stats:\n"
+            text += "".join(f"      {name:<34}{count:>15}\n" for name, count in counts.items() if count)
     return f"{text}{'local0':32}{centred('0', 5)}{centred('down', 8)}  local0\n  Link speed: unknown\n  local\n"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from linerate.counts.trial import Fault, Load, Trial
+from linerate.counts.trial import Fault, Load, Tolerance, Trial, assess_trial
 from linerate.generators.base import Direction
 from linerate.generators.trex.client.messages import is_error
 from linerate.generators.trex.outcomes import make_outcome
@@ -237,3 +237,40 @@ def test_what_a_port_sends_unasked_hides_no_loss_and_excuses_no_more_than_it_is(
     assert "port 1 sent 20 frames that nobody asked it for" in str(problem)
     trial = Trial(1, found, found.problems)
     assert not trial.valid and trial.certain_loss(found.directions[0]) == 10 - 10
+
+
+def test_pause_frames_are_a_fault_of_their_own_and_no_limit_of_the_generator() -> None:
+    less = {"0": {"opackets": 605}, "1": {"ipackets": 607}}
+    paused = answer(less, pauses={"0": {"rx_xoff_packets": 40, "tx_xoff_packets": 3}}, cpu_util=99.0)
+    found = make_outcome(paused, Load(1000), 1.0, BOTH[:1])
+    assert [str(problem) for problem in found.problems] == [
+        "pause frames stopped the generator: port 0: rx_xoff_packets 40"
+    ]
+    trial = assess_trial(1, found, Tolerance())
+    assert {problem.fault for problem in trial.problems} == {Fault.PAUSED}
+    # the load was lower: what was lost all the same is the router's
+    assert not Fault.PAUSED.excuses_router and found.readings["card.0.rx_xoff_packets"] == 40
+
+
+def test_pause_frames_of_the_generator_may_be_why_the_router_lost_frames() -> None:
+    lost = answer({"0": {"opackets": 1005}, "1": {"ipackets": 907}}, pauses={"1": {"tx_xoff_packets": 5}})
+    (problem,) = make_outcome(lost, Load(1000), 1.0, BOTH[:1]).problems
+    assert problem.fault is Fault.PAUSING and problem.directions == ((0, 1),) and problem.fault.excuses_router
+
+
+def test_errors_without_loss_are_readings_with_the_cards_own_counters() -> None:
+    noisy = answer(
+        {"0": {"opackets": 1005}, "1": {"ipackets": 1007, "ierrors": 4}}, extended={"1": {"rx_crc_errors": 4}}
+    )
+    found = make_outcome(noisy, Load(1000), 1.0, BOTH[:1])
+    assert found.problems == () and found.readings["ierrors"] == 4 and found.readings["card.1.rx_crc_errors"] == 4
+
+
+@pytest.mark.parametrize(("errors", "named"), [(100, True), (99, False)])
+def test_probe_frames_that_a_card_counts_as_errors_name_themselves(errors: int, named: bool) -> None:
+    probes = {
+        "tx_port": 0, "rx_port": 1, "sent": 100, "received": 0, "mean": 0.0, "maximum": 0.0, "histogram": {},
+    }  # fmt: skip
+    miscounted = answer({"0": {"opackets": 1005}, "1": {"ipackets": 907, "ierrors": errors}}, latency=[probes])
+    (problem,) = make_outcome(miscounted, Load(1000), 1.0, BOTH[:1]).problems
+    assert ("trex-core, issue 1222" in problem.detail) == named

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...counts.latency import LatencyCount
+from ...counts.pause_names import is_received_pause
 from ...counts.trial import DirectionCount, Fault, Load, Outcome, Problem
 from ..base import Direction
 from .snapshots import Snapshot, frames_under_way, sending_bounds, snapshots_of
 
 CLOCK_JUMP = 0.5
 """Tolerated change in s of the time of day against the monotonic clock in a trial (set clock, suspended machine)."""
+
+MISCOUNTED_PROBES = (
+    "Intel's 700 series (i40e) with firmware 9.5 counts each of them as an error under TRex v3.08 (trex-core, issue"
+    " 1222); take other firmware, or TRex with --software"
+)
 
 _MOMENTS = {"before": "before", "ended": "at_end", "after": "after"}
 """Moments of an outcome's raw counters -> their keys in the client's answer."""
@@ -42,7 +48,8 @@ def make_outcome(
     Readings, each only if it was reported: ``cpu_util`` and ``rx_cpu_util``, per cent: the highest load of a core in a
     second of sending, and the receiving load after sending; ``queue_full``: times that a transmit queue was full, no
     fault if all frames were sent; ``ierrors``: frames that receiving ports got with errors or missed; ``oerrors``:
-    frames that sending ports failed to send; ``drain``: s of the testbed's clock.
+    frames that sending ports failed to send; ``card.0.rx_crc_errors``: by how much a card's own counter of errors or
+    pause frames at port 0 grew; ``drain``: s of the testbed's clock.
     """
     before, after = answer["before"], answer["after"]
     snapshots = snapshots_of(answer)
@@ -96,11 +103,15 @@ def make_outcome(
             words = f"port {port} sent {stray} frames that nobody asked it for; does somebody else use the server?"
             problems.append(Problem(Fault.OVER_OFFERED, words, stray))
     missed = [difference(direction.rx_port, "ierrors") for direction in directions]
+    probes = {int(item["tx_port"]): int(item["sent"]) for item in answer.get("latency", ())}
     for item, count in zip(counted, missed, strict=True):
+        problems.extend(_pauses(answer, item.tx_port, item.rx_port))
         if count and item.lost:
             # the generator itself may have missed so many of them; any loss beyond that is the router's
             words = f"port {item.rx_port} received {count} frames with errors, or missed them"
             words += _extended_text(answer, item.rx_port)
+            if count == probes.get(item.tx_port):
+                words += f"; exactly as many as probe frames were sent: {MISCOUNTED_PROBES}"
             problems.append(Problem(Fault.GENERATOR, words, count, ((item.tx_port, item.rx_port),)))
     first, last = (_global_counter(counters, "m_total_queue_full") for counters in (before, after))
     queue_full = None if first is None or last is None else max(0.0, last - first)
@@ -132,6 +143,7 @@ def make_outcome(
                 "oerrors": sum(unsent.values()),
                 "queue_full": queue_full,
                 "drain": float(answer["drained"]) * clock_speed,
+                **_card_readings(answer),
             }.items()
             if value is not None
         },
@@ -157,9 +169,28 @@ def _global_counter(counters: Mapping[str, Any], name: str) -> float | None:
 
 def _extended_text(answer: Mapping[str, Any], port: int) -> str:
     """The card's own counters of errors at *port*, in words; "": none."""
-    found = answer.get("extended", {}).get(str(port), {})
-    rows = ", ".join(f"{name} {count}" for name, count in found.items())
-    return f" (the card's own counters since the server started: {rows})" if rows else ""
+    rows = _rows(answer.get("extended", {}).get(str(port), {}))
+    return f" (the card's own counters in this trial: {rows})" if rows else ""
+
+
+def _card_readings(answer: Mapping[str, Any]) -> dict[str, int]:
+    found = dict[str, int]()
+    for kind in ("extended", "pauses"):
+        for port, counters in answer.get(kind, {}).items():
+            found |= {f"card.{port}.{name}": count for name, count in counters.items()}
+    return found
+
+
+def _rows(counters: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counters.items())
+
+
+def _pauses(answer: Mapping[str, Any], tx_port: int, rx_port: int) -> Iterator[Problem]:
+    """That pause frames held up what goes from *tx_port* to *rx_port*, at either end of its way."""
+    for port, received, fault in ((tx_port, True, Fault.PAUSED), (rx_port, False, Fault.PAUSING)):
+        counters = answer.get("pauses", {}).get(str(port), {})
+        if rows := _rows({name: count for name, count in counters.items() if is_received_pause(name) == received}):
+            yield Problem(fault, f"port {port}: {rows}", directions=((tx_port, rx_port),))
 
 
 def _sending_time(

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ....counts.pause_names import is_pause
 from .drain import wait_for_drain
 from .library import ClientLibrary
 from .messages import is_error, peak_load, peak_load_during
@@ -66,6 +67,12 @@ class _Traffic:
     load_since: float = 0.0
     """Time from which the cores' loads count: the start, or the last change of the load."""
     next_link_check: float = 0.0
+    extended: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """The cards' own counters before :attr:`before`, as :meth:`RunningTraffic._extended`."""
+
+
+def _named(rows: Mapping[str, int], fits: Callable[[str], bool]) -> dict[str, int]:
+    return {name: count for name, count in rows.items() if fits(name)}
 
 
 class RunningTraffic(ABC):
@@ -107,10 +114,13 @@ class RunningTraffic(ABC):
             self._library.replace_streams(list(patterns), patterns)
         self._library.poll_events()
         self._library.events.clear()
+        # outside of what is counted: some cards clear counters by it that the server reads too
+        extended = self._extended(involved)
         before = self._counters()
         self._running = running = _Traffic(
             sending, directions, involved, duration, count, before, self._round_trip, time.time(), time.monotonic()
         )
+        running.extended = extended
         running.began = self._library.start(
             sending, -1 if duration is None or frames is not None else duration, at_own_rates=patterns
         )
@@ -154,7 +164,7 @@ class RunningTraffic(ABC):
         ``complaints`` of the server. ``cpu_util``: the highest load of a core in a second of sending, in per cent
         (None: none was reported); after a change of load, since that change. ``snapshots``: readings during the
         sending, with ``asked``, ``answered`` (moments on this machine's clock) and ``ports`` (frames sent, received).
-        ``extended``: the card's own counters of errors since the server started, of ports that had errors.
+        ``extended``, ``pauses``: by port, by how much the card's own counters of errors, and of pause frames, grew.
         """
         running, events = self._require_running(), self._library.events
         self._running = None
@@ -183,6 +193,7 @@ class RunningTraffic(ABC):
             # frames are missing; the period in which the sending ended has been reported since
             self._record_core_load(running, took + waited + LOAD_PERIOD)
         down = {item["index"] for item in self.ports(running.involved) if not item["link_up"]} | events.links_down
+        grown = self._grown(running)
         return {
             "started": running.started,
             "clock_jump": (time.time() - running.started) - (time.monotonic() - running.asked),
@@ -198,7 +209,8 @@ class RunningTraffic(ABC):
             "cpu_util": running.peak_load,
             "rx_cpu_util": first["global"].get("m_rx_cpu_util"),
             "snapshots": running.snapshots,
-            "extended": self._error_counters(running, after),
+            "extended": {port: _named(rows, is_error) for port, rows in grown.items()},
+            "pauses": {port: _named(rows, is_pause) for port, rows in grown.items()},
         }
 
     def idle(self, seconds: float) -> dict[str, int]:
@@ -305,15 +317,27 @@ class RunningTraffic(ABC):
                     wait = min(POLL_INTERVAL, max(END_POLL_INTERVAL, -late, late / 100))
                     events.changed.wait(min([wait, *(max(0.0, moment - time.monotonic()) for moment in moments[:1])]))
 
-    def _error_counters(self, running: _Traffic, after: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-        """The card's own counters of lost frames, by port, of those ports where errors were counted."""
+    def _extended(self, ports: Sequence[int]) -> dict[str, dict[str, int]]:
+        """The cards' own counters of errors and pause frames, by port; of a card or server without them none."""
         found = {}
-        for port in (str(port) for port in running.involved):
-            if any(after[port][name] > running.before[port][name] for name in ("ierrors", "oerrors")):
-                with contextlib.suppress(Exception):  # not every card and server has them; they decide nothing
-                    counters = self._library.extended_counters(int(port))
-                    found[port] = {name: int(count) for name, count in counters.items() if count and is_error(name)}
+        for port in ports:
+            self._check_cancelled()
+            with contextlib.suppress(Exception):
+                counters = self._library.extended_counters(port)
+                found[str(port)] = {
+                    name: int(count) for name, count in counters.items() if is_error(name) or is_pause(name)
+                }
         return found
+
+    def _grown(self, running: _Traffic) -> dict[str, dict[str, int]]:
+        """By how much :meth:`_extended` grew in this trial: those that did."""
+        grown = {}
+        for port, counters in self._extended(running.involved).items():
+            before = running.extended.get(port, {})
+            found = {name: count - before[name] for name, count in counters.items() if count > before.get(name, count)}
+            if found:
+                grown[port] = found
+        return grown
 
     def _take_snapshot(self, running: _Traffic) -> None:
         asked = time.monotonic()

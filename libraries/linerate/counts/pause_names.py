@@ -1,0 +1,46 @@
+"""Pause frames (IEEE 802.3, annex 31B; 802.1Qbb) by the names that drivers give their counters.
+
+DPDK: ``rx_xoff_packets``, ``rx_flow_control_xoff_packets``; Linux: ``port.tx_link_xoff``, ``rx_pause_ctrl_phy``,
+``rx_prio0_pause``; FreeBSD: ``mac_stats.xoff_recvd``, ``stats.tx_pause``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_PAUSE = re.compile(r"xoff|pause", re.IGNORECASE)
+_OTHER = re.compile(r"xon|dur|time|quanta|transition|storm|warn|discard|drop|err|watchdog", re.IGNORECASE)
+"""An end of a pause, how long pauses were, and what became of them."""
+_RECEIVED = re.compile(r"(?<![a-z])(rx|recv|received)", re.IGNORECASE)
+_SENT = re.compile(r"(?<![a-z])(tx|sent|xmit)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """Pause frames that a port received, which stop it, and sent, which stop the other end."""
+
+    received: int = 0
+    sent: int = 0
+
+    def since(self, before: Pauses) -> Pauses:
+        """Those since *before*; counters that began anew give none."""
+        return Pauses(max(0, self.received - before.received), max(0, self.sent - before.sent))
+
+
+def is_pause(name: str) -> bool:
+    """Whether the counter *name* counts pause frames of either direction."""
+    return bool(_PAUSE.search(name) and not _OTHER.search(name) and (_RECEIVED.search(name) or _SENT.search(name)))
+
+
+def is_received_pause(name: str) -> bool:
+    """Whether the counter *name* counts pause frames that were received."""
+    return is_pause(name) and _RECEIVED.search(name) is not None
+
+
+def pauses_of(counters: Mapping[str, int]) -> Pauses:
+    """Those in all the *counters* of a port. Drivers repeat a count by another name, so the largest counts."""
+    received = [count for name, count in counters.items() if is_received_pause(name)]
+    sent = [count for name, count in counters.items() if is_pause(name) and not is_received_pause(name)]
+    return Pauses(max(received, default=0), max(sent, default=0))
