@@ -35,6 +35,8 @@ trex-stl-lib 0.3; no other user held ports 0 and 1
 ok       port 0: link up at 10 Gbit/s, 02:00:00:00:00:01, driver linerate_model
 ok       port 1: link up at 10 Gbit/s, 02:00:00:00:00:02, driver linerate_model
 ok       card: Linerate's forwarding model (by its driver): no ceiling is known (linerate_model.yaml)
+ok       noise: port 0: no frame came in 10 s without traffic
+ok       noise: port 1: no frame came in 10 s without traffic
 ok       router login: linerate at 127.0.0.1:PORT; its host key is known
 ok       router system: VPP, v22.02
 ok       router facts: operating system: Linux (SIMULATED); kernel: 5.15-simulated; version: v22.02; processor: \
@@ -52,7 +54,7 @@ ok       router interface TenGigabitEthernet3/0/1: 02:00:00:00:01:02, to which p
 ok       traffic: frames sent into each side came back at the other
 warning  calibration: none: what the generator itself loses is not known; linerate calibrate simulated \
 --platform netgate6100
-16 checks: 0 wrong, 2 warnings
+18 checks: 0 wrong, 2 warnings
 """
 
 
@@ -145,7 +147,7 @@ def hardware(folder: Path, lab: OpenTestbed, generator: str = "", **values: obje
 
 
 def of_lab(folder: Path, root: Path) -> subprocess.CompletedProcess[str]:
-    return doctor(folder, "lab", "--platform", "netgate6100", root=root)
+    return doctor(folder, "lab", "--platform", "netgate6100", "--listen", "0.2", root=root)
 
 
 def wrongs(found: subprocess.CompletedProcess[str]) -> list[str]:

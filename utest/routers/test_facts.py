@@ -22,7 +22,7 @@ from support.fake_router import sample, shell_of, simulated
 from support.scripted_shells import answering, babbling, broken, commands_of, this_machine
 
 READERS = re.compile(
-    r"(uname|cat|lscpu|grep|lspci|pgrep|wc|readlink|ls|nft list chains|ethtool -[ilgkxnS]|vppctl show|pciconf -lvc"
+    r"(uname|cat|lscpu|grep|lspci|pgrep|wc|readlink|ls|nft list chains|ethtool -[ailgkxnS]|vppctl show|pciconf -lvc"
     r"|sysctl( -i)?(?= [\w.]+)(?!.*=)|kenv -q|pfctl -s info|sh -c 'netstat -rn -f inet \| wc -l')( |$)"
 )
 """Commands that change nothing."""

@@ -19,6 +19,7 @@ from .arguments import add_json, add_plan_arguments, complete_names, print_json
 from .calibrate import GOAL, folder
 from .findings import Check, State, ok, warning, wrong
 from .host_checks import firmware_checks, host_checks, place_checks
+from .noise_checks import LISTEN_SECONDS, flow_control_check, noise_checks
 from .router_checks import router_checks
 
 
@@ -41,7 +42,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="list the commands that a run makes on the router to configure it, and their opposites; none is run",
     )
+    parser.add_argument(
+        "--listen",
+        type=_seconds,
+        default=LISTEN_SECONDS,
+        metavar="SECONDS",
+        help=f"how long to listen for frames while nothing is sent ({LISTEN_SECONDS:g}; 0: not at all)",
+    )
     add_json(parser)
+
+
+def _seconds(text: str) -> float:
+    found = float(text)
+    if not 0 <= found <= 3600:
+        raise argparse.ArgumentTypeError(f"is {text}; expected 0 to 3600 seconds")
+    return found
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -88,7 +103,7 @@ def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
         yield from _testbed(session)
         yield from host_checks(session)
         known = session.simulated
-        yield from _generator(session)
+        yield from _generator(session, arguments.listen)
         yield from router_checks(session, arguments.traffic, arguments.dry_run)
         if session.simulated and not known:
             yield _simulated(session)
@@ -114,7 +129,7 @@ def _simulated(session: Session) -> Check:
 # -- generator ---------------------------------------------------------------------------------------------------------
 
 
-def _generator(session: Session) -> Iterator[Check]:
+def _generator(session: Session, listen: float) -> Iterator[Check]:
     access = session.testbed.facts.generator
     if access.force:
         # a check must not take ports from other users
@@ -143,9 +158,11 @@ def _generator(session: Session) -> Iterator[Check]:
         yield warning("leftovers", f"{leftover}; nothing more to do")
     for port in ports:
         yield _port(session, port)
+        yield from flow_control_check(port)
     yield from _card(session)
     yield from firmware_checks(session)
     yield from place_checks(session)
+    yield from noise_checks(session, listen)
 
 
 def _port(session: Session, port: GeneratorPort) -> Check:

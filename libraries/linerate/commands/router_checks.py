@@ -16,6 +16,7 @@ from ..session.session import Session
 from ..units import counted
 from .findings import Check, ok, or_wrong, warning, wrong
 from .host_checks import pcie_checks
+from .noise_checks import router_flow_control
 
 COMMAND_LIMIT = 10.0
 """Seconds that one command on the router may take."""
@@ -73,6 +74,7 @@ def _facts(session: Session) -> Iterator[Check]:
             yield warning("router facts", found)
     for nic in facts.nics:
         yield from pcie_checks("router facts", nic)
+    yield from router_flow_control(session)
     for difference in facts.differences:
         yield warning("router facts", f"{difference}; fix the router or the platform's file")
 

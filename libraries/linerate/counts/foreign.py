@@ -13,6 +13,14 @@ IDLE_SECONDS = 4.0
 
 
 @dataclass(frozen=True, slots=True)
+class Heard:
+    """``frames`` that a port received in a time in which the generator sent nothing; ``kept``: some, without FCS."""
+
+    frames: int
+    kept: tuple[bytes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ForeignFrames:
     """Frames ``received`` by port in ``seconds`` in which the generator sent nothing."""
 

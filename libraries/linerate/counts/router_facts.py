@@ -16,7 +16,8 @@ class NicFacts:
     ``pci_address``: as Linux writes it (``0000:03:00.0``), whatever the system. ``pcie_width`` in lanes and
     ``pcie_speed`` in GT/s per lane, as the link runs; ``…_max``: what the card can. ``rx_queues`` in use; ``ring_rx``,
     ``ring_tx``: descriptors per queue. ``rss_fields``: what packets are spread over the queues by, as ``ipv4-tcp``.
-    ``offloads``: those that are on. ``cpus_of_queue``: queue -> processors that its interrupt may go to (``2`` or
+    ``offloads``: those that are on. ``flow_control``: ``off``, ``rx`` (pause frames are obeyed), ``tx`` (sent) or both.
+    ``cpus_of_queue``: queue -> processors that its interrupt may go to (``2`` or
     ``0-3``). ``steered_to``: queue -> processors that its packets are steered to by software (Linux: RPS), no entry
     where they are not.
     """
@@ -37,6 +38,7 @@ class NicFacts:
     rss_fields: tuple[str, ...] | None = None
     rss_key: str | None = None
     offloads: tuple[str, ...] | None = None
+    flow_control: str | None = None
     cpus_of_queue: Mapping[int, str] = field(default_factory=dict)
     steered_to: Mapping[int, str] = field(default_factory=dict)
 

@@ -89,6 +89,7 @@ def _card(nic: NicFacts) -> Iterator[tuple[str, str]]:
     yield "RSS", NOT_READ if nic.rss_fields is None else " ".join(nic.rss_fields) or "none"
     yield "RSS key", nic.rss_key or NOT_READ
     yield "offloads", NOT_READ if nic.offloads is None else " ".join(nic.offloads) or "none"
+    yield "flow control", nic.flow_control or NOT_READ
     if nic.cpus_of_queue:
         yield "interrupts", " ".join(f"{queue}→CPU {cpus}" for queue, cpus in sorted(nic.cpus_of_queue.items()))
     if nic.steered_to:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..counts.foreign import Heard
 from ..counts.live_traffic import LiveTraffic
 from ..counts.step_down import StepDown
 from ..counts.trial import During, Load, Outcome
@@ -22,7 +23,8 @@ class GeneratorPort:
     ``pci``: its PCI address, ``description``: its card in words, ``destination``: the MAC address that it sends to; ""
     if unknown. ``measures``: what it can measure of received frames (``latency``, ``flow_stats``, …); None: unknown.
     ``numa``: the node that its card is on; None: unknown, or the machine has one. ``cores``: the generator's numbers of
-    those that send for it; the ports of a pair share them; empty: unknown.
+    those that send for it; the ports of a pair share them; empty: unknown. ``flow_control``: which pause frames are
+    on: ``off``, ``rx`` (obeyed), ``tx`` (sent) or ``rx and tx``; None: the driver cannot say.
     """
 
     index: int
@@ -36,6 +38,7 @@ class GeneratorPort:
     measures: frozenset[str] | None = None
     numa: int | None = None
     cores: tuple[int, ...] = ()
+    flow_control: str | None = None
 
     @property
     def speed_text(self) -> str:
@@ -114,8 +117,8 @@ class Generator(Protocol):
         """
         ...
 
-    def idle(self, seconds: float) -> Mapping[int, int]:
-        """Frames that each port receives in *seconds* of the testbed's clock in which none sends, by port."""
+    def idle(self, seconds: float, keep: int = 0) -> Mapping[int, Heard]:
+        """What each port receives in *seconds* of the testbed's clock in which none sends; up to *keep* frames kept."""
         ...
 
     def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:

@@ -15,6 +15,9 @@ _SYSCTL = (
     *("hw.ibrs_active", "hw.mds_disable_state", "machdep.cpu_microcode", "kern.vm_guest", "vm.ndomains"),
     *("net.inet.ip.fw.enable", "net.inet.ip.forwarding", "net.isr.dispatch", "net.inet.rss.enabled"),
 )
+_FLOW_CONTROL = {"0": "off", "1": "rx", "2": "tx", "3": "rx and tx"}
+"""``dev.ix.0.fc``, and so of em, igb and ixl (sys/dev/ixgbe/ixgbe_type.h, enum ixgbe_fc_mode)."""
+
 _ASKED = ("sysctl", "-i", *_SYSCTL)
 _KENV = {"smbios.bios.version": "firmware", "smbios.system.maker": "maker", "smbios.system.product": "product"}
 _ROUTES = ("sh", "-c", "netstat -rn -f inet | wc -l")
@@ -117,6 +120,7 @@ def parse_card(interface: str, sysctl: str, pciconf: str) -> NicFacts:
         rx_queues=len(queues) or None,
         ring_rx=_nonzero(short, ("iflib.override_nrxds", "qsize_rxq")),
         ring_tx=_nonzero(short, ("iflib.override_ntxds", "qsize_txq")),
+        flow_control=_FLOW_CONTROL.get(short.get("fc", "")),
         cpus_of_queue=cpus,
     )
 

@@ -188,6 +188,7 @@ def _card_commands(name: str) -> tuple[tuple[str, ...], ...]:
         ("ethtool", "-l", name),
         ("ethtool", "-g", name),
         ("ethtool", "-k", name),
+        ("ethtool", "-a", name),
         ("ethtool", "-x", name),
         ("ethtool", "-n", name, "rx-flow-hash", "udp4"),
         ("readlink", f"{folder}/device"),
@@ -222,10 +223,18 @@ def _nic(
         rss_fields=rss_fields(cards[f"ethtool -n {name} rx-flow-hash udp4"]),
         rss_key=matched(r"^RSS hash key:\n((?:[0-9a-f]{2}:)+[0-9a-f]{2})$", cards[f"ethtool -x {name}"]),
         offloads=tuple(re.findall(r"^(\S[^:\n]*): on\b", cards[f"ethtool -k {name}"], re.MULTILINE)) or None,
+        flow_control=flow_control(cards[f"ethtool -a {name}"]),
         cpus_of_queue={queue: affinity[irq] for irq, queue in irqs.items() if irq in affinity},
         steered_to=steered(cards[f"grep -rsH . /sys/class/net/{name}/queues --include=rps_cpus"]),
     )
     return with_pcie(found, link)
+
+
+def flow_control(text: str) -> str | None:
+    """``ethtool -a``: which pause frames are on; None: the driver does not say."""
+    on = [way.lower() for way in ("RX", "TX") if re.search(rf"^{way}:\s+on\b", text, re.MULTILINE)]
+    known = re.search(r"^RX:\s+(on|off)\b", text, re.MULTILINE)
+    return (" and ".join(on) or "off") if known else None
 
 
 def steered(text: str) -> dict[int, str]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..counts.foreign import IDLE_SECONDS, ForeignFrames
+from ..counts.foreign import IDLE_SECONDS, ForeignFrames, Heard
 from ..counts.live_traffic import LiveTraffic
 from ..counts.reachability import DIRECTION_STEP, check_arrival, check_own_addresses, check_reachability
 from ..counts.step_down import StepDown
@@ -195,8 +195,17 @@ class Traffic:
         self._prepare(profile, True, None, self.pairs)
         check_reachability(self._send_slowly(2 * self.pairs, PROBE_PPS, 1.0))
         with self.reconnection.noting_failures():
-            self.foreign = ForeignFrames(self._running_generator().idle(IDLE_SECONDS))
+            heard = self._running_generator().idle(IDLE_SECONDS)
+        self.foreign = ForeignFrames({port: one.frames for port, one in heard.items()})
         self._seen.note(profile, self.directions(True, self.pairs))
+
+    def listen(self, seconds: float, keep: int) -> Mapping[int, Heard]:
+        """What comes to each port in *seconds* of the testbed's clock without traffic, with up to *keep* frames each.
+
+        Raises TestbedError.
+        """
+        with self.reconnection.noting_failures():
+            return self._running_generator().idle(seconds, keep)
 
     def _send_slowly(self, directions: int, pps: float, seconds: float) -> Outcome:
         """Slow traffic. Each direction has its own rate, so that frames at a wrong port do not hide missing ones."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from linerate.simulation.faults import InjectedFault
 
+from ..backend import CapturedFrame
+
 CountKey = tuple[str, int]
 """The name of a count, and its port or packet group."""
 
@@ -58,6 +60,9 @@ class AddedFrames:
 HELLO_SECONDS = 2.0
 """Seconds between foreign frames, as between spanning tree's hellos (IEEE 802.1D)."""
 
+HELLO = bytes.fromhex("0180c2000000 0200000000fe 0026 424203") + bytes(35 + 8)
+"""A configuration message of spanning tree, from a bridge with the address 02:00:00:00:00:fe."""
+
 PAUSE_SECONDS = 0.01
 """Seconds between pause frames. Of 10 Gbit/s the longest pause that one frame asks for is 3.4 ms (65 535 x 512 bit)."""
 
@@ -87,6 +92,23 @@ class PeriodicFrames:
 
     def _since(self, began: float, fault: InjectedFault) -> int:
         return int((self._now() - began) / self._period) * (fault.frames or 1)
+
+
+class HelloFrames(PeriodicFrames):
+    """Hellos of a bridge's spanning tree, which can be captured."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        super().__init__(now, HELLO_SECONDS)
+        self._requests: dict[int, tuple[int, int]] = {}
+
+    def capture(self, port: int, limit: int) -> None:
+        """Keep the next *limit* at *port*; forget those kept."""
+        self._requests[port] = self.at(port), limit
+
+    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
+        """Those since :meth:`capture`."""
+        first, limit = self._requests.get(port, (0, 0))
+        return (CapturedFrame(port, HELLO, self._now()),) * min(limit, self.at(port) - first)
 
 
 class PauseFrames:

@@ -10,40 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 from linerate.simulation.faults import InjectedFault
 from linerate.simulation.habits import RouterHabits
 
-from ..backend import FlowCounters, LatencyCounters, PortCounters, PortDescription, StreamTraffic
+from ..backend import CapturedFrame, FlowCounters, LatencyCounters, PortCounters, PortDescription, StreamTraffic
 from ..model.injected_loss import LossyModel
 from ..state import InterfaceState, RouterConfiguration, RouterState
-from .added_frames import HELLO_SECONDS, AddedFrames, CountKey, PauseFrames, PeriodicFrames
+from .added_frames import AddedFrames, CountKey, HelloFrames, PauseFrames
 from .counter_readings import FRAMES, CounterReadings
+from .delegation import of_model
 from .fault_schedule import FaultSchedule, FreezableClock, share_left
 from .group_faults import GroupFaults
 from .link_habits import LinkHabits
 from .router_snapshot import COUNTERS, RouterSnapshot, counter_base
 from .server_actions import ServerAction
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 UPTIME = 86_400.0
 """Seconds that the router is up when the bench begins: a reboot is then too large a step for a slow clock."""
-
-
-def _of_model(
-    method: Callable[Concatenate[LossyModel, P], R],
-) -> Callable[Concatenate[FaultyBackend, P], R]:
-    """*method* of the wrapped model, called after the faults that are due."""
-
-    def call(self: FaultyBackend, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        self._advance()
-        found: R = getattr(self._model, method.__name__)(*args, **kwargs)
-        return found
-
-    return call
 
 
 class FaultyBackend:
@@ -72,7 +57,7 @@ class FaultyBackend:
         self._stalled: list[int] = []
         self._losing: list[InjectedFault] = []
         self._added = AddedFrames(self._count_of)
-        self._hellos = PeriodicFrames(self._clock.now, HELLO_SECONDS)
+        self._hellos = HelloFrames(self._clock.now)
         self._pauses = PauseFrames(self._clock.now)
         self._groups = GroupFaults(self._model, self._added)
         self._readings = CounterReadings()
@@ -300,15 +285,24 @@ class FaultyBackend:
 
     # -- Backend
 
-    pause = _of_model(LossyModel.pause)
-    resume = _of_model(LossyModel.resume)
-    sending = _of_model(LossyModel.sending)
-    capture = _of_model(LossyModel.capture)
-    captured = _of_model(LossyModel.captured)
-    utilisation = _of_model(LossyModel.utilisation)
-    answers = _of_model(LossyModel.answers)
-    clear = _of_model(LossyModel.clear)
-    close = _of_model(LossyModel.close)
+    pause = of_model(LossyModel.pause)
+    resume = of_model(LossyModel.resume)
+    sending = of_model(LossyModel.sending)
+    utilisation = of_model(LossyModel.utilisation)
+    answers = of_model(LossyModel.answers)
+    clear = of_model(LossyModel.clear)
+    close = of_model(LossyModel.close)
+
+    def capture(self, port: int, limit: int) -> None:
+        """As the model, and what comes by itself."""
+        self._advance()
+        self._model.capture(port, limit)
+        self._hellos.capture(port, limit)
+
+    def captured(self, port: int) -> tuple[CapturedFrame, ...]:
+        """Since :meth:`capture`."""
+        self._advance()
+        return (*self._model.captured(port), *self._hellos.captured(port))
 
     @property
     def ports(self) -> tuple[PortDescription, ...]:

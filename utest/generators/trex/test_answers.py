@@ -39,6 +39,7 @@ def test_ports_are_described_by_number_not_by_list_position() -> None:
             "measures": ["flow_stats", "latency", "rx_bytes", "tpg"],
             "numa": None,
             "cores": [0],
+            "flow_control": None,
         }
         assert answers.destination_state(status) == "known"
 

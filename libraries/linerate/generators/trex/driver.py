@@ -1,7 +1,6 @@
 """Cisco TRex as a :class:`~linerate.generators.base.Generator`. The client's process runs each trial.
 
-Byte counts: TRex's port counters include the 4-byte FCS on every card (its drivers add 4 bytes per frame if the card
-leaves it out), and so do the embedded server's.
+Byte counts of sent frames include the 4-byte FCS on every card; those of received ones not on all (:mod:`...ceilings`).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ...counts.foreign import Heard
 from ...counts.step_down import StepDown
 from ...counts.trial import During, Load, Outcome
 from ...errors import TestbedError
@@ -250,10 +250,11 @@ class TrexGenerator:
             readings["tx_line_use"] = used
         return replace(found, readings=readings)
 
-    def idle(self, seconds: float) -> Mapping[int, int]:
+    def idle(self, seconds: float, keep: int = 0) -> Mapping[int, Heard]:
         """See :meth:`..base.Generator.idle`. Raises TestbedError."""
         wall = seconds / self.settings.clock_speed
-        return {int(port): int(count) for port, count in self._ask("idle", CALL_LIMIT + wall, seconds=wall).items()}
+        heard = self._ask("idle", CALL_LIMIT + wall, seconds=wall, keep=keep).items()
+        return {int(port): Heard(one["frames"], tuple(map(bytes.fromhex, one["kept"]))) for port, one in heard}
 
     def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
         """See :meth:`..base.Generator.measure_rates`. All streams are sent as continuous ones. Raises TestbedError."""

@@ -10,11 +10,16 @@ CUT_SPEEDS = (100_000, 200_000)
 to them (src/trex_port_attr.h:50)."""
 
 
+FLOW_CONTROL = {0: "off", 1: "rx", 2: "tx", 3: "rx and tx"}
+"""DPDK's RTE_ETH_FC_*; TRex reports -1 where the driver cannot say."""
+
+
 def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str, Any]:
     """MAC, speed in bit/s, link, driver and owner of a port, PCI address and description of its card.
 
     ``destination``: the MAC address that the port sends to; "" if unknown. ``measures``: what it can measure of
     received frames; None if unknown. ``numa``: the node of its card; None if unknown. ``cores`` that send for it.
+    ``flow_control``: a value of FLOW_CONTROL; None if unknown.
 
     *status*: ``get_port_status``; *static*: the port's entry in ``get_system_info``.
     """
@@ -33,6 +38,7 @@ def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str
         "destination": str(ether.get("dst") or "") if known else "",
         "measures": (static.get("rx") or {}).get("caps"),
         "numa": node if isinstance(node := static.get("numa"), int) and node >= 0 else None,
+        "flow_control": FLOW_CONTROL.get(attributes.get("fc", {}).get("mode")),
         "cores": [core for core in cores if isinstance(core, int)] if isinstance(cores, list) else [],
     }
 

@@ -213,14 +213,31 @@ class RunningTraffic(ABC):
             "pauses": {port: _named(rows, is_pause) for port, rows in grown.items()},
         }
 
-    def idle(self, seconds: float) -> dict[str, int]:
-        """Frames that each held port receives in *seconds* without traffic."""
-        before, end = self._counters(), time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            self._check_cancelled()
-            time.sleep(min(left, POLL_INTERVAL))
-        after = self._counters()
-        return {port: after[port]["ipackets"] - before[port]["ipackets"] for port in before if port != "global"}
+    def idle(self, seconds: float, keep: int = 0) -> dict[str, dict[str, Any]]:
+        """``frames`` that each held port receives in *seconds* without traffic; up to *keep* of them are ``kept``."""
+        library, captures = self._connected(), dict[str, int]()
+        before = self._counters()
+        held = [int(port) for port in before if port != "global"]
+        kept: dict[str, list[bytes]] = {}
+        try:
+            if keep:
+                captures = {str(port): number for port, number in library.capture(held, keep).items()}
+            end = time.monotonic() + seconds
+            while (left := end - time.monotonic()) > 0:
+                self._check_cancelled()
+                time.sleep(min(left, POLL_INTERVAL))
+            after = self._counters()
+            kept = {port: library.end_capture(number) for port, number in captures.items()}
+        finally:
+            if keep:
+                library.end_captures(held)
+        return {
+            port: {
+                "frames": after[port]["ipackets"] - before[port]["ipackets"],
+                "kept": [data.hex() for data in kept.get(port, ())],
+            }
+            for port in map(str, held)
+        }
 
     def burst(
         self,

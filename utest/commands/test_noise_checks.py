@@ -1,0 +1,52 @@
+"""'linerate doctor' listens while nothing is sent, and looks at flow control."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from linerate.commands.noise_checks import flow_control_check
+from linerate.generators.base import GeneratorPort
+from support import robot_run
+from support.command_line import linerate
+
+NOISY = """\
+testbed: noisy
+description: a bridge beside a ConnectX that Linux lets send pause frames
+kind: simulated
+nic: mlx5
+faults:
+  - {kind: foreign frames, start: 0, port: 1}
+"""
+
+
+@pytest.mark.slow
+def test_what_comes_unasked_is_named_and_flow_control_with_its_remedy(tmp_path: Path) -> None:
+    home = robot_run.project(tmp_path)
+    (home / "variables" / "testbeds" / "noisy.yaml").write_text(NOISY)
+    found = linerate(tmp_path, "doctor", "noisy", "--platform", "netgate6100", "--listen", "20", cwd=home)
+    assert found.returncode == 0, found.stdout + found.stderr
+    shown = found.stdout
+    assert "ok       noise: port 0: no frame came in 20 s without traffic" in shown
+    # five or six hellos in 10 s, whenever the first comes
+    assert "warning  noise: port 1: spanning tree from 02:00:00:00:00:fe, every 2" in shown, shown
+    assert "a trial of 10 s may count 6 of them" in shown or "a trial of 10 s may count 7 of them" in shown
+    assert "flow control is on (rx and tx); switch it off by 'ethtool -A DEV rx off tx off' on TRex's host" in shown
+
+
+@pytest.mark.parametrize(
+    ("driver", "mode", "remedy"),
+    [
+        ("net_ixgbe", "rx and tx", "in TRex's console: 'portattr -p 0 --fc none'"),
+        ("net_mlx5", "rx", "by 'ethtool -A DEV rx off tx off' on TRex's host"),
+        ("net_i40e", "tx", "at the other end of the cable: TRex cannot switch it with this driver"),
+        ("net_bnxt", "rx", "before the card is bound to DPDK"),
+        ("net_i40e", "off", ""),
+        ("net_ice", None, ""),
+    ],
+)
+def test_flow_control_has_a_remedy_for_each_driver(driver: str, mode: str | None, remedy: str) -> None:
+    port = GeneratorPort(0, "02:00:00:00:00:01", 10e9, True, driver, flow_control=mode)
+    found = [check.finding for check in flow_control_check(port)]
+    assert len(found) == bool(remedy) and all(remedy in finding for finding in found)
