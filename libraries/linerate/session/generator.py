@@ -34,6 +34,7 @@ def connect_trex(testbed: OpenTestbed) -> Generator:
             force=access.force,
             client=access.client,
             clock_speed=testbed.facts.clock_speed,
+            pins_cores=access.pins_cores,
         ),
         fetch=fetcher(access.login, access.home) if access.login else None,
     )

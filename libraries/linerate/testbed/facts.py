@@ -15,7 +15,7 @@ class GeneratorEndpoint:
 
     ``client``: ``pypi``, ``from server``, a folder with the client that came with the server, or "" (whichever the
     server takes); ``login``: to its host; ``home``: the folder of its installation there ("": not known); ``force``:
-    take ports from other users.
+    take ports from other users; ``pins_cores``: each port of a pair that sends both ways has cores of its own.
     """
 
     host: str
@@ -26,6 +26,7 @@ class GeneratorEndpoint:
     force: bool = False
     login: Login | None = None
     home: str = ""
+    pins_cores: bool = False
 
 
 @dataclass(frozen=True, slots=True)

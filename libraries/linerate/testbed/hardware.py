@@ -45,6 +45,7 @@ def hardware_facts(
             generator.force,
             _host_login(generator, secrets),
             generator.trex_home or "",
+            pins_cores=generator.core_mask == "pin",
         ),
         router=NO_ROUTER if router is None else _endpoint(router, secrets),
         sides=sides,

@@ -283,7 +283,8 @@ class GeneratorSettings(Config):
     the folder of its installation there (default: that of the running server).
     ``force``: take the ports even if another user owns them. ``start``: how this testbed starts the server out of
     ``trex_home`` (``true``: with the host's own configuration); default: it runs already. ``card``: the file of
-    ``variables/generators`` on its network card; default: chosen by what TRex reports of the card.
+    ``variables/generators`` on its network card; default: chosen by what TRex reports of the card. ``core_mask``:
+    whether every core of a pair sends for both of its ports, or each port has half of them (TRex's words).
     """
 
     type: Literal["trex"] = "trex"
@@ -297,6 +298,7 @@ class GeneratorSettings(Config):
     start: StartSettings | None = None
     force: bool = False
     card: str | None = None
+    core_mask: Literal["split", "pin"] = "split"
 
     @field_validator("start", mode="before")
     @classmethod

@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .params import refused
+
+ALL_CORES = (1 << 64) - 1
+"""TRex's mask where a client gives none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Places:
@@ -21,6 +26,11 @@ class Places:
         return cls(
             int(data.get("cores", 1)), tuple(map(int, data.get("numa", ()))), tuple(map(str, data.get("pci", ())))
         )
+
+    def check_mask(self, mask: int) -> None:
+        """Raise RpcError for a mask of ``start_traffic`` that leaves none of a pair's cores."""
+        if not mask & (1 << self.cores) - 1:
+            raise refused(f"core_mask: '0x{mask:x}' for {self.cores} cores generates an empty set")
 
     def of_port(self, index: int) -> dict[str, Any]:
         """Its part of the port's entry. The ports of a pair share their cores."""

@@ -19,7 +19,7 @@ from .load import factor_of, load_of
 from .nic import ServerCard
 from .packet_push import PacketPush
 from .params import Params, RpcError, refused
-from .places import Places
+from .places import ALL_CORES, Places
 from .ports import ServerPort, new_handle
 from .profile import ALL, DEFAULT, PortProfile
 from .publisher import Event, Publisher
@@ -344,6 +344,7 @@ class ServerMethods:
         duration = params.number("duration")
         if not force and not (self._backend.link_up(profile.index) and self.ports[profile.index].attributes.link):
             raise refused("Link state is DOWN.")
+        self._places.check_mask(params.integer("core_mask", ALL_CORES))
         at = params.number("start_at_ts", 0.0, least=0)
         load = load_of(profile.streams.values())
         factor = factor_of(params.object("mul"), load, profile.description.speed_bps, force)

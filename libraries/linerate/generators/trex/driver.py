@@ -33,7 +33,7 @@ from .client_process import ClientError, ClientProcess
 from .destinations import check_destinations
 from .layer_check import check_layers, line_use
 from .live import TrexLive, step_down, trial_during
-from .outcomes import make_outcome
+from .outcomes import make_outcome, make_port
 from .pattern_checks import check_continuous, check_pattern, intended_frames, is_continuous
 from .port_claims import PortClaim, read_claims, write_claim
 from .server_facts import ServerFacts, ask_server, check_events_port
@@ -59,7 +59,7 @@ class TrexSettings:
     ``server``: name or address; ``force``: take ports from another user; ``clock_speed``: seconds of the testbed's
     clock per second of the wall clock (not 1 on simulated testbeds); ``drain``: limit of the wait for missing frames
     after the last was sent, s of the testbed's clock (RFC 2544 23: 2 s); ``client``: see
-    :func:`.client_choice.choose_client`.
+    :func:`.client_choice.choose_client`; ``pins_cores``: each port of a pair sends from cores of its own.
     """
 
     server: str
@@ -71,6 +71,7 @@ class TrexSettings:
     client: str = ""
     clock_speed: float = 1.0
     drain: float = 2.0
+    pins_cores: bool = False
 
     @property
     def address(self) -> str:
@@ -123,6 +124,7 @@ class TrexGenerator:
                 sync_port=setting.sync_port,
                 async_port=setting.async_port,
                 username=setting.username,
+                pins_cores=setting.pins_cores,
             )
             self._acquire_ports()
         except ClientError as error:
@@ -177,12 +179,7 @@ class TrexGenerator:
     @property
     def ports(self) -> tuple[GeneratorPort, ...]:
         """The claimed ports as they are now. Raises TestbedError."""
-
-        def port(owner: str, measures: list[str] | None, cores: list[int], **facts: Any) -> GeneratorPort:
-            known = None if measures is None else frozenset(measures)
-            return GeneratorPort(**facts, measures=known, cores=tuple(cores))
-
-        return tuple(port(**item) for item in self._ask("ports", ports=list(self.settings.ports)))
+        return tuple(map(make_port, self._ask("ports", ports=list(self.settings.ports))))
 
     @property
     def client_pid(self) -> int | None:

@@ -10,7 +10,7 @@ from typing import Any
 from ...counts.latency import LatencyCount
 from ...counts.pause_names import is_received_pause
 from ...counts.trial import DirectionCount, Fault, Load, Outcome, Problem
-from ..base import Direction
+from ..base import Direction, GeneratorPort
 from .snapshots import Snapshot, frames_under_way, sending_bounds, snapshots_of
 
 CLOCK_JUMP = 0.5
@@ -201,3 +201,10 @@ def _sending_time(
     fewest, longest = (seconds * clock_speed for seconds in sending_bounds(snapshots, sent))
     # a generator that paused before or after the readings is slower than they show: then only the messages count
     return (max(least, fewest), min(most, longest)) if fewest <= most and longest >= least else (least, most)
+
+
+def make_port(facts: Mapping[str, Any]) -> GeneratorPort:
+    """A port from what the client's process tells of it."""
+    measures, known = facts["measures"], {name: value for name, value in facts.items() if name != "owner"}
+    known |= {"measures": None if measures is None else frozenset(measures), "cores": tuple(facts["cores"])}
+    return GeneratorPort(**known)

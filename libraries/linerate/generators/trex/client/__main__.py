@@ -80,8 +80,11 @@ class ClientCommands(RunningTraffic):
 
     # -- connection and ports ------------------------------------------------------------------------------------------
 
-    def connect(self, server: str, sync_port: int, async_port: int, username: str) -> dict[str, str]:
+    def connect(
+        self, server: str, sync_port: int, async_port: int, username: str, pins_cores: bool = False
+    ) -> dict[str, str]:
         """Connect; return the versions of server, client and libraries."""
+        self._library.pins_cores = pins_cores
         self._connected_once = True
         return self._library.connect(server, sync_port, async_port, username)
 

@@ -20,6 +20,9 @@ class ClientLibrary(Protocol):
     Ports are numbers; counters are totals, flat: ``opackets-0``, ``m_cpu_util``, ``m_cpu_util-0`` and so on.
     """
 
+    pins_cores: bool
+    """Whether the ports of a pair that both send have cores of their own."""
+
     @property
     def events(self) -> ServerEvents:
         """Events of the server."""

@@ -117,7 +117,13 @@ class OfficialLibrary(StlLibrary):
     def start(self, rates: Mapping[int, float], duration: float, at_own_rates: Container[int] = ()) -> float:
         """Start all ports together, in one message; return the time of the answer."""
         batch = [
-            ("start_traffic", {**self._port_parameters(port), **start_parameters(rate, duration, port in at_own_rates)})
+            (
+                "start_traffic",
+                {
+                    **self._port_parameters(port),
+                    **start_parameters(rate, duration, port in at_own_rates, self.core_mask(port, rates)),
+                },
+            )
             for port, rate in rates.items()
         ]
         limit = time.monotonic() + REPLY_LIMIT

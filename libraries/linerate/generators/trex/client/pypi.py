@@ -141,7 +141,7 @@ class PypiLibrary(StlLibrary):
             port = client.ports[number]
             if not port.is_acquired():
                 raise Refusal("taken", f"port {number} is held by '{port.owner or 'nobody'}' now")
-            parameters = start_parameters(rate, duration, number in at_own_rates)
+            parameters = start_parameters(rate, duration, number in at_own_rates, self.core_mask(number, rates))
             batch.append(self._command("start_traffic", number, **parameters))
             port.state = port.STATE_TX  # before the call: the end may come before the answer
         answer = client._transmit_batch(batch)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,16 +18,19 @@ from .stream_objects import OWN_RATES
 ALL_CORES = (1 << 64) - 1
 """The mask of all cores of a port."""
 
+CORES_OF_SIDE = (0x5555555555555555, 0xAAAAAAAAAAAAAAAA)
+"""Every other core, for the first and the second port of a pair: what TRex's own clients call "pin"."""
+
 
 def pps_multiplier(rate: float) -> dict[str, Any]:
     """The multiplier that makes the streams of a port send *rate* frames/s in all."""
     return {"type": "pps", "value": rate, "op": "abs"}
 
 
-def start_parameters(rate: float, duration: float, at_own_rates: bool) -> dict[str, Any]:
+def start_parameters(rate: float, duration: float, at_own_rates: bool, core_mask: int = ALL_CORES) -> dict[str, Any]:
     """Parameters of ``start_traffic``, without the port's."""
     multiplier = OWN_RATES if at_own_rates else pps_multiplier(rate)
-    return {"mul": multiplier, "duration": duration, "force": True, "core_mask": ALL_CORES, "start_at_ts": 0}
+    return {"mul": multiplier, "duration": duration, "force": True, "core_mask": core_mask, "start_at_ts": 0}
 
 
 class StlLibrary(ABC):
@@ -38,6 +41,17 @@ class StlLibrary(ABC):
         self._client: Any = None
         self.events = ServerEvents(0)
         self._captures: set[int] = set()
+        self.pins_cores = False
+        """Whether the ports of a pair that both send have cores of their own; else every core sends for both."""
+
+    def core_mask(self, port: int, sending: Container[int]) -> int:
+        """The cores that send for *port* while *sending* ports do, as a mask over its pair's cores."""
+        shared = self.pins_cores and port ^ 1 in sending and len(self.port_facts(port)["cores"]) > 1
+        return CORES_OF_SIDE[port % 2] if shared else ALL_CORES
+
+    @abstractmethod
+    def port_facts(self, port: int) -> dict[str, Any]:
+        """See :class:`.library.ClientLibrary`."""
 
     @abstractmethod
     def _import(self) -> SimpleNamespace: ...
