@@ -400,3 +400,43 @@ def test_firmware_is_compared_by_its_numbers_and_trexs_version(
 )
 def test_a_firmwares_version_is_its_first_word(text: str, version: tuple[int, ...] | None):
     assert firmware_version(text) == version
+
+
+@pytest.mark.parametrize(
+    ("driver", "gbps", "description", "card"),
+    [
+        ("net_ice", 10, "Ethernet Controller E810-C for QSFP", "intel_e810_100g"),
+        ("net_ice", 10, "Ethernet Controller E810-XXV for SFP", "intel_e810_25g"),
+        ("net_ice", 25, "Ethernet Controller E810-C for SFP", "intel_e810_25g"),
+        ("net_ice", 100, "Unknown", "intel_e810_100g"),
+        ("net_i40e", 0, "Ethernet Controller X710 for 10GbE SFP+", "intel_x710"),
+        ("net_mlx5", 25, "MT27710 Family [ConnectX-4 Lx]", "mellanox_connectx4"),
+    ],
+)
+def test_a_slower_link_or_an_unknown_speed_hides_no_card(driver: str, gbps: float, description: str, card: str):
+    choice = choose_card(FILES, ports(driver, gbps, description))
+    assert choice.file is not None and choice.file.card.card == card
+
+
+@pytest.mark.parametrize(
+    ("card", "words", "server", "refused"),
+    [
+        ("intel_x710", "128b vlan", "v3.08", False),
+        ("intel_82599", "128b vlan", "v3.08", True),
+        ("intel_e810_100g", "128b", "v3.06", True),
+        ("mellanox_connectx5", "128b ipv6", "v3.08", False),
+    ],
+)
+def test_what_hardware_filters_cannot_measure_software_can(card: str, words: str, server: str, refused: bool):
+    (file,) = [file for file in FILES if file.card.card == card]
+    profile = CATALOGUE.profile(words.split())
+    for software, expected in ((False, refused), (True, False)):
+        measures = frozenset({"flow_stats", "latency"} | ({"tpg"} if software else set()))
+        own = [replace(port, measures=measures) for port in ports(file.card.drivers[0])]
+        limits = PublishedLimits.of(CardChoice(file, ""), own, 10e9, server)
+        limits.check_sendable(profile, probes=False)
+        if expected:
+            with pytest.raises(TestbedError, match=r"known not to measure the latency .*start TRex with '--software'"):
+                limits.check_sendable(profile, probes=True)
+        else:
+            limits.check_sendable(profile, probes=True)

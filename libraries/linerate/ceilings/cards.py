@@ -113,9 +113,13 @@ class CardLimit(CardFact):
 
 
 class UnsupportedLatency(CardFact):
-    """Probe frames of these kinds (empty: any) do not work; ``remedy``: what to do."""
+    """Probe frames of these kinds (empty: any) do not work; ``remedy``: what to do.
+
+    ``hardware_filters``: so because the card picks them out; a TRex with ``--software`` does it itself.
+    """
 
     frames: tuple[FrameKind, ...] = ()
+    hardware_filters: bool = False
     remedy: str
 
 

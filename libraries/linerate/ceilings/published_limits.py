@@ -14,26 +14,35 @@ from ..generators.base import GeneratorPort
 from ..traffic.frame_kinds import kinds_of
 from ..traffic.profiles import Profile
 from ..units import si
-from .cards import CardChoice, CardFile, CardLimit, card_of_each_port
+from .cards import CardChoice, CardFile, CardLimit, UnsupportedLatency, card_of_each_port
 from .headroom import USABLE_SHARE, KnownCeiling
+
+SOFTWARE_ONLY = "tpg"
+"""What a TRex in stateless mode reports to measure only if it was started with ``--software``, or if the card has no
+filters (v3.08, src/stx/common/trex_rpc_cmds_common.cpp:502-506)."""
 
 
 @dataclass(frozen=True)
 class PublishedLimits:
-    """The limits of the chosen card, if any (``choice``), with TRex version ``server`` (None: not known)."""
+    """The limits of the chosen card, if any (``choice``), with TRex version ``server`` (None: not known).
+
+    ``software``: whether that TRex picks received frames out itself (``--software``), as far as it reports it.
+    """
 
     choice: CardChoice
     link_bps: float
     server: str | None = None
     port_cards: tuple[str, ...] = ("", "")
     """The card of each port that the testbed uses; "": not known, taken as the same."""
+    software: bool = False
 
     @classmethod
     def of(
         cls, choice: CardChoice, ports: Sequence[GeneratorPort], link_bps: float, server: str | None
     ) -> PublishedLimits:
         """*ports*: those that the testbed uses, each of *link_bps* bit/s."""
-        return cls(choice, link_bps, server, card_of_each_port(ports))
+        software = bool(ports) and all(SOFTWARE_ONLY in (port.measures or ()) for port in ports)
+        return cls(choice, link_bps, server, card_of_each_port(ports), software)
 
     def most_senders_on_one_card(self, bidirectional: bool, pairs: int = 1) -> int:
         """How many ports of one card send at once: the highest number of any card."""
@@ -50,6 +59,16 @@ class PublishedLimits:
         """The ceilings that apply to this TRex version."""
         limits = self.card_file.card.limits if self.card_file else ()
         return tuple(limit for limit in limits if limit.servers.include(self.server))
+
+    @property
+    def lacking_latency(self) -> tuple[UnsupportedLatency, ...]:
+        """What this TRex cannot measure the latency of with this card."""
+        facts = self.card_file.card.latency if self.card_file else ()
+        return tuple(
+            fact
+            for fact in facts
+            if fact.servers.include(self.server) and not (fact.hardware_filters and self.software)
+        )
 
     def known_ceiling(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> KnownCeiling | None:
         """The lowest ceiling that applies to *profile*, of each sending port; None if none is known."""
@@ -97,9 +116,9 @@ class PublishedLimits:
                     f"'{profile.name}' was not sent: the generator's card ({card.name}) is known not to send frames of"
                     f" {beyond[0]} bytes under {self.server or 'this TRex'} ({size.source})"
                 )
-        for lacking in card.latency if probes else ():
+        for lacking in self.lacking_latency if probes else ():
             kinds = sorted(kinds_of(profile) & set(lacking.frames))
-            if lacking.servers.include(self.server) and (kinds or not lacking.frames):
+            if kinds or not lacking.frames:
                 frames = f"of {' and '.join(kinds)} frames " if kinds else ""
                 raise TestbedError(
                     f"'{profile.name}' was not sent: the generator's card ({card.name}) is known not to measure the"

@@ -187,10 +187,12 @@ def _card(session: Session) -> Iterator[Check]:
         return
     yield ok("card", str(known))
     card = known.card_file.card
-    for lacking in card.latency:
-        if lacking.servers.include(known.server):
-            what = f"of {', '.join(lacking.frames)} frames " if lacking.frames else ""
-            yield warning("card", f"no latency {what}({lacking.source}); {lacking.remedy}")
+    for lacking in known.lacking_latency:
+        what = f"of {', '.join(lacking.frames)} frames " if lacking.frames else ""
+        yield warning("card", f"no latency {what}({lacking.source}); {lacking.remedy}")
+    if card.flow_stats is not None and card.flow_stats.servers.include(known.server) and not known.software:
+        bytes_too = "" if card.flow_stats.counts_bytes else ", without their bytes"
+        yield ok("card", f"it counts {card.flow_stats.streams} streams at a time{bytes_too} ({card.flow_stats.source})")
     for quirk in card.quirks:
         if quirk.servers.include(known.server):
             yield ok("card", f"{quirk.quirk} ({quirk.source})")

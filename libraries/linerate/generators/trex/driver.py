@@ -36,6 +36,7 @@ from .live import TrexLive, step_down, trial_during
 from .outcomes import make_outcome, make_port
 from .pattern_checks import check_continuous, check_pattern, intended_frames, is_continuous
 from .port_claims import PortClaim, read_claims, write_claim
+from .refusals import remedy_of
 from .server_facts import ServerFacts, ask_server, check_events_port
 
 IMPORT_LIMIT = 30.0
@@ -383,7 +384,8 @@ class TrexGenerator:
             if "API handler" in str(error):
                 # a server has a new handler after each start; the client still sends the old one
                 raise TestbedError(f"the TRex server at {where} was started again meanwhile: {error}") from error
-            raise TestbedError(f"the TRex server at {where}, asked to {command}: {error}") from error
+            words = f"{error}{remedy_of(str(error))}"
+            raise TestbedError(f"the TRex server at {where}, asked to {command}: {words}") from error
 
 
 def _streams_by_port(
