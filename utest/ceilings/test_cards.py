@@ -440,3 +440,30 @@ def test_what_hardware_filters_cannot_measure_software_can(card: str, words: str
                 limits.check_sendable(profile, probes=True)
         else:
             limits.check_sendable(profile, probes=True)
+
+
+@pytest.mark.parametrize(
+    ("card", "part", "servers"),
+    [
+        (
+            "mellanox_connectx4",
+            "received frames are counted as errors",
+            {"v3.03": False, "v3.04": True, "v3.05": False},
+        ),
+        (
+            "mellanox_connectx5",
+            "received frames are counted as errors",
+            {"v3.03": False, "v3.04": True, "v3.05": False},
+        ),
+        (
+            "mellanox_connectx6",
+            "received frames are counted as errors",
+            {"v3.03": False, "v3.04": True, "v3.05": False},
+        ),
+        ("virtual", "are in no counter", {"v2.87": True, "v3.08": True}),
+    ],
+)
+def test_facts_of_some_versions_and_cards_are_there(card: str, part: str, servers: dict[str, bool]):
+    (file,) = [file for file in FILES if file.card.card == card]
+    (quirk,) = [quirk for quirk in file.card.quirks if part in quirk.quirk]
+    assert {server: quirk.servers.include(server) for server in servers} == servers

@@ -62,7 +62,7 @@ def with_nic(specification: Mapping[str, Any]) -> tuple[Mapping[str, Any], Serve
     if not specification.get("nic"):
         return specification, None
     file, nic = read_nic_file(str(specification["nic"]))
-    given = {key: value for key, value in specification.items() if value is not None}
+    given = {key: value for key, value in specification.items() if value is not None and value not in ([], {})}
     return {**file.server, **given}, nic
 
 

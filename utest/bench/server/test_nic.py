@@ -134,8 +134,10 @@ def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, old: str, new: st
 def test_a_file_may_set_what_the_testbed_leaves_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "box.yaml").write_text(GOOD + "server: {filters: true, seed: 7}\n")
     monkeypatch.setattr("linerate_bench.server.__main__.read_nic_file", lambda name: read_nic_file(name, tmp_path))
-    found, nic = with_nic({"nic": "box", "seed": 3, "filters": None})
-    assert nic is not None and (found["seed"], found["filters"]) == (3, True)
+    nothing: tuple[Any, ...] = (None, [], {})
+    for left_out in nothing:
+        found, nic = with_nic({"nic": "box", "seed": 0, "filters": left_out})
+        assert nic is not None and (found["seed"], found["filters"]) == (0, True)
     assert with_nic({"nic": None, "seed": 3}) == ({"nic": None, "seed": 3}, None)
 
 

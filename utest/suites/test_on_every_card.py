@@ -1,0 +1,96 @@
+"""The main job on every card that the embedded server plays: the same verdicts, and right words of the card."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from linerate.testbed.settings import SimulatedNic
+from support import robot_run
+from support.command_line import linerate
+from support.paths import DATA, ROOT
+
+pytestmark = pytest.mark.slow
+
+NINE = json.loads((DATA / "netgate6100" / "nine-sentences.json").read_text(encoding="utf-8"))
+CARDS: tuple[str, ...] = get_args(SimulatedNic)
+
+PORT = dict.fromkeys(CARDS, "link up at 10 Gbit/s") | {"virtio": "link up at a speed that its driver does not report"}
+KNOWN = {
+    "i40e": "Intel X710 (by its description): 37 Mpps per card of frames below 160 bytes; 40 Mpps per card",
+    "ice": "Intel E810 at 100 Gbit/s (by its description): 58.5 Mpps per port",
+    "ixgbe": "Intel 82599 family (X520, X540, X550, X552, X553) (by its driver): no ceiling is known",
+    "mlx5": "Mellanox ConnectX-5 (by its description): 132 Mpps per card",
+    "virtio": "Paravirtualised card (virtio, vmxnet3, E1000) (by its driver): no ceiling is known",
+}
+
+
+def project(folder: Path, card: str, platform: tuple[str, str] = ("", "")) -> Path:
+    """A project with the testbed ``on_card``, and the platform's file changed (old text, new text)."""
+    root = robot_run.project(folder)
+    testbed = (root / "variables" / "testbeds" / "simulated.yaml").read_text(encoding="utf-8")
+    own = testbed.replace("testbed: simulated", "testbed: on_card").replace("seed: 0\n", f"seed: 0\nnic: {card}\n")
+    (root / "variables" / "testbeds" / "on_card.yaml").write_text(own, encoding="utf-8")
+    file = root / "variables" / "platforms" / "netgate6100.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace(*platform), encoding="utf-8")
+    return root
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_the_nine_sentences_have_the_same_verdicts(tmp_path: Path, card: str) -> None:
+    root = project(tmp_path, card)
+    suite = ROOT / "tests" / "netgate6100.robot"
+    found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{root}", "-v", "TESTBED:on_card")
+    assert found.status == 0, found.console
+    assert "SIMULATED" in found.console
+    (run,) = (tmp_path / "results").iterdir()
+    records = {row["test"]: row for row in rows(run / "requirements.jsonl")}
+    for expected in NINE:
+        record = records[expected["test"]]
+        assert (record["verdict"], record["message"]) == (expected["verdict"], expected["message"])
+        assert record["extra"]["figures"] == expected["figures"]
+    log = (tmp_path / "out" / "output.xml").read_text(encoding="utf-8")
+    assert "which lost frames do not explain" not in log
+    assert ("4 fewer: the generator's card counts no FCS of what it receives" in log) is (card == "ixgbe")
+
+
+def rows(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_doctor_and_calibrate_say_what_the_card_is(tmp_path: Path, card: str) -> None:
+    root, kept = project(tmp_path, card), tmp_path / "calibrations"
+    on_card = ("on_card", "--platform", "netgate6100", "--calibrations", str(kept))
+    measured = linerate(
+        tmp_path, "calibrate", *on_card, "--goal", "quick", "--traffic", "1514b", "--unidirectional", cwd=root
+    )
+    assert measured.returncode == 0, measured.stdout + measured.stderr
+    assert "kpps whole (97 % line rate); latency at least 5 µs" in measured.stdout
+    done = linerate(tmp_path, "doctor", *on_card, cwd=root)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 wrong" in done.stdout
+    for port in (0, 1):
+        assert f"ok       port {port}: {PORT[card]}, 02:00:00:00:00:0{port + 1}, driver net_{card}\n" in done.stdout
+    assert re.search(rf"^ok       card: {re.escape(KNOWN[card])} \(\w+\.yaml\)$", done.stdout, re.MULTILINE)
+    assert re.search(r"^ok       calibration: ", done.stdout, re.MULTILINE), done.stdout
+
+
+@pytest.mark.parametrize(
+    ("card", "speed", "words"),
+    [
+        ("ice", "25 Gbps", "link up at 25 Gbit/s"),
+        ("mlx5", "100 Gbps", "link up at 100 Gbit/s"),
+        ("virtio", "25 Gbps", "link up at a speed that its driver does not report"),
+    ],
+)
+def test_faster_links_are_read(tmp_path: Path, card: str, speed: str, words: str) -> None:
+    root = project(tmp_path, card, ("port_speed: 10 Gbps", f"port_speed: {speed}"))
+    done = linerate(tmp_path, "doctor", "on_card", "--platform", "netgate6100", "--json", cwd=root)
+    checks = {row["check"]: row for row in json.loads(done.stdout)["checks"]}
+    assert done.returncode == 0, done.stdout
+    assert checks["port 0"]["finding"].startswith(words)
