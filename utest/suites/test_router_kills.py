@@ -10,7 +10,6 @@ import contextlib
 import os
 import random
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,9 +19,12 @@ import pytest
 
 from support import router_rig, vpp_rig
 from support.described_router import DESCRIPTIONS
+from support.fork_server import ForkedProcess
 from support.router_rig import Rig
 
 COUNT = int(os.environ.get("LINERATE_ROUTER_KILLS", "2"))
+MOMENT = 0.002
+"""Seconds between two looks at a journal."""
 EARLIER = """\
 ip addr add 192.0.2.1/24 dev kr0
 ip addr add 192.0.2.65/26 dev kr1
@@ -39,7 +41,7 @@ def longest_journal(rig: Rig) -> int:
     run, lines = rig.start(), 0
     while run.poll() is None:
         lines = max(lines, journal_lines(rig))
-        time.sleep(0.0005)
+        time.sleep(MOMENT)
     assert run.returncode == 0, (rig.folder / "console.txt").read_text()
     assert lines
     return lines
@@ -51,7 +53,7 @@ def journal_lines(rig: Rig) -> int:
     return 0
 
 
-def strike(rig: Rig, run: subprocess.Popen[bytes], chance: random.Random, longest: int) -> str:
+def strike(rig: Rig, run: ForkedProcess, chance: random.Random, longest: int) -> str:
     """Kill *run*, the processes that it started or its SSH links, at a moment of its work on the router.
 
     Returns what was killed and when; "" where the run was through with the router.
@@ -59,7 +61,7 @@ def strike(rig: Rig, run: subprocess.Popen[bytes], chance: random.Random, longes
     target = chance.choice(["robot", "children", "ssh"] if rig.cut else ["robot", "children"])
     lines, after = chance.randint(1, longest), chance.uniform(0, 0.01)
     while run.poll() is None and journal_lines(rig) < lines:
-        time.sleep(0.0005)
+        time.sleep(MOMENT)
     time.sleep(after)
     found = f"{target} at line {lines}" if rig.journals else ""
     if target == "ssh" and rig.cut:

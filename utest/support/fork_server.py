@@ -6,6 +6,7 @@ and streams, runs ``main`` and ends as any Python program does. Its command line
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -65,12 +66,50 @@ class ForkServer:
             raise subprocess.TimeoutExpired(list(argv), limit)
         return status
 
+    def start(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, output: IO[bytes]) -> ForkedProcess:
+        """A process with nothing to read that goes on; both its streams are *output*. Wait for it before the next."""
+        with Path(os.devnull).open() as empty:
+            streams = [empty.fileno(), output.fileno(), output.fileno()]
+            return ForkedProcess(self, self.fork(argv, env, cwd, streams))
+
     def close(self) -> None:
         """End the process from which they are forked."""
         self._theirs.close()
         self._ours.close()
         if self._process is not None:
             self._process.wait(10)
+
+
+class ForkedProcess:
+    """A process of a :class:`ForkServer`, with the names of ``subprocess.Popen``."""
+
+    def __init__(self, server: ForkServer, pid: int) -> None:
+        self._server, self.pid = server, pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit status, None while it runs."""
+        if self.returncode is None:
+            self.returncode = self._server.wait(0)
+        return self.returncode
+
+    def wait(self, limit: float | None = None) -> int:
+        """Its exit status. Raises subprocess.TimeoutExpired after *limit* seconds."""
+        if self.returncode is None:
+            self.returncode = self._server.wait(limit)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired([f"process {self.pid}"], limit or 0.0)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Unless it has ended."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.send_signal(signal.SIGKILL)
 
 
 def _forked(channel: socket.socket) -> list[str] | None:

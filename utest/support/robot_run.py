@@ -15,7 +15,7 @@ from pathlib import Path
 
 from robot.api import ExecutionResult
 
-from support.fork_server import ForkServer
+from support.fork_server import ForkedProcess, ForkServer
 from support.paths import ROOT as ROOT
 from support.rejudged import check_runs
 
@@ -73,6 +73,12 @@ def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRu
         for test in result.suite.all_tests:
             tests[test.name] = (test.status, test.message)
     return RobotRun(status, text, tests, folder)
+
+
+def start(folder: Path, suite: Path, *options: str) -> ForkedProcess:
+    """A run of *suite* that goes on, with ``console.txt`` in *folder*; wait for it before the next."""
+    with (folder / "console.txt").open("wb") as console:
+        return programs().start(["robot", *_arguments(folder, suite, *options)], environment(folder), folder, console)
 
 
 @cache

@@ -23,9 +23,10 @@ from linerate.testbed.files import read_testbed
 from linerate.testbed.keys import write_known_hosts
 from linerate.testbed.opening import open_testbed
 from support import robot_run, vpp_rig
-from support.command_line import PROGRAM, environment
+from support.command_line import linerate
 from support.described_router import DESCRIPTIONS, CommandLine
 from support.fake_cli import FakeCli
+from support.fork_server import ForkedProcess
 from support.paths import ROOT
 from support.served_bench import served
 from support.tcp_relay import relay
@@ -93,30 +94,15 @@ class Rig:
     state: Callable[[], str]
     cut: Callable[[], None] | None = None
 
-    def command(self) -> list[str]:
-        """Robot's, for a run that configures the router and restores it."""
+    def start(self) -> ForkedProcess:
+        """A run that configures the router and restores it. Wait for it before the next, or before a command."""
         suite = self.folder / "suite.robot"
         suite.write_text(SUITE, encoding="utf-8")
-        return robot_run.command(self.folder, suite, "-v", f"PROJECT:{self.folder / 'project'}")
-
-    def start(self) -> subprocess.Popen[bytes]:
-        """Such a run."""
-        with (self.folder / "console.txt").open("w") as console:
-            return subprocess.Popen(
-                self.command(), stdout=console, stderr=console, env=environment(self.folder), start_new_session=True
-            )
+        return robot_run.start(self.folder, suite, "-v", f"PROJECT:{self.folder / 'project'}")
 
     def linerate(self, *words: str) -> subprocess.CompletedProcess[str]:
         """``linerate WORDS`` in the project."""
-        return subprocess.run(
-            [*PROGRAM, *words],
-            cwd=self.folder / "project",
-            env=environment(self.folder),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return linerate(self.folder, *words, cwd=self.folder / "project")
 
     def restore(self, *words: str) -> subprocess.CompletedProcess[str]:
         """``linerate restore``."""
