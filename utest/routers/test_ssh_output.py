@@ -7,13 +7,13 @@ import re
 import time
 from collections.abc import Iterator
 
-import asyncssh
 import psutil
 import pytest
 
 from linerate.errors import TestbedError
 from linerate.routers.ssh_shell import SshShell
 from linerate.system.ssh_command import LARGEST_OUTPUT
+from linerate_bench.shells.ssh_library import asyncssh
 from support.hostile_ssh import answered
 
 pytestmark = pytest.mark.slow

@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-import asyncssh
 import pytest
 
 from linerate.errors import TestbedError
 from linerate.routers.ssh_shell import SshShell
+from linerate_bench.shells.ssh_library import asyncssh
 from support.hostile_ssh import answered
 
 pytestmark = pytest.mark.slow

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import asyncssh
 import psutil
 import pytest
 
+from linerate_bench.shells.ssh_library import asyncssh
 from support import robot_run
 from support.hostile_ssh import Guard, HostileServer
 from support.served_bench import ServedBench, served

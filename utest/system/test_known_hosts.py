@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import asyncssh
 import paramiko
 import pytest
 from hypothesis import given
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 from linerate.errors import TestbedError
 from linerate.system.known_hosts import HostKeyCheck, fingerprint, read_known_hosts
 from linerate.system.login import Login
+from linerate_bench.shells.ssh_library import asyncssh
 
 KEY, OTHER = (asyncssh.generate_private_key("ssh-ed25519") for _ in range(2))
 ECDSA = asyncssh.generate_private_key("ecdsa-sha2-nistp256")

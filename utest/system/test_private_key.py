@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import asyncssh
 import paramiko
 import pytest
 from hypothesis import given, settings
@@ -17,6 +16,7 @@ from hypothesis import strategies as st
 
 from linerate.errors import TestbedError
 from linerate.system.private_key import load_key, parse_key
+from linerate_bench.shells.ssh_library import asyncssh
 
 # keys of the tests have few rounds, for speed
 pytestmark = pytest.mark.filterwarnings("ignore:.*bcrypt.kdf")

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import asyncssh
 import paramiko
 import pytest
 
@@ -21,6 +20,7 @@ from linerate.system import ssh
 from linerate.system.login import Login
 from linerate.system.ssh import connect
 from linerate.testbed.keys import make_key, write_known_hosts
+from linerate_bench.shells.ssh_library import asyncssh
 from support import hostile_ssh
 from support.hostile_ssh import Guard, HostileServer, raw_server
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import asyncssh
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +16,7 @@ from linerate.errors import TestbedError
 from linerate.expressions import compiled
 from linerate.routers.ssh_shell import SshShell
 from linerate.system.ssh_terminal import Dialogue, terminal_text, without_echo
+from linerate_bench.shells.ssh_library import asyncssh
 from support.fake_cli import Admits, FakeCli
 from support.hostile_ssh import HostileServer
 

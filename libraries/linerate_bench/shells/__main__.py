@@ -14,8 +14,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import asyncssh
-
 from linerate.errors import TestbedError
 
 from .. import process
@@ -23,6 +21,7 @@ from . import freebsd, linux, trex_host, vpp
 from .control import ModelControl
 from .machine import Machine, MachineSoftware, Memory
 from .server import FaultQuery, listen
+from .ssh_library import asyncssh
 
 SPECIFIED = {"software", "host", "port", "control_port", "control_token", "user", "authorized_key", "host_key", "sudo"}
 

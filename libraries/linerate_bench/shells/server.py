@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import asyncssh
-
 from linerate.errors import TestbedError
 
 from .machine import Machine
+from .ssh_library import asyncssh
 
 BANNER = "SIMULATED router, not a real one: its counters come from a forwarding model.\n"
 LOGIN_LIMIT = 15.0

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import asyncssh
 import paramiko
 import pytest
 
 from linerate.routers import make_router
 from linerate.routers.base import Result
+from linerate_bench.shells.ssh_library import asyncssh
 from support.fake_router import KINDS, SIDES, ControlServer, router_state
 from support.paths import LIBRARIES
 
@@ -180,3 +180,17 @@ def test_a_model_that_dies_is_reported_in_the_shell(start: Start, key: asyncssh.
         result = shell_over(client)("vppctl show runtime", 10.0)
     assert result.status == 1
     assert "gave no answer" in result.stderr
+
+
+def test_to_begin_it_starts_no_other_program() -> None:
+    """asyncssh looks for libraries by ``ldconfig``, ``gcc`` and ``ld`` where it is imported as it is."""
+    code = (
+        "import sys; started = []\n"
+        "sys.addaudithook(lambda event, args: event == 'subprocess.Popen' and started.append(args[1]))\n"
+        "import ctypes.util; search = ctypes.util.find_library\n"
+        "import linerate_bench.shells.__main__\n"
+        "assert not started, started\n"
+        "assert ctypes.util.find_library is search"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(LIBRARIES)}
+    subprocess.run([sys.executable, "-P", "-c", code], env=environment, check=True, timeout=60)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import asyncssh
 import pytest
 
 from linerate.errors import TestbedError
@@ -18,6 +17,7 @@ from linerate.generators.trex.client_folders import client_api
 from linerate.generators.trex.driver import TrexGenerator, TrexSettings
 from linerate.generators.trex.server_facts import ServerFacts
 from linerate.system.login import Login
+from linerate_bench.shells.ssh_library import asyncssh
 from support.server_support import FakeBackend, serving
 
 SERVER = ServerFacts("127.0.0.1:4501", False, (5, 1), "v3.08")

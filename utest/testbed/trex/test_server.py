@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import asyncssh
 import psutil
 import pytest
 
@@ -31,6 +30,7 @@ from linerate.testbed import leases, sshd
 from linerate.testbed.files import read_testbed
 from linerate.testbed.opening import OpenTestbed, open_testbed
 from linerate.testbed.settings import HardwareSettings
+from linerate_bench.shells.ssh_library import asyncssh
 from support import fake_trex
 from support.paths import SUPPORT
 from support.ports import free_port
