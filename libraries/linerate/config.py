@@ -30,7 +30,8 @@ Location = tuple[str, ...]
 class Config(BaseModel):
     """Base of every configuration object: frozen, finite; unknown keys refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # built where the first file of its kind is read: most processes import many models and read few files
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     is_login: ClassVar[bool] = False
     """Whether its values may hold a secret, by mistake, so that no message shows them."""
