@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 from datetime import UTC, datetime
@@ -14,9 +13,9 @@ from hypothesis import strategies as st
 from linerate.ceilings.calibration import calibration_path, read_calibration
 from linerate.errors import LinerateError
 from support import hostile
+from support.fuzz import TIMES
 
 RAW = re.compile(r"Traceback|\[Errno|\b[A-Z][a-z]\w*Error\b")
-MANY = int(os.environ.get("LINERATE_FUZZ", "1"))
 ODD: tuple[bytes, ...] = (
     *(b"\xff", b"9" * 5000, b".nan", b"1e999", b"&a *a", b"!!python/object:os.system", b"\n", b"", b"'", b": ", b"\t"),
     *(b"0000-99-99", b"\xed\xa0\x80", b"-", b"[]", b"{}", b"null", b"true", b"-1", b".inf", b'"\\uD800"'),
@@ -49,7 +48,7 @@ ceilings:
 
 def test_a_damaged_calibration_is_read_or_one_sentence(tmp_path: Path) -> None:
     path = calibration_path(tmp_path, "simulated", "netgate6100")
-    for seed in range(100 * MANY):
+    for seed in range(100 * TIMES):
         chance, text = random.Random(seed), CALIBRATION.encode()
         for _ in range(chance.randint(1, 3)):
             at = chance.randrange(len(text))

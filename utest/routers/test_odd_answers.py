@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 from collections.abc import Callable, Mapping
@@ -17,11 +16,10 @@ from linerate.routers import RouterKind, make_router
 from linerate.routers.base import Result, Router, Shell
 from linerate.routers.link_state import read_link_states
 from support.fake_router import KINDS, SIDES, shell_of, simulated
+from support.fuzz import TIMES
 
 WHERE = "192.0.2.1:22"
 RAW = re.compile(r"Traceback|\[Errno|\b[A-Z][a-z]\w*Error\b|\n")
-MANY = int(os.environ.get("LINERATE_FUZZ", "1"))
-"""How many times the usual number of odd answers."""
 
 _MARK = re.compile(r"(@@linerate \d+ \d+\s*\n)")
 Change = Callable[[str, random.Random], str]
@@ -82,7 +80,7 @@ def sentence(work: Callable[[], object]) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("change", [cut, garbled, without_a_line, repeated])
 def test_whatever_a_router_answers_is_figures_or_a_sentence(kind: RouterKind, change: Change) -> None:
-    for seed in range(25 * MANY):
+    for seed in range(25 * TIMES):
         chance = random.Random(seed)
         shell = odd(shell_of(simulated(kind)[0]), change, chance, whole=seed % 2 == 0)
         router: Router = make_router(kind, shell, ("eth1", "eth2"), where=WHERE)
@@ -122,7 +120,7 @@ def test_facts_of_an_answer_that_is_cut_are_right_or_missing(kind: RouterKind) -
     """But for its name and version, which are also from files that may lack a last line's end."""
     machine = simulated(kind)[0]
     right = make_router(kind, shell_of(machine), ("eth1", "eth2")).facts()
-    for seed in range(60 * MANY):
+    for seed in range(60 * TIMES):
         shell = odd(shell_of(machine), _within_a_line if seed % 2 else cut, random.Random(seed), whole=seed % 2 == 0)
         found = make_router(kind, shell, ("eth1", "eth2"), where=WHERE).facts()
         _missing_or(replace(right, os=None, version=None), replace(found, os=None, version=None))
@@ -143,7 +141,7 @@ def test_an_answer_that_is_cut_gives_no_wrong_figure(kind: RouterKind) -> None:
     def figures(found: Telemetry) -> object:
         return found.interfaces, found.runtime, found.drops, found.causes, found.uptime
 
-    for seed in range(120 * MANY):
+    for seed in range(120 * TIMES):
         chance = random.Random(seed)
 
         shell = odd(whole, _within_a_line if seed % 2 else cut, chance, whole=seed % 2 == 0)
@@ -158,7 +156,7 @@ def test_an_answer_that_is_cut_gives_no_wrong_figure(kind: RouterKind) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_states_of_links_are_read_or_a_sentence(kind: RouterKind) -> None:
-    for seed in range(40 * MANY):
+    for seed in range(40 * TIMES):
         chance = random.Random(seed)
         shell = odd(shell_of(simulated(kind)[0]), chance.choice((cut, garbled, without_a_line)), chance, whole=True)
         try:

@@ -7,7 +7,6 @@ That every other suite of the tests comes to the same verdicts again is checked 
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
 import shutil
@@ -25,6 +24,7 @@ from linerate.evidence.rejudging import rejudge
 from linerate.evidence.resume import Resumption
 from support import robot_run
 from support.command_line import environment
+from support.fuzz import TIMES
 from support.resealed import change_records, reseal
 
 pytestmark = pytest.mark.slow
@@ -106,8 +106,6 @@ def first_trial(rows: list[dict[str, Any]], sentence: int) -> dict[str, Any]:
 
 
 RAW = re.compile(r"Traceback|\[Errno|\b[A-Z][a-z]\w*Error\b")
-MANY = int(os.environ.get("LINERATE_FUZZ", "1"))
-"""How many times the usual number of changed records."""
 
 ODD: tuple[Any, ...] = (
     None,
@@ -164,7 +162,7 @@ def test_damaged_records_are_a_sentence_and_never_better(
 ):
     """Of 500 with ``LINERATE_FUZZ=50``. What reads a run comes to an end of its own, and rejudge sees the change."""
     whole = {path: path.read_bytes() for path in copy.glob("*.json*")}
-    for seed in range(10 * MANY):
+    for seed in range(10 * TIMES):
         chance = random.Random(seed)
         path = chance.choice(sorted(whole))
         content = damaged(whole[path], chance)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import time
 from collections.abc import Iterator
@@ -11,8 +10,7 @@ from contextlib import contextmanager
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-EXAMPLES = int(os.environ.get("LINERATE_HOSTILE_EXAMPLES", "0"))
-"""So many examples of each test in place of the few that every run takes."""
+from support.fuzz import TIMES
 
 SECONDS, MEGABYTES = 5.0, 500
 """The most that reading one input may take."""
@@ -38,9 +36,9 @@ NESTED = "\n".join(
 
 
 def of(few: int) -> settings:
-    """Hypothesis' settings: *few* examples, or those that the environment asks for."""
+    """Hypothesis' settings: *few* examples, times what the environment asks for."""
     checks = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
-    return settings(max_examples=EXAMPLES or few, deadline=None, suppress_health_check=checks, database=None)
+    return settings(max_examples=few * TIMES, deadline=None, suppress_health_check=checks, database=None)
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,8 @@ from linerate.errors import ConfigError
 from linerate.traffic.stream_schema import MAX_STREAMS, check_answer, read_error
 from linerate.traffic.trex_profile import ProfileSource
 from linerate.traffic.trex_streams import read_trex_profile
+from support.fuzz import TIMES
 
-EXAMPLES = int(os.environ.get("LINERATE_FUZZ", "300"))
 MINE = Path("mine.py")
 FRAME = "AAAAAAAAAAAAAAAACABFAAAuAAEAAEARAAAQAAABMAAAAQQBAAwAGgAA" + "A" * 24
 RATE = {"rate": {"type": "pps", "value": 1.0}}
@@ -97,7 +96,7 @@ def test_streams_are_taken() -> None:
     assert read(answer()) == ""
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=300 * TIMES, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(PLACES), st.sampled_from([*ODD, "remove"])), min_size=1, max_size=3))
 def test_a_changed_answer_is_taken_or_refused_in_one_sentence(changes: list[tuple[tuple[Any, ...], Any]]) -> None:
     data = answer()

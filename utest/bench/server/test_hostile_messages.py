@@ -1,13 +1,12 @@
 """Any bytes at the embedded server's sockets: it goes on, counts the same, and keeps nothing of them.
 
-``LINERATE_FUZZ_MESSAGES=1000000`` sends that many messages beside a trial (default 10 000).
+``LINERATE_FUZZ=100`` sends a million messages beside a trial (default 10 000).
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import socket
 import threading
@@ -24,10 +23,11 @@ from hypothesis import strategies as st
 from linerate_bench.server.control import ControlService
 from linerate_bench.server.rpc import LARGEST_REQUEST, MOST_CALLS, MOST_LOGGED, Dispatcher, is_zipped, unzip_message
 from support.embedded_server import EmbeddedServer, embedded_server
+from support.fuzz import TIMES
 from support.hostile_bytes import message, noise
 from support.server_support import stream
 
-MESSAGES = int(os.environ.get("LINERATE_FUZZ_MESSAGES", "10000"))
+MESSAGES = 10_000 * TIMES
 
 
 # -- without sockets
