@@ -113,6 +113,22 @@ def test_a_search_that_found_no_upper_bound_says_at_least(
     assert words in capsys.readouterr().out
 
 
+def test_a_release_is_named_by_what_is_new_in_it(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    system, other = "Linux box 6.1.0 #1 SMP, x86", "Linux box 6.1.9 #1 SMP, x86"
+    releases = [("24.02", system), ("24.06", system), ("24.06", other)]
+    for day, (version, kernel) in enumerate(releases):
+        versions = {"router.version": version, "router.kernel": kernel}
+        write_run(project / "results", day, around(5e6, day), versions=versions)
+    imported(project, capsys)
+    told = output(capsys, "trend")
+    assert "new release: version 24.06\n" in told and "new release: kernel Linux box 6.1.9 #1 SMP\n" in told
+    for words in ("list", "compare"):
+        lines = output(capsys, words).splitlines()
+        assert "24.06" in lines[-2] and "kernel" not in lines[-2]
+    (found,) = json.loads(output(capsys, "trend", "--json"))["series"]
+    assert found["releases"][0]["release"] == f"kernel {system}, version 24.06"
+
+
 def test_more_latency_is_worse(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wanted = Demand("loses", "64b unidirectional", False, 60.0, "%", directions=1)
     for day in range(12):

@@ -83,7 +83,7 @@ def test_the_same_again_changes_nothing_and_other_labels_are_asked_about(
     assert main(["history", "import", path]) == 0
     assert main(["history", "import", path]) == 0
     assert "unchanged" in capsys.readouterr().out
-    with pytest.raises(ConfigError, match="--replace"):
+    with pytest.raises(ConfigError, match=r"with another platform, software or date \(as box\); --replace"):
         main(["history", "import", path, "--platform", "other"])
     assert main(["history", "import", path, "--platform", "other", "--replace"]) == 0
     assert {(row["platform"], row["simulated"]) for row in rows(capsys)} == {("other", True)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,13 +58,21 @@ def write_run(
     demand: Demand = DEMAND,
     platform: str = "box",
     goal: str = "standard",
+    versions: Mapping[str, str] | None = None,
 ) -> Path:
     """A run of one sentence, *day* days after BEGIN; *rates*: what its trials forwarded, in frames/s."""
     started = BEGIN + day * DAY
     name = name or f"run-{day:04d}"
     written = RunFolder.create(folder, name)
     environment = EnvironmentRecord(
-        name, simulated, "lab", platform, "vpp", 1.0, started, versions={"router.vpp": release, "generator.server": "3"}
+        name,
+        simulated,
+        "lab",
+        platform,
+        "vpp",
+        1.0,
+        started,
+        versions=versions or {"router.vpp": release, "generator.server": "3"},
     )
     written.write_environment(environment)
     for record in trial_records(name, rates, started, simulated):

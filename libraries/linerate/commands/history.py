@@ -169,6 +169,7 @@ def _show(
 
 def _list(arguments: argparse.Namespace, address: StoreAddress) -> int:
     from ..evidence.history.store import HistoryStore
+    from ..evidence.history.stored_run import release_in_short
     from ..evidence.history.trends import day
 
     rows = HistoryStore.open(address).query(
@@ -186,7 +187,7 @@ def _list(arguments: argparse.Namespace, address: StoreAddress) -> int:
     for row in rows:
         marks = [word for word, said in (("SIMULATED", row["simulated"]), ("incomplete", not row["closed"])) if said]
         marks += [f"FOREIGN ({row['origin']})"] if row["origin"] != "linerate" else []
-        known = ", ".join(row[name] for name in ("platform", "testbed", "release") if row[name])
+        known = ", ".join(filter(None, (row["platform"], row["testbed"], release_in_short(row["release"]))))
         when = "no date   " if row["started"] is None else day(row["started"])
         counts = f"{counted(row['sentences'], 'sentence')}, {counted(row['trials'], 'trial')}"
         print(visible("  ".join([when, row["run"], known, counts, *marks])))

@@ -58,8 +58,8 @@ def _about(run: RecordedRun) -> str:
         return str(run.path)
     goal = known.extra.get("goal")
     words = [known.platform, known.software, known.versions.get("router.version", ""), f"on {known.testbed}"]
-    words += [f"goal {goal.get('goal')}"] if isinstance(goal, Mapping) else []
-    return f"{run.path}: {suite_of(run)}, {' '.join(filter(None, words))}"
+    judged = f", goal {goal.get('goal')}" if isinstance(goal, Mapping) else ""
+    return f"{run.path}: {suite_of(run)}, {' '.join(filter(None, words))}{judged}"
 
 
 def _words(item: GatedSentence) -> str:

@@ -13,7 +13,7 @@ from ...units import counted, si
 from ...visible import shortened, visible
 from ..csv_text import csv_cell
 from ..drawing import DIRECTION_COLOURS, GRID_COLOUR, PICTURE_STYLE, TEXT_COLOUR, matplotlib_style, rate_unit
-from .stored_run import OWN
+from .stored_run import OWN, release_in_short
 from .trends import day
 
 COLUMNS = (
@@ -48,7 +48,8 @@ def label(row: Mapping[str, Any]) -> str:
 
 
 def _name(row: Mapping[str, Any]) -> str:
-    known = dict.fromkeys(str(row[name]) for name in ("platform", "software", "testbed", "release") if row[name])
+    found = (*(str(row[name]) for name in ("platform", "software", "testbed")), release_in_short(row["release"]))
+    known = dict.fromkeys(filter(None, found))
     return visible(f"{', '.join(known)}: {row['sentence']}").replace("\n", " ")
 
 
@@ -62,9 +63,11 @@ def text(rows: Sequence[Mapping[str, Any]]) -> str:
     for row in rows:
         spread = ""
         if row["low"] is not None and row["high"] is not None:
-            spread = f" ({_figure(row, row['low'])} to {_figure(row, row['high'])})"
+            ends = dict.fromkeys((_figure(row, row["low"]), _figure(row, row["high"])))
+            spread = f" ({' to '.join(ends)})" if len(ends) > 1 else ""
         share = "" if row["percent_of_first"] is None else f"{row['percent_of_first']:6.1f} %  "
-        least = "at least " if row["kind"] == "at least" else ""
+        unbounded = row["kind"] == "capacity" and row["high"] is None
+        least = "at least " if row["kind"] == "at least" or unbounded else ""
         marks = f"  [{label(row)}]" if label(row) else ""
         lines.append(f"{share}{least}{_figure(row, row['value'])}{spread}  {_name(row)}, {day(row['started'])}{marks}")
     lines.append(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...visible import visible
+from ...visible import shortened, visible
 
 LARGEST_COUNT = 2**63 - 1
 """The largest whole number of both databases."""
@@ -68,3 +68,15 @@ def release_of(versions: Mapping[str, str]) -> str:
     return ", ".join(
         f"{name.removeprefix('router.')} {versions[name]}" for name in sorted(versions) if name.startswith("router.")
     )
+
+
+def release_in_short(release: str) -> str:
+    """Of :func:`release_of`'s words the router's own version; where it reports none, their beginning."""
+    own = [part.removeprefix("version ") for part in release.split(", ") if part.startswith("version ")]
+    return own[0] if own else shortened(release, 60)
+
+
+def new_in_release(before: str, after: str) -> str:
+    """Of the words of *after* those that *before* has not; where it has all of them, all."""
+    known = before.split(", ")
+    return ", ".join(part for part in after.split(", ") if part not in known) or after

@@ -107,7 +107,7 @@ def document(found: Sequence[Series]) -> dict[str, Any]:
                 "unit": series.unit,
                 "threshold": series.threshold,
                 "points": [_point_data(point) for point in series.points],
-                "releases": [{"run": point.run, "release": words} for point, words in series.releases],
+                "releases": [{"run": point.run, "release": point.release} for point, _ in series.releases],
                 "changes": [
                     {
                         "run": change.after.run,

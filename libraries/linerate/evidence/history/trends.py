@@ -16,7 +16,7 @@ from ...stats.change_points import change_points
 from ...visible import shortened
 from ..tables import SIMULATED as SIMULATED_WORDS
 from .store import HistoryStore
-from .stored_run import OWN
+from .stored_run import OWN, new_in_release
 from .tables import SERIES
 
 AT_LEAST = "at least"
@@ -159,9 +159,13 @@ class Series:
 
     @cached_property
     def releases(self) -> tuple[tuple[TrendPoint, str], ...]:
-        """Each point whose router has other versions than that of the one before it, and those versions."""
+        """Each point whose router has other versions than that of the one before it, and what is new in them."""
         pairs = zip(self.points, self.points[1:], strict=False)
-        return tuple((after, after.release) for before, after in pairs if after.release != before.release)
+        return tuple(
+            (after, new_in_release(before.release, after.release))
+            for before, after in pairs
+            if after.release != before.release
+        )
 
     def text(self, value: float) -> str:
         """*value* with its unit and SI prefix."""
