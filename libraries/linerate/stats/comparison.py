@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from .intervals import t_value
+from .student_t import t_value
 from .summary import VITALS_HEAD, Moments, Summary, check_confidence, check_sample
 
 Method = Literal["welch", "pooled"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal
 
+from .student_t import t_value
 from .summary import Summary, check_confidence, check_sample, confidence_text, mean
 
 NORMALITY_THRESHOLD = 0.05
@@ -192,15 +193,6 @@ def proportion_interval(
     # rounding may put Wilson's bound slightly off 0 or 1 where none, or all, succeeded
     low, high = min(float(found.low), k / n), max(float(found.high), k / n)
     return Interval(k / n, low, high, confidence, method, f"{method.value} of {k} successes in {n} trials")
-
-
-def t_value(confidence: float, freedom: float) -> float:
-    """Student's t: the distribution lies within ±t with this confidence. Infinite *freedom*: normal distribution."""
-    # what scipy.stats calls for it, without that module's import (a second) and its 0.1 ms for each call
-    from scipy import special
-
-    quantile = (1 + confidence) / 2
-    return float(special.ndtri(quantile) if math.isinf(freedom) else special.stdtrit(freedom, quantile))
 
 
 def _degenerate_interval(values: list[float], estimate: float, confidence: float) -> Interval | None:

@@ -1,0 +1,43 @@
+"""Student's t is SciPy's, though SciPy is not imported."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import special
+
+from linerate.stats.student_t import t_value
+
+# as the logarithm: small ones matter, and there are large ones
+freedoms = st.floats(0, 9).map(lambda power: 10**power)
+confidences = st.one_of(st.floats(0.01, 0.999), st.floats(3, 10).map(lambda digits: 1 - 10**-digits))
+
+
+@settings(max_examples=300, deadline=None)
+@given(confidences, freedoms)
+def test_it_is_scipys(confidence: float, freedom: float) -> None:
+    # what lies outside has few digits where the confidence is near 1: SciPy takes the half of it from 1 again
+    digits = 1e-9 + 1e-15 / (1 - confidence)
+    assert t_value(confidence, freedom) == pytest.approx(special.stdtrit(freedom, (1 + confidence) / 2), rel=digits)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.9999999])
+def test_it_is_exact_where_there_is_a_formula(confidence: float) -> None:
+    assert t_value(confidence, 1) == pytest.approx(math.tan(math.pi * confidence / 2), rel=1e-8)
+    assert t_value(confidence, math.inf) == pytest.approx(special.ndtri((1 + confidence) / 2), rel=1e-12)
+    for freedom in (999.999, 1000.0):  # both ways to compute it
+        assert t_value(confidence, freedom) == pytest.approx(t_value(confidence, 999.9995), rel=1e-7)
+
+
+@pytest.mark.slow
+def test_a_comparison_imports_no_scipy() -> None:
+    code = (
+        "import sys; from linerate.stats import compare; compare([1, 2, 3], [2, 3, 5]); print('scipy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "False\n"
