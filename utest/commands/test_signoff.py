@@ -282,9 +282,57 @@ def streams(pdf: bytes) -> bytes:
     return b"\n".join(found)
 
 
+MANY = ["PASS"] * 20 + ["FAIL", "INCONCLUSIVE"] * 3 + ["PASS"] * 25 + ["FAIL"]
+
+
+def test_of_many_promises_the_sheet_has_short_rows_and_the_appendix_all_of_them(tmp_path: Path):
+    author = "Jane Doe"
+    lines = [waiver(LOSES, author, test=f"Test {number}") for number in (24,)]
+    shown = told(page(left_run(tmp_path, *MANY), draft=True, waivers=waivers(tmp_path, *lines)))
+    sheet, _, rest = shown.partition("Appendix A: every trial")
+    full = rest.partition("Appendix D: every promise")[2]
+    assert "32 FAIL" not in sheet
+    table = sheet.partition("What was promised")[2].partition("Router and testbed")[0]
+    numbers = [int(found) for found in re.findall(r" (\d+) (?:64b|imix) unidirectional", table)]
+    assert numbers == [*range(1, 42), 52, 24], "those that were not kept, then the first; and the waiver"
+    assert "10 further promises, all kept: appendix D." in table
+    assert "INCONCLUSIVE, waived" in table and "Who waives Jane Doe the waiver of promise 24" in sheet
+    assert "Of those that were not kept, why: appendix D." in table
+    assert "Not kept and not waived: promise 21, 22, 23, 25, 26, 52." in table
+    assert "carries at least" not in sheet and full.count("carries at least") == 18
+    assert "Promise 52: FAIL: as measured" in full and "Promise 52" not in sheet
+    assert "ticket 4711" in sheet and "waived by Jane Doe until 2027-03-31" in full
+
+
+@pytest.mark.parametrize("count", [1, 10])
+def test_few_promises_are_on_the_sheet_in_full(tmp_path: Path, count: int):
+    shown = told(page(left_run(tmp_path, *["FAIL"] * count), draft=True))
+    assert ("Appendix D" in shown) == (count > 5), "the reasons of many go into the appendix"
+    sheet = shown.partition("Appendix A: every trial")[0]
+    assert sheet.count("of this traffic, in a good trial") == (count + 2) // 3
+    assert ("Promise 1: FAIL" in sheet) == (count <= 5)
+
+
+def test_trials_that_are_set_aside_are_hatched_in_their_place_and_out_of_the_scale(tmp_path: Path):
+    plain, spoilt = left_run(tmp_path / "a", "FAIL", "FAIL"), left_run(tmp_path / "b", "FAIL", "FAIL", spoilt=(2,))
+    for before, after in zip(*(make_sheet(run, NOW, draft=True).rows for run in (plain, spoilt)), strict=True):
+        first, second = sentence_plot(before), sentence_plot(after)
+        columns = re.findall(r'<rect x="([\d.]+)" y="46.00" width="([\d.]+)" height="120.00" fill="url\(#back-', second)
+        assert len(columns) == 1 and "back-" not in first
+        # between the marks of the first and the third
+        marks = [float(x) for x in re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="7.00"', second)][:-1]
+        left, width = map(float, columns[0])
+        assert marks[0] < left < left + width < marks[1]
+        assert "1 trial set aside: says nothing of the router" in second and "one of 2 trials" in second
+    everything = left_run(tmp_path / "c", "INCONCLUSIVE", spoilt=(1, 2, 3))
+    (row,) = make_sheet(everything, NOW, draft=True).rows
+    assert "3 trials set aside" in sentence_plot(row) and "url(#back-" in sentence_plot(row)
+    assert "No trial says something" not in told(page(everything, draft=True))
+
+
 @pytest.mark.slow
 def test_the_pdf_is_an_archivable_one_marked_on_every_page(tmp_path: Path):
-    run = left_run(tmp_path, "FAIL", simulated=True)
+    run = left_run(tmp_path, *MANY[9:], simulated=True, spoilt=(2,))
     file = about(tmp_path, "contract: '2026-117'")
     assert main(["signoff", str(run), "--draft", "--about", str(file)]) == 0
     pdf = (run / "signoff-draft.pdf").read_bytes()
@@ -294,9 +342,25 @@ def test_the_pdf_is_an_archivable_one_marked_on_every_page(tmp_path: Path):
     for name in (b"manifest.json", b"about.yaml"):
         assert name in whole
     assert (run / "manifest.json").read_bytes() in whole and b"/EmbeddedFile" in whole
+    assert b"<x:xmpmeta" in pdf, "the metadata are not compressed"
+    _check_archivable(pdf)
     if shutil.which("pdftotext") is None:
         pytest.skip("pdftotext (Debian: poppler-utils) is not there: the pages' text was not read")
     text = subprocess.run(["pdftotext", "-layout", run / "signoff-draft.pdf", "-"], capture_output=True, timeout=30)
     pages = text.stdout.decode().rstrip("\f").split("\f")
+    (appendix,) = (number for number, each in enumerate(pages, 1) if "Appendix A" in each)
+    assert appendix <= 4, "one to three pages, then the appendix"
     assert len(pages) >= 3 and all("DRAFT" in each and "SIMULATED" in each for each in pages)
     assert all(f"page {number} of {len(pages)}" in each for number, each in enumerate(pages, 1))
+
+
+UNDECIDABLE = "PDFA3B-STREAM-LENGTH-001"
+"""The validator takes a carriage return at the end of compressed data for a part of the line's end; veraPDF not."""
+
+
+def _check_archivable(pdf: bytes) -> None:
+    """By a validator that knows nothing of what made *pdf*: ISO 19005-3, level B."""
+    validator = pytest.importorskip("page", reason="needs page-validation")
+    found = validator.validate_pdf_bytes(pdf, profile="3b")
+    assert found.rules.total > 100
+    assert [str(item.message) for item in found.failures if item.rule_id != UNDECIDABLE] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from minisign import KeyPair
 
 from linerate.counts.router_facts import RouterFacts
+from linerate.counts.trial import Fault, Problem
 from linerate.evidence.demand import Demand
 from linerate.evidence.json_fields import field_data
 from linerate.evidence.records import EnvironmentRecord, TrialRecord
@@ -60,16 +62,29 @@ def environment(simulated: bool = False, extra: Mapping[str, Any] | None = None,
     return replace(found, **changes)
 
 
-def left_run(results: Path, *verdicts: str, simulated: bool = False, closed: bool = True, **changes: Any) -> Path:
-    """A run whose sentences have these *verdicts*; all PASS without."""
+def left_run(
+    results: Path,
+    *verdicts: str,
+    simulated: bool = False,
+    closed: bool = True,
+    spoilt: Sequence[int] = (),
+    **changes: Any,
+) -> Path:
+    """A run whose sentences, the three again and again, have these *verdicts*; three times PASS without.
+
+    *spoilt*: trials of each that are set aside.
+    """
     run = RunFolder.create(results, "20261121T040000Z-abc123")
     with_end = replace(environment(simulated, **changes), run=run.run_id)
     run.write_environment(replace(with_end, ended=None))
     given = verdicts or ("PASS",) * len(DEMANDS)
-    for number, (verdict, (sentence, demand)) in enumerate(zip(given, DEMANDS.items(), strict=False), 1):
+    for number, (verdict, (sentence, demand)) in enumerate(
+        zip(given, itertools.cycle(DEMANDS.items()), strict=False), 1
+    ):
         lost = {"PASS": 0, "FAIL": 400_000, "INCONCLUSIVE": 0}[verdict]
         for each in (1, 2, 3):
-            measured = trial(number=each, pps=6.5e6, losses=(lost * each,))
+            problems = (Problem(Fault.LINK_DOWN, "port 1"),) if each in spoilt else ()
+            measured = trial(number=each, pps=6.5e6, losses=(lost * each,), problems=problems)
             record = TrialRecord(
                 run.run_id, simulated, number, f"Test {number}", sentence, "64b", 64.0, LINK, measured, evidence="good"
             )

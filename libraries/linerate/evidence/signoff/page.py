@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
-from html import escape
+from collections.abc import Iterator
 
 from ...units import counted
-from ...visible import one_line
 from ..facts_table import known_rows
-from ..plots import svg_image
 from ..recorder import ROUTER_FACTS
 from ..run_files import MANIFEST_FILE, SIGNATURE
-from ..sentence_rows import SentenceRow
-from ..summary import NOT_READ, confidence_words, interval_text, margin_text, measured_text
+from ..summary import NOT_READ
 from ..why_record import recorded_facts
 from .about import Party
+from .html_parts import BLANK, facts_table, moment, or_blank, picture, table, text, text_or_none
 from .pictures import sentence_plot, testbed_drawing
-from .plain_words import glossary, in_plain_words
+from .plain_words import glossary
+from .promises import appendix, promises, reasons
 from .sheet import Sheet
 from .style import STYLE
-
-BLANK = '<span class="blank"></span>'
-"""To fill in by hand."""
 
 ANSWERS = {
     "supplier": "the router and its settings: for every promise that was not kept (FAIL)",
@@ -38,7 +32,7 @@ def html_sheet(sheet: Sheet) -> str:
     title = f"Acceptance sheet {sheet.environment.run}"
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"<title>{_text(title)}</title>"
+        f"<title>{text(title)}</title>"
         f'<meta name="dcterms.created" content="{sheet.made:%Y-%m-%dT%H:%M:%SZ}">'
         f"<style>{STYLE}</style></head>\n<body>{''.join(_parts(sheet))}</body></html>\n"
     )
@@ -48,11 +42,11 @@ def _parts(sheet: Sheet) -> Iterator[str]:
     if sheet.watermark:
         yield f'<div class="watermark">{"<br>".join(sheet.watermark)}</div>'
     marked = "".join(f"{word} · " for word in sheet.watermark)
-    yield f'<div class="foot">{marked}run {_text(sheet.environment.run)} · manifest {sheet.manifest or "none"}</div>'
+    yield f'<div class="foot">{marked}run {text(sheet.environment.run)} · manifest {sheet.manifest or "none"}</div>'
     yield from _head(sheet)
     yield from _parties(sheet)
-    yield from _promises(sheet)
-    yield from _waivers(sheet)
+    yield from promises(sheet)
+    yield from reasons(sheet)
     yield from _device(sheet)
     yield from _method(sheet)
     yield from _evidence(sheet)
@@ -61,30 +55,31 @@ def _parts(sheet: Sheet) -> Iterator[str]:
     yield from _plots(sheet)
     yield from _words(sheet)
     yield from _versions(sheet)
+    yield from appendix(sheet)
 
 
 def _head(sheet: Sheet) -> Iterator[str]:
     told, environment = sheet.about, sheet.environment
     device = " ".join(filter(None, (told.device.manufacturer, told.device.model)))
-    yield f"<h1>Acceptance sheet: {_text(device or sheet.summary.facts.get('router', environment.platform))}</h1>"
+    yield f"<h1>Acceptance sheet: {text(device or sheet.summary.facts.get('router', environment.platform))}</h1>"
     yield (
         "<p>What the router was promised to do, what was measured, and who answers for what. Times are UTC, dates"
         " year-month-day. Words are explained in appendix B.</p>"
     )
     if sheet.watermark:
         known = "SIMULATED: nothing on it is a measurement of a router. " if sheet.run.simulated else ""
-        reasons = "".join(f"<li>{_text(reason)}</li>" for reason in sheet.reasons)
+        reasons = "".join(f"<li>{text(reason)}</li>" for reason in sheet.reasons)
         cannot = f"This run cannot be signed off:<ul>{reasons}</ul>" if reasons else ""
         yield f'<div class="reasons">DRAFT, not to be signed. {known}{cannot}</div>'
-    yield f'<div class="result">Result: {_text(result_words(sheet))}.</div>'
-    measured = f"{_time(environment.started)} to {_time(environment.ended) if environment.ended else 'not ended'}"
-    yield _table(
+    yield f'<div class="result">Result: {text(result_words(sheet))}.</div>'
+    measured = f"{moment(environment.started)} to {moment(environment.ended) if environment.ended else 'not ended'}"
+    yield table(
         [
-            ("Contract", _or_blank(told.contract)),
-            ("Measured", _text(measured)),
-            ("Place", _or_blank(told.testbed.place)),
+            ("Contract", or_blank(told.contract)),
+            ("Measured", text(measured)),
+            ("Place", or_blank(told.testbed.place)),
             ("Sheet made", f"{sheet.made:%Y-%m-%d %H:%M}"),
-            *([("Remarks", _text(told.remarks))] if told.remarks else []),
+            *([("Remarks", text(told.remarks))] if told.remarks else []),
         ]
     )
 
@@ -112,83 +107,37 @@ def _parties(sheet: Sheet) -> Iterator[str]:
     yield "<h2>Who answers for what</h2>"
     rows = []
     for name, party in parties.items():
-        who = "<br>".join(filter(None, map(_text_or_none, (party.name, party.address, party.contact)))) or BLANK
-        rows.append((f"<b>{name.capitalize()}</b>", who, _text(ANSWERS[name])))
+        who = "<br>".join(filter(None, map(text_or_none, (party.name, party.address, party.contact)))) or BLANK
+        rows.append((f"<b>{name.capitalize()}</b>", who, text(ANSWERS[name])))
     waived: dict[str, list[str]] = {}
     for row, waiver in sheet.used_waivers:
         waived.setdefault(waiver.author, []).append(str(row.record.number))
     for author, numbers in waived.items():
-        rows.append(("<b>Who waives</b>", _text(author), f"the waiver of promise {', '.join(numbers)}"))
-    yield _table(rows, ("party", "who", "answers for"), (34, 62))
-
-
-def _promises(sheet: Sheet) -> Iterator[str]:
-    yield "<h2>What was promised, and what was measured</h2>"
-    heads = ("no.", "promised", "measured", confidence_words(sheet.rows), "margin", "verdict")
-    body = "".join(_promise(sheet, row) for row in sheet.rows)
-    yield _table((), heads, (9, 0, 29, 26, 20, 31), body)
-    if not sheet.rows:
-        yield "<p>No sentence was judged.</p>"
-
-
-def _promise(sheet: Sheet, row: SentenceRow) -> str:
-    record, waiver = row.record, sheet.waiver(row)
-    promised = f"<b>{_text(record.sentence)}</b><small>{_text(in_plain_words(record))}</small>"
-    trials = f"{counted(len(row.sample), 'trial')}{f', {row.set_aside} set aside' if row.set_aside else ''}"
-    measured = f"{_text(measured_text(row))}<small>{trials}</small>"
-    waived = f"<small>waived by {_text(waiver.author)} until {waiver.expires}</small>" if waiver else ""
-    cells = [str(record.number), promised, measured, _text(interval_text(row)), _text(margin_text(row))]
-    shown = "".join(f"<td>{cell}</td>" for cell in cells)
-    verdict = f"{record.verdict}{', ' if waiver else ''}{waived}"
-    return f'<tr>{shown}<td class="verdict {record.verdict}">{verdict}</td></tr>\n'
-
-
-def _waivers(sheet: Sheet) -> Iterator[str]:
-    unkept = [row for row in sheet.rows if row.record.verdict != "PASS"]
-    others = [str(row.record.number) for row in unkept if sheet.waiver(row) is None]
-    yield "<h3>Why</h3>" if unkept else ""
-    for row in unkept:
-        yield f"<p>Promise {row.record.number}: {_text(row.record.message)}</p>"
-    if sheet.used_waivers:
-        words = "A waiver accepts that a promise was not kept or not decided. It does not change the verdict."
-        yield f'<div class="keep"><h2>Waivers</h2><p>{words}</p></div>'
-        yield _table(
-            [
-                (
-                    str(row.record.number),
-                    *map(_text, (row.record.sentence, row.record.verdict, waiver.author, waiver.reason)),
-                    str(waiver.expires),
-                )
-                for row, waiver in sheet.used_waivers
-            ],
-            ("no.", "promise", "verdict", "author", "reason", "valid until"),
-            (9, 48, 30, 34, 0, 23),
-        )
-    if others:
-        yield f"<p><b>Not kept and not waived: promise {', '.join(others)}.</b></p>"
+        rows.append(("<b>Who waives</b>", text(author), f"the waiver of promise {', '.join(numbers)}"))
+    yield table(rows, ("party", "who", "answers for"), (34, 62))
 
 
 def _device(sheet: Sheet) -> Iterator[str]:
     told, facts = sheet.about.device, sheet.summary.facts
     read = facts.get("firmware", NOT_READ)
     yield "<h2>Router and testbed</h2>"
-    yield _table(
+    yield table(
         [
-            ("Manufacturer, model", f"{_or_blank(told.manufacturer)} {_or_blank(told.model)}", "nameplate"),
-            ("Serial number, hardware", f"{_or_blank(told.serial)} {_or_blank(told.hardware)}", "nameplate"),
+            ("Manufacturer, model", f"{or_blank(told.manufacturer)} {or_blank(told.model)}", "nameplate"),
+            ("Serial number, hardware", f"{or_blank(told.serial)} {or_blank(told.hardware)}", "nameplate"),
             (
                 "Firmware",
-                _text(read) if read != "not read" else BLANK,
+                text(read) if read != "not read" else BLANK,
                 "read from the router" if read != "not read" else "",
             ),
-            *([("Firmware as told", _text(told.firmware), "told by the parties")] if told.firmware else []),
-            ("Platform", _text(facts.get("router", "")), "platform file of the run"),
-            ("Software", _text(facts.get("software", "")), "read from the router"),
+            *([("Firmware as told", text(told.firmware), "told by the parties")] if told.firmware else []),
+            ("Platform", text(facts.get("router", "")), "platform file of the run"),
+            ("Software", text(facts.get("software", "")), "read from the router"),
         ],
         ("", "what", "known from"),
         (40, 0, 44),
     )
-    yield f'<div class="keep">{_picture("testbed", testbed_drawing(sheet))}</div>'
+    yield f'<div class="keep">{picture("testbed", testbed_drawing(sheet))}</div>'
 
 
 def _method(sheet: Sheet) -> Iterator[str]:
@@ -200,10 +149,10 @@ def _method(sheet: Sheet) -> Iterator[str]:
         " 2285, RFC 2544 and RFC 9971; the whole method is Linerate's page 'methodology', of the version in appendix"
         " C.</p>"
     )
-    yield f"<p><b>Goal</b> {_text(sheet.summary.facts.get('goal', ''))}</p>"
+    yield f"<p><b>Goal</b> {text(sheet.summary.facts.get('goal', ''))}</p>"
     declared = list(dict.fromkeys(words for row in sheet.rows for words in row.record.deviations))
     listed = [*declared, *sheet.about.deviations]
-    items = "".join(f"<li>{_text(words)}</li>" for words in listed)
+    items = "".join(f"<li>{text(words)}</li>" for words in listed)
     yield f"<p><b>Deviations</b>{' from the method' if listed else ': none was declared'}</p>"
     yield f"<ul>{items}</ul>" if listed else ""
 
@@ -213,9 +162,9 @@ def _evidence(sheet: Sheet) -> Iterator[str]:
     yield "<h2>Evidence</h2>"
     signed = f'key {key.id}, public key <span class="mono">{key.text}</span>' if key else "none"
     manifest = sheet.manifest or "none: the run was never closed"
-    yield _table(
+    yield table(
         [
-            ("Run", _text(sheet.environment.run)),
+            ("Run", text(sheet.environment.run)),
             (f"SHA-256 of {MANIFEST_FILE}", f'<span class="mono">{manifest}</span>'),
             ("Electronic signature", signed),
         ]
@@ -223,12 +172,12 @@ def _evidence(sheet: Sheet) -> Iterator[str]:
     check = f"linerate verify RUN --public-key {key.text}" if key else "linerate verify RUN"
     yield (
         f"<p>{MANIFEST_FILE} lists the SHA-256 sum of every file of the run. To check the run's folder RUN:"
-        f' <span class="mono">{_text(check)}</span>'
+        f' <span class="mono">{text(check)}</span>'
     )
     if key:
         command = f"minisign -V -m RUN/{MANIFEST_FILE} -P {key.text}"
         yield (
-            f', or without Linerate: <span class="mono">{_text(command)}</span>. The signature is in {SIGNATURE}.'
+            f', or without Linerate: <span class="mono">{text(command)}</span>. The signature is in {SIGNATURE}.'
             " Compare the public key with one that its owner gave you: a sheet alone does not prove whose it is"
         )
     yield ".</p>"
@@ -237,20 +186,24 @@ def _evidence(sheet: Sheet) -> Iterator[str]:
 def _signatures(sheet: Sheet) -> Iterator[str]:
     parties: dict[str, Party] = {name: party for name, party in sheet.about.parties if party is not None}
     cells = [
-        f"<td><b>{name.capitalize()}</b>: {_text_or_none(party.name) or ''}<br>name {_or_blank(party.signatory)}"
+        f"<td><b>{name.capitalize()}</b>: {text_or_none(party.name) or ''}<br>name {or_blank(party.signatory)}"
         f"<br>place, date {BLANK}<br>signature<br><br>{BLANK}</td>"
         for name, party in parties.items()
     ]
-    rows = "".join(f"<tr>{''.join(cells[at : at + 3])}</tr>" for at in range(0, len(cells), 3))
-    words = "Not to be signed: a draft." if sheet.draft else "Signed for what each party answers for, as above."
-    table = f'<table class="signatures"><tbody>{rows}</tbody></table>'
-    yield f'<div class="keep"><h2>Signatures</h2><p>{words}</p>{table}</div>'
+    rows = "".join(f"<tr>{''.join(cells[at : at + 4])}</tr>" for at in range(0, len(cells), 4))
+    words = (
+        "Not to be signed: a draft."
+        if sheet.draft
+        else "Signed for what each party answers for, as above; the appendix is part of it."
+    )
+    places = f'<table class="signatures"><tbody>{rows}</tbody></table>'
+    yield f'<div class="keep"><h2>Signatures</h2><p>{words}</p>{places}</div>'
 
 
 def _plots(sheet: Sheet) -> Iterator[str]:
     yield "<h2>Appendix A: every trial</h2>"
-    shown = [row for row in sheet.rows if row.sample or row.losses]
-    cells = [f"<td>{_picture(row.record.sentence, sentence_plot(row))}</td>" for row in shown]
+    shown = [row for row in sheet.rows if row.sample or row.losses or row.aside]
+    cells = [f"<td>{picture(row.record.sentence, sentence_plot(row))}</td>" for row in shown]
     rows = "".join(f"<tr>{''.join(cells[at : at + 2])}</tr>" for at in range(0, len(cells), 2))
     yield f'<table class="plots"><tbody>{rows}</tbody></table>'
     if len(shown) < len(sheet.rows):
@@ -260,56 +213,19 @@ def _plots(sheet: Sheet) -> Iterator[str]:
 
 def _words(sheet: Sheet) -> Iterator[str]:
     yield "<h2>Appendix B: words</h2>"
-    yield _table(
-        [(f"<b>{_text(word)}</b>", _text(words)) for word, words in glossary([row.record for row in sheet.rows])]
-    )
+    yield table([(f"<b>{text(word)}</b>", text(words)) for word, words in glossary([row.record for row in sheet.rows])])
 
 
 def _versions(sheet: Sheet) -> Iterator[str]:
     environment = sheet.environment
     yield "<h2>Appendix C: router, programs, sums</h2>"
     if (facts := recorded_facts(environment.extra.get(ROUTER_FACTS))) is not None:
-        yield f"<h3>The router, as it reports itself</h3>{_pairs(known_rows(facts))}"
-    yield f"<h3>Versions, as each reports it</h3>{_pairs(sorted(environment.versions.items()))}"
+        yield f"<h3>The router, as it reports itself</h3>{facts_table(known_rows(facts))}"
+    yield f"<h3>Versions, as each reports it</h3>{facts_table(sorted(environment.versions.items()))}"
     code = ", ".join(f"{name} {value}" for name, value in environment.code.items())
-    yield _pairs([("Linerate", code or "unknown"), *[(name, str(environment.host[name])) for name in environment.host]])
+    yield facts_table(
+        [("Linerate", code or "unknown"), *[(name, str(environment.host[name])) for name in environment.host]]
+    )
     fingerprints = environment.extra.get("fingerprints")
     if isinstance(fingerprints, dict) and fingerprints:
-        yield f"<h3>SHA-256 of the files that define the run</h3>{_pairs(sorted(fingerprints.items()))}"
-
-
-def _pairs(pairs: Iterable[tuple[str, object]]) -> str:
-    return _table([(_text(name), f'<span class="mono">{_text(words)}</span>') for name, words in pairs])
-
-
-def _table(
-    rows: Sequence[Sequence[str]], heads: Sequence[str] = (), widths: Sequence[int] = (40,), fixed: str = ""
-) -> str:
-    """*widths* of the first columns in mm; *fixed*: rows that are made already."""
-    columns = "".join(f'<col style="width: {width}mm">' if width else "<col>" for width in widths)
-    head = f"<thead><tr>{''.join(f'<th>{name}</th>' for name in heads)}</tr></thead>" if heads else ""
-    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>\n" for row in rows)
-    return f"<table><colgroup>{columns}</colgroup>{head}<tbody>{body}{fixed}</tbody></table>\n"
-
-
-def _picture(name: str, svg: str) -> str:
-    return svg_image(one_line(name), svg)
-
-
-def _text(words: object) -> str:
-    return escape(one_line(words))
-
-
-def _text_or_none(words: str | None) -> str | None:
-    return None if words is None else _text(words)
-
-
-def _or_blank(words: str | None) -> str:
-    return BLANK if words is None else _text(words)
-
-
-def _time(seconds: float) -> str:
-    try:
-        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S}"
-    except (OverflowError, ValueError, OSError):
-        return "unknown"
+        yield f"<h3>SHA-256 of the files that define the run</h3>{facts_table(sorted(fingerprints.items()))}"

@@ -4,73 +4,105 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...sla.requirement import Quantity
 from ...units import counted, si
 from ..plots import ticks
 from ..rates import percent
 from ..sentence_rows import SentenceRow
-from ..svg import SvgPicture, text_width
+from ..svg import Hatch, SvgPicture, text_width
 from .sheet import Sheet
 
 INK, HATCH = "#000000", "#9a9a9a"
 
 WIDTH, HEIGHT = 440.0, 222.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62.0, 426.0, 46.0, 166.0
+_LOST = "% of the frames lost"
+_LEGEND_ROW = 17.0
+_ASIDE = 0.2
+"""Half the width of a trial that is set aside, as a share of its column."""
+
 _MOST_MARKS = 120
 
 
 def sentence_plot(row: SentenceRow) -> str:
     """What each trial measured, against what was promised; the side that breaks the promise is hatched.
 
-    Of a throughput it is the share of frames lost, by which it is judged; else the sentence's own quantity.
+    Of a throughput it is the share of frames lost, by which it is judged; else the sentence's own quantity. A trial
+    that is set aside is a hatched column: it has no mark, and no part in the scale.
     """
     record, demand = row.record, row.record.demand
     lossy = demand.quantity == Quantity.THROUGHPUT.value
     limit = 100 * float(record.goal_terms.get("loss_ratio", 0.0)) if lossy else demand.number
-    values = [100 * loss for loss in row.losses] if lossy else list(row.sample)
-    picture = SvgPicture(WIDTH, HEIGHT, f"{record.number}. {record.sentence}: {record.verdict}")
+    values = _values(row, lossy)
+    known = [value for value in values if value is not None]
+    picture = SvgPicture(WIDTH, HEIGHT + (_LEGEND_ROW if row.aside else 0), f"{record.number}. {record.sentence}")
     titles = textwrap.wrap(f"{record.number}. {record.sentence}: {record.verdict}", 54)[:2]
     picture.texts(8, 16, titles, 12, INK, bold=True)
-    low, high = _ends([*filter(math.isfinite, values), limit], lossy)
+    low, high = _ends([*filter(math.isfinite, known), limit], lossy)
 
     def y(value: float) -> float:
         return _BOTTOM - (value - low) / (high - low) * (_BOTTOM - _TOP)
 
     top, bottom = (y(limit), _BOTTOM) if demand.at_least and not lossy else (_TOP, y(limit))
     picture.hatched(_LEFT, top, _RIGHT - _LEFT, bottom - top, HATCH)
-    factor, unit = _unit("% of the frames lost" if lossy else demand.unit, high)
+    _draw_axes(
+        picture, _unit(_LOST if lossy or demand.quantity == Quantity.LOSS.value else demand.unit, high), low, high
+    )
+    each = max(1, math.ceil(len(values) / _MOST_MARKS))
+    groups = [values[at : at + each] for at in range(0, len(values), each)]
+    for number, group in enumerate(groups):
+        x, wide = _LEFT + (number + 0.5) / len(groups) * (_RIGHT - _LEFT), (_RIGHT - _LEFT) / len(groups)
+        if None in group:
+            picture.hatched(x - _ASIDE * wide, _TOP, 2 * _ASIDE * wide, _BOTTOM - _TOP, HATCH, Hatch.BACK)
+        _draw_mark(picture, x, [value for value in group if value is not None], y)
+    picture.line((_LEFT, y(limit)), (_RIGHT, y(limit)), INK, 2.2, "8 4")
+    promised = f"a trial may lose {percent(limit / 100)}" if lossy else f"promised {demand}"
+    picture.line((_LEFT, _BOTTOM + 16), (_LEFT + 26, _BOTTOM + 16), INK, 2.2, "8 4")
+    picture.text(_LEFT + 32, _BOTTOM + 20, f"{promised}; hatched: worse than that", 11, INK)
+    picture.rectangle(_LEFT + 9, _BOTTOM + 29, 7, 7, INK)
+    name = f"each mark is {'one' if each == 1 else each} of {counted(len(known), 'trial')}"
+    picture.text(_LEFT + 32, _BOTTOM + 37, name, 11, INK)
+    if row.aside:
+        picture.hatched(_LEFT + 4, _BOTTOM + 44, 18, 11, HATCH, Hatch.BACK)
+        words = f"{counted(row.set_aside, 'trial')} set aside: says nothing of the router"
+        picture.text(_LEFT + 32, _BOTTOM + 54, words, 11, INK)
+    return picture.svg()
+
+
+def _values(row: SentenceRow, lossy: bool) -> list[float | None]:
+    """What each trial measured, in the order in which they were sent; None: it is set aside."""
+    losses = [100 * loss for loss in row.losses]
+    figures = dict(zip(row.figures, losses, strict=True)) if lossy else row.figures
+    known = {place: value for place, value in figures.items() if value is not None}
+    return [known.get(place) for place in sorted({*known, *row.aside})]
+
+
+def _draw_axes(picture: SvgPicture, divided: tuple[float, str], low: float, high: float) -> None:
+    """Both axes, and round numbers at the upright one. *divided*: what figures are divided by, and their unit then."""
+    factor, unit = divided
     step = list(ticks((high - low) / factor))[1][0]
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     for number in range(math.ceil(low / factor / step), math.floor(high / factor / step) + 1):
-        at = y(number * step * factor)
+        at = _BOTTOM - (number * step * factor - low) / (high - low) * (_BOTTOM - _TOP)
         picture.line((_LEFT - 4, at), (_LEFT, at), INK)
         picture.text(_LEFT - 7, at + 4, f"{number * step:.{digits}f}", 11, INK, anchor="end")
     picture.text(13, (_TOP + _BOTTOM) / 2, unit, 11, INK, anchor="middle", turned=-90)
     picture.line((_LEFT, _TOP), (_LEFT, _BOTTOM), INK)
     picture.line((_LEFT, _BOTTOM), (_RIGHT, _BOTTOM), INK)
-    picture.line((_LEFT, y(limit)), (_RIGHT, y(limit)), INK, 2.2, "8 4")
-    each = max(1, math.ceil(len(values) / _MOST_MARKS))
-    groups = [values[at : at + each] for at in range(0, len(values), each)]
-    for number, group in enumerate(groups):
-        x = _LEFT + (number + 0.5) / len(groups) * (_RIGHT - _LEFT)
-        finite = [value for value in group if math.isfinite(value)]
-        if len(finite) > 1:
-            picture.line((x, y(min(finite))), (x, y(max(finite))), INK, 2.0)
-        elif finite:
-            picture.rectangle(x - 5, y(finite[0]) - 5, 10, 10, "#ffffff")
-            picture.rectangle(x - 3.5, y(finite[0]) - 3.5, 7, 7, INK)
-        if len(finite) < len(group):
-            picture.text(x, _TOP + 12, "∞", 14, INK, anchor="middle", bold=True)
-    name = f"each mark is {'one' if each == 1 else each} of {counted(len(values), 'trial')}"
-    aside = f"; {row.set_aside} set aside, not shown" if row.set_aside else ""
-    promised = f"a trial may lose {percent(limit / 100)}" if lossy else f"promised {demand}"
-    picture.line((_LEFT, _BOTTOM + 16), (_LEFT + 26, _BOTTOM + 16), INK, 2.2, "8 4")
-    picture.text(_LEFT + 32, _BOTTOM + 20, f"{promised}; hatched: worse than that", 11, INK)
-    picture.rectangle(_LEFT + 9, _BOTTOM + 29, 7, 7, INK)
-    picture.text(_LEFT + 32, _BOTTOM + 37, f"{name}{aside}", 11, INK)
-    return picture.svg()
+
+
+def _draw_mark(picture: SvgPicture, x: float, values: Sequence[float], y: Callable[[float], float]) -> None:
+    """Of one value a square, of several a line from the least to the greatest."""
+    finite = [value for value in values if math.isfinite(value)]
+    if len(finite) > 1:
+        picture.line((x, y(min(finite))), (x, y(max(finite))), INK, 2.0)
+    elif finite:
+        picture.rectangle(x - 5, y(finite[0]) - 5, 10, 10, "#ffffff")
+        picture.rectangle(x - 3.5, y(finite[0]) - 3.5, 7, 7, INK)
+    if len(finite) < len(values):
+        picture.text(x, _TOP + 12, "∞", 14, INK, anchor="middle", bold=True)
 
 
 def _ends(values: Sequence[float], lossy: bool) -> tuple[float, float]:

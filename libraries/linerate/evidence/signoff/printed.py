@@ -50,9 +50,21 @@ def pdf_sheet(page: str, sheet: Sheet) -> bytes:
     ]
     document = weasyprint.HTML(string=page, url_fetcher=_fetcher(weasyprint, "data"))
     made: bytes = document.write_pdf(
-        stylesheets=[own], font_config=fonts, attachments=attached, pdf_variant="pdf/a-3b", pdf_tags=True
+        stylesheets=[own],
+        font_config=fonts,
+        attachments=attached,
+        pdf_variant="pdf/a-3b",
+        pdf_tags=True,
+        finisher=_plain_metadata,
     )
     return made
+
+
+def _plain_metadata(_: Any, pdf: Any) -> None:
+    """Leave the metadata uncompressed: for validators that ask it of every PDF/A, and programs that know no PDF."""
+    for item in pdf.objects:
+        if getattr(item, "extra", {}).get("Type") == "/Metadata":
+            item.compress = False
 
 
 def _font_folder() -> Path:

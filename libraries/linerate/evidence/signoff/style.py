@@ -18,6 +18,9 @@ th, td { text-align: left; vertical-align: top; padding: 1mm 1.6mm; border: 0.5p
 th { font-weight: 700; }
 tr { break-inside: avoid; }
 td small, li small { display: block; font-size: 7.6pt; }
+.short { font-size: 7.6pt; }
+.short th, .short td { padding: 0.4mm 1.2mm; }
+.short td small { font-size: 7pt; }
 .verdict { font-weight: 700; }
 .FAIL { border: 2pt solid #000; }
 .INCONCLUSIVE { border: 2pt dashed #000; }
@@ -30,7 +33,7 @@ td small, li small { display: block; font-size: 7.6pt; }
 .plots { width: 100%; border: 0; }
 .plots td { width: 50%; border: 0; padding: 1mm 0; }
 .plots img { width: 88mm; }
-.signatures td { height: 24mm; width: 33%; }
+.signatures td { height: 24mm; }
 .appendix { break-before: page; }
 .keep { break-inside: avoid; break-after: avoid; }
 .watermark { position: fixed; top: 80mm; left: 0; width: 100%; text-align: center; transform: rotate(-35deg);

@@ -1,0 +1,144 @@
+"""The sheet's table of promises, and why what was not kept was not.
+
+Of many promises the sheet itself has short rows, so that it stays a few pages: everything else about them is in the
+appendix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...units import counted
+from ..sentence_rows import SentenceRow
+from ..summary import confidence_words, interval_text, margin_text, measured_text
+from .html_parts import table, text
+from .plain_words import in_plain_words
+from .sheet import KEPT, Sheet
+
+IN_FULL = 10
+"""Promises that have full rows on the sheet; of more, short ones."""
+
+MOST_ROWS = 42
+"""Short rows on the sheet: those that were not kept first."""
+
+MOST_REASONS = 5, 3
+"""Of promises that were not kept, and of waivers, on the sheet: beside full rows, and beside short ones."""
+
+APPENDIX = "D"
+
+
+def promises(sheet: Sheet) -> Iterator[str]:
+    """The table on the sheet."""
+    yield "<h2>What was promised, and what was measured</h2>"
+    if not sheet.rows:
+        yield "<p>No sentence was judged.</p>"
+    elif len(sheet.rows) <= IN_FULL:
+        yield _full_table(sheet)
+    else:
+        shown = _on_the_sheet(sheet)
+        yield _short_table(sheet, shown)
+        left = len(sheet.rows) - len(shown)
+        if left:
+            kept = all(row.record.verdict == KEPT for row in sheet.rows if row not in shown)
+            words = f"{counted(left, 'further promise')}{', all kept' if kept else ''}"
+            yield f"<p><b>{words}: appendix {APPENDIX}.</b></p>"
+        yield f"<p>Appendix {APPENDIX} has what each promise means in plain words, its trials and its interval.</p>"
+
+
+def reasons(sheet: Sheet) -> Iterator[str]:
+    """Why, and the waivers, as far as they are on the sheet."""
+    unkept, waived = _unkept(sheet), sheet.used_waivers
+    most = _most_reasons(sheet)
+    if len(unkept) <= most:
+        yield from _why(unkept)
+    if waived and len(waived) <= most:
+        yield from _waivers(sheet)
+    others = [str(row.record.number) for row in unkept if sheet.waiver(row) is None]
+    if others:
+        yield f"<p><b>Not kept and not waived: promise {', '.join(others)}.</b></p>"
+    parts = ["why"] if len(unkept) > most else []
+    parts += ["the waivers with their reasons"] if len(waived) > most else []
+    if parts:
+        yield f"<p>Of those that were not kept, {' and '.join(parts)}: appendix {APPENDIX}.</p>"
+
+
+def appendix(sheet: Sheet) -> Iterator[str]:
+    """What the sheet itself has no room for; nothing if it has all."""
+    unkept, waived = _unkept(sheet), sheet.used_waivers
+    most = _most_reasons(sheet)
+    if len(sheet.rows) <= IN_FULL and len(unkept) <= most and len(waived) <= most:
+        return
+    yield f"<h2>Appendix {APPENDIX}: every promise</h2>"
+    yield _full_table(sheet)
+    if len(unkept) > most:
+        yield from _why(unkept)
+    if len(waived) > most:
+        yield from _waivers(sheet)
+
+
+def _most_reasons(sheet: Sheet) -> int:
+    return MOST_REASONS[len(sheet.rows) > IN_FULL]
+
+
+def _unkept(sheet: Sheet) -> list[SentenceRow]:
+    return [row for row in sheet.rows if row.record.verdict != KEPT]
+
+
+def _on_the_sheet(sheet: Sheet) -> list[SentenceRow]:
+    first = sorted(sheet.rows, key=lambda row: (row.record.verdict == KEPT, row.record.number))[:MOST_ROWS]
+    return sorted(first, key=lambda row: row.record.number)
+
+
+def _full_table(sheet: Sheet) -> str:
+    heads = ("no.", "promised", "measured", confidence_words(sheet.rows), "margin", "verdict")
+    return table((), heads, (9, 0, 29, 26, 20, 31), "".join(_full_row(sheet, row) for row in sheet.rows))
+
+
+def _full_row(sheet: Sheet, row: SentenceRow) -> str:
+    record = row.record
+    promised = f"<b>{text(record.sentence)}</b><small>{text(in_plain_words(record))}</small>"
+    trials = f"{counted(len(row.sample), 'trial')}{f', {row.set_aside} set aside' if row.set_aside else ''}"
+    measured = f"{text(measured_text(row))}<small>{trials}</small>"
+    waiver, verdict = sheet.waiver(row), _verdict(sheet, row)
+    verdict += f"<small>by {text(waiver.author)} until {waiver.expires}</small>" if waiver else ""
+    return _row(row, [promised, measured, text(interval_text(row)), text(margin_text(row))], verdict)
+
+
+def _short_table(sheet: Sheet, rows: Sequence[SentenceRow]) -> str:
+    body = "".join(
+        _row(row, [text(row.record.sentence), text(measured_text(row)), text(margin_text(row))], _verdict(sheet, row))
+        for row in rows
+    )
+    return table((), ("no.", "promised", "measured", "margin", "verdict"), (9, 0, 37, 31, 40), body, "short")
+
+
+def _verdict(sheet: Sheet, row: SentenceRow) -> str:
+    return f"{row.record.verdict}{', waived' if sheet.waiver(row) else ''}"
+
+
+def _row(row: SentenceRow, cells: Sequence[str], verdict: str) -> str:
+    shown = "".join(f"<td>{cell}</td>" for cell in (str(row.record.number), *cells))
+    return f'<tr>{shown}<td class="verdict {row.record.verdict}">{verdict}</td></tr>\n'
+
+
+def _why(unkept: Sequence[SentenceRow]) -> Iterator[str]:
+    yield "<h3>Why</h3>" if unkept else ""
+    for row in unkept:
+        yield f"<p>Promise {row.record.number}: {text(row.record.message)}</p>"
+
+
+def _waivers(sheet: Sheet) -> Iterator[str]:
+    words = "A waiver accepts that a promise was not kept or not decided. It does not change the verdict."
+    yield f'<div class="keep"><h2>Waivers</h2><p>{words}</p></div>'
+    yield table(
+        [
+            (
+                str(row.record.number),
+                *map(text, (row.record.sentence, row.record.verdict, waiver.author, waiver.reason)),
+                str(waiver.expires),
+            )
+            for row, waiver in sheet.used_waivers
+        ],
+        ("no.", "promise", "verdict", "author", "reason", "valid until"),
+        (9, 48, 30, 34, 0, 23),
+    )
