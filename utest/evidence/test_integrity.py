@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import time
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -120,9 +121,20 @@ def test_every_removed_and_added_file_is_found(closed: Path, unclosed: Path, tmp
 def test_of_a_file_with_another_size_both_are_named(closed: Path, tmp_path: Path):
     run = copied(closed, tmp_path)
     path = run / "telemetry" / "001-show-runtime.txt"
-    size = path.stat().st_size
-    path.write_bytes(path.read_bytes() + b"!")
-    assert altered(run) == [f"telemetry/001-show-runtime.txt was changed: it has {size + 1} bytes, and had {size}"]
+    content, size = path.read_bytes(), path.stat().st_size
+    was = f"its SHA-256 was {sha256(content).hexdigest()}"
+    path.write_bytes(content + b"!")
+    words = f"it has {size + 1} bytes, and had {size}; {was}"
+    assert altered(run) == [f"telemetry/001-show-runtime.txt was changed: {words}"]
+
+
+def test_of_a_file_with_other_bytes_and_the_same_size_the_right_sum_is_named(closed: Path, tmp_path: Path):
+    for name in ("telemetry/001-show-runtime.txt", "environment.json", "inputs/variables/goals/quick.yaml"):
+        run = copied(closed, tmp_path / name.replace("/", "-"))
+        content = (run / name).read_bytes()
+        (run / name).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        words = f"as many bytes ({len(content)}) and not the same; its SHA-256 was {sha256(content).hexdigest()}"
+        assert altered(run) == [f"{name} was changed: {words}"]
 
 
 def edit(lines: list[bytes]) -> None:
@@ -249,7 +261,8 @@ def test_a_manifest_that_was_made_again_does_not_hide_what_the_chain_shows(close
     path = run / "telemetry" / "001-show-runtime.txt"
     path.write_text("Thread 1 vpp_wk_9\n")
     RunFolder(run, RUN).close()
-    assert altered(run) == ["telemetry/001-show-runtime.txt was changed"]
+    (found,) = altered(run)
+    assert found.startswith("telemetry/001-show-runtime.txt was changed: as many bytes (")
 
 
 def test_names_that_a_terminal_would_obey_are_shown_as_text(closed: Path, tmp_path: Path):

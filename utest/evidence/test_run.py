@@ -21,6 +21,7 @@ from linerate.evidence.integrity import check_integrity
 from linerate.evidence.record_schemas import schema_problems
 from linerate.evidence.records import EnvironmentRecord
 from linerate.evidence.run import RunFolder, check_manifest, new_run_id, read_run
+from linerate.evidence.run_files import sha256_of
 from support.evidence_builders import ENVIRONMENT, RUN, requirement_record, trial_record
 from support.paths import SUPPORT
 
@@ -171,8 +172,9 @@ def test_closing_twice_gives_the_same_sums(folder):
 
 def test_records_after_closing_are_kept_and_summed_by_the_next_close(folder):
     filled(folder).close()
+    was = sha256_of(folder.path / "trials.jsonl")
     folder.add_trial(trial_record(number=3))
-    assert check_manifest(folder.path) == ("trials.jsonl was changed",)
+    assert check_manifest(folder.path) == (f"trials.jsonl was changed: its SHA-256 was {was}",)
     folder.close()
     assert check_manifest(folder.path) == ()
 
@@ -195,12 +197,13 @@ def test_the_manifest_fits_its_schema_and_leaves_out_derived_files(folder):
 
 def test_changes_are_found(folder):
     filled(folder).close()
+    was = sha256_of(folder.path / "requirements.jsonl")
     (folder.path / "environment.json").unlink()
     (folder.path / "requirements.jsonl").write_text("")
     (folder.path / "new.txt").write_text("")
     assert set(check_manifest(folder.path)) == {
         "environment.json is missing",
-        "requirements.jsonl was changed",
+        f"requirements.jsonl was changed: its SHA-256 was {was}",
         "new.txt was added",
     }
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..files import write_whole
-from .integrity import CHANGED, LARGEST_MANIFEST, MISSING, Alteration
+from .integrity import CHANGED, LARGEST_MANIFEST, MISSING, Alteration, changed_words
 from .run_files import DERIVED_SUMS, MANIFEST_FILE, SUMMARIES, partial, sha256_of
 
 _LINE = re.compile(r"([0-9a-f]{64})  ((?:allure/)?[^/\n]+)\n")
@@ -51,4 +51,4 @@ def derived_alterations(folder: Path) -> Iterator[Alteration]:
         if file.is_symlink() or not file.is_file():
             yield Alteration(name, MISSING)
         elif sha256_of(file) != digest:
-            yield Alteration(name, CHANGED)
+            yield Alteration(name, changed_words(file, digest))

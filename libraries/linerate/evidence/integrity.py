@@ -224,14 +224,24 @@ def _against_journal(
         if name == journal.last and sums.get(name) == journal.before and not closed:
             notes.append(f"{name} is not the last one: the run was killed while it wrote it")
         else:
-            size = (folder / name).stat().st_size if name in sums else 0
-            other = f": it has {size} bytes, and had {journal.sizes[name]}" if size != journal.sizes[name] else ""
-            yield Alteration(name, f"{CHANGED}{other}" if name in sums else MISSING)
+            words = changed_words(folder / name, digest, journal.sizes[name]) if name in sums else MISSING
+            yield Alteration(name, words)
     for name in sums:
         if is_partial(name) and not closed:
             notes.append(f"{name} is what the run was writing when it was killed")
         elif name not in journal.sums and name not in RECORDS:
             yield Alteration(name, ADDED)
+
+
+def changed_words(path: Path, digest: str, size: int | None = None) -> str:
+    """That the file *path* is another one than that with the sum *digest* and, if it is known, *size* in bytes.
+
+    A sum does not show which bytes differ. It shows which copy is the right one.
+    """
+    now = path.stat().st_size
+    sizes = "" if size is None else f"it has {now} bytes, and had {size}; "
+    sizes = f"as many bytes ({size}) and not the same; " if now == size else sizes
+    return f"{CHANGED}: {sizes}its SHA-256 was {digest}"
 
 
 def _read_manifest(folder: Path) -> dict[str, str] | None:
@@ -256,7 +266,8 @@ def _against_manifest(folder: Path, listed: Mapping[str, str] | None, sums: Mapp
         return
     for name in sorted(listed.keys() | sums.keys()):
         if sums.get(name) != listed.get(name):
-            yield Alteration(name, MISSING if name not in sums else ADDED if name not in listed else CHANGED)
+            changed = changed_words(folder / name, listed[name]) if name in listed and name in sums else ""
+            yield Alteration(name, changed or (ADDED if name in sums else MISSING))
     path = folder / SUMS
     if path.is_symlink() or not path.is_file():
         yield Alteration(SUMS, MISSING)
