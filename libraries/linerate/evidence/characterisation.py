@@ -9,7 +9,16 @@ from ..methods.ramp import RampPhase, RampResult
 from ..methods.scaling import ScalingResult
 from ..methods.search import CapacityBounds, SearchResult
 from ..units import Rate
-from .drawing import DIRECTION_COLOURS, FAINT_COLOUR, LOST_COLOUR, THRESHOLD_COLOUR, drawing, rate_unit
+from .drawing import (
+    DIRECTION_COLOURS,
+    FAINT_COLOUR,
+    HATCHES,
+    LINE_STYLES,
+    LOST_COLOUR,
+    THRESHOLD_COLOUR,
+    drawing,
+    rate_unit,
+)
 from .rates import TrafficFigures, percent
 from .result_table import ResultTable
 
@@ -64,7 +73,10 @@ def search_plot(result: SearchResult, title: str, simulated: bool = False, in_to
     named, factor = rate_unit(result.highest.pps)
     with drawing(title, simulated) as picture:
         drawn: dict[str, Any] = {}
-        for valid, color, label in ((True, DIRECTION_COLOURS[0], "trial"), (False, FAINT_COLOUR, "trial, not valid")):
+        for valid, color, mark, label in (
+            (True, DIRECTION_COLOURS[0], "o", "trial"),
+            (False, FAINT_COLOUR, "X", "trial, not valid"),
+        ):
             shown = [trial for trial in result.trials if trial.valid is valid]
             if shown:
                 drawn[label] = picture.axes.scatter(
@@ -72,14 +84,14 @@ def search_plot(result: SearchResult, title: str, simulated: bool = False, in_to
                     [100 * trial.loss_ratio(in_total) for trial in shown],
                     s=[14 + 10 * min(trial.outcome.duration, 6) for trial in shown],
                     color=color,
+                    marker=mark,
                     alpha=0.6,
                     linewidths=0,
                     zorder=3,
                 )
-        for item, color in zip(
-            result.bounds, (THRESHOLD_COLOUR, DIRECTION_COLOURS[2], DIRECTION_COLOURS[3], LOST_COLOUR), strict=False
-        ):
-            drawn |= _bound_lines(picture.axes, item, factor, color)
+        colours = (THRESHOLD_COLOUR, DIRECTION_COLOURS[2], DIRECTION_COLOURS[3], LOST_COLOUR)
+        for place, (item, color) in enumerate(zip(result.bounds, colours, strict=False)):
+            drawn |= _bound_lines(picture.axes, item, factor, color, place)
         picture.label_axes(f"load of each port [{named}]", "frames lost [%]")
         picture.axes.set_yscale("symlog", linthresh=0.01)
         picture.axes.set_ylim(-0.003, 130)
@@ -88,12 +100,14 @@ def search_plot(result: SearchResult, title: str, simulated: bool = False, in_to
     return picture.svg
 
 
-def _bound_lines(axes: Any, item: CapacityBounds, factor: float, color: str) -> dict[str, Any]:
+def _bound_lines(axes: Any, item: CapacityBounds, factor: float, color: str, place: int) -> dict[str, Any]:
     if item.lower is None:
         return {}
-    line = axes.axvline(item.lower.pps / factor, color=color, linewidth=1.5, zorder=2)
+    lower, dashes = item.lower.pps / factor, LINE_STYLES[place]
+    line = axes.axvline(lower, color=color, linestyle=dashes, linewidth=1.5, zorder=2)
     if item.upper is not None:
-        axes.axvspan(item.lower.pps / factor, item.upper.pps / factor, color=color, alpha=0.25, linewidth=0, zorder=1)
+        style = {"facecolor": "none", "edgecolor": color, "hatch": HATCHES[place], "linewidth": 0, "zorder": 1}
+        axes.axvspan(lower, item.upper.pps / factor, **style)
     return {f"{item.name}{'' if item.finished else ' (unfinished)'}": line}
 
 
@@ -108,11 +122,12 @@ def ramp_plot(result: RampResult, title: str, simulated: bool = False) -> str:
             at += step.trial.outcome.duration
         edges = [*seconds, at]
         drawn: dict[str, Any] = {}
-        for label, rates, color in (
-            ("offered", [step.offered_pps / factor for step in result.steps], FAINT_COLOUR),
-            ("forwarded", [step.forwarded_pps / factor for step in result.steps], DIRECTION_COLOURS[0]),
+        for label, rates, color, dashes in (
+            ("offered", [step.offered_pps / factor for step in result.steps], FAINT_COLOUR, ":"),
+            ("forwarded", [step.forwarded_pps / factor for step in result.steps], DIRECTION_COLOURS[0], "-"),
         ):
-            drawn[label] = picture.axes.stairs(rates, edges, color=color, linewidth=1.8, zorder=3, baseline=None)
+            style = {"color": color, "linestyle": dashes, "linewidth": 1.8, "zorder": 3}
+            drawn[label] = picture.axes.stairs(rates, edges, baseline=None, **style)
         found = result.saturation
         if found is not None:
             index = result.steps.index(found)

@@ -19,6 +19,12 @@ FAINT_COLOUR = "#8a95a0"
 THRESHOLD_COLOUR = "#0d7a4f"
 GRID_COLOUR = "#dde3e8"
 SIMULATED_COLOUR = "#9a3a06"
+LINE_STYLES = ("-", "--", ":", "-.")
+"""Of lines that differ in colour too: no reader needs the colours."""
+HATCHES = ("///", "\\\\\\", "---", "xxx")
+"""matplotlib's, of areas beside these lines."""
+MARKS = "osD^vPX"
+"""matplotlib's, of curves that differ in colour too."""
 PICTURE_STYLE = {
     "svg.hashsalt": "linerate",
     # text stays text: it can be read, searched and copied

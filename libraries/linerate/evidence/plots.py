@@ -105,6 +105,17 @@ def svg_image(name: str, svg: str) -> str:
     return f'<img alt="{escape(name)}" src="data:image/svg+xml;base64,{data}" style="max-width:100%">'
 
 
+def direction_area(
+    picture: SvgPicture, place: tuple[float, float, float, float], direction: int, opacity: float = 1.0
+) -> None:
+    """An area of *direction* 0, 1 …; further ones have level lines: no more shades look different."""
+    colour = DIRECTION_COLOURS[direction % len(DIRECTION_COLOURS)]
+    if direction % len(DIRECTION_COLOURS) < _SOLID:
+        picture.rectangle(*place, colour, opacity)
+    else:
+        picture.hatched(*place, colour, Hatch.LEVEL)
+
+
 @dataclass
 class _TrialsPlot:
     """The axes: *trials* columns side by side, rates from 0 to a little above *highest* (frames/s).
@@ -177,10 +188,7 @@ def _bars(
             # a warm-up is not judged
             opacity = 1.0 if trial.number else 0.45
             place = plot.box(x, width * 0.94, base, forwarded)
-            if directions.index(row.direction) < _SOLID:
-                plot.picture.rectangle(*place, colours[row.direction], opacity)
-            else:
-                plot.picture.hatched(*place, colours[row.direction], Hatch.LEVEL)
+            direction_area(plot.picture, place, directions.index(row.direction), opacity)
             level = base + forwarded
             if not in_total:
                 _lost_and_unsent(plot, x, width, level, [row], labelled and not single)

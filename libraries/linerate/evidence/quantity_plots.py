@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import median
 
 from ..counts.latency import FIRST_BUCKET, LATER, LOST, LatencyCount, bucket_end
 from ..counts.step_down import StepDown
@@ -19,7 +20,6 @@ from ..methods.energy import energy_of
 from ..sla.requirement import ENERGY_UNITS, Quantity, Unit
 from .demand import Demand
 from .drawing import (
-    DIRECTION_COLOURS,
     LOST_COLOUR,
     TEXT_COLOUR,
 )
@@ -32,13 +32,14 @@ from .plots import (
     RIGHT,
     TICK_SIZE,
     ThresholdLine,
+    direction_area,
     is_set_aside,
     ticks,
     trials_plot,
 )
 from .rates import TrafficFigures, trial_name
 from .recovery_plot import draw_recovery
-from .svg import Hatch
+from .svg import SHAPES, Hatch
 
 Range = tuple[float, float, float]
 """The least, the best known and the greatest value of a figure; infinite: not bounded."""
@@ -155,10 +156,15 @@ def _figures(demand: Demand, trial: Trial) -> Mapping[str, Range]:
     workers = {
         name.removeprefix(f"{reading}_"): value
         for name, value in known.items()
-        if name.startswith(f"{reading}_") and not any(name.startswith(other) for other in others)
+        if name.startswith(f"{reading}_")
+        and not any(name.startswith(other) for other in others)
+        and math.isfinite(value)
     }
     whole = {"all workers": known[reading]} if reading in known else {}
-    return _same({**whole, **(workers if len(workers) > 1 else {})})
+    if len(workers) < SHAPES:
+        return _same({**whole, **(workers if len(workers) > 1 else {})})
+    spread = min(workers.values()), median(workers.values()), max(workers.values())
+    return {**_same(whole), f"{len(workers)} workers: least, median, greatest": spread}
 
 
 def _same(values: Mapping[str, float]) -> Mapping[str, Range]:
@@ -201,7 +207,7 @@ def _draw_histogram(frame: PlotFrame, demand: Demand, trials: Sequence[Trial]) -
                 frame.picture.hatched(*box, LOST_COLOUR, Hatch.CROSSED)
                 frame.hatched_sign("later than the limit, or lost", LOST_COLOUR, Hatch.CROSSED)
             else:
-                frame.picture.rectangle(*box, DIRECTION_COLOURS[place % len(DIRECTION_COLOURS)])
+                direction_area(frame.picture, box, place)
             if columns * len(found) <= 20:
                 middle = left + box[2] / 2, box[1] - 4
                 frame.picture.text(*middle, f"{frames[key]:,}", LABEL_SIZE, TEXT_COLOUR, anchor="middle")
@@ -211,10 +217,9 @@ def _draw_histogram(frame: PlotFrame, demand: Demand, trials: Sequence[Trial]) -
                 frame.x(column, columns), frame.bottom + 18, name, TICK_SIZE, TEXT_COLOUR, anchor="middle"
             )
     for place, name in enumerate(found):
-        colour = DIRECTION_COLOURS[place % len(DIRECTION_COLOURS)]
 
-        def sign(x: float, y: float, colour: str = colour) -> None:
-            frame.picture.rectangle(x + 4, y - 10, 16, 11, colour)
+        def sign(x: float, y: float, place: int = place) -> None:
+            direction_area(frame.picture, (x + 4, y - 10, 16, 11), place)
 
         frame.legend[f"probe frames {name}"] = sign
     at = next((column for column, key in enumerate(buckets) if key <= limit < bucket_end(key)), columns - 1)

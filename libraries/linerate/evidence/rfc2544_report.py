@@ -16,7 +16,7 @@ from ..methods.rfc2544.recovery import RecoveryResult
 from ..methods.rfc2544.reset import ResetResult
 from ..methods.rfc2544.throughput import ThroughputResult
 from ..units import l1_bits, l2_bits
-from .drawing import DIRECTION_COLOURS, FAINT_COLOUR, THRESHOLD_COLOUR, drawing, rate_unit
+from .drawing import DIRECTION_COLOURS, FAINT_COLOUR, MARKS, THRESHOLD_COLOUR, drawing, rate_unit
 from .result_table import ResultTable
 
 _NONE = "–"
@@ -94,8 +94,8 @@ def loss_plot(curves: Sequence[LossCurve], title: str, simulated: bool = False) 
                 [point.offered for point in curve.points],
                 [100 * point.loss_ratio for point in curve.points],
                 color=(*DIRECTION_COLOURS, THRESHOLD_COLOUR)[index % (len(DIRECTION_COLOURS) + 1)],
-                marker="o",
-                markersize=4,
+                marker=MARKS[index % len(MARKS)],
+                markersize=5,
                 zorder=3,
             )
         picture.label_axes("offered rate [% of the medium's frame rate at this size]", "frames lost [%]")

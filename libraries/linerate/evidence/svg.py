@@ -25,6 +25,10 @@ _SHAPES = (
 )
 
 
+SHAPES = 2 * len(_SHAPES)
+"""Marks that differ."""
+
+
 class Hatch(Enum):
     """How the lines of a hatched area run; the value: degrees clockwise. ``CROSSED``: two sets of lines."""
 
@@ -71,10 +75,16 @@ class SvgPicture:
         )
 
     def mark(self, x: float, y: float, shape: int, colour: str) -> None:
-        """A mark about 11 pixels wide with its middle at *x*, *y*: *shape* 0, 1, 2 … a square, diamond, triangle …"""
+        """A mark about 11 pixels wide with its middle at *x*, *y*: *shape* 0, 1, 2 … a square, diamond, triangle …
+
+        There are SHAPES of them: after the filled ones come the same as outlines.
+        """
         points = _SHAPES[shape % len(_SHAPES)]
         places = " ".join(f"{x + 5.5 * right:.2f},{y + 5.5 * down:.2f}" for right, down in points)
-        self._shapes.append(f'<polygon points="{places}" fill={_quoted(colour)} stroke="white" stroke-width="0.8"/>')
+        filled = shape // len(_SHAPES) % 2 == 0
+        style = f'fill={_quoted(colour)} stroke="white" stroke-width="0.8"'
+        style = style if filled else f'fill="white" stroke={_quoted(colour)} stroke-width="1.8"'
+        self._shapes.append(f'<polygon points="{places}" {style}/>')
 
     def line(
         self, start: tuple[float, float], end: tuple[float, float], colour: str, width: float = 1.0, dashes: str = ""
