@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from linerate.commands.router_checks import _planned_changes
-from linerate.routers.change_journal import Change
+from linerate.routers.changes import Change
 from support.described_router import description
 
 

@@ -13,7 +13,8 @@ import pytest
 from linerate.errors import TestbedError
 from linerate.routers import make_router
 from linerate.routers.base import Result, Router, Shell
-from linerate.routers.change_journal import Change, ChangeJournal, look
+from linerate.routers.change_journal import ChangeJournal, look
+from linerate.routers.changes import Change
 from linerate.routers.command_file import SIDE_WORDS, CommandFile
 from linerate.routers.command_line_shell import CommandLineShell
 from linerate.routers.generic import side_words

@@ -12,7 +12,8 @@ from linerate.errors import TestbedError
 from linerate.platforms import Tuning
 from linerate.routers import make_router
 from linerate.routers.base import Result, Shell
-from linerate.routers.change_journal import Change, ChangeJournal, look
+from linerate.routers.change_journal import ChangeJournal, look
+from linerate.routers.changes import Change
 from linerate.session.leftovers import undo_leftover
 from support.fake_router import SIDES, shell_of, simulated
 from support.journals import ROUTER, occasion

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linerate.routers.change_journal import Occasion
+from linerate.routers.occasion import Occasion
 
 ROUTER = "192.0.2.1:22"
 

@@ -6,7 +6,7 @@ import argparse
 from contextlib import closing
 
 from ..project import Project
-from ..routers.change_journal import ChangeJournal
+from ..routers.change_journal import ChangeJournal, Leftover
 from ..session.leftovers import leftover_text
 from ..session.plan import Plan
 from ..session.session import Session
@@ -31,21 +31,26 @@ def run(arguments: argparse.Namespace) -> int:
     plan = Plan.read(Project.find(), arguments.platform, arguments.software, arguments.testbed, GOAL)
     with closing(Session.of_router(plan)) as session:
         name = session.router.journal_name
-        found = session.router.leftover()
-        changes = found.changes if found else ()
+        found = session.router.leftovers()
+        changes = [change for each in found for change in each.changes]
         text = f"nothing: no run has left a change on {name or 'a router that nobody logs in to'}"
-        if found and changes and (found.in_use or arguments.dry_run):
-            state = "in use by a run of this machine" if found.in_use else "left by an earlier run"
-            text = f"on the router at {name}, {state}: {leftover_text(found)}"
-        if changes and not arguments.dry_run:
+        if changes and arguments.dry_run:
+            text = "; ".join(_listed(each, name) for each in found if each.changes)
+        elif changes:
             session.router.connect()
             text = session.router.undo_leftover(asked=True)
-        elif found and not arguments.dry_run:
-            # that run was killed before its first change
-            ChangeJournal.claim(name).close()
+        elif not arguments.dry_run:
+            for each in found:
+                # that run was killed before its first change
+                ChangeJournal.claim(each.occasion.router if each.occasion else name).close()
     if arguments.json:
         undos = [change.undo_text for change in reversed(changes)]
         print_json({"router": name, "undone": not arguments.dry_run, "commands": undos, "finding": text})
     else:
         print(text, flush=True)
     return 1 if changes and arguments.dry_run else 0
+
+
+def _listed(found: Leftover, name: str) -> str:
+    state = "in use by a run of this machine" if found.in_use else "left by an earlier run"
+    return f"on the router at {found.occasion.router if found.occasion else name}, {state}: {leftover_text(found)}"

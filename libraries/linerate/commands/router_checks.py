@@ -81,14 +81,17 @@ def _facts(session: Session) -> Iterator[Check]:
 
 def _left_changes(session: Session) -> list[Check]:
     name, plan = session.router.journal_name, session.plan
-    found = session.router.leftover()
-    if found is None or not (found.changes or found.in_use):
-        return [ok("router changes", "none of an earlier run")] if name else []
-    if found.in_use:
-        return [warning("router changes", f"a run of this machine has the router configured: {found.occasion}")]
     again = f"linerate restore {plan.testbed.testbed} --platform {plan.platform.platform}"
-    text = f"left by an earlier run: {leftover_text(found)}; the next run undoes them, or now: {again}"
-    return [warning("router changes", text)]
+    left = []
+    for found in session.router.leftovers():
+        other = f" as {found.occasion.router}" if found.occasion and found.occasion.router != name else ""
+        if found.in_use:
+            text = f"a run of this machine has the router configured{other}: {found.occasion}"
+            left.append(warning("router changes", text))
+        elif found.changes:
+            text = f"left by an earlier run{other}: {leftover_text(found)}; the next run undoes them, or now: {again}"
+            left.append(warning("router changes", text))
+    return left or ([ok("router changes", "none of an earlier run")] if name else [])
 
 
 def _planned_changes(session: Session, dry_run: bool) -> list[Check]:

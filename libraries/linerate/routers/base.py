@@ -13,7 +13,8 @@ from ..counts.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
 from ..platforms import Tuning
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
-from .change_journal import Change, ChangeJournal
+from .change_journal import ChangeJournal
+from .changes import Change
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,10 @@ class Router(Protocol):
     @property
     def not_forwarded(self) -> NotForwarded:
         """Frames of :meth:`configure_frames` that the router cannot forward, and why."""
+        ...
+
+    def boot_id(self) -> str:
+        """What its kernel calls the time since it started, another one after each start; "" if it has no name."""
         ...
 
     def keep_journal(self, journal: ChangeJournal) -> None:

@@ -12,7 +12,8 @@ from ..errors import TestbedError
 from ..platforms import Tuning
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .base import Result, Side
-from .change_journal import Change, ChangeJournal
+from .change_journal import ChangeJournal
+from .changes import Change
 
 WHY_UNREAD = "the router is a black box (shell: none), whose own counts are not read"
 
@@ -47,6 +48,10 @@ class BlackBox:
     def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
         """Refused, as :meth:`configure`."""
         self.configure(sides)
+
+    def boot_id(self) -> str:
+        """Unknown."""
+        return ""
 
     def keep_journal(self, journal: ChangeJournal) -> None:
         """Nothing is ever changed."""

@@ -2,8 +2,13 @@
 
 One file for each router, by its address and port, in :func:`.state_folder`, readable for its user only. Whoever
 changes the router holds a lock on it, which ends with the process, however that ends. It is removed when all is undone;
-one that is there and not locked is what a killed run has left. First line: :class:`Occasion`. Each further line is a
-change, or says that one was undone. A last line that was torn by a power cut is left out: its command was never run.
+one that is there and not locked is what a killed run has left. A router has one host key and may have several
+addresses: whoever changes it also holds a lock on a file that is named after its key, and sees the journals that other
+addresses have of it.
+
+First line: :class:`Occasion`. Each further line is a change, which ends with whether it was undone: that is written
+over in place, where a full disk has room. A last line that was torn by a power cut is left out: its command was never
+run.
 """
 
 from __future__ import annotations
@@ -14,22 +19,22 @@ import hashlib
 import json
 import os
 import re
-import shlex
 import stat
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from ..errors import TestbedError, system_words
-from ..files import append_line, not_written, sync_folder
+from ..files import append_to, not_written, sync_folder
 from ..json_text import parse_json
-from ..system.identity import STATE_ELSEWHERE, ProcessIdentity, identify, machine_uptime, state_folder
+from ..system.identity import STATE_ELSEWHERE, state_folder
+from .changes import Change
 from .command_file import CommandFile
-from .set_values import Look
-from .undo_commands import is_described_undo, look_before
+from .occasion import Occasion
 
 LONGEST = 1 << 20
 """Bytes of a journal that are read."""
@@ -37,115 +42,39 @@ LONGEST = 1 << 20
 LOOK_LIMIT = 1.0
 """Seconds for which :func:`look` of another process may be in the way; a run holds a journal for longer."""
 
-BOOT_TOLERANCE = 5.0
-"""Seconds by which a router's computed boot time may move: it may report its uptime in whole seconds, and late."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A command as words, and its opposite. *silent*: any output means that it failed.
-
-    *lines*: each is a list of whole commands instead, for a command line that is no POSIX shell. *whole*: the opposite
-    restores a saved configuration, so that no refusal means that the change is gone already.
-    """
-
-    do: tuple[str, ...]
-    undo: tuple[str, ...]
-    silent: bool = False
-    lines: bool = False
-    whole: bool = False
-
-    @property
-    def do_text(self) -> str:
-        """What makes it, in one line for a person."""
-        return _in_one_line(self.do, self.lines)
-
-    @property
-    def undo_text(self) -> str:
-        """What undoes it, in one line for a person."""
-        return _in_one_line(self.undo, self.lines)
-
-    def __str__(self) -> str:
-        return f"{self.do_text}    (undone by: {self.undo_text})"
-
-    def is_undoable(self, file: CommandFile | None) -> bool:
-        """Whether a journal may undo it on a router that *file* describes; None: on one of the others."""
-        if file is not None:
-            return self.lines and is_described_undo(self.undo, file)
-        try:
-            self.look()
-        except ValueError:
-            return False
-        return not self.lines
-
-    def look(self) -> Look | None:
-        """How to see whether it is still there, before it is undone; None: undoing it undoes nothing else.
-
-        Raises ValueError if the undo is none, or that of another change.
-        """
-        return None if self.lines else look_before(self.undo, self.do)
-
-
-@dataclass(frozen=True, slots=True)
-class Occasion:
-    """When and by whom a router is changed. ``uptime`` of the router in s, None if it reports none.
-
-    ``host_key``: the fingerprint of its SSH key; ``since``: s since the epoch; ``here``: s since this machine's boot.
-    """
-
-    router: str
-    kind: str
-    host_key: str
-    uptime: float | None
-    since: float
-    here: float
-    holder: ProcessIdentity
-
-    @classmethod
-    def now(cls, router: str, kind: str, host_key: str, uptime: float | None) -> Occasion:
-        """This process, now."""
-        return cls(router, kind, host_key, uptime, time.time(), machine_uptime(), identify(os.getpid()))
-
-    def restarted_since(self, now: Occasion) -> bool:
-        """Whether the router has certainly restarted between this occasion and *now*, and with that lost its changes.
-
-        A described one may keep them.
-        """
-        if self.uptime is None or now.uptime is None or self.kind != now.kind or self.kind == "generic":
-            return False
-        # the clock of this machine may be set; its uptime may not, and is good until it restarts
-        same_boot = self.holder.where.split()[:1] == now.holder.where.split()[:1]
-        elapsed = now.here - self.here if same_boot else 0.0
-        return now.uptime + BOOT_TOLERANCE < self.uptime + elapsed
-
-    def __str__(self) -> str:
-        return f"process {self.holder.pid}, since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(self.since))}"
-
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """What a journal holds: ``changes`` that are not undone, oldest first. ``size``: bytes of it that are whole."""
+    """What a journal holds: ``changes`` that are not undone, oldest first. ``size``: bytes of it that are whole.
+
+    ``marks``: by its undo, where a change says that it is not undone.
+    """
 
     path: Path
     occasion: Occasion | None
     changes: tuple[Change, ...]
     size: int = 0
     in_use: bool = False
+    marks: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
 
-def _in_one_line(words: tuple[str, ...], lines: bool) -> str:
-    return " / ".join(words) if lines else shlex.join(words)
-
-
-def journal_path(router: str) -> Path:
-    """The file for *router* (``host:port``). Raises TestbedError if there is no folder for it."""
+def _folder() -> Path:
     folder = state_folder() / "routers"
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise not_written(folder, error, STATE_ELSEWHERE) from error
+    return folder
+
+
+def journal_path(router: str) -> Path:
+    """The file for *router* (``host:port``). Raises TestbedError if there is no folder for it."""
     readable = re.sub(r"[^A-Za-z0-9.-]", "_", router)[:80]
-    return folder / f"{readable}-{hashlib.sha256(router.encode()).hexdigest()[:8]}.jsonl"
+    return _folder() / f"{readable}-{_digest(router)[:8]}.jsonl"
+
+
+def _digest(name: str) -> str:
+    return hashlib.sha256(name.encode()).hexdigest()
 
 
 def look(router: str, file: CommandFile | None = None) -> Leftover | None:
@@ -153,13 +82,14 @@ def look(router: str, file: CommandFile | None = None) -> Leftover | None:
 
     *file*: that describes the router.
     """
-    path = journal_path(router)
+    return _look(journal_path(router), file)
+
+
+def _look(path: Path, file: CommandFile | None) -> Leftover | None:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = _opened(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise _unfit(path, f"cannot be opened: {system_words(error, path)}") from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -171,38 +101,69 @@ def look(router: str, file: CommandFile | None = None) -> Leftover | None:
         os.close(descriptor)
 
 
+def look_elsewhere(router: str, host_keys: Collection[str], file: CommandFile | None = None) -> tuple[Leftover, ...]:
+    """What journals of other addresses than *router* hold of a router with one of *host_keys*. Raises TestbedError.
+
+    One that cannot be read is refused where its own address is used.
+    """
+    own, found = journal_path(router), list[Leftover]()
+    for path in sorted(own.parent.glob("*.jsonl")):
+        if path == own or _host_key(path) not in host_keys or (leftover := _look(path, file)) is None:
+            continue
+        if leftover.occasion and journal_path(leftover.occasion.router) == path:
+            found.append(leftover)
+    return tuple(found)
+
+
+def _host_key(path: Path) -> str | None:
+    """The host key in the first line of *path*; None if there is none."""
+    with contextlib.suppress(TestbedError, OSError, ValueError, AttributeError):
+        descriptor = _opened(path, os.O_RDONLY)
+        try:
+            key = parse_json(os.pread(descriptor, LONGEST, 0).partition(b"\n")[0], own=True).get("host_key")
+        finally:
+            os.close(descriptor)
+        return str(key) or None
+    return None
+
+
 class ChangeJournal:
     """The journal of a router, held by this process. Made by :meth:`claim`; :meth:`close` it."""
 
-    def __init__(self, leftover: Leftover, descriptor: int, file: CommandFile | None = None) -> None:
-        self.leftover, self._file = leftover, file
+    def __init__(
+        self, leftover: Leftover, descriptor: int, file: CommandFile | None, key: tuple[Path, int] | None
+    ) -> None:
+        self.leftover, self._file, self._key = leftover, file, key
         self.occasion = leftover.occasion
         self._path, self._descriptor = leftover.path, descriptor
         self._pending = {change.undo: change for change in leftover.changes}
+        self._marks = dict(leftover.marks)
 
     @classmethod
-    def claim(cls, router: str, file: CommandFile | None = None) -> ChangeJournal:
-        """Hold the journal of *router*, made if it is missing. *file*: that describes the router.
+    def claim(cls, router: str, file: CommandFile | None = None, host_key: str = "") -> ChangeJournal:
+        """Hold the journal of *router*, made if it is missing, and its *host_key*. *file*: that describes the router.
 
-        Raises TestbedError if another process holds it, or it is damaged or could be written by others.
+        Raises TestbedError if another process holds one of them, or the journal is damaged or could be written by
+        others.
         """
         path = journal_path(router)
-        while True:
-            try:
-                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
-            except OSError as error:
-                raise _unfit(path, f"cannot be opened: {system_words(error, path)}") from None
-            try:
-                _lock(path, router, descriptor, file)
-                if _is_at(path, descriptor):
-                    leftover = _read(path, descriptor, False, file)
-                    _cut(path, descriptor, leftover.size)
-                    sync_folder(path.parent)
-                    return cls(leftover, descriptor, file)
-            except BaseException:
-                os.close(descriptor)
-                raise
+        descriptor = _hold(path, lambda: _in_use(router, _occasion(path, file)))
+        key = None
+        try:
+            leftover = _read(path, descriptor, False, file)
+            if host_key:
+                key_path = path.with_name(f"key-{_digest(host_key)[:16]}.lock")
+                key = key_path, _hold(key_path, lambda: _in_use_elsewhere(router, host_key, file))
+            _cut(path, descriptor, leftover.size)
+            sync_folder(path.parent)
+            return cls(leftover, descriptor, file, key)
+        except BaseException:
+            if not os.fstat(descriptor).st_size:
+                path.unlink(missing_ok=True)
             os.close(descriptor)
+            if key is not None:
+                _let_go(*key)
+            raise
 
     @property
     def pending(self) -> tuple[Change, ...]:
@@ -224,16 +185,20 @@ class ChangeJournal:
                 f"'{change.do_text}' is not run on the router: '{change.undo_text}', which would undo it,"
                 " is none of the commands that are run from a journal; set this up by hand and use 'prepare: none'"
             )
-        self._append(asdict(change))
+        self._append({**asdict(change), "undone": False})
         self._pending.pop(change.undo, None)
         self._pending[change.undo] = change
+        self._marks[change.undo] = os.fstat(self._descriptor).st_size - len(_NOT_UNDONE)
 
     def drop(self, change: Change) -> None:
         """*change* is undone, or was never made."""
         if self._pending.pop(change.undo, None) is not None:
+            mark = self._marks.pop(change.undo, None)
             # a journal that cannot be written must not end the undoing; undoing twice is harmless
-            with contextlib.suppress(TestbedError):
-                self._append({"undone": change.undo})
+            with contextlib.suppress(OSError):
+                if mark is not None and self._descriptor >= 0:
+                    os.pwrite(self._descriptor, _UNDONE, mark)
+                    os.fsync(self._descriptor)
 
     def forget(self) -> None:
         """The router has restarted: nothing is left of any change."""
@@ -252,16 +217,91 @@ class ChangeJournal:
                     sync_folder(self._path.parent)
         finally:
             os.close(descriptor)
+            if self._key is not None:
+                _let_go(*self._key)
 
     def _append(self, row: dict[str, Any]) -> None:
-        if self._descriptor < 0:
-            return
         try:
-            append_line(self._path, (json.dumps(row) + "\n").encode(), STATE_ELSEWHERE)
+            # to what is locked, and only while the next run finds it by its name
+            if self._descriptor < 0 or not _is_at(self._path, self._descriptor):
+                raise TestbedError(
+                    f"{self._path} was removed or replaced while a run had it; look at the router's configuration, and"
+                    " let no program clean that folder"
+                )
+            append_to(self._descriptor, self._path, (json.dumps(row) + "\n").encode(), STATE_ELSEWHERE)
         except TestbedError as error:
             raise TestbedError(
                 f"the router is not changed, for the journal of its changes comes first: {error}"
             ) from None
+
+
+_NOT_UNDONE, _UNDONE = b"false}\n", b"true }\n"
+"""How the line of a change ends."""
+
+
+def _opened(path: Path, flags: int) -> int:
+    """A descriptor of *path*. Raises FileNotFoundError, else TestbedError."""
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise _unfit(path, f"cannot be opened: {system_words(error, path)}") from None
+
+
+def _hold(path: Path, refusal: Callable[[], TestbedError]) -> int:
+    """A locked descriptor of *path*, which is made. Raises *refusal* if another process has it."""
+    until = time.monotonic() + LOOK_LIMIT
+    while True:
+        descriptor = _opened(path, os.O_RDWR | os.O_CREAT)
+        try:
+            while True:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() > until:
+                        raise refusal() from None
+                    time.sleep(0.02)
+            if _is_at(path, descriptor):
+                return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _let_go(path: Path, descriptor: int) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+    os.close(descriptor)
+
+
+def _occasion(path: Path, file: CommandFile | None) -> Occasion | None:
+    with contextlib.suppress(TestbedError):
+        found = _look(path, file)
+        return found.occasion if found else None
+    return None
+
+
+def _in_use(router: str, occasion: Occasion | None) -> TestbedError:
+    return TestbedError(
+        f"the router at {router} is in use by {occasion or 'another process'} of this machine, which has it"
+        " configured; wait until that run has ended, or end it"
+    )
+
+
+def _in_use_elsewhere(router: str, host_key: str, file: CommandFile | None) -> TestbedError:
+    found: tuple[Leftover, ...] = ()
+    with contextlib.suppress(TestbedError):
+        found = tuple(each for each in look_elsewhere(router, (host_key,), file) if each.in_use)
+    holder = found[0].occasion if found else None
+    name = f" as {holder.router}" if holder else ""
+    return TestbedError(
+        f"the router at {router} is in use{name} by {holder or 'another process'} of this machine: it shows the same"
+        f" host key {host_key}; wait until that run has ended, or end it (if it is another router, give it a host key"
+        " of its own)"
+    )
 
 
 def _cut(path: Path, descriptor: int, size: int) -> None:
@@ -270,21 +310,6 @@ def _cut(path: Path, descriptor: int, size: int) -> None:
         os.ftruncate(descriptor, size)
     except OSError as error:
         raise not_written(path, error, STATE_ELSEWHERE) from error
-
-
-def _lock(path: Path, router: str, descriptor: int, file: CommandFile | None) -> None:
-    until = time.monotonic() + LOOK_LIMIT
-    while time.monotonic() < until:
-        with contextlib.suppress(BlockingIOError):
-            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        time.sleep(0.02)
-    occasion = None
-    with contextlib.suppress(TestbedError):
-        occasion = _read(path, descriptor, True, file).occasion
-    raise TestbedError(
-        f"the router at {router} is in use by {occasion or 'another process'} of this machine, which has it"
-        " configured; wait until that run has ended, or end it"
-    )
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
@@ -306,6 +331,7 @@ def _read(path: Path, descriptor: int, in_use: bool, file: CommandFile | None) -
         raise _unfit(path, f"has more than {LONGEST >> 20} MiB")
     occasion, size = None, 0
     pending: dict[tuple[str, ...], Change] = {}
+    marks: dict[tuple[str, ...], int] = {}
     lines = data.splitlines(keepends=True)
     for number, line in enumerate(lines, 1):
         try:
@@ -315,13 +341,14 @@ def _read(path: Path, descriptor: int, in_use: bool, file: CommandFile | None) -
             if number == 1:
                 occasion = TypeAdapter(Occasion).validate_python(row)
                 str(occasion)  # OverflowError: no system shows such a time
-            elif "undone" in row:
-                pending.pop(_words(row["undone"]), None)
             else:
                 kind = {name: bool(row.get(name)) for name in ("silent", "lines", "whole")}
                 change = Change(_words(row["do"]), _words(row["undo"]), **kind)
                 pending.pop(change.undo, None)
-                pending[change.undo] = change
+                if not row.get("undone"):
+                    pending[change.undo] = change
+                if line.endswith(_NOT_UNDONE):
+                    marks[change.undo] = size + len(line) - len(_NOT_UNDONE)
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             # what was not written before a power cut is missing, or zeros
             if number == len(lines) and (not line.endswith(b"\n") or b"\0" in line):
@@ -332,7 +359,7 @@ def _read(path: Path, descriptor: int, in_use: bool, file: CommandFile | None) -
         if not change.is_undoable(file):
             where = f", as variables/shells/{file.shell}.yaml describes it" if file else ""
             raise _unfit(path, f"has '{change.undo_text}', which is no command that undoes a change of a run{where}")
-    return Leftover(path, occasion, tuple(pending.values()), size, in_use)
+    return Leftover(path, occasion, tuple(pending.values()), size, in_use, marks)
 
 
 def _words(value: Any) -> tuple[str, ...]:

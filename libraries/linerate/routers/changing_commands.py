@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from ..errors import TestbedError
 from ..visible import shortened
 from .base import RESTORE_LIMIT, RouterUnreachable, Shell
-from .change_journal import Change, ChangeJournal
+from .change_journal import ChangeJournal
+from .changes import Change
 from .command_line_shell import CommandLineShell
 from .refusals import CommandRefused, accepted, in_one_line, whole
 from .shell_commands import EXCHANGE_LIMIT, ShellCommands

@@ -15,7 +15,7 @@ from ..counts.under_load import RouterLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..expressions import compiled, search_all
 from .base import RouterUnreachable, Shell, Side
-from .change_journal import Change
+from .changes import Change
 from .command_file import CommandFile
 from .queries import LOSS_GROUP, Query, filled
 from .shell_router import ShellRouter

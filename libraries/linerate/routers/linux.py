@@ -11,7 +11,7 @@ from ..counts.under_load import RouterLoad, SampledStacks
 from ..platforms import Tuning
 from ..traffic.frame_kinds import FrameKinds
 from .base import Side
-from .fact_reading import Answers, kernel_facts
+from .fact_reading import Answers, kernel_facts, linux_boot_id
 from .linux_facts import read_linux_facts
 from .linux_frames import LinuxFrameSetup
 from .linux_load import linux_load
@@ -34,6 +34,10 @@ class Linux(ShellRouter):
         if found := re.search(r'^PRETTY_NAME="?([^"\n]*)', output["os"], re.MULTILINE):
             facts["operating system"] = found[1]
         return facts
+
+    def boot_id(self) -> str:
+        """See :meth:`..base.Router.boot_id`."""
+        return linux_boot_id(self._commands)
 
     def facts(self) -> RouterFacts:
         """See :meth:`..base.Router.facts`."""

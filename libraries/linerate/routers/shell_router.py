@@ -10,7 +10,8 @@ from ..errors import TestbedError
 from ..platforms import Tuning
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .base import Shell, Side
-from .change_journal import Change, ChangeJournal
+from .change_journal import ChangeJournal
+from .changes import Change
 from .changing_commands import ChangingCommands
 from .shell_commands import EXCHANGE_LIMIT
 from .sides import validated_interface
@@ -58,6 +59,10 @@ class ShellRouter:
         for name in self._interfaces:
             if name not in existing:
                 raise TestbedError(f"{owner} has no interface '{name}'; it has {', '.join(sorted(existing))}")
+
+    def boot_id(self) -> str:
+        """None, unless a subclass has it."""
+        return ""
 
     def keep_journal(self, journal: ChangeJournal) -> None:
         """Have each change in *journal* before it is made."""

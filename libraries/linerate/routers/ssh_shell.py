@@ -63,6 +63,11 @@ class SshShell:
         self._connected = True
 
     @property
+    def is_open(self) -> bool:
+        """Whether it is logged in, as far as is known."""
+        return self._connected
+
+    @property
     def host_key(self) -> str:
         """The fingerprint of the router's key, as ``ssh-keygen -l`` shows it. Raises TestbedError if not logged in."""
         transport = self._ssh.current.client.get_transport() if self._connected else None

@@ -12,7 +12,7 @@ from ..counts.telemetry import Telemetry
 from ..counts.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
 from .base import Side
-from .fact_reading import Answers
+from .fact_reading import Answers, linux_boot_id
 from .shell_router import ShellRouter
 from .sides import validated_side
 from .stacks import perf_stacks
@@ -54,6 +54,10 @@ class Vpp(ShellRouter):
             facts["cpu"] = found[1]
         facts["rx placement"] = " ".join(strip_banner(output["placement"]).split())
         return facts
+
+    def boot_id(self) -> str:
+        """See :meth:`..base.Router.boot_id`."""
+        return linux_boot_id(self._commands)
 
     def facts(self) -> RouterFacts:
         """See :meth:`..base.Router.facts`."""

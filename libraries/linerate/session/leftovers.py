@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ..errors import TestbedError
 from ..routers.base import Shell
-from ..routers.change_journal import ChangeJournal, Leftover, Occasion
+from ..routers.change_journal import ChangeJournal, Leftover
 from ..routers.changing_commands import ChangingCommands
+from ..routers.occasion import Occasion
 from ..routers.shell_commands import EXCHANGE_LIMIT
 
 SAVED_FOR = 3600.0
@@ -32,8 +33,9 @@ def undo_leftover(
     *limit*: s that a command may take. *asked*: a person asked for it; else a saved configuration that is older than
     :data:`SAVED_FOR` is not loaded, because others may have configured the router since.
 
-    Nothing is run where the router has certainly restarted since. Raises TestbedError if something stays on the router,
-    or the router at this address has another host key than the one that was changed.
+    Nothing is run where the router has certainly restarted since, nor where that cannot be told, unless *asked*.
+    Raises TestbedError if something stays on the router, or it is not the one that was changed by its host key or
+    ``shell``.
     """
     found, before = journal.leftover, journal.occasion
     if not found.changes or before is None:
@@ -44,9 +46,23 @@ def undo_leftover(
             f"an earlier run left {text} on the router at {before.router} with the host key {before.host_key}, and the"
             f" one there now has {now.host_key}; if it is the same router, undo them by hand; then remove {found.path}"
         )
-    if before.restarted_since(now):
+    restarted = before.restarted_since(now)
+    if restarted:
         journal.forget()
         return f"the router has restarted since, and with that lost {text}, left by an earlier run"
+    if before.kind != now.kind:
+        raise TestbedError(
+            f"an earlier run left {text} on the router at {before.router}, which was 'shell:"
+            f" {before.kind}' by its platform's file, and now is 'shell: {now.kind}'; run 'linerate restore' with a"
+            f" platform and '--software' of 'shell: {before.kind}'; or undo them by hand and remove {found.path}"
+        )
+    if restarted is None and not asked:
+        raise TestbedError(
+            f"an earlier run left {text} on the router at {before.router}; it cannot be told whether the router has"
+            " restarted since, and with that lost them: its uptime and the clock of this machine, which may have"
+            " restarted too, do not agree; look at it, then 'linerate restore' undoes them; or remove"
+            f" {found.path} if they are gone"
+        )
     age = now.since - before.since
     if not asked and any(change.whole for change in found.changes) and not 0 <= age <= SAVED_FOR:
         raise TestbedError(
@@ -63,4 +79,5 @@ def undo_leftover(
             f"an earlier run left changes on the router at {before.router} ({before}): {error}. They are tried"
             f" again at the next start; if you undid them by hand, remove {found.path}"
         ) from None
-    return f"undid {text}, left on the router by an earlier run{f'; {kept}' if kept else ''}"
+    name = "" if before.router == now.router else f" at {before.router}"
+    return f"undid {text}, left on the router{name} by an earlier run{f'; {kept}' if kept else ''}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -13,13 +14,16 @@ from ..errors import TestbedError
 from ..routers import make_router
 from ..routers.base import RESTORE_LIMIT, Router, Shell
 from ..routers.black_box import no_shell
-from ..routers.change_journal import Change, ChangeJournal, Leftover, Occasion, look
+from ..routers.change_journal import ChangeJournal, Leftover, look, look_elsewhere
+from ..routers.changes import Change
 from ..routers.command_line_shell import CommandLineShell
 from ..routers.fact_reading import differences
+from ..routers.occasion import Occasion
 from ..routers.shell_commands import EXCHANGE_LIMIT
 from ..routers.ssh_shell import SshShell
 from ..simulation.faults import InjectedFault, parse_fault
 from ..simulation.signs import simulation_signs
+from ..system.known_hosts import known_fingerprints
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
@@ -203,28 +207,46 @@ class RouterConnection:
         lasting = isinstance(self.plan.testbed, HardwareSettings) and not self.is_black_box
         return self.testbed.facts.router.where if lasting else ""
 
-    def leftover(self) -> Leftover | None:
-        """What its journal holds, whoever holds it; None if it has none. Raises TestbedError."""
-        return look(self.journal_name, self.plan.command_file) if self.journal_name else None
+    def leftovers(self) -> tuple[Leftover, ...]:
+        """What its journals hold, whoever holds them: that of its address, and those of others with its host key.
+
+        Before it is logged in to: with one that is known of it. Raises TestbedError.
+        """
+        if not self.journal_name:
+            return ()
+        own = look(self.journal_name, self.plan.command_file)
+        elsewhere = look_elsewhere(self.journal_name, self._host_keys(), self.plan.command_file)
+        return (*((own,) if own else ()), *elsewhere)
+
+    def _host_keys(self) -> frozenset[str]:
+        login = self.testbed.facts.router
+        if self._ssh is not None and self._ssh.is_open:
+            return frozenset({self._ssh.host_key})
+        return known_fingerprints(login.known_hosts_path, login.host, login.port)
 
     def undo_leftover(self, asked: bool = False) -> str:
         """Undo what an earlier run has left on it; returns a sentence, "" if nothing. *asked*: by a person.
 
         Raises TestbedError if something stays, or another process of this machine has it configured.
         """
-        if self._journal is None and self.leftover() is not None:
+        if self._journal is None and self.leftovers():
             journal, self._undone = self._claim(self._occasion(), asked)
             journal.close()
         return self._undone
 
     def _claim(self, now: Occasion, asked: bool = False) -> tuple[ChangeJournal, str]:
-        """Its journal, after what an earlier run has left is undone, and a sentence about that."""
+        """Its journal, after what earlier runs have left is undone, at whatever address, and a sentence about that."""
         file = self.plan.command_file
-        journal = ChangeJournal.claim(self.journal_name, file)
+        journal = ChangeJournal.claim(self.journal_name, file, now.host_key)
         try:
             limit = EXCHANGE_LIMIT if file is None else file.limit
             sudo = self.testbed.facts.router.sudo
-            return journal, undo_leftover(journal, self.shell, sudo, now, limit, asked)
+            said = [undo_leftover(journal, self.shell, sudo, now, limit, asked)]
+            for found in look_elsewhere(self.journal_name, (now.host_key,), file):
+                if found.occasion:
+                    with closing(ChangeJournal.claim(found.occasion.router, file)) as elsewhere:
+                        said.append(undo_leftover(elsewhere, self.shell, sudo, now, limit, asked))
+            return journal, "; ".join(filter(None, said))
         except BaseException:
             journal.close()
             raise
@@ -246,7 +268,7 @@ class RouterConnection:
         # the reading first: it logs in again if the link has dropped
         uptime = self.driver.read().uptime
         host_key = self._ssh.host_key if self._ssh else ""
-        return Occasion.now(self.journal_name, self.plan.software.shell, host_key, uptime)
+        return Occasion.now(self.journal_name, self.plan.software.shell, host_key, uptime, self.driver.boot_id())
 
     def check_resettable(self) -> None:
         """Raise TestbedError if the router cannot be restarted."""

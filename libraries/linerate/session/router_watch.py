@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..counts.telemetry import Telemetry
 from ..errors import TestbedError
 from ..routers.base import Router
-from ..routers.change_journal import BOOT_TOLERANCE
+from ..routers.occasion import BOOT_TOLERANCE
 
 
 class RouterRestarted(TestbedError):

@@ -74,6 +74,12 @@ def read_known_hosts(path: Path) -> tuple[KnownHost, ...]:
     return tuple(found)
 
 
+def known_fingerprints(path: Path, host: str, port: int) -> frozenset[str]:
+    """Those of the keys that *path* holds for a host. Raises TestbedError naming a line that is broken."""
+    name = host_name(host, port)
+    return frozenset(fingerprint(line.blob) for line in read_known_hosts(path) if not line.marker and line.is_of(name))
+
+
 def _parsed(number: int, words: list[str]) -> KnownHost:
     """Raises ValueError with the rest of a sentence about the line."""
     marker = words.pop(0) if words[0].startswith("@") else ""

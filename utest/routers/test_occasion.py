@@ -1,0 +1,99 @@
+"""Whether a router has restarted since it was changed: only what is certain counts, and doubt is said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from linerate.errors import TestbedError
+from linerate.routers.base import Result
+from linerate.routers.change_journal import ChangeJournal, look
+from linerate.routers.changes import Change
+from linerate.routers.occasion import Occasion
+from linerate.session.leftovers import undo_leftover
+from support.journals import ROUTER, occasion
+
+CHANGE = Change(("ip", "link", "set", "dev", "eth1", "up"), ("ip", "link", "set", "dev", "eth1", "down"))
+HOUR, DAY = 3600.0, 86400.0
+
+
+def later(earlier: Occasion, seconds: float, uptime: float, clock: float = 0.0, boot: str = "") -> Occasion:
+    """*seconds* after *earlier* in this machine's same run; the router has *uptime*. *clock*: s by which it was set."""
+    since = earlier.since + seconds + clock
+    return replace(earlier, uptime=uptime, boot=boot, here=earlier.here + seconds, since=since)
+
+
+def here_restarted(now: Occasion) -> Occasion:
+    """*now*, with this machine restarted before."""
+    return replace(now, here=30.0, holder=replace(now.holder, where="another boot"))
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "restarted"),
+    [(100.0, 96.0, False), (100.0, 94.0, True), (100.0, 200.0, False), (None, 1.0, False), (100.0, None, False)],
+)
+def test_only_what_is_certain_counts_as_a_restart(then: float | None, now: float | None, restarted: bool) -> None:
+    earlier = occasion(then)
+    assert earlier.restarted_since(replace(occasion(now), here=earlier.here)) is restarted
+
+
+def test_time_that_has_passed_here_shows_a_restart_whatever_the_clock_says() -> None:
+    earlier = occasion(100.0)
+    assert earlier.restarted_since(later(earlier, 1000, 300, clock=-HOUR)) is True
+    assert earlier.restarted_since(later(earlier, 1000, 1100, clock=HOUR)) is False
+    assert earlier.restarted_since(replace(later(earlier, 1000, 300), kind="vpp")) is False
+    assert replace(earlier, kind="generic").restarted_since(replace(later(earlier, 1000, 300), kind="generic")) is False
+
+
+def test_clocks_that_drift_over_days_are_no_restart() -> None:
+    earlier = occasion(100.0)
+    assert earlier.restarted_since(later(earlier, 10 * DAY, 10 * DAY + 100 - 60)) is False
+    assert earlier.restarted_since(later(earlier, 10 * DAY, 10 * DAY - 200)) is None
+    assert earlier.restarted_since(later(earlier, 10 * DAY, 9 * DAY)) is True
+
+
+def test_after_a_restart_here_too_it_is_told_by_the_clock_or_not_at_all() -> None:
+    earlier = occasion(100.0)
+    assert earlier.restarted_since(here_restarted(later(earlier, 1000, 1098))) is False
+    assert earlier.restarted_since(here_restarted(later(earlier, 1000, 50))) is True
+    # both restarted: its uptime is longer than it was when it was changed
+    assert earlier.restarted_since(here_restarted(later(earlier, 1000, 300))) is None
+    assert earlier.restarted_since(here_restarted(later(earlier, 1000, 1098, clock=-HOUR))) is None
+    assert earlier.restarted_since(here_restarted(later(earlier, 1000, 1098, clock=HOUR))) is None
+
+
+@pytest.mark.parametrize(("kind", "same"), [("linux", False), ("vpp", None)])
+def test_the_name_of_a_kernels_run_tells_it_for_certain(kind: str, same: bool | None) -> None:
+    earlier = replace(occasion(100.0, kind), boot="first")
+    odd = here_restarted(later(earlier, 1000, 300, boot="first"))
+    assert earlier.restarted_since(odd) is same
+    for now in (replace(odd, boot="second"), later(earlier, 1000, 1100, boot="second")):
+        assert earlier.restarted_since(now) is True
+        assert earlier.restarted_since(replace(now, kind="vpp")) is True
+
+
+def test_in_doubt_nothing_is_undone_until_a_person_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    earlier = occasion(100.0, "vpp")
+    with_change = ChangeJournal.claim(ROUTER)
+    with_change.begin(earlier)
+    with_change.add(CHANGE)
+    with_change._pending.clear()
+    with_change._path = tmp_path / "gone"  # let go of it without removing it
+    with_change.close()
+    now, ran = here_restarted(later(earlier, 1000, 300)), list[str]()
+    shell: Callable[[str, float], Result] = lambda command, limit: ran.append(command) or Result("", "", 0, 0.0)  # noqa: E731
+    journal = ChangeJournal.claim(ROUTER)
+    with pytest.raises(
+        TestbedError, match=r"cannot be told whether the router has restarted .* 'linerate restore' undoes"
+    ):
+        undo_leftover(journal, shell, False, now)
+    journal.close()
+    assert not ran and look(ROUTER) is not None
+    journal = ChangeJournal.claim(ROUTER)
+    assert undo_leftover(journal, shell, False, now, asked=True).startswith("undid ")
+    journal.close()
+    assert ran == ["ip link set dev eth1 down"] and look(ROUTER) is None
