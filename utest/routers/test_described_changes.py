@@ -186,6 +186,62 @@ def test_a_line_of_an_undo_that_is_refused_keeps_the_change_in_the_journal(name:
         assert machine.configuration == before and look(ROUTER, file) is None and not list(state.iterdir())
 
 
+@pytest.mark.parametrize("refused", [0, 1, 3])
+@pytest.mark.parametrize("words", ["% Interface does not exist", "% nothing to commit", "% no such item"])
+def test_a_line_that_enters_what_the_next_ones_are_meant_for_is_never_gone(refused: int, words: str) -> None:
+    change = {
+        "do": ["configure terminal", "interface {interface}", "ip address {ip} {mask}", "exit", "ip dhcp x", "exit"],
+        "undo": [
+            "configure terminal",
+            "interface {interface}",
+            "no ip address {ip} {mask}",
+            "exit",
+            "no ip dhcp x",
+            "exit",
+        ],
+    }
+    data = {"shell": "x", "refused": ["^%"], "gone": ["does not exist", "nothing to commit"], "configure": [change]}
+    ran = list[str]()
+
+    def shell(command: str, limit: float) -> Result:
+        ran.append(command)
+        return Result(f"{words}\n" if len(ran) == refused + 1 else "", "", 0, 0.0)
+
+    lines = "\n".join(change["undo"])
+    found = CommandLineShell(shell, CommandFile.model_validate(data)).undo(lines, 5.0, 5.0)
+    assert found.status and len(ran) == refused + 1 and words in found.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_interrupt_between_two_lines_leaves_no_configuration_open(name: str, state: Path) -> None:
+    file = description(name)
+    for moment in itertools.count():
+        machine = machine_of(name)
+        before, count = machine.configuration, itertools.count()
+
+        def interrupted(command: str, limit: float) -> Result:
+            found = machine(command, limit)  # noqa: B023
+            if next(count) == moment:  # noqa: B023
+                raise KeyboardInterrupt
+            return found
+
+        journal = ChangeJournal.claim(ROUTER, file)
+        router = make_router("generic", CommandLineShell(interrupted, file, machine.close), ("eth1", "eth2"), file=file)
+        journal.begin(occasion(kind="generic"))
+        router.keep_journal(journal)
+        try:
+            router.configure(SIDES)
+            router.restore()
+        except KeyboardInterrupt:
+            router.restore()
+        journal.close()
+        assert machine.configuration == before, f"interrupted at line {moment}"
+        assert not list(state.iterdir())
+        if next(count) <= moment:
+            break
+    assert moment > 9
+
+
 def test_a_command_that_the_router_does_not_know_is_no_change_that_is_gone() -> None:
     machine, file, before = killed_after(2, "in reverse")
     line = "no ip route 16.0.0.0 255.0.0.0 100.65.1.2 name linerate"
