@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from linerate.commands.router_checks import _planned_changes
 from linerate.routers.changes import Change
+from support import router_rig
 from support.described_router import description
 
 
@@ -25,3 +27,14 @@ def test_a_dry_run_lists_what_is_saved_before_the_changes(name: str, saved: bool
     assert first.startswith("a run makes 1 change, undone at its end")
     expected = ["copy running-config flash:before    (before them, so that they can be undone)"] if saved else []
     assert [line.strip() for line in lines] == [*expected, "a / b    (undone by: c)"]
+
+
+@pytest.mark.slow
+def test_a_line_that_is_typed_first_and_refused_is_named(tmp_path: Path) -> None:
+    with router_rig.described(tmp_path, "undoing") as rig:
+        file = tmp_path / "project" / "variables" / "shells" / "undoing.yaml"
+        file.write_text(file.read_text().replace("[terminal length 0]", "[terminal length 0, screen wide]"))
+        found = rig.linerate("doctor", "lab", "--platform", "box").stdout
+    refused = "'screen wide', which is typed first, is refused: '% Invalid input detected at '^' marker.'; fix"
+    assert f"warning  router terminal: {refused} 'terminal.first' in variables/shells/undoing.yaml\n" in found, found
+    assert "terminal length" not in found

@@ -174,10 +174,22 @@ def test_no_bytes_leave_control_sequences(written: str) -> None:
     assert "\r" not in shown and "\b" not in shown and "\x07" not in shown
 
 
-def test_the_echo_is_left_out_and_what_a_log_wrote_before_it() -> None:
-    assert without_echo("show x\nrow\n", "show x") == "row\n"
-    assert without_echo("%LINK-3: up\nRouter#show x\nrow\n", "show x") == "row\n"
-    assert without_echo("row\nrow\n", "show x") == "row\nrow\n"
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("show x\nrow\n", "row\n"),
+        ("%LINK-3: up\nRouter#show x\nrow\n", "row\n"),
+        ("%LINK-3: up\nshow x\nrow\n", "row\n"),
+        ("Router# show x \nrow\n", "row\n"),
+        ("row\nrow\n", "row\nrow\n"),
+        # it does not echo, and names the command in its answer
+        ("% Unknown command: show x\n", "% Unknown command: show x\n"),
+        ("row\n% this router cannot show x\nrow\n", "row\n% this router cannot show x\nrow\n"),
+        ("show x\n% Unknown command: show x\n", "% Unknown command: show x\n"),
+    ],
+)
+def test_the_echo_is_left_out_and_what_a_log_wrote_before_it(text: str, rest: str) -> None:
+    assert without_echo(text, "show x", compiled("Router#")) == rest
 
 
 def test_long_text_takes_no_long_time() -> None:

@@ -46,6 +46,7 @@ def router_checks(session: Session, traffic: bool, dry_run: bool) -> Iterator[Ch
             yield wrong("router system", error)
             return
         yield ok("router system", ", ".join(str(found[key]) for key in ("software", "version") if key in found))
+        yield from or_wrong("router terminal", lambda: _refused_first(session))
         yield from _facts(session)
         described = session.plan.command_file is not None
         if not described:
@@ -59,6 +60,18 @@ def router_checks(session: Session, traffic: bool, dry_run: bool) -> Iterator[Ch
             yield from or_wrong("traffic", lambda: _traffic(session))
     finally:
         session.router.restore()
+
+
+def _refused_first(session: Session) -> list[Check]:
+    file = session.plan.command_file
+    return [
+        warning(
+            "router terminal",
+            f"'{line}', which is typed first, is refused: '{refusal}'; fix 'terminal.first' in"
+            f" variables/shells/{file.shell if file else '…'}.yaml",
+        )
+        for line, refusal in session.router.refused_first().items()
+    ]
 
 
 def _facts(session: Session) -> Iterator[Check]:

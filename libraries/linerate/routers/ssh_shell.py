@@ -75,6 +75,12 @@ class SshShell:
             raise TestbedError(f"the SSH link to {self._who} is not open; log in first")
         return str(transport.get_remote_server_key().fingerprint)
 
+    def first_answers(self, limit: float) -> tuple[tuple[str, str], ...]:
+        """Each line that is typed after the login to a terminal, and what it wrote. Raises TestbedError."""
+        if self._dialogue is not None and self._terminal is None:
+            self("", limit)  # opens it
+        return self._terminal.first_answers if self._terminal else ()
+
     def _within(self, limit: float) -> float:
         return max(0.0, min(limit, self._deadline - time.monotonic()))
 

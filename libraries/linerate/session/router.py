@@ -91,6 +91,14 @@ class RouterConnection:
         self.facts = replace(found, differences=odd)
         return self._versions
 
+    def refused_first(self) -> Mapping[str, str]:
+        """The lines that its file has typed ``first`` and that it refuses, with its words. Raises TestbedError."""
+        file = self.plan.command_file
+        if file is None or self._ssh is None:
+            return {}
+        found = {line: file.refusal_in(answer) for line, answer in self._ssh.first_answers(file.limit)}
+        return {line: words for line, words in found.items() if words}
+
     @property
     def is_black_box(self) -> bool:
         """Whether nobody logs in to it: its platform's software has ``shell: none``."""

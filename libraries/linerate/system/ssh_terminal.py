@@ -70,8 +70,8 @@ class SshTerminal:
         self._channel.get_pty("vt100", WIDTH, HEIGHT)
         self._channel.invoke_shell()
         self._read_to_prompt("the login", until, echoed=False)
-        for command in dialogue.first:
-            self.run(command, until - time.monotonic())
+        self.first_answers = tuple((command, self.run(command, until - time.monotonic())) for command in dialogue.first)
+        """Each line of ``first``, and what it wrote."""
 
     def run(self, command: str, limit: float) -> str:
         """What *command* writes within *limit* s, without its echo, the prompt, and the pager's words."""
@@ -80,7 +80,7 @@ class SshTerminal:
         until = time.monotonic() + limit
         self._drop_what_came()
         self._channel.sendall(f"{command}\n".encode())
-        return without_echo(self._read_to_prompt(f"'{command}'", until, echoed=True), command)
+        return without_echo(self._read_to_prompt(f"'{command}'", until, echoed=True), command, self._dialogue.prompt)
 
     def close(self) -> None:
         """End it. May be repeated."""
@@ -153,10 +153,14 @@ def _written_over(line: str) -> str:
     return "".join(shown).rstrip()
 
 
-def without_echo(text: str, command: str) -> str:
-    """*text* without the line that is *command* as it was typed, and what came before it."""
+def without_echo(text: str, command: str, prompt: regex.Pattern[str]) -> str:
+    """*text* without the line that is *command* as it was typed, at a *prompt* or alone, and what came before it.
+
+    A line that only ends with the command is an answer to it: ``% Unknown command: show x``.
+    """
     lines = text.split("\n")
     for at, line in enumerate(lines[:_ECHO_WITHIN]):
-        if line.strip().endswith(command.strip()):
+        before = line.strip().removesuffix(command.strip()).rstrip()
+        if line.strip().endswith(command.strip()) and (not before or matches_whole(prompt, before)):
             return "\n".join(lines[at + 1 :])
     return text
