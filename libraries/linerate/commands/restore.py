@@ -42,7 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
         elif not arguments.dry_run:
             for each in found:
                 # that run was killed before its first change
-                ChangeJournal.claim(each.occasion.router if each.occasion else name).close()
+                router, key = (each.occasion.router, each.occasion.host_key) if each.occasion else (name, "")
+                ChangeJournal.claim(router, host_key=key).close()
     if arguments.json:
         undos = [change.undo_text for change in reversed(changes)]
         print_json({"router": name, "undone": not arguments.dry_run, "commands": undos, "finding": text})

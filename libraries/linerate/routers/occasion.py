@@ -11,7 +11,7 @@ from ..system.identity import ProcessIdentity, identify, machine_uptime
 BOOT_TOLERANCE = 5.0
 """Seconds by which a router's computed boot time may move: it may report its uptime in whole seconds, and late."""
 
-DRIFT = 1e-4
+DRIFT = 5e-4
 """Seconds per second by which the clocks of two machines may differ."""
 
 
@@ -58,9 +58,11 @@ class Occasion:
         elapsed = now.here - self.here if same_boot else now.since - self.since
         lacking = self.uptime + elapsed - now.uptime
         within = BOOT_TOLERANCE + DRIFT * abs(elapsed)
-        if same_boot:
-            return False if lacking <= within else True if lacking > 10 * within else None
-        return False if abs(lacking) <= within else None
+        if not same_boot:
+            return False if abs(lacking) <= within else None
+        if now.uptime > elapsed + within:
+            return False  # it ran before
+        return True if lacking > within else None
 
     def __str__(self) -> str:
         return f"process {self.holder.pid}, since {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(self.since))}"
