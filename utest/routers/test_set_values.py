@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from linerate.errors import TestbedError
 from linerate.platforms import Tuning
@@ -14,6 +17,7 @@ from linerate.routers import make_router
 from linerate.routers.base import Result, Shell
 from linerate.routers.change_journal import ChangeJournal, look
 from linerate.routers.changes import Change
+from linerate.routers.changing_commands import ChangingCommands
 from linerate.session.leftovers import undo_leftover
 from support.fake_router import SIDES, shell_of, simulated
 from support.journals import ROUTER, occasion
@@ -201,6 +205,7 @@ def test_a_router_that_cannot_be_looked_at_keeps_its_change_in_the_journal() -> 
         ("reboot", "sysctl -w net.b=0"),
         ("ip neigh replace 1.1.1.1 lladdr 02:00:00:00:00:01 nud permanent dev a", "ip neigh del 1.1.1.1 dev b"),
         ("ip route replace 16.0.0.0/8 via 1.1.1.1 dev a", "ip route del 17.0.0.0/8 via 1.1.1.1 dev a"),
+        ("ip route replace table 5", "ip route del table 5"),
         ("ip route replace 16.0.0.0/8 via 1.1.1.1 dev a", "ip -6 route del 16.0.0.0/8 via 1.1.1.1 dev a"),
         ("ethtool -G a rx 5", "ethtool -G b rx 4"),
         ("ethtool -L a combined 5", "ethtool -G a rx 4"),
@@ -214,3 +219,28 @@ def test_a_router_that_cannot_be_looked_at_keeps_its_change_in_the_journal() -> 
 )
 def test_an_undo_is_of_the_change_that_it_is_written_with(do: str, undo_words: str) -> None:
     assert not Change(tuple(do.split()), tuple(undo_words.split())).is_undoable(None)
+
+
+@given(st.text(st.sampled_from("a1. /\n()atmetric lladdr PERMANENT via none<>=,:"), max_size=120))
+@settings(max_examples=60)
+def test_whatever_a_router_answers_is_a_value_or_an_error_in_words(text: str) -> None:
+    for do, undo_words in (
+        ("ip route replace 16.0.0.0/8 via 1.1.1.1 dev a", "ip route replace 16.0.0.0/8 via 2.2.2.2 dev a"),
+        ("ip neigh replace 1.1.1.1 lladdr 02:00:00:00:00:01 nud permanent dev a", "ip neigh del 1.1.1.1 dev a"),
+        ("ethtool -G a rx 5 tx 5", "ethtool -G a rx 4 tx 4"),
+        ("ethtool -K a tso off", "ethtool -K a tso on"),
+        ("ifconfig a inet 1.1.1.1/24 alias", "ifconfig a inet 1.1.1.1 -alias"),
+        ("arp -S 1.1.1.1 02:00:00:00:00:01", "arp -d 1.1.1.1"),
+        ("route add -net 16.0.0.0/8 1.1.1.1", "route delete -net 16.0.0.0/8 1.1.1.1"),
+    ):
+        ran = list[str]()
+
+        def shell(command: str, limit: float) -> Result:
+            ran.append(command)  # noqa: B023
+            return Result(text if len(ran) == 2 else "", "", 0, 0.0)  # noqa: B023
+
+        commands = ChangingCommands(shell)
+        commands.change(tuple(do.split()), tuple(undo_words.split()))
+        with contextlib.suppress(TestbedError):
+            commands.restore()
+        assert len(ran) == 2 + (ran[-1] == undo_words)

@@ -15,7 +15,7 @@ from .changes import Change
 from .command_line_shell import CommandLineShell
 from .refusals import CommandRefused, accepted, in_one_line, whole
 from .shell_commands import EXCHANGE_LIMIT, ShellCommands
-from .shell_output import already_gone
+from .shell_output import already_gone, parser
 
 
 class ChangingCommands(ShellCommands):
@@ -105,7 +105,7 @@ class ChangingCommands(ShellCommands):
             look = step.look()
         if look is None:
             return True
-        now = look.read(self.run_quoted(self.quoted(look.argv), limit))
+        now = parser(f"'{' '.join(look.argv)}'")(look.read)(self.run_quoted(self.quoted(look.argv), limit))
         if now not in (look.ours, look.former):
             self._others.append(f"'{step.do_text}' (now: {shortened(now)}; before the run: {shortened(look.former)})")
         return now == look.ours

@@ -31,7 +31,7 @@ def replaced_rows(rows: Iterable[Sequence[str]], ipv6: bool) -> list[Sequence[st
 
 
 def _is_replaced(row: Sequence[str], ipv6: bool) -> bool:
-    metric = row[row.index("metric") + 1] if "metric" in row else "0"
+    metric = next(iter(row[row.index("metric") + 1 :]), "") if "metric" in row else "0"
     return bool(row) and metric == ("1024" if ipv6 else "0") and "tos" not in row
 
 

@@ -82,7 +82,7 @@ def route(undo: re.Match[str], do: str) -> Look:
     wanted = words[: min(ends, default=len(words))]
     table = tuple(words[words.index("table") :]) if "table" in words else ()
     former = undo["words"].split()
-    if undo["verb"] == "del" and former != words:
+    if not wanted or (undo["verb"] == "del" and former != words):
         raise ValueError(f"'{do}' is not what it undoes")
     if table:
         former = former[: former.index("table")] if "table" in former else former
