@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from linerate.errors import TestbedError
-from linerate.routers import RouterKind, make_router
+from linerate.routers import make_router
 from linerate.routers.base import Result
 from linerate.testbed.settings import HardwareSettings
 from linerate.traffic.catalogue import Catalogue
@@ -23,7 +23,7 @@ from linerate.traffic.frame_kinds import (
     reason_not_forwarded,
     refuse_not_forwarded,
 )
-from support.fake_router import SIDES, shell_of, simulated
+from support.fake_router import SIDES
 from support.paths import VARIABLES
 
 CATALOGUE = Catalogue.read(VARIABLES / "profiles")
@@ -67,14 +67,6 @@ def test_a_profile_is_refused_if_the_router_cannot_forward_its_frames(words: str
             refuse_not_forwarded(profile, lacking)
     else:
         refuse_not_forwarded(profile, lacking)
-
-
-@pytest.mark.parametrize("kind", ["vpp", "freebsd"])
-def test_only_linux_routers_are_configured_for_other_frames(kind: RouterKind) -> None:
-    router = make_router(kind, shell_of(simulated(kind)[0]))
-    with pytest.raises(TestbedError, match=r"'set_up', .* set the router up by hand and remove the key"):
-        router.configure_frames(SIDES, FRAMES)
-    assert router.not_forwarded == {}
 
 
 def test_set_up_is_refused_with_prepare_none() -> None:

@@ -70,7 +70,7 @@ def test_a_shipped_description_reads_its_examples_as_a_router(name: str) -> None
     assert (counts.rx_packets, counts.tx_packets) == (expected["rx_packets"], expected["tx_packets"])
     assert {cause.interface for cause in telemetry.causes} == {interface}
     mac = "02:00:00:00:00:01"
-    assert router.neighbours() == {("100.65.1.2", mac)}
+    assert router.known_neighbours() == {("100.65.1.2", mac)}
     if file.commands.load:
         assert router.facts().other["load"] == f"{file.commands.load.expected['percent']} %"
 
@@ -86,7 +86,7 @@ def test_what_is_not_described_is_not_read() -> None:
     telemetry = router.read()
     assert (telemetry.uptime, dict(telemetry.interfaces), telemetry.causes, shell.ran) == (None, {}, (), [])
     assert "not asked" in router.identify()["version"]
-    assert (dict(router.facts().other), router.neighbours()) == ({}, frozenset())
+    assert (dict(router.facts().other), router.known_neighbours()) == ({}, frozenset())
     with pytest.raises(TestbedError, match="expected 'prepare: none'"):
         router.configure(SIDES)
 

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..counts.neighbours import NeighbourEntry
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
 from ..counts.under_load import RouterLoad, SampledStacks
@@ -102,6 +103,11 @@ class Router(Protocol):
         """Meanwhile each change is only put on the list, and not made."""
         ...
 
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What :meth:`restore` would undo, oldest first."""
+        ...
+
     def restore(self) -> str:
         """Undo all changes, last first, within RESTORE_LIMIT. May be repeated, also after an interrupt.
 
@@ -111,6 +117,10 @@ class Router(Protocol):
 
     def forget_changes(self) -> None:
         """The router has restarted and lost its changes: :meth:`restore` has nothing to undo."""
+        ...
+
+    def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
+        """Its entry of each side's peer; none where that is not known. A ``peer_mac`` of "" is any."""
         ...
 
     def clear(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
+from ..counts.neighbours import NeighbourEntry
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
 from ..counts.under_load import RouterLoad, SampledStacks
@@ -60,12 +61,21 @@ class BlackBox:
         """Nothing is ever changed."""
         return nullcontext([])
 
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """None."""
+        return ()
+
     def restore(self) -> str:
         """Nothing was changed."""
         return ""
 
     def forget_changes(self) -> None:
         """Nothing was changed."""
+
+    def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
+        """None is read."""
+        return ()
 
     def clear(self) -> None:
         """It has no counters."""

@@ -116,6 +116,11 @@ class ChangingCommands(ShellCommands):
         self._running(step)(self._text(step, step.undo), self._limit)
         self._undone(step)
 
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What is not undone yet, oldest first."""
+        return tuple(self._undo)
+
     def restore(self) -> str:
         """Undo every change, last first, even if some fail, within RESTORE_LIMIT; no further one if a login fails.
 

@@ -6,17 +6,21 @@ import ipaddress
 import re
 from collections.abc import Callable, Mapping
 
+from ..counts.neighbours import NeighbourEntry
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import InterfaceCounters, Telemetry
 from ..counts.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
 from ..platforms import Tuning
+from ..traffic.frame_kinds import FrameKinds
 from .base import Side
 from .configured_output import parse_inet
 from .fact_reading import Answers, kernel_facts
 from .freebsd_facts import read_freebsd_facts
+from .freebsd_frames import FreeBsdFrameSetup
 from .freebsd_load import freebsd_load
 from .freebsd_losses import freebsd_causes, parse_device, parse_device_pauses, parse_expired, parse_ip, sysctl_subtree
+from .neighbours import freebsd_neighbours
 from .shell_output import counter_value, first_line, parser
 from .shell_router import ShellRouter
 from .sides import validated_side
@@ -75,6 +79,11 @@ class FreeBsd(ShellRouter):
             self._commands.change(("pfctl", "-d"), ("pfctl", "-e"))
             self._notes.append("the packet filter was switched off for the test (pfctl -d): forwarding without pf")
 
+    def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
+        """Let the kernel forward IPv6 as well; frames that are not set up are in :attr:`not_forwarded`."""
+        checked = tuple(map(validated_side, sides))
+        self._not_forwarded = FreeBsdFrameSetup(self._commands, checked, self._notes).configure(frames)
+
     def _configure_side(self, side: Side) -> None:
         name, run = side.interface, self._commands
         output = run.run_all(
@@ -109,6 +118,10 @@ class FreeBsd(ShellRouter):
         else:
             run, undo = "change", ("route", "change", "-net", side.network, gateway)
         self._commands.change(("route", run, "-net", side.network, side.peer), undo)
+
+    def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
+        """See :meth:`..base.Router.neighbours`."""
+        return freebsd_neighbours(self._commands, sides)
 
     def read(self) -> Telemetry:
         """Read counters now. ``uptime`` to the second."""

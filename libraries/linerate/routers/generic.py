@@ -9,11 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from ..counts.causes import Cause, Role, Stage
+from ..counts.neighbours import NeighbourEntry
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import InterfaceCounters, Telemetry
 from ..counts.under_load import RouterLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..expressions import compiled, search_all
+from ..traffic.frame_kinds import FrameKinds
 from .base import RouterUnreachable, Shell, Side
 from .changes import Change
 from .command_file import CommandFile
@@ -67,7 +69,7 @@ class Generic(ShellRouter):
         unread: dict[str, str] = {}
         versions = _read_or_note("version", self.identify, unread) if self._file.commands.version else {}
         condition = self._condition(unread)
-        neighbours = _read_or_note("neighbours", lambda: dict(self.neighbours()), unread)
+        neighbours = _read_or_note("neighbours", lambda: dict(self.known_neighbours()), unread)
         other = {key: value for key, value in versions.items() if key not in ("software", "version")}
         other |= condition
         other |= (
@@ -100,7 +102,11 @@ class Generic(ShellRouter):
             unread=unread,
         )
 
-    def neighbours(self) -> frozenset[tuple[str, str]]:
+    def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
+        """Not read: whether a description shows every entry, and of which interface, is not known."""
+        return ()
+
+    def known_neighbours(self) -> frozenset[tuple[str, str]]:
         """(address, MAC in lower case with colons) of each neighbour; none where they are not described."""
         command = self._file.commands.neighbours
         if command is None:
@@ -131,6 +137,13 @@ class Generic(ShellRouter):
             steps = [Change(tuple(line for step in steps for line in step.do), file.restore, lines=True, whole=True)]
         for step in steps:
             self._commands.make(step)
+
+    def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
+        """Raises TestbedError."""
+        raise TestbedError(
+            "the testbed file has 'set_up', and a described router cannot be set up from here for IPv6, tags or labels;"
+            " set the router up by hand and remove the key"
+        )
 
     def forget_changes(self) -> None:
         """Nothing: a router may keep its changes over a restart, so that they are undone in any case."""

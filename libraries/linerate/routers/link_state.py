@@ -10,6 +10,7 @@ from typing import Literal
 from ..errors import TestbedError
 from ..visible import shortened
 from .base import Shell
+from .changes import Change
 from .shell_commands import EXCHANGE_LIMIT, ShellCommands
 from .shell_output import parser
 from .sides import validated_interface
@@ -25,6 +26,17 @@ class LinkState:
     mac: str = ""
     up: bool | None = None
     carrier: bool | None = None
+
+
+_MOVES_LINKS = re.compile(
+    r"ip link set dev \S+ up|ethtool -[LGK] .*|ifconfig \S+ (?:up|-?(?:lro|tso).*)|vppctl set interface state \S+ up"
+)
+"""Changes after which a link may be negotiated anew: cards are reset for other queues, rings and offloads."""
+
+
+def moves_link(change: Change) -> bool:
+    """Whether a link may have gone or come by *change*; of a described router nothing is known, so that it may."""
+    return change.lines or _MOVES_LINKS.fullmatch(" ".join(change.do)) is not None
 
 
 def read_link_states(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from ..counts.neighbours import NeighbourEntry
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
 from ..counts.under_load import RouterLoad, SampledStacks
@@ -18,6 +19,7 @@ from .linux_load import linux_load
 from .linux_losses import links_of_net_dev, linux_causes, parse_ethtool, parse_ethtool_pauses, parse_link, parse_qdiscs
 from .linux_output import parse_net_dev, parse_snmp, parse_softnet, parse_uptime
 from .linux_settings import set_neighbour, set_route, set_sysctl, set_up
+from .neighbours import linux_neighbours
 from .shell_router import ShellRouter
 from .sides import validated_side
 from .stacks import perf_stacks
@@ -87,6 +89,10 @@ class Linux(ShellRouter):
             run.change(("ip", "addr", "add", *address), ("ip", "addr", "del", *address))
         set_neighbour(run, side.peer, side.peer_mac, name, output["neighbour"])
         set_route(run, (), (side.network, "via", side.peer, "dev", name), output["route"])
+
+    def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
+        """See :meth:`..base.Router.neighbours`."""
+        return linux_neighbours(self._commands, sides)
 
     def read(self) -> Telemetry:
         """Read counters now."""

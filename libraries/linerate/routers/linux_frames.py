@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKind, FrameKinds, NotForwarded, ipv6_address, ipv6_network
-from ..traffic.profiles import LABEL_STEP
 from .base import Side
 from .changing_commands import ChangingCommands
+from .frame_labels import labels_by_side, one_label_table
 from .linux_settings import set_neighbour, set_route, set_sysctl, set_up
 from .refusals import CommandRefused
 
@@ -47,8 +46,7 @@ class LinuxFrameSetup:
             self._configure_labels(frames.labels)
         if frames.tags and frames.labels and not {frozenset({"vlan"}), frozenset({"mpls"})} & set(self._not_forwarded):
             self._mark_not_forwarded(
-                "a Linux kernel has one label table for all its interfaces, and would forward labelled frames without"
-                " the tags that they arrived with",
+                one_label_table("a Linux kernel"),
                 "vlan",
                 "mpls",
             )
@@ -162,23 +160,12 @@ class LinuxFrameSetup:
             return
         if not output["before"]:
             self._notes.append("the module mpls_router was loaded, and stays loaded")
-        # each pair of sides has its own labels: those of the first direction leave by the second side
-        ahead, back = zip(*pairs, strict=True)
-        exits = [
-            tuple(label + index // 2 * LABEL_STEP for label in (ahead if index % 2 else back))
-            for index in range(len(self._sides))
-        ]
-        used = [label for labels in exits for label in dict.fromkeys(labels)]
-        both = sorted(label for label in set(used) if used.count(label) > 1)
-        if both:
-            raise TestbedError(
-                f"label {both[0]} is among the words' 'labels' and 'labels_back'{_label_step_hint(len(self._sides))},"
-                " and a router forwards each label in one direction only; expected different labels"
-            )
+        exits = labels_by_side(pairs, len(self._sides))
+        used = [label for labels in exits for label in labels]
         set_sysctl(self._commands, limit, str(max(int(output["now"]), 1 + max(used))), self._notes)
         for index, side in enumerate(self._sides):
             set_sysctl(self._commands, f"net/mpls/conf/{side.interface}/input", "1", self._notes)
-            for label in dict.fromkeys(map(str, exits[index])):
+            for label in map(str, exits[index]):
                 words = (label, "as", "to", label, "via", "inet", side.peer, "dev", side.interface)
                 self._add_route(("-f", "mpls"), words)
 
@@ -198,10 +185,6 @@ class LinuxFrameSetup:
         shown = {"route": ("ip", *family, "route", "show", wanted[0], *table)}
         before = self._commands.run_all(shown, optional=("route",))["route"]
         set_route(self._commands, family, wanted, before, (*options, *table))
-
-
-def _label_step_hint(sides: int) -> str:
-    return f" ({LABEL_STEP} more for each further pair of ports)" if sides > 2 else ""
 
 
 def _refusal_text(error: CommandRefused) -> str:

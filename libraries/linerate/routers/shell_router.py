@@ -68,6 +68,11 @@ class ShellRouter:
         """Have each change in *journal* before it is made."""
         self._commands.keep_journal(journal)
 
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What :meth:`restore` would undo, oldest first."""
+        return self._commands.changes
+
     def restore(self) -> str:
         """Undo all changes, last first. May be repeated. Raises TestbedError that names failed ones.
 

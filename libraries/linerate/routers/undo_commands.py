@@ -60,7 +60,19 @@ _UNDO: tuple[tuple[re.Pattern[str], LookFor | None], ...] = tuple(
         (rf"vppctl set interface ip address del {_WORD} {_ADDRESS}", None),
         (rf"vppctl set ip neighbor (?P<verb>del ){_NAME} {_PEER} {_MAC}", set_values.vpp_neighbour),
         (rf"vppctl set ip neighbor (?P<verb>){_NAME} {_PEER} {_MAC} static", set_values.vpp_neighbour),
-        (rf"vppctl ip route del {_ADDRESS} via {_ADDRESS}", None),
+        # of other frames
+        (rf"ifconfig {_WORD} inet6 (?:ifdisabled|{_ADDRESS} -alias)", None),
+        (rf"ndp (?:-d {_ADDRESS}|-s {_ADDRESS} {_MAC})", None),
+        (rf"route -6 (?:delete|change) -net {_ADDRESS} {_WORD}", None),
+        (rf"vppctl ip route del {_ADDRESS}(?: table 297\d\d)? via {_ADDRESS}(?: {_WORD})?", None),
+        (rf"vppctl disable ip6 interface {_WORD}", None),
+        (rf"vppctl ip6 nd {_WORD} no ra-suppress", None),
+        (rf"vppctl delete sub-interface {_WORD}\.297\d\d", None),
+        (rf"vppctl set interface ip6? table {_WORD}\.297\d\d 0", None),
+        (r"vppctl ip6? table del 297\d\d", None),
+        ("vppctl mpls table del 0", None),
+        (rf"vppctl set interface mpls {_WORD} disable", None),
+        (rf"vppctl mpls local-label del (?:non-)?eos \d{{1,7}} via {_ADDRESS} {_WORD} out-labels \d{{1,7}}", None),
     )
 )
 """Each with how to see whether what it undoes is still there; None: it needs no look (:mod:`.set_values`)."""

@@ -7,19 +7,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ..counts.causes import unsent_by_interface
+from ..counts.neighbours import NeighbourEntry
 from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
 from ..counts.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
+from ..traffic.frame_kinds import FrameKinds
 from .base import Side
 from .fact_reading import Answers, linux_boot_id
+from .neighbours import vpp_neighbours
 from .shell_router import ShellRouter
 from .sides import validated_side
 from .stacks import perf_stacks
 from .vpp_facts import parse_hardware_pauses, read_vpp_facts
+from .vpp_frames import VppFrameSetup
 from .vpp_load import vpp_load
 from .vpp_losses import vpp_causes
 from .vpp_output import (
+    has_route,
     parse_addresses,
     parse_clock,
     parse_errors,
@@ -76,6 +81,11 @@ class Vpp(ShellRouter):
         for side in map(validated_side, sides):
             self._configure_side(side)
 
+    def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
+        """Let VPP forward *frames* as well; those that it cannot are in :attr:`not_forwarded`."""
+        checked = tuple(map(validated_side, sides))
+        self._not_forwarded = VppFrameSetup(self._commands, checked, self._notes).configure(frames)
+
     def _configure_side(self, side: Side) -> None:
         output = self._commands.run_all(
             {
@@ -102,7 +112,7 @@ class Vpp(ShellRouter):
             old = known.get((name, side.peer))
             undo = f"{name} {side.peer} {old} static" if old else f"del {new}"
             self._change(f"set ip neighbor {new} static", f"set ip neighbor {undo}")
-        if not _has_route(output["route"], side):
+        if not has_route(output["route"], side.network, side.peer):
             route = f"{side.network} via {side.peer}"
             self._change(f"ip route add {route}", f"ip route del {route}")
 
@@ -112,6 +122,10 @@ class Vpp(ShellRouter):
     def clear(self) -> None:
         """``clear runtime``. Interface counters and errors go on: readers use differences."""
         self._commands.run_silent(self._commands.quoted(("vppctl", "clear", "runtime")))
+
+    def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
+        """See :meth:`..base.Router.neighbours`."""
+        return vpp_neighbours(self._commands, sides)
 
     def read(self) -> Telemetry:
         """Read counters, errors and runtime now. ``uptime`` is VPP's: its restart resets the counters."""
@@ -144,12 +158,3 @@ class Vpp(ShellRouter):
             causes=causes,
             pauses=parse_hardware_pauses(output["vppctl show hardware-interfaces"]),
         )
-
-
-def _has_route(fib: str, side: Side) -> bool:
-    """Whether ``show ip fib PREFIX`` has exactly this prefix and next hop (it also prints a covering prefix)."""
-    text = strip_banner(fib)
-    return bool(
-        re.search(rf"^{re.escape(side.network)} ", text, re.MULTILINE)
-        and re.search(rf"(?<![\d.]){re.escape(side.peer)}(?![\d.])", text)
-    )

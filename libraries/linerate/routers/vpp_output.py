@@ -228,12 +228,21 @@ def parse_addresses(text: str) -> tuple[Mapping[str, bool], frozenset[tuple[str,
     return up, frozenset(addresses)
 
 
+def has_route(fib: str, network: str, peer: str) -> bool:
+    """Whether ``show ip fib PREFIX`` has exactly this prefix and next hop (it also prints a covering prefix)."""
+    text = strip_banner(fib)
+    return bool(
+        re.search(rf"^{re.escape(network)} ", text, re.MULTILINE)
+        and re.search(rf"(?<![\w.:]){re.escape(peer)}(?![\w.:])", text)
+    )
+
+
 @parser("'vppctl show ip neighbors'")
 def parse_neighbours(text: str) -> frozenset[tuple[str, str, str, bool]]:
-    """``show ip neighbors``: (interface, address, MAC, static)."""
+    """``show ip neighbors``, of IPv4 and IPv6: (interface, address, MAC, static)."""
     found = set()
     for line in strip_banner(text).splitlines():
-        row = re.match(r"\s*[\d.]+\s+(\S+)\s+(?:([SDN]+)\s+)?([0-9a-f:]{17})\s+(\S+)", line)
+        row = re.match(r"\s*[\d.]+\s+([0-9a-f.:]+)\s+(?:([SDN]+)\s+)?([0-9a-f:]{17})\s+(\S+)", line)
         if row:
             found.add((row[4], row[1], row[3], "S" in (row[2] or "")))
     return frozenset(found)

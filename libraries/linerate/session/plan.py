@@ -149,6 +149,11 @@ class Plan:
         """Seconds of the testbed's clock per second of real time."""
         return self.testbed.clock_speed if isinstance(self.testbed, SimulatedSettings) else 1.0
 
+    @property
+    def link_wait(self) -> float:
+        """Seconds of real time that links may take to come up."""
+        return self.testbed.link_wait / self.clock_speed
+
     def budget(self, requirements: Iterable[Requirement]) -> Budget:
         """The budget of all *requirements* together."""
         return sum_of_budgets(
@@ -241,7 +246,7 @@ def check_login(testbed: Testbed, software: Software, path: Path, commands: Comm
                 path,
             )
         if testbed.set_up:
-            raise ConfigError("'set_up' is for Linux routers; set this one up by hand and remove the key", path)
+            raise ConfigError("'set_up' is not for a described router; set it up by hand and remove the key", path)
     if software.shell != "none":
         if isinstance(testbed, HardwareSettings) and testbed.router is None:
             raise ConfigError(

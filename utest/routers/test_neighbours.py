@@ -1,0 +1,127 @@
+"""The router's neighbour entries of the generator's ports: what VPP, Linux and FreeBSD show, and what it means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.counts.neighbours import NeighbourEntry
+from linerate.routers import make_router
+from linerate.routers.neighbours import parse_arp, parse_ip_neigh
+from linerate.routers.vpp_output import parse_neighbours
+from support.fake_router import SIDES, shell_of, simulated
+
+ARP = """\
+? (192.168.71.163) at 00:0c:29:00:00:01 on em0 permanent [ethernet]
+? (192.168.71.2) at 00:50:56:00:00:02 on em0 expires in 942 seconds [ethernet]
+? (192.168.71.1) at 00:50:56:00:00:03 on em0 expires in 1182 seconds [ethernet]
+"""
+"""FreeBSD 12.1: github.com/kellyjonbrazil/jc, tests/fixtures/freebsd12/arp-a.out (addresses masked)."""
+
+VPP = """\
+     Age                       IP                    Flags      Ethernet              Interface       
+       .0230               100.65.1.2                  D    02:00:00:00:00:01 host-b0
+       .0707            2001:2::6441:102               S    02:00:00:00:00:01 host-b0
+       .0161               100.65.2.2                  S    02:00:00:00:00:02 host-b1
+"""
+"""VPP v26.10."""
+
+
+def test_freebsds_entries_are_read() -> None:
+    assert parse_arp(ARP, "192.168.71.163") == [("em0", "00:0c:29:00:00:01", True)]
+    assert parse_arp(ARP, "192.168.71.2") == [("em0", "00:50:56:00:00:02", False)]
+    assert parse_arp(ARP, "192.168.71.16") == []
+    # usr.sbin/arp/arp.c of FreeBSD prints these where it has no address, or one that is no longer valid
+    assert parse_arp("? (10.0.0.1) at (incomplete) on em0 expired [ethernet]\n", "10.0.0.1") == []
+    assert parse_arp("? (10.0.0.1) at 00:50:56:00:00:02 on em0 expired [ethernet]\n", "10.0.0.1") == []
+
+
+def test_vpps_entries_are_read_of_both_families() -> None:
+    assert parse_neighbours(VPP) == {
+        ("host-b0", "100.65.1.2", "02:00:00:00:00:01", False),
+        ("host-b0", "2001:2::6441:102", "02:00:00:00:00:01", True),
+        ("host-b1", "100.65.2.2", "02:00:00:00:00:02", True),
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("100.65.1.2 dev eth1 lladdr 02:00:00:00:00:0A PERMANENT \n", [("eth1", "02:00:00:00:00:0a", True)]),
+        ("100.65.1.2 dev eth1 lladdr 02:00:00:00:00:0a NOARP \n", [("eth1", "02:00:00:00:00:0a", True)]),
+        ("100.65.1.2 dev eth1 lladdr 02:00:00:00:00:0a router STALE \n", [("eth1", "02:00:00:00:00:0a", False)]),
+        ("100.65.1.2 dev eth1 lladdr 02:00:00:00:00:0a DELAY\n", [("eth1", "02:00:00:00:00:0a", False)]),
+        ("100.65.1.2 dev eth1 FAILED \n", []),
+        ("100.65.1.2 dev eth1 lladdr 02:00:00:00:00:0a FAILED \n", []),
+        ("100.65.1.2 dev eth1 INCOMPLETE \n", []),
+        ("", []),
+    ],
+)
+def test_linuxs_entries_are_read_by_their_state(line: str, found: list[object]) -> None:
+    assert parse_ip_neigh(line) == found
+
+
+@given(st.text())
+def test_other_text_is_no_entry_and_no_crash(text: str) -> None:
+    assert parse_arp(text, "10.0.0.1") == [] or "10.0.0.1" in text
+    assert parse_ip_neigh(text) == [] or "lladdr" in text
+    assert parse_neighbours(text) == frozenset() or ":" in text
+
+
+ADDRESS = {
+    "vpp": "vppctl set interface ip address eth{0} 100.65.{0}.1/24",
+    "linux": "ip addr add 100.65.{0}.1/24 dev eth{0}",
+    "freebsd": "ifconfig eth{0} inet 100.65.{0}.1/24 alias",
+}
+FIX = {
+    "vpp": "vppctl set ip neighbor eth1 100.65.1.2 02:00:00:00:01:02 static",
+    "linux": "ip neigh replace 100.65.1.2 lladdr 02:00:00:00:01:02 nud permanent dev eth1",
+    "freebsd": "arp -S 100.65.1.2 02:00:00:00:01:02",
+}
+WORSE = {
+    "vpp": "vppctl set ip neighbor eth1 100.65.1.2 {}",
+    "linux": "ip neigh replace 100.65.1.2 lladdr {} nud stale dev eth1",
+    "freebsd": "arp -S 100.65.1.2 {} temp",
+}
+
+
+@pytest.mark.parametrize("kind", sorted(FIX))
+def test_missing_wrong_and_learned_entries_name_the_command_that_mends_them(kind: str) -> None:
+    machine, _ = simulated(kind)
+    router = make_router(kind, shell_of(machine))  # type: ignore[arg-type]
+    for number in (1, 2):
+        machine.run(ADDRESS[kind].format(number))
+
+    def first() -> NeighbourEntry:
+        return router.neighbours(SIDES)[0]
+
+    assert first().problem == "the router has no neighbour entry for 100.65.1.2 on eth1"
+    machine.run(WORSE[kind].format("02:00:00:00:00:99"))
+    assert "has 02:00:00:00:00:99, and the generator's port has 02:00:00:00:01:02" in first().problem
+    machine.run(WORSE[kind].format("02:00:00:00:01:02"))
+    assert not first().problem and "was learned, not set" in first().ages
+    assert first().remedy == f"'{FIX[kind]}' on the router sets it"
+    machine.run(first().fix)
+    assert not first().problem and not first().ages
+    # the MAC address of a port is not known before the generator is connected
+    unknown = tuple(replace(side, peer_mac="") for side in SIDES)
+    assert not router.neighbours(unknown)[0].problem
+
+
+def test_entries_of_interfaces_for_tags_are_not_the_sides_own() -> None:
+    rows = "100.65.1.2 dev lr0.100 lladdr 02:00:00:00:01:02 PERMANENT \n"
+    router = make_router("linux", _shell_printing(rows))
+    assert router.neighbours(SIDES[:1])[0].problem
+    # but a bridge is another way to the same peer
+    router = make_router("linux", _shell_printing(rows.replace("lr0.100", "br0")))
+    found = router.neighbours(SIDES[:1])[0]
+    assert not found.problem and found.found_at == "br0" and found.fix.endswith("dev br0")
+
+
+def _shell_printing(rows: str):
+    from linerate.routers.base import Result
+
+    return lambda command, limit: Result(f"{rows}@@linerate 0 0\n", "", 0, 0.0)
