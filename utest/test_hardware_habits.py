@@ -20,9 +20,9 @@ ROWS = [
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0][:60])
 def test_a_habit_has_a_test(row: list[str]) -> None:
     assert len(row) == 4, row
-    named = re.findall(r"`(utest/[\w/]+\.py)::(\w+)`", row[3])
+    named = re.findall(r"`(?:utest/)?([\w/]+\.py)::(\w+)`", row[3])
     assert named and row[0] and row[2], row
     for file, name in named:
-        tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+        tree = ast.parse((ROOT / "utest" / file).read_text(encoding="utf-8"))
         functions = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         assert name in functions, f"{file} has no {name}"

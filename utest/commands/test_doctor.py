@@ -51,6 +51,8 @@ ok       router rights: 'linerate' may 'sudo -n'
 ok       router counters: TenGigabitEthernet3/0/0 rx 0 tx 0, TenGigabitEthernet3/0/1 rx 0 tx 0; it is up for TIME
 ok       router interface TenGigabitEthernet3/0/0: 02:00:00:00:01:01, to which port 0 sends; up
 ok       router interface TenGigabitEthernet3/0/1: 02:00:00:00:01:02, to which port 1 sends; up
+ok       router neighbour 100.65.1.2: no entry; set for a run ('prepare: configure')
+ok       router neighbour 100.65.2.2: no entry; set for a run ('prepare: configure')
 ok       traffic: frames sent into each side came back at the other
 warning  calibration: none: what the generator itself loses is not known; linerate calibrate simulated \
 --platform netgate6100

@@ -11,7 +11,6 @@ import pytest
 from linerate.errors import TestbedError
 from linerate.routers import RouterKind, make_router
 from linerate.routers.base import Result
-from linerate.routers.undo_commands import is_undo
 from linerate.traffic.catalogue import Catalogue
 from linerate.traffic.frame_kinds import FrameKind, FrameKinds
 from support.fake_router import SIDES
@@ -92,7 +91,7 @@ def test_vpp_is_configured_for_each_kind_of_frame_and_restored() -> None:
     [(needs, reason)] = router.not_forwarded.items()
     assert needs == {"vlan", "mpls"} and "without the tags" in reason
     changes = router.changes
-    assert len(changes) == len(commands) and all(is_undo(change.undo) for change in changes)
+    assert len(changes) == len(commands) and all(change.is_undoable(None) for change in changes)
     before = len(shell.commands)
     router.restore()
     assert undone(shell, before) == [shlex.join(change.undo) for change in reversed(changes)]
@@ -123,7 +122,7 @@ def test_freebsd_is_configured_for_ipv6_and_says_what_is_not_set_up() -> None:
         "route -6 change -net 2001:2::3000:0/104 2001:2::6441:202",
     ]
     assert {frozenset({"vlan"}), frozenset({"mpls"})} == set(router.not_forwarded)
-    assert all(is_undo(change.undo) for change in router.changes)
+    assert all(change.is_undoable(None) for change in router.changes)
     before = len(shell.commands)
     router.restore()
     assert undone(shell, before) == [

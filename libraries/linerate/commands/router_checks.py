@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..counts.neighbours import NeighbourEntry
 from ..errors import TestbedError
 from ..evidence.facts_table import known_rows
 from ..generators.base import GeneratorPort
@@ -12,6 +13,7 @@ from ..routers.base import Shell
 from ..routers.black_box import WHY_UNREAD
 from ..routers.link_state import LinkState, read_link_states
 from ..session.leftovers import leftover_text
+from ..session.router import WRONG_PEER
 from ..session.session import Session
 from ..units import counted
 from .findings import Check, ok, or_wrong, warning, wrong
@@ -54,6 +56,7 @@ def router_checks(session: Session, traffic: bool, dry_run: bool) -> Iterator[Ch
         yield from or_wrong("router counters", lambda: _counters(session))
         if not described:
             yield from or_wrong("router interfaces", lambda: _interfaces(session, shell))
+        yield from or_wrong("router neighbours", lambda: _neighbours(session))
         yield from or_wrong("router configuration", lambda: _planned_changes(session, dry_run))
         yield from or_wrong("power meter", lambda: _power(session))
         if traffic and session.generator.connected:
@@ -182,12 +185,29 @@ def _interface(session: Session, state: LinkState, port: GeneratorPort | None) -
     found = f"{state.mac or 'its MAC address is not reported'}{to}"
     if state.up is False:
         if session.plan.testbed.prepare == "configure":
-            return ok(name, f"{found}; down, and taken up for a run ('prepare: configure')")
+            return ok(name, f"{found}; down, and taken up for a run, which waits for its link each time: leave it up")
         return wrong(name, "is down, and the testbed file says 'prepare: none'; take it up on the router")
     if state.carrier is False:
         # before it is configured an interface may show none although the cable is there; the port's link shows that
         return warning(name, f"{found}; it shows no link; check the cable unless the router takes it up later")
     return ok(name, found if state.up is None and state.carrier is None else f"{found}; up")
+
+
+def _neighbours(session: Session) -> list[Check]:
+    return [_neighbour(session, found) for found in session.router.neighbours()]
+
+
+def _neighbour(session: Session, found: NeighbourEntry) -> Check:
+    name = f"router neighbour {found.address}"
+    known = f"{found.mac} on {found.found_at or found.interface}" if found.mac else "no entry"
+    if session.plan.testbed.prepare == "configure":
+        lasting = not found.problem and found.permanent
+        return ok(name, f"{known}, set for good" if lasting else f"{known}; set for a run ('prepare: configure')")
+    if found.problem:
+        return wrong(name, f"{found.problem}; {found.remedy or 'set it for good'}{WRONG_PEER}")
+    if found.ages:
+        return warning(name, f"{found.ages}; {found.remedy} for good")
+    return ok(name, f"{known}, set for good" if found.permanent else known)
 
 
 def _traffic(session: Session) -> list[Check]:

@@ -18,6 +18,10 @@ FOREIGN_FRAMES = 20
 """Foreign frames that are always allowed."""
 
 
+class NothingArrives(TestbedError):
+    """Slow traffic does not come back: a router that has not noticed its link yet drops it, too."""
+
+
 def check_reachability(outcome: Outcome) -> None:
     """Raise TestbedError where a direction forwards nothing, or a port receives what was not sent to it.
 
@@ -29,7 +33,7 @@ def check_reachability(outcome: Outcome) -> None:
                 f"the generator's port {direction.tx_port} sends nothing; look at the TRex server's console"
             )
         if not direction.forwarded:
-            raise TestbedError(
+            raise NothingArrives(
                 f"none of {direction.offered} frames sent from the generator's port {direction.tx_port} came back at"
                 f" port {direction.rx_port}; check the cables, the router's addresses, routes and neighbours, and the"
                 " destination MAC of TRex's port"

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .causes import Cause
+from .neighbours import NeighbourEntry
 from .pause_names import Pauses
 
 
@@ -45,7 +46,7 @@ class Telemetry:
     """A reading. ``uptime`` in s, None: not known; ``drops`` by the router's own names; ``raw``: output by command.
 
     ``causes``: every counter of lost frames, zeros included. VPP only: ``runtime`` and ``since_clear``, the seconds
-    that it covers (0: not known).
+    that it covers (0: not known). ``neighbours``: its entries of the generator's ports; empty: not read.
     """
 
     uptime: float | None
@@ -55,6 +56,7 @@ class Telemetry:
     raw: Mapping[str, str] = field(default_factory=dict)
     since_clear: float = 0.0
     causes: tuple[Cause, ...] = ()
+    neighbours: tuple[NeighbourEntry, ...] = ()
     pauses: Mapping[str, Pauses] = field(default_factory=dict)
     """By interface, where its card counts them."""
 

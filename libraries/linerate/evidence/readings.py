@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..counts.causes import Cause, Role, Stage
+from ..counts.neighbours import NeighbourEntry
 from ..counts.telemetry import InterfaceCounters, NodeRuntime, Telemetry
 from ..session.router_watch import Reading
 from .json_fields import Fields, field_data
@@ -49,7 +50,10 @@ class ReadingRecord:
 
 def _telemetry_data(telemetry: Telemetry) -> dict[str, Any]:
     causes = [{**field_data(item), "stage": item.stage.name, "role": item.role.name} for item in telemetry.causes]
-    return {**field_data(telemetry, without=("raw", "causes")), "causes": causes}
+    found = {**field_data(telemetry, without=("raw", "causes", "neighbours")), "causes": causes}
+    if telemetry.neighbours:
+        found["neighbours"] = [field_data(item) for item in telemetry.neighbours]
+    return found
 
 
 def _read_telemetry(take: Fields) -> Telemetry:
@@ -63,6 +67,7 @@ def _read_telemetry(take: Fields) -> Telemetry:
         runtime=tuple(record(NodeRuntime, item) for item in take("runtime", list)),
         since_clear=take.number("since_clear"),
         causes=tuple(_read_cause(Fields(item)) for item in take("causes", list)),
+        neighbours=tuple(record(NeighbourEntry, item) for item in take.data.get("neighbours", ())),
     )
 
 

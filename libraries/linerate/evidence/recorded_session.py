@@ -138,6 +138,10 @@ class RecordedWatch(RouterWatch):
         """As :meth:`read`; the last one if the verdict is reached sooner now."""
         return self._sentence.reading(last_will_do=True)
 
+    def read_last(self) -> Telemetry:
+        """As :meth:`read_again`: the neighbours are in the record."""
+        return self.read_again()
+
 
 class _ClearedRouter:
     def clear(self) -> None:

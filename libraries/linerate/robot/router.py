@@ -64,14 +64,20 @@ class RouterKeywords(Component):
         """Set the testbed's addresses, static neighbours and routes on the router; `Restore Router` removes them.
 
         What an earlier run has left on the router of a testbed of hardware is undone first, with a warning.
-        With ``set_up`` in the testbed file, routes for IPv6, tagged and labelled frames as well. Fails if the router
-        refuses a command, or a link does not come up within 15 s. Example:
+        With ``set_up`` in the testbed file, routes for IPv6, tagged and labelled frames as well. Then waits until both
+        ends of each cable that was brought up have a link, ``link_wait`` s of the testbed's file at most, and reads the
+        router's neighbour entries of the generator's ports. Fails if the router refuses a command, a link does not come
+        up, or an entry is missing or wrong; one that was learned is a warning, because it ages. Example:
         | Configure Router
         """
         router = self.shared.session.router
         if undone := router.undo_leftover():
             logger.warn(undone)
         router.configure()
+        for words in router.warnings:
+            logger.warn(words)
+        if waited := router.links.noted_words:
+            logger.info(f"links were awaited{waited}")
 
     @keyword(tags=["router"])
     def reason_against_traffic(self, traffic: str) -> str:

@@ -15,11 +15,9 @@ from ..generators.trex.client_fetch import fetcher
 from ..generators.trex.driver import TrexGenerator, TrexSettings
 from ..simulation.signs import simulation_signs
 from ..testbed.opening import OpenTestbed
+from ..testbed.settings import HardwareSettings, NetnsSettings
+from .links import POLL
 from .plan import Plan
-
-LINK_LIMIT, LINK_POLL = 15.0, 0.1
-"""Seconds that links may take to come up after the router's interfaces (IEEE 802.3 28: some seconds of negotiation),
-and between two checks of them."""
 
 
 def connect_trex(testbed: OpenTestbed) -> Generator:
@@ -56,13 +54,16 @@ class GeneratorConnection:
     def connect(self, connect: Callable[[OpenTestbed], Generator] = connect_trex) -> None:
         """Claim the generator's ports, and compare them with the platform. Raises TestbedError."""
         self._driver = connect(self.testbed)
+        if self.bypassed and self.started:
+            self.await_own_links()
         # links may be down until the router's interfaces are configured; they are checked then
-        self._check_ports(linked=self.bypassed or self.plan.testbed.prepare == "none")
+        self._check_ports(linked=self.bypassed or (self.plan.testbed.prepare == "none" and not self.started))
 
     def reconnect(self) -> None:
         """A new connection in place of one that failed, with no streams yet. Raises TestbedError."""
         self.driver.reconnect()
-        self._check_ports()
+        # its server may have been started again
+        self.await_own_links()
 
     def release(self) -> None:
         """Stop traffic and release the ports. Harmless when repeated."""
@@ -97,11 +98,23 @@ class GeneratorConnection:
         """What it was told to send, by sending port; nothing before :meth:`connect`."""
         return self._driver.streams if self._driver else {}
 
-    def await_links(self) -> None:
-        """Wait until every port has a link, LINK_LIMIT s at most. Raises TestbedError."""
-        limit = time.monotonic() + LINK_LIMIT
-        while not all(port.link_up for port in self.driver.ports) and time.monotonic() < limit:
-            time.sleep(LINK_POLL)
+    @property
+    def started(self) -> bool:
+        """Whether its server was started for this run, which takes its links down and up."""
+        testbed = self.plan.testbed
+        if isinstance(testbed, HardwareSettings):
+            return testbed.generator.start is not None
+        return isinstance(testbed, NetnsSettings) and testbed.generator == "trex"
+
+    def check_links(self) -> None:
+        """Raise TestbedError for a port without a link, or with another speed than the platform's."""
+        self._check_ports()
+
+    def await_own_links(self) -> None:
+        """Wait until every port has a link, ``link_wait`` s at most. Raises TestbedError."""
+        until = time.monotonic() + self.plan.link_wait
+        while not all(port.link_up for port in self.driver.ports) and time.monotonic() < until:
+            time.sleep(POLL)
         self._check_ports()
 
     @property

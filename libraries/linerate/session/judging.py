@@ -25,6 +25,7 @@ from ..methods.verify import verify
 from ..sla.requirement import ENERGY_UNITS, RUNTIME_UNITS, Quantity, Requirement, Unit
 from ..sla.verdict import Ruling, Tally, Verdict
 from .bookkeeping import Bookkeeper
+from .neighbour_loss import why_unaddressed
 from .router_watch import Reading, RouterRestarted, RouterWatch
 from .session import Session
 
@@ -85,7 +86,7 @@ class Judge:
         """*verdict* after the reading of the router's counters that follows the last trial."""
         watch = self.session.router.watch
         try:
-            after = watch.read_again()
+            after = watch.read_last()
         except RouterRestarted as error:
             book.close_without_reading(str(error))
             return self.inconclusive(requirement, str(error), verdict.trials)
@@ -101,6 +102,8 @@ class Judge:
             return replace(verdict, reason=reason)
         self.on_telemetry("after", after)
         book.close(after)
+        if unaddressed := why_unaddressed(verdict, after, self.session.interfaces):
+            return self.inconclusive(requirement, f"{verdict.reason}; {unaddressed}", verdict.trials)
         if paused := after.pauses_since(before, self.session.interfaces.values()):
             # the router's card counts them where the generator's does not show them
             rows = ", ".join(f"{name} received {new.received} and sent {new.sent}" for name, new in paused.items())

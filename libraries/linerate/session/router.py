@@ -9,15 +9,18 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from ..counts.neighbours import NeighbourEntry
 from ..counts.router_facts import RouterFacts
 from ..errors import TestbedError
+from ..generators.base import GeneratorPort
 from ..routers import make_router
-from ..routers.base import RESTORE_LIMIT, Router, Shell
+from ..routers.base import RESTORE_LIMIT, Router, Shell, Side
 from ..routers.black_box import no_shell
 from ..routers.change_journal import ChangeJournal, Leftover, look, look_elsewhere
 from ..routers.changes import Change
 from ..routers.command_line_shell import CommandLineShell
 from ..routers.fact_reading import differences
+from ..routers.link_state import LinkState, moves_link, read_link_states
 from ..routers.occasion import Occasion
 from ..routers.shell_commands import EXCHANGE_LIMIT
 from ..routers.ssh_shell import SshShell
@@ -29,12 +32,15 @@ from ..testbed.settings import HardwareSettings, NetnsSettings
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .generator import GeneratorConnection
 from .leftovers import undo_leftover
+from .links import LinkWait
 from .plan import Plan
 from .router_watch import RouterWatch
 
 T = TypeVar("T")
 
 log = logging.getLogger("linerate.router")
+
+WRONG_PEER = "; if the router's next hop is another address, fix 'peer' of 'sides' in the testbed's file"
 
 RESET_LIMIT = 10.0
 """Seconds that a command which restarts the router may take to return."""
@@ -57,6 +63,12 @@ class RouterConnection:
     _undone: str = ""
     facts: RouterFacts = field(default_factory=RouterFacts)
     """What it is, read by :meth:`connect`."""
+    warnings: tuple[str, ...] = ()
+    """What :meth:`configure` found that will make trouble later, in words."""
+    _links_known: bool = field(default=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.links = LinkWait(self.plan.link_wait, self.plan.testbed.link_wait)
 
     def log_in(self) -> Shell:
         """The router's shell over SSH. Raises TestbedError in one sentence."""
@@ -155,19 +167,62 @@ class RouterConnection:
         sides = [f"{side.interface}: {side.address}, {side.network} via {side.peer}" for side in facts.sides]
         notes = [self._undone] if self._undone else []
         notes += self._router.notes if self._router else ()
+        notes += [f"links were awaited{words}"] if (words := self.links.noted_words) else []
         return {"prepare": self.plan.testbed.prepare, "sides": sides, "notes": notes}
 
-    def configure(self) -> None:
+    def configure(self, links_moved: bool = False) -> None:
         """Set addresses, static neighbours and routes, if the testbed has ``prepare: configure``.
 
-        What an earlier run has left there is undone first, in any case. Raises TestbedError, also if a link does not
-        come up then.
+        What an earlier run has left there is undone first, in any case. Then its neighbours are checked, and if links
+        were brought up (*links_moved*: they were in any case) both ends of each are awaited. Raises TestbedError.
         """
         self.undo_leftover()
+        before = self.driver.changes
         self.prepare_configuration()()
+        moved = any(moves_link(change) for change in self.driver.changes if change not in before)
+        if moved or links_moved or (self.generator.started and not self._links_known):
+            self.links.begin()
         if self.plan.testbed.prepare == "configure":
             self.watch.configured()
-            self.generator.await_links()
+        if self.plan.testbed.prepare == "configure" or self.links.pending:
+            self._await_links()
+        self._links_known = True
+        self._check_neighbours()
+
+    def _await_links(self) -> None:
+        kind, facts = self.plan.software.shell, self.testbed.facts
+        names = [side.interface for side in facts.sides]
+
+        def states() -> tuple[LinkState, ...]:
+            return read_link_states(kind, self.shell, names, facts.router.sudo)
+
+        def ports() -> dict[int, GeneratorPort]:
+            return {port.index: port for port in self.generator.driver.ports}
+
+        self.links.await_both(ports, states, dict(zip(facts.generator.ports, names, strict=True)))
+        self.generator.check_links()
+
+    def sides(self) -> tuple[Side, ...]:
+        """The testbed's sides, with the MAC addresses that the generator's ports have, as far as it is connected."""
+        macs = {port.index: port.mac for port in self.generator.ports}
+        facts = self.testbed.facts
+        return tuple(
+            side if side.peer_mac else replace(side, peer_mac=macs.get(index, ""))
+            for side, index in zip(facts.sides, facts.generator.ports, strict=True)
+        )
+
+    def neighbours(self) -> tuple[NeighbourEntry, ...]:
+        """What the router knows of the generator's ports now; nothing where it cannot be read. Raises TestbedError."""
+        return self.driver.neighbours(self.sides())
+
+    def _check_neighbours(self) -> None:
+        """Raise TestbedError for a neighbour that is missing or wrong; from now on they are in each last reading."""
+        self.watch.sides = self.sides()
+        found = self.neighbours()
+        if bad := [f"{each.problem}; {each.remedy or 'set it for good'}" for each in found if each.problem]:
+            hint = "" if self.plan.testbed.prepare == "configure" else WRONG_PEER
+            raise TestbedError("; ".join(bad) + hint)
+        self.warnings = tuple(f"{each.ages}; {each.remedy} for good" for each in found if each.ages)
 
     def prepare_configuration(self, rehearsed: bool = False) -> Callable[[], None]:
         """What :meth:`configure` does on the router, to be called later; the generator is asked now.
@@ -176,12 +231,9 @@ class RouterConnection:
         """
         if self.plan.testbed.prepare != "configure":
             return lambda: None
-        ports, router = {port.index: port for port in self.generator.driver.ports}, self.driver
-        facts = self.testbed.facts
-        sides = tuple(
-            side if side.peer_mac else replace(side, peer_mac=ports[index].mac)
-            for side, index in zip(facts.sides, facts.generator.ports, strict=True)
-        )
+        router, facts = self.driver, self.testbed.facts
+        _ = self.generator.driver  # raises TestbedError if none is connected
+        sides = self.sides()
 
         def configure() -> None:
             if not rehearsed:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 
 from ..counts.telemetry import Telemetry
 from ..errors import TestbedError
-from ..routers.base import Router
+from ..routers.base import Router, Side
 from ..routers.occasion import BOOT_TOLERANCE
 
 
@@ -41,6 +41,8 @@ class RouterWatch:
         self.restarts = 0
         """How many restarts were noticed."""
         self._on_reading: Callable[[Reading], None] = lambda reading: None
+        self.sides: tuple[Side, ...] = ()
+        """Whose neighbour entries the reading after a sentence has."""
 
     @contextmanager
     def reporting(self, on_reading: Callable[[Reading], None]) -> Iterator[None]:
@@ -70,6 +72,18 @@ class RouterWatch:
     def read_again(self) -> Telemetry:
         """:meth:`read`, a second time if the first failed: a broken SSH link may work again."""
         return self._reported(self._read_again)
+
+    def read_last(self) -> Telemetry:
+        """:meth:`read_again`, with the neighbour entries of the generator's ports as far as they can be read."""
+        return self._reported(lambda: self._with_neighbours(self._read_again()))
+
+    def _with_neighbours(self, found: Telemetry) -> Telemetry:
+        if not self.sides:
+            return found
+        for _ in range(2):
+            with suppress(TestbedError):
+                return replace(found, neighbours=self._router.neighbours(self.sides))
+        return found
 
     def _reported(self, read: Callable[[], Telemetry]) -> Telemetry:
         try:

@@ -193,7 +193,7 @@ class Traffic:
         self.reconnection.reconnect_if_lost(self.testbed, self._reconnect_generator)
         self._refuse_unsendable(profile, True, None, self.pairs)
         self._prepare(profile, True, None, self.pairs)
-        check_reachability(self._send_slowly(2 * self.pairs, PROBE_PPS, 1.0))
+        self.router.links.retried(lambda: check_reachability(self._send_slowly(2 * self.pairs, PROBE_PPS, 1.0)))
         with self.reconnection.noting_failures():
             heard = self._running_generator().idle(IDLE_SECONDS)
         self.foreign = ForeignFrames({port: one.frames for port, one in heard.items()})
@@ -242,14 +242,18 @@ class Traffic:
         if self.generator.bypassed:
             return
         if self.router.connected:
-            self.router.configure()
+            self.router.configure(links_moved=True)
         if self._prepared is None or self.testbed.facts.simulated:
             return
         profile, bidirectional, probe, pairs = self._prepared
         fixed = _fixed_pps(profile) + (probe.pps if probe else 0.0)
-        outcome = self._send_slowly(len(self.directions(bidirectional, pairs)), PROBE_PPS + 2 * fixed, CHECK_SECONDS)
+        count = len(self.directions(bidirectional, pairs))
+
+        def probed() -> None:
+            check_reachability(self._send_slowly(count, PROBE_PPS + 2 * fixed, CHECK_SECONDS))
+
         try:
-            check_reachability(outcome)
+            self.router.links.retried(probed)
         except TestbedError as error:
             raise TestbedError(f"a link was down in the trial before, and since then: {error}") from error
 
@@ -276,6 +280,8 @@ class Traffic:
         """A new connection in place of one that failed. Raises TestbedError, also if slow traffic does not arrive."""
         self.forget()
         self.generator.reconnect()
+        # the router notices a link that was gone late
+        self.router.links.begin()
         self.check_reachability()
 
     def _running_generator(self) -> Generator:

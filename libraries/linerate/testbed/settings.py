@@ -104,7 +104,8 @@ class CommonSettings(Config):
     they are there already. ``maximum_load_percent``: the generator's ceiling in per cent of line rate, the load of
     "forwards … at maximum offered load". ``warm_up`` in s; None: the goal's.
     ``set_up``: the frames beside plain IPv4 for which ``configure`` sets the router up, with the addresses, tags and
-    labels of the profiles' words. Linux routers only; on a simulated testbed it is the model's, not the shell's.
+    labels of the profiles' words. Linux, VPP and FreeBSD; on a simulated testbed it is the model's, not the shell's.
+    ``link_wait``: s of the testbed's clock that links may take to come up after something was brought up.
     ``power``: the meter that the router draws its power through; None: there is none.
     """
 
@@ -116,6 +117,7 @@ class CommonSettings(Config):
     maximum_load_percent: Annotated[float, Field(gt=0, le=100)] = 97.0
     tolerance: ToleranceSettings = ToleranceSettings()
     warm_up: Annotated[float, Field(ge=0, le=600)] | None = None
+    link_wait: Annotated[float, Field(ge=0, le=600)] = 15.0
     power: PowerSettings | None = None
 
     @field_validator("sides")

@@ -108,6 +108,14 @@ CASES = (
         {"start": TRIAL, "of": "generator"},
     ),
     FaultCase(
+        "the router forgets a neighbour",
+        "neighbour lost",
+        "the entry of the generator's receiving port ages, mid-trial: frames for it are dropped",
+        "INCONCLUSIVE",
+        "no neighbour entry for",
+        {"start": TRIAL, "at": 0.3},
+    ),
+    FaultCase(
         "SSH is cut",
         "ssh cut",
         "the connection ends in the command that reads the counters",

@@ -1,0 +1,133 @@
+"""Both ends of each cable: waits until router and generator have a link, and says which of them is late."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from ..counts.reachability import NothingArrives
+from ..errors import TestbedError
+from ..generators.base import GeneratorPort
+from ..routers.link_state import LinkState
+
+T = TypeVar("T")
+
+POLL = 0.1
+"""Seconds between two looks at the links."""
+
+
+@dataclass
+class LinkWait:
+    """A wait of at most *limit* s (real time), which begins when something was brought up, or a link is not there.
+
+    *setting*: ``link_wait`` of the testbed's file in s, for messages.
+    """
+
+    limit: float
+    setting: float
+    noted: dict[str, float] = field(default_factory=dict)
+    """Seconds after which each end had its link, in the last wait; by its name."""
+
+    _began: float = 0.0
+    _until: float = 0.0
+
+    @property
+    def pending(self) -> bool:
+        """Whether something was brought up, and no traffic has come through since."""
+        return self._until > 0
+
+    def begin(self) -> None:
+        """Something was brought up now."""
+        self._began = time.monotonic()
+        self._until = self._began + self.limit
+
+    def end(self) -> None:
+        """Traffic came through: there is nothing to wait for."""
+        self._until = 0.0
+
+    def await_both(
+        self,
+        ports: Callable[[], Mapping[int, GeneratorPort]],
+        states: Callable[[], tuple[LinkState, ...]],
+        cables: Mapping[int, str],
+    ) -> None:
+        """Wait until both ends of all *cables* (generator's port -> router's interface) have a link.
+
+        Raises TestbedError that says which end of which cable is late.
+        """
+        self.noted = {}
+        late: dict[str, bool] = dict.fromkeys(cables.values(), True)
+        while True:
+            known = ports()
+            if any(late.values()):
+                found = {state.interface: state for state in states()}
+                late = {name: _is_down(found.get(name)) for name in late}
+            self._note({f"the router's {name}": not down for name, down in late.items()})
+            self._note({f"the generator's port {port}": known[port].link_up for port in cables})
+            bad = {port: name for port, name in cables.items() if late[name] or not known[port].link_up}
+            if not bad:
+                return
+            if not self.pending:
+                # it may be coming up: another run has just ended, or the generator was just started
+                self.begin()
+            if time.monotonic() >= self._until:
+                raise TestbedError(
+                    "; ".join(
+                        _late_words(port, name, late[name], not known[port].link_up) for port, name in bad.items()
+                    )
+                    + self._advice
+                )
+            time.sleep(min(POLL, self.limit))
+
+    def retried(self, probe: Callable[[], T]) -> T:
+        """*probe*; while something that was brought up is awaited, again if it raises NothingArrives."""
+        while True:
+            try:
+                found = probe()
+            except NothingArrives as error:
+                if not self.pending:
+                    raise
+                if time.monotonic() >= self._until:
+                    self.end()
+                    raise TestbedError(
+                        f"{error}; both ends of each cable have a link{self.noted_words}, and this is so after"
+                        f" {self.setting:g} s ('link_wait' in the testbed's file)"
+                    ) from error
+                time.sleep(min(POLL, self.limit))
+            else:
+                self.end()
+                return found
+
+    @property
+    def noted_words(self) -> str:
+        """Which end had its link when, as `` (the router's eth1 after 3.1 s)``; "" if all had it at once."""
+        slow = [f"{end} after {seconds:.1f} s" for end, seconds in self.noted.items() if seconds >= POLL]
+        return f" ({', '.join(slow)})" if slow else ""
+
+    def _note(self, ready: Mapping[str, bool]) -> None:
+        for end, there in ready.items():
+            if there:
+                self.noted.setdefault(end, time.monotonic() - self._began if self.pending else 0.0)
+            else:
+                self.noted.pop(end, None)
+
+    @property
+    def _advice(self) -> str:
+        return (
+            f", after {self.setting:g} s; check the cable, the modules, and speed and FEC of both ends, or raise"
+            " 'link_wait' in the testbed's file"
+        )
+
+
+def _is_down(state: LinkState | None) -> bool:
+    return state is not None and (state.up is False or state.carrier is False)
+
+
+def _late_words(port: int, name: str, router: bool, generator: bool) -> str:
+    if router and generator:
+        return f"neither the router's interface {name} nor the generator's port {port} has a link"
+    if router:
+        return f"the router's interface {name} has no link, and the generator's port {port} has: the router is late"
+    return f"the generator's port {port} has no link, and the router's interface {name} has: the generator is late"

@@ -1,0 +1,171 @@
+"""Both ends of the links that a run brings up: awaited, named where one is late, and not awaited for nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from linerate.counts.reachability import NothingArrives
+from linerate.errors import TestbedError
+from linerate.project import Project
+from linerate.routers.change_journal import Change
+from linerate.routers.link_state import LinkState, moves_link
+from linerate.session.links import LinkWait
+from linerate.session.plan import Plan
+from linerate.session.session import Session
+from linerate.simulation.faults import parse_fault
+from linerate.simulation.habits import RouterHabits
+from linerate.sla.verdict import Ruling
+from support.paths import ROOT
+from support.simulated_session import judged
+
+CABLES = {0: "eth1", 1: "eth2"}
+
+
+def ports(*links: bool) -> dict[int, SimpleNamespace]:
+    return {index: SimpleNamespace(link_up=up) for index, up in enumerate(links)}
+
+
+def states(*carriers: bool | None) -> tuple[LinkState, ...]:
+    return tuple(LinkState(name, "", True, up) for name, up in zip(CABLES.values(), carriers, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("generator", "router", "words"),
+    [
+        ((True, True), (True, False), "the router's interface eth2 has no link, and the generator's port 1 has"),
+        ((False, True), (True, True), "the generator's port 0 has no link, and the router's interface eth1 has"),
+        ((True, False), (True, False), "neither the router's interface eth2 nor the generator's port 1 has a link"),
+    ],
+)
+def test_the_late_side_is_named(generator: tuple[bool, ...], router: tuple[bool, ...], words: str) -> None:
+    wait = LinkWait(0.2, 15)
+    wait.begin()
+    with pytest.raises(TestbedError, match=words) as found:
+        wait.await_both(lambda: ports(*generator), lambda: states(*router), CABLES)  # type: ignore[arg-type, return-value]
+    assert "after 15 s; check the cable" in str(found.value) and "raise 'link_wait'" in str(found.value)
+
+
+def test_nothing_is_awaited_where_nothing_was_brought_up() -> None:
+    wait = LinkWait(60, 60)
+    began = time.monotonic()
+    wait.await_both(lambda: ports(True, True), lambda: states(True, True), CABLES)  # type: ignore[arg-type, return-value]
+    assert wait.noted_words == "" and not wait.pending
+    with pytest.raises(NothingArrives):
+        wait.retried(nothing)
+    assert time.monotonic() - began < 10
+
+
+def test_a_link_that_was_not_there_is_awaited_and_traffic_after_it() -> None:
+    wait, answers = LinkWait(5, 5), iter([states(True, False), states(True, True)])
+    wait.await_both(lambda: ports(True, True), lambda: next(answers), CABLES)  # type: ignore[arg-type, return-value]
+    assert wait.pending
+
+
+def nothing() -> None:
+    raise NothingArrives("none of 1000 frames came back")
+
+
+def test_an_unknown_link_is_not_awaited() -> None:
+    wait = LinkWait(60, 60)
+    wait.begin()
+    wait.await_both(lambda: ports(True, True), lambda: states(None, None), CABLES)  # type: ignore[arg-type, return-value]
+
+
+def test_how_long_each_end_took_is_noted() -> None:
+    wait, answers = LinkWait(5, 5), iter([states(True, False)] * 3 + [states(True, True)])
+    wait.begin()
+    wait.await_both(lambda: ports(True, True), lambda: next(answers), CABLES)  # type: ignore[arg-type, return-value]
+    assert wait.noted_words.startswith(" (the router's eth2 after 0.") and "eth1" not in wait.noted_words
+
+
+def test_slow_traffic_is_tried_again_until_the_wait_is_over_and_not_after_it_came() -> None:
+    wait, tries = LinkWait(0.3, 15), []
+
+    def probe() -> None:
+        tries.append(1)
+        if len(tries) < 3:
+            nothing()
+
+    wait.begin()
+    wait.retried(probe)
+    assert len(tries) == 3 and not wait.pending
+    wait.begin()
+    with pytest.raises(TestbedError, match=r"came back; both ends of each cable have a link, .* after 15 s"):
+        wait.retried(nothing)
+    assert not wait.pending
+
+
+@pytest.mark.parametrize(
+    ("command", "moved"),
+    [
+        ("ip link set dev eth1 up", True),
+        ("ethtool -L eth1 combined 4", True),
+        ("ifconfig ix0 up", True),
+        ("ifconfig ix0 -lro", True),
+        ("vppctl set interface state TenGigabitEthernet3/0/0 up", True),
+        ("ip addr add 100.65.1.1/24 dev eth1", False),
+        ("sysctl -w net/ipv4/ip_forward=1", False),
+        ("vppctl ip route add 16.0.0.0/8 via 100.65.1.2", False),
+        ("ifconfig ix0 inet 100.65.1.1/24 alias", False),
+    ],
+)
+def test_which_changes_move_a_link(command: str, moved: bool) -> None:
+    assert moves_link(Change(tuple(command.split()), ("true",))) is moved
+
+
+# -- on a simulated router
+
+
+@contextmanager
+def session(folder: Path, **settings: object) -> Iterator[Session]:
+    """A session on the simulated Netgate 6100, not configured yet."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(folder))
+        plan = Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick")
+        plan = replace(plan, testbed=plan.testbed.model_copy(update=settings))
+        found = Session.start(plan)
+        try:
+            found.generator.connect()
+            found.router.connect()
+            yield found
+        finally:
+            found.close()
+
+
+@pytest.mark.slow
+def test_a_vpp_that_looks_at_its_links_every_3_seconds_and_links_that_come_late_are_awaited(tmp_path: Path) -> None:
+    habits = RouterHabits(link_delay=60, link_poll=30)
+    with session(tmp_path, router_habits=habits, link_wait=600) as found:
+        found.router.configure()
+        assert "the router's TenGigabitEthernet3/0/0 after " in found.router.links.noted_words
+        assert "the generator's port 0 after " in found.router.links.noted_words
+        found.traffic.check_reachability()
+        notes = found.router.configuration()["notes"]
+        assert isinstance(notes, list) and any("links were awaited" in note for note in notes)
+        found.router.configure()
+        assert found.router.links.noted_words == "" and not found.router.links.pending
+        # a link that flaps comes back at once, and VPP has not seen it
+        requirement = found.plan.requirement("64b 1-flow unidirectional ≥ 1 Mpps")
+        found.traffic.put_for(requirement)
+        found.cause_fault(parse_fault("link flap", start=1, at=0.2, **{"for": 0.1}))
+        assert judged(found, "64b 1-flow unidirectional ≥ 1 Mpps").ruling is Ruling.PASS
+
+
+@pytest.mark.slow
+def test_a_link_that_is_later_than_link_wait_is_named(tmp_path: Path) -> None:
+    with session(tmp_path, router_habits=RouterHabits(link_poll=600), link_wait=5) as found:
+        with pytest.raises(TestbedError, match=r"TenGigabitEthernet3/0/0 has no link, .* port 0 has: the router is"):
+            found.router.configure()
+        found.router.restore()
+    with (
+        session(tmp_path, router_habits=RouterHabits(link_delay=600), link_wait=5) as found,
+        pytest.raises(TestbedError, match=r"neither the router's interface TenGigabitEthernet3/0/0 nor"),
+    ):
+        found.router.configure()
