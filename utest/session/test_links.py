@@ -14,7 +14,7 @@ import pytest
 from linerate.counts.reachability import NothingArrives
 from linerate.errors import TestbedError
 from linerate.project import Project
-from linerate.routers.change_journal import Change
+from linerate.routers.changes import Change
 from linerate.routers.link_state import LinkState, moves_link
 from linerate.session.links import LinkWait
 from linerate.session.plan import Plan
