@@ -200,10 +200,19 @@ class StreamCounters(Protocol):
 
 @runtime_checkable
 class Neighbour(Protocol):
-    """A backend without real frames: it says who would answer an ARP request."""
+    """A backend without real frames: it says who would answer ARP and neighbour discovery."""
 
     def answers(self, port: int, address: str) -> bool | None:
-        """Whether the device cabled to *port* has this IPv4 address; None: it has no address yet."""
+        """Whether the device cabled to *port* has this address, IPv4 or IPv6; None: it has no address yet."""
+        ...
+
+
+@runtime_checkable
+class AddressFilter(Protocol):
+    """A backend whose cards may drop frames that are addressed to other MAC addresses."""
+
+    def set_promiscuous(self, port: int, enabled: bool) -> None:
+        """From now on *port* takes every frame, or only its own."""
         ...
 
 

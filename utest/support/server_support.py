@@ -22,6 +22,7 @@ from linerate_bench.backend import (
     StreamTraffic,
     Utilisation,
 )
+from linerate_bench.server.habits import ServerHabits
 from linerate_bench.server.loop import TrexServer
 from linerate_bench.server.rpc import is_zipped, unzip_message, zip_message
 
@@ -210,9 +211,9 @@ class Client:
 
 
 @contextlib.contextmanager
-def serving(backend: FakeBackend) -> Iterator[TrexServer]:
+def serving(backend: FakeBackend, habits: ServerHabits | None = None) -> Iterator[TrexServer]:
     """A server on *backend* in a thread."""
-    server = TrexServer(backend, backend.now)
+    server = TrexServer(backend, backend.now, habits=habits)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:

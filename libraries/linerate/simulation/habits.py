@@ -1,8 +1,8 @@
-"""What a simulated router does as physical ones do, and as no model does by itself: ``router_habits`` of a testbed."""
+"""Habits of hardware that a simulated testbed can have, for as long as it lasts: ``habits``, ``router_habits``."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -21,3 +21,19 @@ class RouterHabits(Config):
 
     link_delay: Seconds = 0.0
     link_poll: Seconds = 0.0
+
+
+HabitKind = Literal["gateway unknown at start", "silent gateway", "own frames only", "promiscuous off at acquire"]
+
+
+class Habit(Config):
+    """One habit of the generator's *port*, None: of all, and of what is cabled to it.
+
+    ``gateway unknown at start``: the server was started before the router had addresses, and knows an IPv4 gateway
+    without its MAC address. ``silent gateway``: likewise, and nobody answers when it is asked for. ``own frames only``:
+    the card drops frames that are addressed to another MAC address than its own, and counts them nowhere, unless it is
+    promiscuous. ``promiscuous off at acquire``: whoever acquires the port finds it not promiscuous.
+    """
+
+    kind: HabitKind
+    port: Annotated[int, Field(ge=0, le=255)] | None = None

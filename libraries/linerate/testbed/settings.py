@@ -15,7 +15,7 @@ from ..config import Config, Ipv4Address, MacAddress
 from ..counts.trial import Tolerance
 from ..power.settings import PowerSettings
 from ..simulation.faults import InjectedFault
-from ..simulation.habits import RouterHabits
+from ..simulation.habits import Habit, RouterHabits
 from ..simulation.noise import Noise
 from ..system.children import is_handed_on
 from ..traffic.frame_kinds import FrameKind
@@ -165,6 +165,8 @@ class SimulatedSettings(CommonSettings):
     pairs: Pairs = 1
     client: str = "pypi"
     """As in :class:`GeneratorSettings`."""
+    habits: tuple[Habit, ...] = ()
+    """What the generator's card and the router are known for on some testbeds of hardware."""
     clock_speed: Annotated[float, Field(ge=1, le=1000)] = 20.0
     seed: Annotated[int, Field(ge=0)] = 0
     noise: Noise | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 
 _TAGS, _LABELS = (0x8100, 0x88A8, 0x9100), (0x8847, 0x8848)
@@ -45,3 +46,11 @@ def with_swapped_addresses(frame: bytes) -> bytes:
     swapped, (source, destination) = bytearray(frame), header.addresses()
     swapped[source], swapped[destination] = frame[destination], frame[source]
     return bytes(swapped)
+
+
+def ipv4_checksum(header: bytes) -> int:
+    """The checksum of an IPv4 header (RFC 1071); 0 if its checksum field is right already."""
+    total: int = sum(struct.unpack(f"!{len(header) // 2}H", header))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF

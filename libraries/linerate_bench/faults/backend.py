@@ -292,6 +292,7 @@ class FaultyBackend:
     answers = of_model(LossyModel.answers)
     clear = of_model(LossyModel.clear)
     close = of_model(LossyModel.close)
+    set_promiscuous = of_model(LossyModel.set_promiscuous)
 
     def capture(self, port: int, limit: int) -> None:
         """As the model, and what comes by itself."""

@@ -35,11 +35,8 @@ from .routing import Fib, RouterFeature, check_names, owns_address
 from .schema import RouterModel, load_platform, router_model
 from .telemetry import ModelTelemetry
 
-_ROUNDING = 1 + 1e-9
-"""Rates within this factor of the ceiling are at the ceiling."""
-
-CPU_AT_CEILING = 0.8
-"""Busy share of the generator's CPU at its ceiling (assumed)."""
+_ROUNDING, CPU_AT_CEILING = 1 + 1e-9, 0.8
+"""Rates within this factor of the ceiling are at it; busy share of the generator's CPU at its ceiling (assumed)."""
 
 
 class ModelBackend:
@@ -222,7 +219,7 @@ class ModelBackend:
         self._groups.forget(group)
 
     def answers(self, port: int, address: str) -> bool | None:
-        """Whether the router's interface at *port* is up and has this IPv4 address; None: it has no address yet."""
+        """Whether the router's interface at *port* is up and has this address; None: it has no address yet."""
         return owns_address(self._configuration, self._port(port).name, address)
 
     def close(self) -> None:
@@ -317,11 +314,12 @@ class ModelBackend:
         size = sending.size
         if sending.traffic.flow_stats:
             delay = self._delay(sending)
-            lost, exits = new.offered - new.held - new.forwarded, dict(new.exits)
+            lost = new.offered - new.held - new.forwarded
+            exits = {direction: frames for direction, frames in new.exits if self._takes(sending, direction)}
             self._groups.record(self._last, sending.port, sending.traffic, size, new.offered, exits, delay, lost)
         self._ports[sending.port].enter(new, size, unsent)
         for direction, frames in new.exits:
-            self._ports[direction].leave(frames, size)
+            self._ports[direction].leave(frames, size, self._takes(sending, direction))
         count_tx_drops(self._ports, sending, new)
 
     def _forward_released(self, row: ReleasedFrames) -> None:
@@ -329,24 +327,27 @@ class ModelBackend:
         if row.exit is None:
             self._ports[sending.port].enter(StreamCounts(no_route=row.frames), sending.size, 0)
             return
-        exits, delay = {row.exit: row.frames}, delay_of_released(self._noiseless, row)
-        self._groups.record(self._last, sending.port, sending.traffic, sending.size, 0, exits, delay, 0)
-        self._ports[row.exit].leave(row.frames, sending.size)
+        exits = {row.exit: row.frames} if self._takes(sending, row.exit) else {}
+        late = delay_of_released(self._noiseless, row)
+        self._groups.record(self._last, sending.port, sending.traffic, sending.size, 0, exits, late, 0)
+        self._ports[row.exit].leave(row.frames, sending.size, bool(exits))
         self._capture(sending, range(sending.counts.offered - row.frames, sending.counts.offered), row.exit, row.frames)
 
     def _capture(self, sending: Sending, numbers: range, direction: int, frames: int) -> None:
         port = self._ports[direction]
-        if room := port.capture_room(frames):
+        if (room := port.capture_room(frames)) and self._takes(sending, direction):
             seen = self._egress_frames(sending, numbers, port, room)
             port.captured += tuple(CapturedFrame(direction, data, self._last) for data in seen)
+
+    def _takes(self, sending: Sending, direction: int) -> bool:
+        return True  # the generator's card takes every frame
 
     def _egress_frames(self, sending: Sending, numbers: range, port: ModelPort, most: int) -> Iterator[bytes]:
         return egress_frames(sending.traffic, numbers[: 4 * most], self._fib, port.name, port.router_mac, most)
 
     def _settle(self, now: float) -> None:
         """Compute what is sent and forwarded from *now* on."""
-        limit = self._noiseless.ceiling * self._noiseless.link_bps
-        asked = [0.0] * len(self._ports)
+        limit, asked = self._noiseless.ceiling * self._noiseless.link_bps, [0.0] * len(self._ports)
         for sending in self._sending:
             asked[sending.port] += sending.traffic.pps * l1_bits(sending.size)
         self._above_ceiling = max(asked) > limit * _ROUNDING

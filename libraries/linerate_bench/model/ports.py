@@ -46,13 +46,14 @@ class ModelPort:
             no_route=interface.no_route + new.no_route,
         )
 
-    def leave(self, frames: int, size: int) -> None:
-        """The router sent so many *frames* of *size* bytes with FCS."""
+    def leave(self, frames: int, size: int, taken: bool = True) -> None:
+        """The router sent so many *frames* of *size* bytes with FCS. *taken*: the generator's card kept them."""
         self.interface = replace(
             self.interface,
             tx_packets=self.interface.tx_packets + frames,
             tx_bytes=self.interface.tx_bytes + frames * (size - FCS),
         )
+        frames *= taken
         self.sent = replace(self.sent, ipackets=self.sent.ipackets + frames, ibytes=self.sent.ibytes + frames * size)
 
 

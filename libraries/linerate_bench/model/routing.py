@@ -99,9 +99,9 @@ class Fib:
 
 
 def owns_address(configuration: RouterConfiguration, interface: str, address: str) -> bool | None:
-    """Whether *interface* is up and has this IPv4 address; None: it has no address yet."""
-    own = [row.partition("/")[0] for name, row in configuration.addresses if name == interface]
-    return interface in configuration.up and address in own if own else None
+    """Whether *interface* is up and has this address, IPv4 or IPv6; None: it has no address yet."""
+    own = [ipaddress.ip_interface(row).ip for name, row in configuration.addresses if name == interface]
+    return interface in configuration.up and ipaddress.ip_address(address) in own if own else None
 
 
 def check_names(configuration: RouterConfiguration, known: Iterable[str]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from ..backend import Backend
 from ..process import on_end, read_specification, ready, refuse
 from .control import ControlService
+from .habits import ServerHabits
 from .loop import TrexServer
 from .nic import ServerCard, read_nic_file
 from .places import Places
@@ -85,6 +86,7 @@ def main() -> None:
             control,
             Places.from_specification(specification.get("places") or {}),
             nic,
+            ServerHabits.from_specification(specification),
         )
     except PortTaken as error:
         backend.close()

@@ -147,6 +147,14 @@ class Captures:
             if capture.active and port in capture.rx:
                 capture.take([CapturedFrame(port, data, self._now() + ANSWER_DELAY)])
 
+    def keeps_service(self, port: int) -> str:
+        """What keeps *port* in service mode, in TRex's words; "" if nothing does."""
+        if port in self._queues:
+            return "please remove RX queue"
+        if any(capture.active and port in (*capture.rx, *capture.tx) for capture in self._captures.values()):
+            return f"an active capture on port {port} exists"
+        return ""
+
     def pushed(self, port: int, frames: list[bytes], counted: bool) -> None:
         """*frames* were sent by *port*. *counted*: the backend counts them too."""
         for capture in self._captures.values():

@@ -17,6 +17,7 @@ from ..backend import Backend
 from .connections import Connections
 from .control import ControlService
 from .fault_actions import carry_out
+from .habits import ServerHabits
 from .nic import ServerCard
 from .places import Places
 from .publisher import Publisher
@@ -54,6 +55,7 @@ class TrexServer:
         control: ControlService | None = None,
         places: Places | None = None,
         nic: ServerCard | None = None,
+        habits: ServerHabits | None = None,
     ) -> None:
         self._backend, self._control = backend, control
         self._context = zmq.Context()
@@ -78,7 +80,7 @@ class TrexServer:
             self._release()
             raise
         self._publisher = Publisher(self._pub)
-        self.service = ServerMethods(backend, self._publisher, now, places, nic)
+        self.service = ServerMethods(backend, self._publisher, now, places, nic, habits)
         self._dispatcher = Dispatcher(self.service.methods(), self.service.api_h)
 
     def stop(self) -> None:

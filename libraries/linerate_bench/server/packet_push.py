@@ -7,6 +7,7 @@ from typing import Any
 
 from ..backend import Backend, Neighbour, StreamTraffic
 from .captures import Captures
+from .habits import ServerHabits
 from .params import Params, refused
 from .ports import ServerPort
 from .replies import reply_to
@@ -19,9 +20,12 @@ MOST_PUSHED = 1000
 class PacketPush:
     """Sends single frames by *backend*. *now* is the bench's clock in s, as of captured frames."""
 
-    def __init__(self, backend: Backend, captures: Captures, now: Callable[[], float]) -> None:
+    def __init__(
+        self, backend: Backend, captures: Captures, now: Callable[[], float], habits: ServerHabits | None = None
+    ) -> None:
         self._backend, self._captures, self._now = backend, captures, now
         self._neighbour = backend if isinstance(backend, Neighbour) else None
+        self._habits = habits or ServerHabits()
 
     def push(self, port: ServerPort, params: Params) -> dict[str, Any]:
         """The method ``push_pkts``. Raises RpcError when the frames cannot be sent."""
@@ -42,7 +46,7 @@ class PacketPush:
         return {"sent": len(frames), "ts": sent}
 
     def _answer(self, port: ServerPort, frame: bytes) -> None:
-        if self._neighbour is None:
+        if self._neighbour is None or self._habits.has("silent gateway", port.index):
             return
         neighbour = self._neighbour
 

@@ -29,9 +29,17 @@ def new_handle() -> str:
 
 
 class ServerPort:
-    """One port. Nothing here sends: see ``transmission``."""
+    """One port. Nothing here sends: see ``transmission``.
 
-    def __init__(self, description: PortDescription, nic: ServerCard | None = None) -> None:
+    *unresolved*: it starts with these IPv4 addresses, its own and its gateway's, without the gateway's MAC address.
+    """
+
+    def __init__(
+        self,
+        description: PortDescription,
+        nic: ServerCard | None = None,
+        unresolved: tuple[str, str] | None = None,
+    ) -> None:
         self._nic = nic = nic or ServerCard()
         self._by_a_model = description.driver == MODEL_DRIVER
         speed = description.speed_bps if nic.knows_speed else UNKNOWN_SPEED_BPS
@@ -49,6 +57,9 @@ class ServerPort:
         self.ipv4: tuple[str, str] | None = None
         if description.ipv4 != "0.0.0.0":
             self.ipv4 = (description.ipv4, description.peer_ipv4)
+        self._answers = unresolved is None
+        if unresolved:
+            self.ipv4, self.destination_mac = unresolved, NO_MAC
 
     # -- owners
 
@@ -136,7 +147,7 @@ class ServerPort:
                 raise bad_parameter(f"'{address}' is not an IPv4 address") from None
         if resolved:
             mac_bytes(resolved)
-        elif destination == self.description.peer_ipv4:
+        elif destination == self.description.peer_ipv4 and self._answers:
             resolved = self.description.peer_mac
         self.ipv4, self.destination_mac = (source, destination), resolved.lower() or NO_MAC
 

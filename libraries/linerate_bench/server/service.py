@@ -11,10 +11,11 @@ from typing import Any
 from linerate import __version__
 from linerate.simulation.signs import BY_A_MODEL, MODEL_DRIVER
 
-from ..backend import Backend, StreamTraffic
+from ..backend import AddressFilter, Backend, StreamTraffic
 from . import unsupported
 from .captures import MOST_FRAMES, Captures
 from .flow_stats import FlowStats
+from .habits import ServerHabits
 from .load import factor_of, load_of
 from .nic import ServerCard
 from .packet_push import PacketPush
@@ -48,13 +49,18 @@ class ServerMethods:
         now: Callable[[], float],
         places: Places | None = None,
         nic: ServerCard | None = None,
+        habits: ServerHabits | None = None,
     ) -> None:
         self.api_h, self._places, self._nic = new_handle(), places or Places(), nic or ServerCard()
-        self.ports = {description.index: ServerPort(description, self._nic) for description in backend.ports}
+        self._habits = habits or ServerHabits()
+        self.ports = {
+            description.index: ServerPort(description, self._nic, self._habits.unresolved(description.index))
+            for description in backend.ports
+        }
         self.statistics = Statistics(backend, now, self._nic)
         self.captures = Captures(backend, now, self._sent_traffic)
         self.flows = FlowStats(backend, now, self._nic)
-        self.packet_push = PacketPush(backend, self.captures, now)
+        self.packet_push = PacketPush(backend, self.captures, now, self._habits)
         self._begun = time.monotonic()
         self.transmission = Transmission(backend, self.ports, publisher, self.statistics, now, self._uptime)
         self.steering = Steering(self.transmission)
@@ -214,6 +220,8 @@ class ServerMethods:
         port = self._port(params)
         user, session = params.text("user"), params.integer("session_id")
         handler, forced = port.acquire(user, session, params.boolean("force"))
+        if self._habits.has("promiscuous off at acquire", port.index):
+            self._set_promiscuous(port, False)
         data = {"port_id": port.index, "who": user, "session_id": session, "force": forced}
         self._publisher.event(Event.ACQUIRED, data)
         return handler
@@ -227,7 +235,10 @@ class ServerMethods:
 
     def _service(self, params: Params) -> dict[str, Any]:
         port = self._owned_port(params)
-        port.service = params.boolean("enabled")
+        enabled = params.boolean("enabled")
+        if not enabled and (reason := self.captures.keeps_service(port.index)):
+            raise refused(f"unable to disable service mode - {reason}")
+        port.service = enabled
         return {}
 
     def _set_rx_feature(self, params: Params) -> dict[str, Any]:
@@ -240,8 +251,17 @@ class ServerMethods:
         return {}
 
     def _set_attributes(self, params: Params) -> dict[str, Any]:
-        self._owned_port(params).attributes.set(params.object("attr"))
+        port = self._owned_port(params)
+        try:
+            port.attributes.set(params.object("attr"))
+        finally:
+            self._set_promiscuous(port, port.attributes.promiscuous)
         return {}
+
+    def _set_promiscuous(self, port: ServerPort, enabled: bool) -> None:
+        port.attributes.promiscuous = enabled
+        if isinstance(self._backend, AddressFilter):
+            self._backend.set_promiscuous(port.index, enabled)
 
     def _set_l2(self, params: Params) -> dict[str, Any]:
         self._owned_port(params).set_l2(params.text("dst_mac"))
