@@ -25,6 +25,8 @@ class GeneratorPort:
     ``numa``: the node that its card is on; None: unknown, or the machine has one. ``cores``: the generator's numbers of
     those that send for it; the ports of a pair share them; empty: unknown. ``flow_control``: which pause frames are
     on: ``off``, ``rx`` (obeyed), ``tx`` (sent) or ``rx and tx``; None: the driver cannot say.
+    ``card_mac``: the card's own MAC address, which it takes frames for, whatever ``mac`` it sends with; "": unknown.
+    ``promiscuous``: whether it takes all frames; None: unknown.
     """
 
     index: int
@@ -39,6 +41,8 @@ class GeneratorPort:
     numa: int | None = None
     cores: tuple[int, ...] = ()
     flow_control: str | None = None
+    card_mac: str = ""
+    promiscuous: bool | None = None
 
     @property
     def speed_text(self) -> str:
@@ -57,13 +61,15 @@ class Direction:
     """One direction through the router: frames leave ``tx_port`` and are expected at ``rx_port``.
 
     ``swapped``: the second direction of a port pair, whose addresses are swapped. ``pair``: number of the port pair,
-    from 0; each pair has its own networks.
+    from 0; each pair has its own networks. ``destination``: the MAC address that the frames carry, where it is not the
+    sending port's own destination.
     """
 
     tx_port: int
     rx_port: int
     swapped: bool = False
     pair: int = 0
+    destination: str = ""
 
 
 def directions_of(ports: Sequence[int], bidirectional: bool, pairs: int = 1) -> tuple[Direction, ...]:

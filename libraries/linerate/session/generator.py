@@ -13,6 +13,7 @@ from ..errors import TestbedError
 from ..generators.base import Generator, GeneratorPort
 from ..generators.trex.client_fetch import fetcher
 from ..generators.trex.driver import TrexGenerator, TrexSettings
+from ..generators.trex.next_hops import NextHop
 from ..simulation.signs import simulation_signs
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
@@ -22,7 +23,10 @@ from .plan import Plan
 
 def connect_trex(testbed: OpenTestbed) -> Generator:
     """The TRex server of *testbed*, with its ports claimed. Raises TestbedError in one sentence."""
-    access = testbed.facts.generator
+    access, hops = testbed.facts.generator, {}
+    for port, side in zip(access.ports, testbed.facts.sides, strict=False):
+        named = access.next_hops.get(port)
+        hops[port] = NextHop(side.peer, named or side.address.partition("/")[0], explicit=named is not None)
     return TrexGenerator(
         TrexSettings(
             server=access.host,
@@ -33,6 +37,8 @@ def connect_trex(testbed: OpenTestbed) -> Generator:
             client=access.client,
             clock_speed=testbed.facts.clock_speed,
             pins_cores=access.pins_cores,
+            promiscuous=access.promiscuous,
+            next_hops=hops,
         ),
         fetch=fetcher(access.login, access.home) if access.login else None,
     )
@@ -50,6 +56,7 @@ class GeneratorConnection:
 
     _driver: Generator | None = field(default=None, repr=False)
     _said: tuple[str, ...] = field(default=(), repr=False)
+    _card_macs: Mapping[int, str] = field(default_factory=dict, repr=False)
 
     def connect(self, connect: Callable[[OpenTestbed], Generator] = connect_trex) -> None:
         """Claim the generator's ports, and compare them with the platform. Raises TestbedError."""
@@ -87,6 +94,13 @@ class GeneratorConnection:
     def ports(self) -> tuple[GeneratorPort, ...]:
         """The claimed ports; none before :meth:`connect`."""
         return self._driver.ports if self._driver else ()
+
+    @property
+    def card_macs(self) -> Mapping[int, str]:
+        """The MAC address that each claimed port's card takes frames for."""
+        if not self._card_macs:
+            self._card_macs = {port.index: port.card_mac or port.mac for port in self.ports}
+        return self._card_macs
 
     @property
     def versions(self) -> Mapping[str, str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..routers.base import Side
@@ -15,7 +16,8 @@ class GeneratorEndpoint:
 
     ``client``: ``pypi``, ``from server``, a folder with the client that came with the server, or "" (whichever the
     server takes); ``login``: to its host; ``home``: the folder of its installation there ("": not known); ``force``:
-    take ports from other users; ``pins_cores``: each port of a pair that sends both ways has cores of its own.
+    take ports from other users; ``pins_cores``: each port of a pair that sends both ways has cores of its own;
+    ``promiscuous``: let them receive frames for any MAC address.
     """
 
     host: str
@@ -27,6 +29,9 @@ class GeneratorEndpoint:
     login: Login | None = None
     home: str = ""
     pins_cores: bool = False
+    promiscuous: bool = False
+    next_hops: Mapping[int, str] = field(default_factory=dict)
+    """By port, where the testbed file names one: the router's address that is asked for its MAC address."""
 
 
 @dataclass(frozen=True, slots=True)

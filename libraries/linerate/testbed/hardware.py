@@ -16,7 +16,7 @@ from ..units import parse_link_speed
 from .facts import NO_ROUTER, GeneratorEndpoint, RouterEndpoint, TestbedFacts
 from .keeper_plan import Facts, KeeperPlan
 from .leases import Lease
-from .settings import GeneratorSettings, HardwareSettings, LoginSettings, RouterSettings, SideSettings
+from .settings import GeneratorSettings, HardwareSettings, LoginSettings, RouterSettings, SideSettings, next_hops
 from .trex.config_file import PortInfo, TrexConfig
 from .trex.server import ServerOrder
 from .trex.settings import PortSettings, StartSettings
@@ -46,6 +46,8 @@ def hardware_facts(
             _host_login(generator, secrets),
             generator.trex_home or "",
             pins_cores=generator.core_mask == "pin",
+            promiscuous=generator.promiscuous,
+            next_hops=next_hops(generator.ports, testbed.cabled_sides),
         ),
         router=NO_ROUTER if router is None else _endpoint(router, secrets),
         sides=sides,

@@ -15,7 +15,7 @@ from . import namespaces, sshd
 from .facts import NO_ROUTER, GeneratorEndpoint, RouterEndpoint, TestbedFacts
 from .keeper_plan import Facts, KeeperPlan, ProcessPlan
 from .leases import Lease
-from .settings import NetnsSettings
+from .settings import NetnsSettings, next_hops
 from .trex.config_file import PortInfo, TrexConfig
 from .trex.server import PROCESS_NAME, ServerOrder
 from .trex.wrapper import trex_arguments
@@ -151,7 +151,15 @@ class NetnsSetup:
         # a current server takes only the client that it ships
         client = self._settings.client if self._home is None or self._settings.client != PYPI else str(self._home)
         return TestbedFacts(
-            generator=GeneratorEndpoint(HOST, server["rpc_port"], server["pub_port"], tuple(self._ports), client),
+            generator=GeneratorEndpoint(
+                HOST,
+                server["rpc_port"],
+                server["pub_port"],
+                tuple(self._ports),
+                client,
+                promiscuous=self._settings.promiscuous,
+                next_hops=next_hops(self._ports, self._settings.cabled_sides),
+            ),
             router=RouterEndpoint(ssh.host, ssh.port, ssh.user, ssh.client_key, ssh.known_hosts) if ssh else NO_ROUTER,
             sides=self._sides,
             link_bps=self._link_bps,

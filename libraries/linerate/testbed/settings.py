@@ -6,6 +6,7 @@ import dataclasses
 import ipaddress
 import itertools
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -36,6 +37,16 @@ def _checked_host(value: str) -> str:
     return value
 
 
+def _checked_next_hop(value: str) -> str:
+    try:
+        found = ipaddress.ip_address(value)
+    except ValueError:
+        found = None
+    if found is None or found.is_multicast or found.is_unspecified or "%" in value:
+        raise ValueError("is no address of one machine; expected for example 100.65.1.1 or 2001:db8:1::1")
+    return str(found)
+
+
 HostName = Annotated[str, AfterValidator(_checked_host)]
 Pairs = Annotated[int, Field(ge=1, le=PAIRS)]
 TcpPort = Annotated[int, Field(ge=1, le=65535)]
@@ -46,13 +57,16 @@ TrexPort = Annotated[int, Field(ge=0, le=255)]
 class SideSettings(Config):
     """One side of the router. ``address`` with prefix length; ``peer``, the generator's port; ``network`` behind it.
 
-    ``peer_mac``: default the one that the generator reports for its port.
+    ``peer_mac``: default the one that the generator reports for its port. ``next_hop``: the router's address, IPv4 or
+    IPv6, that the port asks for the destination MAC address of its frames; default: the server's gateway, or
+    ``address``, and only if the server does not know that MAC address.
     """
 
     address: str
     peer: Ipv4Address
     network: str
     peer_mac: MacAddress | None = None
+    next_hop: Annotated[str, AfterValidator(_checked_next_hop)] | None = None
 
     @field_validator("address")
     @classmethod
@@ -85,6 +99,11 @@ def default_side(index: int) -> SideSettings:
     pair, second = divmod(index, 2)
     link, behind = f"100.65.{index + 1}", (48 if second else 16) + pair
     return SideSettings(address=f"{link}.1/24", peer=f"{link}.2", network=f"{behind}.0.0.0/8")
+
+
+def next_hops(ports: Iterable[int], sides: Iterable[SideSettings]) -> dict[int, str]:
+    """``next_hop`` of those *sides* that have one, by the port in the same place."""
+    return {port: side.next_hop for port, side in zip(ports, sides, strict=False) if side.next_hop is not None}
 
 
 class ToleranceSettings(Config):
@@ -165,6 +184,8 @@ class SimulatedSettings(CommonSettings):
     pairs: Pairs = 1
     client: str = "pypi"
     """As in :class:`GeneratorSettings`."""
+    promiscuous: bool = False
+    """As in :class:`GeneratorSettings`."""
     habits: tuple[Habit, ...] = ()
     """What the generator's card and the router are known for on some testbeds of hardware."""
     clock_speed: Annotated[float, Field(ge=1, le=1000)] = 20.0
@@ -195,6 +216,8 @@ class NetnsSettings(CommonSettings):
     pairs: Pairs = 1
     generator: Literal["embedded", "trex"] = "embedded"
     client: str = "pypi"
+    """As in :class:`GeneratorSettings`."""
+    promiscuous: bool = False
     """As in :class:`GeneratorSettings`."""
     set_up: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
     port_speed: str | None = None
@@ -289,6 +312,8 @@ class GeneratorSettings(Config):
     ``trex_home`` (``true``: with the host's own configuration); default: it runs already. ``card``: the file of
     ``variables/generators`` on its network card; default: chosen by what TRex reports of the card. ``core_mask``:
     whether every core of a pair sends for both of its ports, or each port has half of them (TRex's words).
+    ``promiscuous``: whether the ports receive frames for any MAC address while they are claimed; else only those for
+    their card's own.
     """
 
     type: Literal["trex"] = "trex"
@@ -301,6 +326,7 @@ class GeneratorSettings(Config):
     trex_home: str | None = None
     start: StartSettings | None = None
     force: bool = False
+    promiscuous: bool = False
     card: str | None = None
     core_mask: Literal["split", "pin"] = "split"
 

@@ -11,7 +11,7 @@ from .facts import NO_ROUTER, GeneratorEndpoint, RouterEndpoint, TestbedFacts
 from .keeper_plan import Facts, KeeperPlan, ProcessPlan
 from .keys import KeyPair, make_key, write_known_hosts
 from .leases import Lease
-from .settings import SimulatedSettings
+from .settings import SimulatedSettings, next_hops
 
 HOST = "127.0.0.1"
 USER = "linerate"
@@ -102,7 +102,13 @@ class SimulatedSetup:
         )
         return TestbedFacts(
             generator=GeneratorEndpoint(
-                HOST, server["rpc_port"], server["pub_port"], tuple(range(len(sides))), self._settings.client
+                HOST,
+                server["rpc_port"],
+                server["pub_port"],
+                tuple(range(len(sides))),
+                self._settings.client,
+                promiscuous=self._settings.promiscuous,
+                next_hops=next_hops(range(len(sides)), self._settings.cabled_sides),
             ),
             router=router,
             sides=sides,

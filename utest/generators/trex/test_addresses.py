@@ -1,80 +1,265 @@
-"""Ports without a destination address: the shipped client uses ARP, or names what is missing."""
+"""Ports without a destination address: both clients ask every next hop at once, or name who is silent."""
 
 from __future__ import annotations
 
+import base64
+import ipaddress
 import os
-from collections.abc import Iterator
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from linerate.counts.trial import Load
 from linerate.errors import TestbedError
 from linerate.generators.base import Direction
-from linerate.generators.trex.driver import TrexGenerator, TrexSettings
+from linerate.generators.trex.driver import CALL_LIMIT, TrexGenerator, TrexSettings
+from linerate.generators.trex.next_hops import TRIES, TRY_SECONDS, NextHop, link_local, search_limit
+from linerate.simulation.habits import Habit
 from linerate.traffic.catalogue import Catalogue
-from linerate_bench.backend import PortDescription
+from linerate_bench.server.attributes import PortAttributes
+from linerate_bench.server.habits import ServerHabits
 from linerate_bench.server.loop import TrexServer
+from linerate_bench.server.params import Params, refused
 from support.paths import VARIABLES
 from support.server_support import PEERS, Client, FakeBackend, serving
 
 HOME = os.environ.get("TREX_HOME", "")
 NEEDED = "needs the client that TRex ships: TREX_HOME has to name TRex's scripts folder"
+CLIENTS = [
+    pytest.param("pypi", id="trex-stl-lib"),
+    pytest.param(HOME, id="shipped", marks=pytest.mark.skipif(not HOME, reason=NEEDED)),
+]
 CATALOGUE = Catalogue.read(VARIABLES / "profiles")
+BOTH = (Direction(0, 1), Direction(1, 0, swapped=True))
+OWN, GATEWAYS = ("100.65.1.2", "100.65.2.2"), ("100.65.1.1", "100.65.2.1")
+ROUTER6 = "2001:db8:1::1"
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(not HOME, reason=NEEDED)]
+pytestmark = pytest.mark.slow
 
 
-class UnresolvedBackend(FakeBackend):
-    """Its neighbour answers ARP requests."""
-
-    @property
-    def ports(self) -> tuple[PortDescription, ...]:
-        return tuple(replace(port, peer_ipv4="100.65.9.9") for port in super().ports)
+class RouterBackend(FakeBackend):
+    """Behind each port is a router that answers ARP for its own address, and for ROUTER6."""
 
     def answers(self, port: int, address: str) -> bool | None:
-        return address == f"100.65.{port + 1}.1"
+        return address in (GATEWAYS[port], ROUTER6)
 
 
-@pytest.fixture
-def server() -> Iterator[TrexServer]:
-    with serving(UnresolvedBackend()) as found:
-        yield found
+@contextmanager
+def served(*habits: Habit) -> Iterator[tuple[TrexServer, Client]]:
+    """A server whose ports have *habits*, and a client that only looks."""
+    rows = list(zip(OWN, GATEWAYS, strict=True))
+    with serving(RouterBackend(), ServerHabits(habits, rows)) as server:
+        client = Client(server)
+        try:
+            yield server, client
+        finally:
+            client.close()
 
 
-def layers(client: Client, **set_l3: str) -> None:
-    """Leave port 0 with addresses that are not resolved."""
-    client.acquire(0)
-    client.on(0, "service", enabled=True)
-    client.on(0, "set_l3", block=False, **set_l3)
-    client.on(0, "service", enabled=False)
-    client.on(0, "release")
+def silent(*ports: int) -> list[Habit]:
+    return [Habit(kind="silent gateway", port=port) for port in ports]
 
 
-def settings(server: TrexServer) -> TrexSettings:
-    return TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, client=HOME)
+UNKNOWN = Habit(kind="gateway unknown at start")
 
 
-def test_an_unresolved_address_is_resolved_by_arp_before_sending(server: TrexServer) -> None:
-    client = Client(server)
-    layers(client, src_addr="100.65.1.2", dst_addr="100.65.1.1")
-    status = client.call("get_port_status", port_id=0)
-    assert status["attr"]["layer_cfg"]["ipv4"]["state"] == "unresolved"
-    with TrexGenerator(settings(server)) as generator:
-        generator.prepare(CATALOGUE.profile(["64b"]), (Direction(0, 1),))
-        status = client.call("get_port_status", port_id=0)
-        assert status["attr"]["layer_cfg"]["ipv4"]["state"] == "resolved" and not status["service"]
-        assert status["attr"]["layer_cfg"]["ether"]["dst"] == PEERS[0]
-        assert generator.measure(Load(1000), 0.1).directions[0].offered == 100
-    client.close()
+def settings(server: TrexServer, client: str, **more: Any) -> TrexSettings:
+    return TrexSettings("127.0.0.1", server.rpc_port, server.pub_port, client=client, **more)
 
 
-def test_an_address_without_an_arp_reply_is_named(server: TrexServer) -> None:
-    client = Client(server)
-    layers(client, src_addr="100.65.1.2", dst_addr="100.65.1.99")
-    with (
-        TrexGenerator(settings(server)) as generator,
-        pytest.raises(TestbedError, match=r"nobody answers ARP requests for 100\.65\.1\.99 \(asked by 100\.65\.1\.2\)"),
-    ):
-        generator.prepare(CATALOGUE.profile(["64b"]), (Direction(0, 1),))
-    client.close()
+def status(client: Client, port: int) -> dict[str, Any]:
+    found: dict[str, Any] = client.call("get_port_status", port_id=port)
+    return found
+
+
+def assert_nothing_is_left(client: Client, ports: Sequence[int] = (0, 1)) -> None:
+    assert client.call("capture", command="status") == []
+    for port in ports:
+        found = status(client, port)
+        assert not found["service"] and not found["rx_info"]["queue"]["is_active"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_unknown_gateways_are_asked_before_sending(client: str) -> None:
+    with served(UNKNOWN) as (server, observer):
+        before = status(observer, 0)["attr"]["layer_cfg"]
+        assert (before["ipv4"]["state"], before["ether"]["state"]) == ("unresolved", "unconfigured")
+        with TrexGenerator(settings(server, client)) as generator:
+            generator.prepare(CATALOGUE.profile(["64b"]), BOTH)
+            for port in (0, 1):
+                layers = status(observer, port)["attr"]["layer_cfg"]
+                assert layers["ipv4"] == {"src": OWN[port], "dst": GATEWAYS[port], "state": "resolved"}
+                assert layers["ether"]["dst"] == PEERS[port]
+            assert_nothing_is_left(observer)
+            assert generator.measure(Load(1000), 0.1).directions[0].offered == 100
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_two_silent_gateways_are_asked_together_and_named(client: str) -> None:
+    """TRex's own ``resolve`` takes 3 s a try, port by port: 36 s for six tries and two ports."""
+    with served(*silent(0, 1)) as (server, observer), TrexGenerator(settings(server, client)) as generator:
+        began = time.monotonic()
+        with pytest.raises(TestbedError) as caught:
+            generator.prepare(CATALOGUE.profile(["64b"]), BOTH)
+        assert time.monotonic() - began < search_limit(2) + 2 < CALL_LIMIT
+        for port in (0, 1):
+            assert f"{GATEWAYS[port]} (asked by {OWN[port]} on port {port})" in str(caught.value)
+        assert str(caught.value).count("nobody answers ARP requests for ") == 1
+        assert f"asked {TRIES} times in {TRIES * TRY_SECONDS:g} s; expected " in str(caught.value)
+        assert_nothing_is_left(observer)
+        assert generator.client_pid is not None and len(generator.ports) == 2  # it lives and holds its ports
+        generator.close()
+        assert [status(observer, port)["owner"] for port in (0, 1)] == ["", ""]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_port_whose_gateway_answers_keeps_it_beside_a_silent_one(client: str) -> None:
+    with served(UNKNOWN, *silent(1)) as (server, observer), TrexGenerator(settings(server, client)) as generator:
+        with pytest.raises(TestbedError, match=r"ARP requests for 100\.65\.2\.1 \(asked by 100\.65\.2\.2 on port 1\),"):
+            generator.prepare(CATALOGUE.profile(["64b"]), BOTH)
+        assert status(observer, 0)["attr"]["layer_cfg"]["ether"]["dst"] == PEERS[0]
+        assert_nothing_is_left(observer)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("how", ["stopped", "terminated", "input ends", "killed"])
+def test_every_end_of_a_search_leaves_service_mode_and_releases_the_ports(client: str, how: str) -> None:
+    with served(*silent(0, 1)) as (server, observer):
+        generator = TrexGenerator(settings(server, client))
+        pid, process = generator.client_pid, generator._process
+        assert pid is not None and process is not None
+
+        def end() -> None:
+            limit = time.monotonic() + 5
+            while not status(observer, 1)["service"] and time.monotonic() < limit:
+                time.sleep(0.02)
+            time.sleep(0.2)
+            if how in ("terminated", "killed"):
+                os.kill(pid, signal.SIGTERM if how == "terminated" else signal.SIGKILL)
+            elif how == "input ends":
+                assert process._process.stdin is not None
+                process._process.stdin.close()
+            else:
+                assert process._process.stdin is not None
+                os.write(process._process.stdin.fileno(), b'{"id": 9999, "command": "stop"}\n')
+
+        ender = threading.Thread(target=end)
+        ender.start()
+        began = time.monotonic()
+        with pytest.raises(TestbedError):
+            generator.prepare(CATALOGUE.profile(["64b"]), BOTH)
+        assert time.monotonic() - began < TRIES * TRY_SECONDS  # it does not go on
+        ender.join()
+        generator.close()
+        assert_nothing_is_left(observer)
+        assert [status(observer, port)["owner"] for port in (0, 1)] == ["", ""]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_a_killed_client_left_does_not_keep_the_next_one_out(client: str, runtime: Path) -> None:
+    with served() as (server, observer):
+        observer.acquire(0)
+        observer.on(0, "service", enabled=True)
+        observer.call("capture", command="start", limit=10, mode="fixed", rx=[0], tx=[])
+        observer.on(0, "set_rx_feature", type="queue", enabled=True, size=10)
+        assert "unable to disable service mode" in str(observer.on(0, "service", enabled=False))
+        elsewhere = observer.call("capture", command="start", limit=10, mode="fixed", rx=[0, 1], tx=[])["capture_id"]
+        observer.on(0, "release")
+        observer.call("capture", command="stop", capture_id=elsewhere)
+        with TrexGenerator(settings(server, client, ports=(0,))):
+            # a capture of other ports too is somebody else's
+            assert [row["id"] for row in observer.call("capture", command="status")] == [elsewhere]
+            assert not status(observer, 0)["service"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("address", [ROUTER6, "link-local"])
+def test_an_ipv6_next_hop_is_asked_by_neighbour_discovery(client: str, address: str) -> None:
+    if address == "link-local":
+        address = str(ipaddress.IPv6Address(link_local(bytes.fromhex(PEERS[0].replace(":", "")))))
+    with served() as (server, observer):
+        hops = {0: NextHop(OWN[0], address, explicit=True)}
+        observer.acquire(0)
+        observer.on(0, "set_l2", dst_mac="02:00:00:00:99:99")
+        observer.on(0, "release")
+        with TrexGenerator(settings(server, client, next_hops=hops)) as generator:
+            generator.prepare(CATALOGUE.profile(["64b"]), BOTH[:1])
+            assert status(observer, 0)["attr"]["layer_cfg"]["ether"]["dst"] == PEERS[0]
+            assert_nothing_is_left(observer)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_silent_ipv6_next_hop_is_named(client: str) -> None:
+    with served() as (server, observer):
+        hops = {0: NextHop(OWN[0], "2001:db8:1::99", explicit=True)}
+        with (
+            TrexGenerator(settings(server, client, next_hops=hops)) as generator,
+            pytest.raises(TestbedError, match="nobody answers neighbour solicitations for 2001:db8:1::99 "),
+        ):
+            generator.prepare(CATALOGUE.profile(["64b"]), BOTH[:1])
+        assert_nothing_is_left(observer)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_server_without_any_destination_asks_what_the_testbed_file_names(client: str) -> None:
+    with served() as (server, observer):
+        observer.acquire(0)
+        observer.on(0, "set_l2", dst_mac="00:00:00:00:00:00")
+        observer.on(0, "release")
+        with TrexGenerator(settings(server, client)) as generator, pytest.raises(TestbedError, match="'default_gw'"):
+            generator.prepare(CATALOGUE.profile(["64b"]), BOTH[:1])
+        with TrexGenerator(settings(server, client, next_hops={0: NextHop(OWN[0], GATEWAYS[0])})) as generator:
+            generator.prepare(CATALOGUE.profile(["64b"]), BOTH[:1])
+            assert generator.ports[0].destination == PEERS[0]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_frames_that_carry_their_destination_ask_nobody(client: str) -> None:
+    """Without a router each frame goes to the other port's own MAC address, whatever the server is configured for."""
+    with served(*silent(0, 1)) as (server, observer), TrexGenerator(settings(server, client)) as generator:
+        directions = tuple(replace(row, destination=f"02:00:00:00:aa:0{row.rx_port}") for row in BOTH)
+        began = time.monotonic()
+        for words in (["64b"], ["imix"], ["64b", "vlan"]):
+            generator.prepare(CATALOGUE.profile(words), directions)
+            for port in (0, 1):
+                for stream in observer.call("get_all_streams", port_id=port)["streams"].values():
+                    frame = base64.b64decode(stream["packet"]["binary"])
+                    assert stream["flags"] & 7 == 2 and frame[:6] == bytes.fromhex(f"02000000aa0{1 - port}")
+        assert time.monotonic() - began < TRY_SECONDS * TRIES
+        assert not status(observer, 0)["service"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("wanted", [True, False])
+def test_promiscuous_is_as_the_testbed_says_until_the_release(client: str, wanted: bool) -> None:
+    with served(Habit(kind="promiscuous off at acquire")) as (server, observer):
+        observer.acquire(0)
+        observer.on(0, "set_port_attr", attr={"promiscuous": {"enabled": True}})
+        observer.on(0, "release")
+        with TrexGenerator(settings(server, client, promiscuous=wanted)) as generator:
+            for port in (0, 1):
+                assert status(observer, port)["attr"]["promiscuous"]["enabled"] is wanted
+            assert generator.versions["promiscuous"] == ("2 of 2 ports" if wanted else "0 of 2 ports")
+        assert not status(observer, 0)["attr"]["promiscuous"]["enabled"]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_card_that_cannot_be_promiscuous_is_named(client: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served() as (server, observer):
+        monkeypatch.setattr(PortAttributes, "set", lambda self, attributes: _refuse(attributes))
+        TrexGenerator(settings(server, client)).close()  # nobody asks for it
+        with pytest.raises(TestbedError, match=r"port 0 does not become promiscuous: .*'promiscuous: false'"):
+            TrexGenerator(settings(server, client, promiscuous=True))
+        assert [status(observer, port)["owner"] for port in (0, 1)] == ["", ""]
+
+
+def _refuse(attributes: Params) -> None:
+    if "promiscuous" in attributes.data:
+        raise refused("Error applying promiscuous: operation is not supported for this NIC.")

@@ -40,6 +40,8 @@ def test_ports_are_described_by_number_not_by_list_position() -> None:
             "numa": None,
             "cores": [0],
             "flow_control": None,
+            "card_mac": mac,
+            "promiscuous": False,
         }
         assert answers.destination_state(status) == "known"
 

@@ -8,18 +8,17 @@ from collections.abc import Sequence
 from ...errors import TestbedError
 from ...traffic.profiles import Profile
 from ..base import Direction, GeneratorPort
-
-MAC_FROM_PACKET = 1
-"""TRex's mode of the destination MAC address (bits 1 and 2 of ``flags``): from the packet."""
+from .next_hops import MAC_FROM_PACKET
 
 
 def check_destinations(profile: Profile, directions: Sequence[Direction], ports: Sequence[GeneratorPort]) -> None:
     """Raise TestbedError if a stream of *profile* goes to another MAC address than the router's.
 
-    The router ignores such frames, and they would count as its loss.
+    The router ignores such frames, and they would count as its loss. A direction with a destination of its own replaces
+    them.
     """
     routers = {port.index: port.destination.lower() for port in ports}
-    for direction in directions:
+    for direction in (direction for direction in directions if not direction.destination):
         router = routers.get(direction.tx_port, "")
         for number, stream in enumerate(profile.program.directions[direction.swapped] if profile.program else (), 1):
             data = json.loads(stream.text)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,14 +28,17 @@ from ..streams import (
     probe_size,
     profile_streams,
 )
-from .client_choice import PYPI, FetchClient, choose_client, handshake_error
+from .client_choice import PYPI, FetchClient, choose_client
 from .client_process import ClientError, ClientProcess
+from .connection_errors import connection_error
 from .destinations import check_destinations
 from .layer_check import check_layers, line_use
 from .live import TrexLive, step_down, trial_during
+from .next_hops import NextHop, search_limit
 from .outcomes import make_outcome, make_port
 from .pattern_checks import check_continuous, check_pattern, intended_frames, is_continuous
 from .port_claims import PortClaim, read_claims, write_claim
+from .port_release import release_ports
 from .refusals import remedy_of
 from .server_facts import ServerFacts, ask_server, check_events_port
 
@@ -60,7 +63,8 @@ class TrexSettings:
     ``server``: name or address; ``force``: take ports from another user; ``clock_speed``: seconds of the testbed's
     clock per second of the wall clock (not 1 on simulated testbeds); ``drain``: limit of the wait for missing frames
     after the last was sent, s of the testbed's clock (RFC 2544 23: 2 s); ``client``: see
-    :func:`.client_choice.choose_client`; ``pins_cores``: each port of a pair sends from cores of its own.
+    :func:`.client_choice.choose_client`; ``pins_cores``: each port of a pair sends from cores of its own;
+    ``promiscuous``: the ports take frames for any MAC address; ``next_hops`` by port.
     """
 
     server: str
@@ -73,6 +77,8 @@ class TrexSettings:
     clock_speed: float = 1.0
     drain: float = 2.0
     pins_cores: bool = False
+    promiscuous: bool = False
+    next_hops: Mapping[int, NextHop] = field(default_factory=dict)
 
     @property
     def address(self) -> str:
@@ -129,27 +135,7 @@ class TrexGenerator:
             )
             self._acquire_ports()
         except ClientError as error:
-            if error.kind == "install":
-                raise TestbedError(
-                    f"{error}; expected trex-stl-lib 0.3 and what it requires, which every client here needs:"
-                    " pip install trex-stl-lib==0.3"
-                ) from error
-            if error.kind == "connect" and "mismatch" in str(error).lower():
-                raise handshake_error(server, folder, str(error)) from error
-            if error.kind == "connect" and "subscriber" in str(error):
-                raise TestbedError(
-                    f"the TRex server at {setting.address} answers, but publishes nothing that trex-stl-lib 0.3"
-                    f" understands at port {setting.async_port}; fix 'async_port' in the testbed file ({error})"
-                ) from error
-            if error.kind == "taken":
-                own_claims = "; ".join(f"port {claim.ports}: {claim}" for claim in read_claims(setting.address)[1])
-                raise TestbedError(
-                    f"a port of the TRex server at {setting.address} is taken: {error}"
-                    + (f" (runs of your own hold {own_claims})" if own_claims else " (TRex does not report since when)")
-                    + "; have it released there, or set 'force: true' for the generator in the testbed file to take it"
-                    " away"
-                ) from error
-            raise TestbedError(f"the TRex server at {setting.address}: {error}") from error
+            raise connection_error(error, setting.async_port, server, folder) from error
 
     def _acquire_ports(self) -> None:
         """Acquire the ports; what that needed becomes evidence (:attr:`versions`)."""
@@ -158,7 +144,14 @@ class TrexGenerator:
         former = {port: handler for claim in ended for port, handler in claim.handlers.items() if int(port) in numbers}
         owners = {item["index"]: item["owner"] for item in self._call("ports", ports=numbers)}
         # handlers of this generator's own earlier connection replace older ones
-        self._handlers = self._call("acquire", ports=numbers, force=setting.force, former={**former, **self._handlers})
+        self._handlers = self._call(
+            "acquire",
+            ports=numbers,
+            force=setting.force,
+            former={**former, **self._handlers},
+            promiscuous=setting.promiscuous,
+            next_hops={str(port): asdict(hop) for port, hop in setting.next_hops.items()},
+        )
         self._remove_claim()
         self._claim = write_claim(setting.address, self._handlers)
         held = {port: owner for port, owner in owners.items() if owner}
@@ -167,6 +160,8 @@ class TrexGenerator:
         if returned := {port: owner for port, owner in held.items() if str(port) in former}:
             runs = "; ".join(map(str, ended))
             self._versions["leftover"] = f"ports {_owners_text(returned)} given back for a run that was killed: {runs}"
+        modes = [item["promiscuous"] for item in self._call("ports", ports=numbers)]
+        self._versions["promiscuous"] = "not known" if None in modes else f"{sum(modes)} of {len(modes)} ports"
         if setting.force:
             self._versions["force"] = f"allowed; held when the run began: {_owners_text(held) or 'none'}"
 
@@ -209,7 +204,7 @@ class TrexGenerator:
             raise TestbedError(f"{profile.name}: {error}") from None
         if profile.program is not None:
             check_destinations(profile, directions, self.ports)
-        self._ask("prepare", streams=data)
+        self._put(data)
         self._streams = data
         rates = self._ask("rates", ports=[direction.tx_port for direction in directions])
         check_layers(profile, rates, (probe, probe_size(profile, most_frequent_frame(profile))) if probe else None)
@@ -261,12 +256,11 @@ class TrexGenerator:
         trial["intended"] = intended = {port: round(pps * duration) for port, pps in trial["rates"].items()}
         profile = None if is_continuous(self._profile) else self._profile
         if profile is not None:
-            data = _streams_by_port(self._directions, partial(concurrent_streams, profile))
-            self._ask("prepare", streams=data)
+            self._put(_streams_by_port(self._directions, partial(concurrent_streams, profile)))
         directions, self._directions = self._directions, ()  # until the profile's streams are back
         answer = self._ask("trial", self._trial_limit(duration), **trial)
         if profile is not None:
-            self._ask("prepare", streams=self._streams)
+            self._put(self._streams)
         self._directions = directions
         return make_outcome(answer, Load(max(rates)), duration, self._directions, self.settings.clock_speed, intended)
 
@@ -320,7 +314,8 @@ class TrexGenerator:
     def close(self) -> None:
         """Stop traffic, release the ports, end the client's process. May be repeated."""
         process, self._process = self._process, None
-        if process is None or process.close():
+        setting = self.settings
+        if process is None or process.close() or release_ports(setting.server, setting.sync_port, self._handlers):
             self._remove_claim()  # otherwise a later run releases the ports
 
     def __enter__(self) -> TrexGenerator:
@@ -332,6 +327,9 @@ class TrexGenerator:
         self.close()
 
     # -- the process ---------------------------------------------------------------------------------------------------
+
+    def _put(self, streams: Mapping[str, Any]) -> None:
+        self._ask("prepare", CALL_LIMIT + search_limit(len(streams)), streams=streams)
 
     def _trial(self, load: Load, duration: float) -> dict[str, Any]:
         if not self._directions:

@@ -10,6 +10,7 @@ import json
 import re
 import socket
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import psutil
@@ -67,8 +68,8 @@ def ask_server(server: str, sync_port: int) -> ServerFacts:
     where = f"{server}:{sync_port}"
     _connect(server, sync_port, "requests")
     pypi = {"type": "core", "major": PYPI_API[0], "minor": PYPI_API[1]}
-    answer = _call(server, sync_port, "api_sync", {"api_vers": [pypi]})
-    found = _call(server, sync_port, "get_version", {}).get("result")
+    answer = call_server(server, sync_port, "api_sync", {"api_vers": [pypi]})
+    found = call_server(server, sync_port, "get_version", {}).get("result")
     version = printable(str(found.get("version", "")), 60) if isinstance(found, dict) else ""
     if "error" not in answer:
         return ServerFacts(where, True, version=version)
@@ -103,8 +104,9 @@ def _connect(server: str, port: int, role: str) -> None:
         ) from error
 
 
-def _call(server: str, port: int, method: str, parameters: dict[str, object]) -> dict[str, object]:
-    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": parameters}
+def call_server(server: str, port: int, method: str, parameters: Mapping[str, object]) -> dict[str, object]:
+    """The server's answer, ``result`` or ``error``, to a single request. Raises TestbedError if none comes."""
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": dict(parameters)}
     where = f"{server}:{port}"
     with zmq.Context() as context, context.socket(zmq.REQ) as link:
         link.setsockopt(zmq.LINGER, 0)

@@ -42,6 +42,7 @@ class ClientCommands(RunningTraffic):
     def __init__(self, library: ClientLibrary, cancelled: threading.Event) -> None:
         super().__init__()
         self._library = library
+        library.check_cancelled = self._check_cancelled
         self._cancelled = cancelled
         self._connected_once = self._gone = False
         self._held: list[int] = []
@@ -97,18 +98,24 @@ class ClientCommands(RunningTraffic):
                 raise Refusal("request", f"the server has no port {number}; it has {list(existing)}")
         return [{"index": number, **library.port_facts(number)} for number in (existing if ports is None else ports)]
 
-    def acquire(self, ports: list[int], force: bool = False, former: Mapping[str, str] | None = None) -> dict[str, str]:
+    def acquire(
+        self,
+        ports: list[int],
+        force: bool = False,
+        former: Mapping[str, str] | None = None,
+        promiscuous: bool = False,
+        next_hops: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> dict[str, str]:
         """Acquire *ports*, stop their traffic, remove their streams; return their handlers.
 
         *former*: handlers of an earlier connection, whose ports are released first. A port that another user has
-        acquired since has another handler and is not released.
+        acquired since has another handler and is not released. *promiscuous* and *next_hops*: see
+        :class:`.library.ClientLibrary`.
         """
         library = self._connected()
         self.ports(ports)  # raises Refusal for ports that do not exist
-        self._held = []
-        handlers = library.acquire(ports, force, former or {})
-        self._held = list(ports)
-        return handlers
+        self._held, library.next_hops = list(ports), next_hops or {}  # an attempt that fails may hold some of them
+        return library.acquire(ports, force, former or {}, promiscuous)
 
     def release(self) -> dict[str, Any]:
         """Stop the traffic and release the ports."""

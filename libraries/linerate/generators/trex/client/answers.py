@@ -20,6 +20,7 @@ def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str
     ``destination``: the MAC address that the port sends to; "" if unknown. ``measures``: what it can measure of
     received frames; None if unknown. ``numa``: the node of its card; None if unknown. ``cores`` that send for it.
     ``flow_control``: a value of FLOW_CONTROL; None if unknown.
+    received frames; None if unknown. ``card_mac``: the card's own address; ``promiscuous``: None if unknown.
 
     *status*: ``get_port_status``; *static*: the port's entry in ``get_system_info``.
     """
@@ -40,6 +41,8 @@ def port_facts(status: Mapping[str, Any], static: Mapping[str, Any]) -> dict[str
         "numa": node if isinstance(node := static.get("numa"), int) and node >= 0 else None,
         "flow_control": FLOW_CONTROL.get(attributes.get("fc", {}).get("mode")),
         "cores": [core for core in cores if isinstance(core, int)] if isinstance(cores, list) else [],
+        "card_mac": str(static.get("hw_mac") or ""),
+        "promiscuous": (attributes.get("promiscuous") or {}).get("enabled"),
     }
 
 
@@ -53,7 +56,7 @@ def known_speed(mbps: float, supported: Collection[int]) -> float:
 
 
 def destination_state(status: Mapping[str, Any]) -> str:
-    """State of the MAC address that a port sends to: ``known``, ``unresolved`` (ARP may find it) or ``none``.
+    """State of the MAC address that a port sends to: ``known``, ``unresolved`` (its next hop is asked) or ``none``.
 
     *status*: ``get_port_status``. Without a report it counts as known.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Protocol
 
 from .messages import ServerEvents
@@ -22,6 +22,11 @@ class ClientLibrary(Protocol):
 
     pins_cores: bool
     """Whether the ports of a pair that both send have cores of their own."""
+    check_cancelled: Callable[[], None]
+    """Raises Refusal once a long search shall end."""
+
+    next_hops: Mapping[str, Mapping[str, Any]]
+    """By port number, :class:`..next_hops.NextHop` as data."""
 
     @property
     def events(self) -> ServerEvents:
@@ -44,8 +49,13 @@ class ClientLibrary(Protocol):
         """Current ``mac``, ``speed_bps``, ``link_up``, ``driver`` and ``owner`` of *port*."""
         ...
 
-    def acquire(self, ports: Sequence[int], force: bool, former: Mapping[str, str]) -> dict[str, str]:
-        """Acquire *ports* without traffic and streams; return their handlers. *former*: handlers to release first."""
+    def acquire(
+        self, ports: Sequence[int], force: bool, former: Mapping[str, str], promiscuous: bool
+    ) -> dict[str, str]:
+        """Acquire *ports* without traffic and streams; return their handlers. *former*: handlers to release first.
+
+        *promiscuous*: the ports receive frames for any MAC address until their release.
+        """
         ...
 
     def release(self, ports: Sequence[int]) -> None:
@@ -57,7 +67,10 @@ class ClientLibrary(Protocol):
         ...
 
     def replace_streams(self, ports: Sequence[int], items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
-        """Replace all streams of *ports* by *items*: :class:`linerate.generators.streams.Stream` as data."""
+        """Replace all streams of *ports* by *items*: :class:`linerate.generators.streams.Stream` as data.
+
+        Asks for the MAC addresses that the ports need and do not know (:mod:`.next_hop_search`).
+        """
         ...
 
     def rates(self, port: int) -> Mapping[str, Any]:

@@ -25,9 +25,6 @@ from .stream_objects import stream_data
 BUSY_ERROR, TICKET_ERROR = -32001, -32002
 """Errors of a busy server: repeat the request, or ask later with the ticket."""
 
-ARP_RETRIES = 5
-"""How often an unanswered ARP request is repeated, every 0.1 s."""
-
 
 class OfficialLibrary(StlLibrary):
     """:class:`.library.ClientLibrary` through the client that TRex ships. The library connects, acquires ports, builds
@@ -67,7 +64,9 @@ class OfficialLibrary(StlLibrary):
         """Current MAC, speed in bit/s, link, driver and owner of *port*."""
         return answers.port_facts(self._status(port), self._client.ports[port].info)
 
-    def acquire(self, ports: Sequence[int], force: bool, former: Mapping[str, str]) -> dict[str, str]:
+    def acquire(
+        self, ports: Sequence[int], force: bool, former: Mapping[str, str], promiscuous: bool
+    ) -> dict[str, str]:
         """Acquire *ports*, stop their traffic, remove their streams; return their handlers."""
         for number, handler in former.items():
             with self._ignoring_refusals():  # that connection may not hold it any more
@@ -77,16 +76,16 @@ class OfficialLibrary(StlLibrary):
         for port in ports:
             self._ask_port("stop_traffic", port, profile_id="*")
             self._ask_port("remove_all_streams", port, profile_id="_")
-            if self._client.ports[port].is_prom_supported():
-                self._ask_port("set_port_attr", port, attr={"promiscuous": {"enabled": False}})
-            with self._ignoring_refusals():
-                self._ask_port("set_rx_feature", port, type="queue", enabled=False)
-        self._client.set_service_mode(list(ports), False)
+        self._leave_service_mode(ports)
+        self._set_promiscuous(ports, promiscuous)
         return {str(port): str(self._client.ports[port].handler) for port in ports}
 
     def release(self, ports: Sequence[int]) -> None:
         """Release those of *ports* that are still held."""
         for port in ports:
+            with self._ignoring_refusals():
+                if port in self._promiscuous:
+                    self._ask_port("set_port_attr", port, attr={"promiscuous": {"enabled": False}})
             with self._ignoring_refusals():
                 self._ask_port("release", port)
             self._client.ports[port].handler = ""
@@ -100,7 +99,7 @@ class OfficialLibrary(StlLibrary):
 
     def replace_streams(self, ports: Sequence[int], items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
         """Replace all streams of *ports* by *items*; resolve destination addresses."""
-        self._find_destinations(sorted(items))
+        self._find_destinations(items)
         for port in ports:
             self._ask_port("remove_all_streams", port, profile_id="_")
         for port, rows in items.items():
@@ -192,33 +191,6 @@ class OfficialLibrary(StlLibrary):
         """The server's counts of packet groups."""
         return dict(self._ask("get_pgid_stats", pgids=list(numbers)))
 
-    def _find_destinations(self, ports: Sequence[int]) -> None:
-        """Resolve by ARP the MAC addresses that the server did not find when it started. Raises Refusal."""
-        states = {port: answers.destination_state(self._status(port)) for port in ports}
-        for port in (port for port, state in states.items() if state == "none"):
-            raise Refusal(
-                "refused",
-                f"port {port} has no destination MAC address, so no router would take its frames; expected"
-                " 'dest_mac', or 'ip' and 'default_gw', for this port in the server's trex_cfg.yaml",
-            )
-        unresolved = [port for port, state in states.items() if state == "unresolved"]
-        if not unresolved:
-            return
-        self._client.set_service_mode(unresolved, True)
-        try:
-            self._client.resolve(unresolved, retries=ARP_RETRIES, verbose=False)
-        except Exception as error:
-            requests = (self._status(port)["attr"]["layer_cfg"]["ipv4"] for port in unresolved)
-            named = ", ".join(f"{item.get('dst')} (asked by {item.get('src')})" for item in requests)
-            raise Refusal(
-                "refused",
-                f"nobody answers ARP requests for {named}; expected that the router's interfaces are up and have"
-                f" the addresses that the server's trex_cfg.yaml calls 'default_gw' ({plain_message(error)})",
-            ) from error
-        finally:
-            with contextlib.suppress(Exception):
-                self._client.set_service_mode(unresolved, False)
-
     # -- state of the connection ---------------------------------------------------------------------------------------
 
     @property
@@ -242,8 +214,8 @@ class OfficialLibrary(StlLibrary):
     def _port_parameters(self, port: int) -> dict[str, Any]:
         return {"handler": self._client.ports[port].handler, "port_id": port, "profile_id": "_"}
 
-    def _ask_port(self, method: str, port: int, **parameters: Any) -> None:
-        self._ask(method, handler=self._client.ports[port].handler, port_id=port, **parameters)
+    def _card_mac(self, port: int) -> str:
+        return str(self._client.ports[port].info.get("hw_mac", ""))
 
     @contextlib.contextmanager
     def _ignoring_refusals(self) -> Any:

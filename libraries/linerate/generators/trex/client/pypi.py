@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import os
 import time
@@ -75,13 +76,13 @@ class PypiLibrary(StlLibrary):
 
     def port_facts(self, port: int) -> dict[str, Any]:
         """Current MAC, speed in bit/s, link, driver and owner of *port*."""
-        # the library assigns these by list position, which newer servers reverse
-        static = {item.get("index", place): item for place, item in enumerate(self._client.system_info["ports"])}
         found = self._client.ports[port]
         self._require_success(found.sync())
-        return answers.port_facts({**found.status, "owner": found.owner}, static[port])
+        return answers.port_facts({**found.status, "owner": found.owner}, self._static(port))
 
-    def acquire(self, ports: Sequence[int], force: bool, former: Mapping[str, str]) -> dict[str, str]:
+    def acquire(
+        self, ports: Sequence[int], force: bool, former: Mapping[str, str], promiscuous: bool
+    ) -> dict[str, str]:
         """Acquire *ports*, stop their traffic, remove their streams; return their handlers."""
         client = self._client
         for number, handler in former.items():
@@ -90,13 +91,15 @@ class PypiLibrary(StlLibrary):
         self._acquire(ports, force)
         client.stop(list(ports), rx_delay_ms=0)
         client.remove_all_streams(list(ports))
-        client.set_port_attr(list(ports), promiscuous=False)
-        client.set_service_mode(list(ports), False)
+        self._leave_service_mode(ports)
+        self._set_promiscuous(ports, promiscuous)
         return {str(number): str(client.ports[number].handler) for number in ports}
 
     def release(self, ports: Sequence[int]) -> None:
         """Release those of *ports* that are still held."""
         if owned := [port for port in ports if self._client.ports[port].is_acquired()]:
+            with contextlib.suppress(Refusal):
+                self._set_promiscuous([port for port in owned if port in self._promiscuous], False)
             self._client.release(owned)
 
     def disconnect(self) -> None:
@@ -107,7 +110,8 @@ class PypiLibrary(StlLibrary):
     # -- traffic -------------------------------------------------------------------------------------------------------
 
     def replace_streams(self, ports: Sequence[int], items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
-        """Replace all streams of *ports* by *items*."""
+        """Replace all streams of *ports* by *items*; find the MAC addresses of their next hops."""
+        self._find_destinations(items)
         self._client.remove_all_streams(list(ports))
         for port, rows in items.items():
             if any(item["program"] for item in rows):
@@ -228,6 +232,23 @@ class PypiLibrary(StlLibrary):
     def disconnect_cause(self) -> str:
         """Why there is no connection."""
         return plain_message(self._client.conn.get_disconnection_cause() or "") if self._client else "never connected"
+
+    def _static(self, port: int) -> Mapping[str, Any]:
+        """The port's entry in ``get_system_info``."""
+        # the library assigns these by list position, which newer servers reverse
+        rows = enumerate(self._client.system_info["ports"])
+        found: dict[int, Mapping[str, Any]] = {item.get("index", place): item for place, item in rows}
+        return found[port]
+
+    def _card_mac(self, port: int) -> str:
+        return str(self._static(port).get("hw_mac", ""))
+
+    def _status(self, port: int) -> dict[str, Any]:
+        return dict(self._ask("get_port_status", port_id=port))
+
+    def _ask(self, method: str, **parameters: Any) -> Any:
+        """The server's answer. Raises Refusal."""
+        return self._require_success(self._client._transmit(method, parameters)).data()
 
     def _command(self, method: str, port: int, **parameters: Any) -> Any:
         """A request about *port*, to be sent in one message with others."""

@@ -6,12 +6,13 @@ from __future__ import annotations
 import contextlib
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from .bounded_socket import bound_libraries
 from .messages import ServerEvents, plain_message
+from .next_hop_search import CAPTURE, find_next_hops, question_of, silence
 from .service import Refusal
 from .stream_objects import OWN_RATES
 
@@ -40,6 +41,10 @@ class StlLibrary(ABC):
         self._library: SimpleNamespace | None = None
         self._client: Any = None
         self.events = ServerEvents(0)
+        self.check_cancelled: Callable[[], None] = lambda: None
+        self.next_hops: Mapping[str, Mapping[str, str]] = {}
+        self._asked: set[int] = set()
+        self._promiscuous: list[int] = []
         self._captures: set[int] = set()
         self.pins_cores = False
         """Whether the ports of a pair that both send have cores of their own; else every core sends for both."""
@@ -55,6 +60,15 @@ class StlLibrary(ABC):
 
     @abstractmethod
     def _import(self) -> SimpleNamespace: ...
+
+    @abstractmethod
+    def _ask(self, method: str, **parameters: Any) -> Any: ...
+
+    @abstractmethod
+    def _status(self, port: int) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def _card_mac(self, port: int) -> str: ...
 
     def load(self) -> None:
         """Import the library, once. Raises Refusal."""
@@ -117,11 +131,94 @@ class StlLibrary(ABC):
 
     def end_captures(self, ports: Sequence[int]) -> None:
         """End captures and service mode."""
-        while self._captures:  # only own ones: other users may capture on their ports
-            with contextlib.suppress(Exception):
-                self._client._transmit("capture", {"command": "remove", "capture_id": self._captures.pop()})
         with contextlib.suppress(Exception):
-            self._client.set_service_mode(list(ports), False)
+            self._leave_service_mode(ports)
+
+    # -- addresses -----------------------------------------------------------------------------------------------------
+
+    def _find_destinations(self, items: Mapping[int, Sequence[Mapping[str, Any]]]) -> None:
+        """Ask for the MAC addresses that ports need for the streams *items*, and do not know. Raises Refusal."""
+        questions = []
+        for port in sorted(port for port, rows in items.items() if not all(row["destination"] for row in rows)):
+            named = self.next_hops.get(str(port))
+            explicit = named is not None and bool(named.get("explicit")) and port not in self._asked
+            if question := question_of(port, self._status(port), self._card_mac(port), named, explicit):
+                questions.append(question)
+        if not questions:
+            return
+        with self._service_mode([question.port for question in questions]) as ports:
+            capture = int(self._ask("capture", command="start", rx=ports, **CAPTURE)["capture_id"])
+            self._captures.add(capture)
+            found = find_next_hops(self._ask, capture, questions, self.check_cancelled)
+        for question in questions:
+            if (mac := found.get(question.port)) is None:
+                continue
+            self._asked.add(question.port)
+            if question.ipv6:
+                self._ask_port("set_l2", question.port, dst_mac=mac, block=False)
+            else:
+                addresses = {"src_addr": question.source, "dst_addr": question.address}
+                self._ask_port("set_l3", question.port, **addresses, resolved_mac=mac, block=False)
+        if silent := [question for question in questions if question.port not in found]:
+            raise Refusal("refused", silence(silent))
+
+    def _set_promiscuous(self, ports: Sequence[int], wanted: bool) -> None:
+        """Let *ports* receive frames for any MAC address, or only for their own. Raises Refusal if one cannot."""
+        for port in ports:
+            refusal = ""
+            try:
+                self._ask_port("set_port_attr", port, attr={"promiscuous": {"enabled": wanted}})
+            except Refusal as error:
+                if error.kind != "refused":
+                    raise
+                refusal = f": {error}"
+            # a card that cannot switch it off is no harm
+            if wanted and not (self._status(port)["attr"].get("promiscuous") or {}).get("enabled"):
+                raise Refusal(
+                    "refused",
+                    f"port {port} does not become promiscuous{refusal}; expected a card that can, or 'promiscuous:"
+                    " false' in the testbed file",
+                )
+        self._promiscuous = list(ports) if wanted else []
+
+    # -- service mode --------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _service_mode(self, ports: list[int]) -> Iterator[list[int]]:
+        """Service mode on *ports*, in which a port shows what it receives; off afterwards, whatever happens."""
+        try:
+            for port in ports:
+                self._ask_port("service", port, enabled=True)
+            yield ports
+        finally:
+            self.end_captures(ports)
+
+    def _leave_service_mode(self, ports: Sequence[int]) -> None:
+        """Service mode off, and first what keeps it on: captures of these ports only, and queues. Raises Refusal."""
+        while self._captures:
+            with contextlib.suppress(Refusal):
+                self._ask("capture", command="remove", capture_id=self._captures.pop())
+        # those that a killed client left on these ports; other users may capture on theirs
+        mask = sum(1 << port for port in ports)
+        for row in self._ask("capture", command="status"):
+            filtered = row.get("filter") or {}
+            seen = int(filtered.get("rx") or 0) | int(filtered.get("tx") or 0)
+            if seen and not seen & ~mask:
+                with contextlib.suppress(Refusal):
+                    self._ask("capture", command="remove", capture_id=row["id"])
+        problems = []
+        for port in ports:
+            with contextlib.suppress(Refusal):
+                self._ask_port("set_rx_feature", port, type="queue", enabled=False)
+            try:
+                self._ask_port("service", port, enabled=False)
+            except Refusal as refusal:
+                problems.append(refusal)
+        if problems:
+            raise problems[0]
+
+    def _ask_port(self, method: str, port: int, **parameters: Any) -> None:
+        self._ask(method, handler=self._client.ports[port].handler, port_id=port, **parameters)
 
     @property
     def reachable(self) -> bool:

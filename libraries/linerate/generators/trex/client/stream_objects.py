@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
+
+from ..next_hops import MAC_FROM_PACKET
 
 OWN_RATES = {"type": "raw", "value": 1.0, "op": "abs"}
 """The multiplier for streams whose rates are final."""
@@ -34,19 +37,23 @@ def build_stream(library: SimpleNamespace, item: Mapping[str, Any]) -> Any:
         ]
     if item["fix_ipv4"] is not None:
         commands.append(builder.STLVmFixIpv4(offset=item["fix_ipv4"]))
-    # a packet as bytes also means that the port's own MAC addresses go into it
-    packet = builder.STLPktBuilder(
-        pkt_buffer=bytes.fromhex(item["frame"]), vm=builder.STLScVmRaw(commands) if commands else None
-    )
+    frame, own_macs = bytes.fromhex(item["frame"]), {}
+    if to := item.get("destination"):
+        frame = _mac(to) + frame[6:]
+        own_macs = {"mac_src_override_by_pkt": 0, "mac_dst_override_mode": MAC_FROM_PACKET}
+    # a packet as bytes also means that the port's own MAC addresses go into it, unless they are named
+    packet = builder.STLPktBuilder(pkt_buffer=frame, vm=builder.STLScVmRaw(commands) if commands else None)
     group = item.get("group")
     if group is not None:
         measured = streams.STLFlowLatencyStats(pg_id=group)
-        return streams.STLStream(packet=packet, mode=streams.STLTXCont(pps=item["pps"]), flow_stats=measured)
+        return streams.STLStream(
+            packet=packet, mode=streams.STLTXCont(pps=item["pps"]), flow_stats=measured, **own_macs
+        )
     if item.get("burst"):
         mode = streams.STLTXSingleBurst(pps=item["share"], total_pkts=item["burst"])
     else:
         mode = streams.STLTXCont(pps=item["share"])
-    return streams.STLStream(packet=packet, mode=mode, isg=item["gap"])
+    return streams.STLStream(packet=packet, mode=mode, isg=item["gap"], **own_macs)
 
 
 def stream_data(library: SimpleNamespace, item: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,9 +67,17 @@ def stream_data(library: SimpleNamespace, item: Mapping[str, Any]) -> dict[str, 
     return {"start_paused": False, "core_id": -1, **data}
 
 
+def _mac(text: str) -> bytes:
+    return bytes.fromhex(text.replace(":", ""))
+
+
 def program_data(item: Mapping[str, Any]) -> dict[str, Any]:
-    """A stream of a user's own file as data: unchanged, or limited to the burst of *item*."""
+    """A stream of a user's own file as data: unchanged, or limited to the burst and with the destination of *item*."""
     data: dict[str, Any] = json.loads(item["program"])
+    if to := item.get("destination"):
+        frame = base64.b64decode(data["packet"]["binary"])
+        data["packet"] = {**data["packet"], "binary": base64.b64encode(_mac(to) + frame[6:]).decode()}
+        data["flags"] = data["flags"] & ~(3 << 1) | MAC_FROM_PACKET << 1
     if item["burst"]:
         data["mode"] = {**data["mode"], "type": "single_burst", "total_pkts": item["burst"]}
     return {"next_stream_id": -1, **data}
