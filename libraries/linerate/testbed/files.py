@@ -13,7 +13,8 @@ from ..platforms import named_file
 from ..power.settings import CsvMeterSettings
 from ..project import Folder
 from ..visible import shortened
-from .settings import HardwareSettings, LoginSettings, NetnsSettings, SimulatedSettings, Testbed
+from .login_settings import LoginSettings
+from .settings import HardwareSettings, NetnsSettings, SimulatedSettings, Testbed
 
 KINDS: Mapping[str, type[SimulatedSettings] | type[NetnsSettings] | type[HardwareSettings]] = {
     "simulated": SimulatedSettings,

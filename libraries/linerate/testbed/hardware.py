@@ -16,7 +16,8 @@ from ..units import parse_link_speed
 from .facts import NO_ROUTER, GeneratorEndpoint, RouterEndpoint, TestbedFacts
 from .keeper_plan import Facts, KeeperPlan
 from .leases import Lease
-from .settings import GeneratorSettings, HardwareSettings, LoginSettings, RouterSettings, SideSettings, next_hops
+from .login_settings import LoginSettings
+from .settings import GeneratorSettings, HardwareSettings, RouterSettings, SideSettings, next_hops
 from .trex.config_file import PortInfo, TrexConfig
 from .trex.server import ServerOrder
 from .trex.settings import PortSettings, StartSettings

@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import itertools
-import re
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from ..config import Config, Ipv4Address, MacAddress
 from ..counts.trial import Tolerance
@@ -18,23 +16,13 @@ from ..power.settings import PowerSettings
 from ..simulation.faults import InjectedFault
 from ..simulation.habits import Habit, RouterHabits
 from ..simulation.noise import Noise
-from ..system.children import is_handed_on
 from ..traffic.frame_kinds import FrameKind
 from ..traffic.profiles import PAIRS
 from ..units import parse_link_speed
+from .login_settings import HostName, LoginSettings, TcpPort
 from .trex.settings import StartSettings
 
-_HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
-_FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
-
 Ratio = Annotated[float, Field(ge=0, lt=1)]
-
-
-def _checked_host(value: str) -> str:
-    if not _HOST.fullmatch(value) or value.startswith("-"):
-        raise ValueError("is not a name or address; expected letters, digits and any of . : _ -")
-    return value
 
 
 def _checked_next_hop(value: str) -> str:
@@ -47,9 +35,7 @@ def _checked_next_hop(value: str) -> str:
     return str(found)
 
 
-HostName = Annotated[str, AfterValidator(_checked_host)]
 Pairs = Annotated[int, Field(ge=1, le=PAIRS)]
-TcpPort = Annotated[int, Field(ge=1, le=65535)]
 SimulatedNic = Literal["i40e", "ice", "ixgbe", "mlx5", "virtio"]
 TrexPort = Annotated[int, Field(ge=0, le=255)]
 
@@ -238,68 +224,6 @@ class NetnsSettings(CommonSettings):
         if value is not None:
             parse_link_speed(value)
         return value
-
-
-class LoginSettings(Config):
-    """SSH with the key in a file or in the secret ``key_from``, or with the password that is ``password_from``.
-
-    A secret is an environment variable, or Robot's variable of type Secret. ``passphrase_from``: the key's; without it
-    ssh-agent has to hold such a key. A public key as ``key``: ssh-agent holds its private half. ``host_key``: one
-    fingerprint or several, ``SHA256:…``, in place of ``known_hosts``. ``jump``: the way there.
-    """
-
-    is_login: ClassVar[bool] = True
-
-    port: TcpPort = 22
-    user: HostName
-    key: Path | None = None
-    known_hosts: Path = Path("~/.ssh/known_hosts")
-    password_from: str | None = None
-    passphrase_from: str | None = None
-    key_from: str | None = None
-    host_key: tuple[str, ...] = ()
-    jump: JumpSettings | None = None
-
-    @field_validator("host_key", mode="before")
-    @classmethod
-    def _check_fingerprints(cls, value: Any) -> Any:
-        found = [value] if isinstance(value, str) else value
-        if not isinstance(found, list) or not found or not all(_FINGERPRINT.fullmatch(str(each)) for each in found):
-            raise ValueError("must be the fingerprint that 'ssh-keygen -l' shows, as SHA256: and 43 characters")
-        return tuple(found)
-
-    @field_validator("password_from", "passphrase_from", "key_from")
-    @classmethod
-    def _check_variable_name(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if value is not None and not _VARIABLE.fullmatch(value):
-            what = str(info.field_name).removesuffix("_from")
-            raise ValueError(
-                f"must be the name, in capitals, of an environment variable that holds the {what}, not the {what}"
-            )
-        if value is not None and is_handed_on(value):
-            raise ValueError(
-                f"'{value}' is a variable that every program gets; expected one of its own: ROUTER_PASSWORD"
-            )
-        return value
-
-    @model_validator(mode="after")
-    def _check_key_or_password(self) -> LoginSettings:
-        if sum(way is not None for way in (self.key, self.key_from, self.password_from)) != 1:
-            raise ValueError(
-                "needs either 'key', the path of a private key, or the name of a variable: 'password_from', or"
-                " 'key_from' for the key itself"
-            )
-        if self.password_from is not None and self.passphrase_from is not None:
-            raise ValueError("has 'passphrase_from', the variable of a key's passphrase, and no 'key'")
-        if self.host_key and "known_hosts" in self.model_fields_set:
-            raise ValueError("has both 'host_key' and 'known_hosts'; expected one of them")
-        return self
-
-
-class JumpSettings(LoginSettings):
-    """A machine through whose SSH server another one is reached."""
-
-    address: HostName
 
 
 class GeneratorSettings(Config):
