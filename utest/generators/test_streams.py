@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linerate.generators.base import Direction
-from linerate.generators.streams import Stream, burst_streams, frame_bytes, ipv4_checksum, profile_streams
+from linerate.generators.streams import Stream, burst_streams, frame_bytes, profile_streams
 from linerate.traffic.catalogue import Catalogue
+from linerate.traffic.ip_header import ipv4_checksum
 from linerate.traffic.profiles import AddressRange, Flows, FrameClass, Profile
 from linerate_bench.backend import FieldVariable, StreamTraffic
 from linerate_bench.model.flows import Flow, flow_of, spread

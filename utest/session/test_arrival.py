@@ -89,7 +89,7 @@ def opened(forwards: Forwards = everything, bypassed: bool = False) -> tuple[Tra
     facts = SimpleNamespace(generator=SimpleNamespace(ports=(0, 1)), sides=sides, simulated=False, clock_speed=1000.0)
     testbed: Any = SimpleNamespace(facts=facts, problems=tuple)
     generator: Any = SimpleNamespace(
-        driver=driver, bypassed=bypassed, known_limits=None, ports=(), reconnect=lambda: None
+        driver=driver, bypassed=bypassed, known_limits=None, ports=(), card_macs={}, reconnect=lambda: None
     )
     router: Any = SimpleNamespace(not_forwarded={}, restarts=0, restarted=False, connected=False)
     plan: Any = SimpleNamespace(catalogue=CATALOGUE)

@@ -12,7 +12,7 @@ import struct
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ..traffic.ip_header import with_swapped_addresses
+from ..traffic.ip_header import ipv4_checksum, with_swapped_addresses
 from ..traffic.profiles import IP, AddressRange, Flows, FrameClass, Headers, Profile
 from ..units import FCS
 from .base import Direction, Probe
@@ -65,6 +65,8 @@ class Stream:
     pattern_pps: float = 0.0
     """For a stream of a pattern in time: mean frames/s of all load-dependent streams of the port at the rates of
     ``program``. A load scales these rates and all pauses in the same ratio."""
+    destination: str = ""
+    """The destination MAC address that its frames carry; "": the port's, or as ``program`` says."""
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -73,6 +75,8 @@ class Stream:
 
 def profile_streams(profile: Profile, direction: Direction, probe: Probe | None = None) -> tuple[Stream, ...]:
     """The streams of *profile* for the sending port of *direction*: one per size or captured frame, and *probe*.
+
+    All carry the destination MAC address of *direction*, if it has one.
 
     Raises ValueError for a profile whose frames cannot be probes, that has no second direction, or that fits the first
     port pair only.
@@ -85,7 +89,10 @@ def profile_streams(profile: Profile, direction: Direction, probe: Probe | None 
         if direction.swapped and profile.one_direction_reason:
             raise ValueError(profile.one_direction_reason)
         rows, pattern = profile.program.directions[direction.swapped], profile.program.patterns[direction.swapped]
-        streams = (Stream(item.frame.hex(), item.share, program=item.text, pps=item.pps) for item in rows)
+        to = direction.destination
+        streams = (
+            Stream(item.frame.hex(), item.share, program=item.text, pps=item.pps, destination=to) for item in rows
+        )
         return tuple(replace(item, pattern_pps=pattern.pps) if pattern and item.share else item for item in streams)
     flows, headers = profile.flows.of_pair(direction.pair), profile.headers.of_pair(direction.pair)
     if direction.swapped:
@@ -93,10 +100,12 @@ def profile_streams(profile: Profile, direction: Direction, probe: Probe | None 
     variables = _variables(flows, headers)
 
     def stream(item: FrameClass, share: float, gap: float) -> Stream:
+        to = direction.destination
         if item.data:
-            return Stream((with_swapped_addresses(item.data) if direction.swapped else item.data).hex(), share, gap)
+            data = with_swapped_addresses(item.data) if direction.swapped else item.data
+            return Stream(data.hex(), share, gap, destination=to)
         fixed = headers.ip if variables and headers.version == 4 else None
-        return Stream(frame_bytes(item.size, flows, headers).hex(), share, gap, variables, fixed)
+        return Stream(frame_bytes(item.size, flows, headers).hex(), share, gap, variables, fixed, destination=to)
 
     found = [stream(item, share, round(STREAM_GAP * index, 6)) for index, (item, share) in enumerate(profile.shares())]
     if probe is not None:
@@ -241,11 +250,3 @@ def _segment(flows: Flows, headers: Headers, addresses: bytes, payload: bytes) -
     pseudo = addresses + struct.pack("!II", length, _PROTOCOLS[headers.transport])
     summed = pseudo + segment(0)
     return segment(ipv4_checksum(summed + bytes(len(summed) % 2)) or 0xFFFF)
-
-
-def ipv4_checksum(header: bytes) -> int:
-    """The checksum of an IPv4 header (RFC 1071); 0 if its checksum field is right already."""
-    total: int = sum(struct.unpack(f"!{len(header) // 2}H", header))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return ~total & 0xFFFF

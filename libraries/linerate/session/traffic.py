@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..counts.foreign import IDLE_SECONDS, ForeignFrames, Heard
@@ -62,8 +62,15 @@ class Traffic:
         return len(self.testbed.facts.generator.ports) // 2
 
     def directions(self, bidirectional: bool, pairs: int = 1) -> tuple[Direction, ...]:
-        """The directions that a sentence uses, pair by pair."""
-        return directions_of(self.testbed.facts.generator.ports, bidirectional, pairs)
+        """The directions that a sentence uses, pair by pair.
+
+        Without a router the frames carry the MAC address of the port that they go to: cards drop those for others.
+        """
+        found = directions_of(self.testbed.facts.generator.ports, bidirectional, pairs)
+        if not self.generator.bypassed:
+            return found
+        macs = self.generator.card_macs
+        return tuple(replace(direction, destination=macs.get(direction.rx_port, "")) for direction in found)
 
     def put(self, profile: Profile, bidirectional: bool, probe: Probe | None = None, *, pairs: int = 1) -> None:
         """As a sentence begins: put the profile's streams on the first *pairs* port pairs, unless they are there.

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linerate.generators.streams import ipv4_checksum
 from linerate.platforms import read_platform
 from linerate.simulation.noise import Noise
+from linerate.traffic.ip_header import ipv4_checksum
 from linerate.traffic.profiles import ETHERNET
 from linerate.units import l1_bits
 from linerate_bench.clock import Clock

@@ -1,4 +1,4 @@
-"""Habits of hardware on the embedded server: unknown and silent gateways, cards that filter, service mode."""
+"""Habits of hardware on the embedded server: unknown and silent gateways, promiscuous and service mode."""
 
 from __future__ import annotations
 

@@ -1,0 +1,115 @@
+"""Cards that drop frames for other MAC addresses: calibrated on a cable, and promiscuous where a testbed says so."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from linerate.commands.calibrate import _check_bypassed
+from linerate.counts.trial import Load
+from linerate.errors import TestbedError
+from linerate.generators.base import Probe
+from linerate.project import Project
+from linerate.session.plan import Plan
+from linerate.session.session import Session
+from linerate.simulation.habits import Habit
+from support import robot_run
+from support.command_line import linerate
+
+HOME = os.environ.get("TREX_HOME", "")
+NEEDED = "needs the client that TRex ships: TREX_HOME has to name TRex's scripts folder"
+CLIENTS = [
+    pytest.param("pypi", id="trex-stl-lib"),
+    pytest.param(HOME, id="shipped", marks=pytest.mark.skipif(not HOME, reason=NEEDED)),
+]
+HABITS = (Habit(kind="own frames only"), Habit(kind="promiscuous off at acquire"))
+
+pytestmark = pytest.mark.slow
+
+
+@contextmanager
+def opened(folder: Path, client: str, bypass: bool = True, **keys: Any) -> Iterator[Session]:
+    """A session whose generator has HABITS."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(folder))
+        plan = Plan.read(Project.find(robot_run.ROOT), "netgate6100", "vpp", "simulated", "quick")
+        changed = {"habits": HABITS, "client": client, **keys}
+        session = Session.start(replace(plan, testbed=plan.testbed.model_copy(update=changed)), bypass=bypass)
+        try:
+            session.generator.connect()
+            yield session
+        finally:
+            session.close()
+
+
+def came_back(session: Session) -> bool:
+    """Whether all frames of a trial in both directions came back, or none."""
+    rows = session.traffic.measure(Load(10_000.0), 1.0).directions
+    assert len(rows) == 2 and all(row.offered > 9_000 for row in rows)
+    lost = {row.offered - row.forwarded for row in rows}
+    assert lost in ({0}, {row.offered for row in rows})
+    return lost == {0}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_on_a_cable_each_frame_carries_the_other_ports_own_address(tmp_path: Path, client: str) -> None:
+    with opened(tmp_path, client) as session:
+        _check_bypassed(session)
+        for words in (["64b"], ["imix"], ["128b", "vlan"]):
+            session.traffic.put(session.plan.catalogue.profile(words), True)
+            assert came_back(session)
+        session.traffic.put(session.plan.catalogue.profile(["64b"]), True, Probe(1000.0))
+        outcome = session.traffic.measure(Load(10_000.0), 1.0)
+        assert [row.received for row in outcome.latency] == [row.sent for row in outcome.latency] and outcome.latency
+        # the server's own destinations stay as they were: there is nothing to put back
+        assert all(port.destination.startswith("02:00:00:00:01:") for port in session.generator.ports)
+        assert session.generator.versions["promiscuous"] == "0 of 2 ports"
+
+
+def test_frames_for_the_router_are_dropped_by_such_a_card_unless_it_is_promiscuous(tmp_path: Path) -> None:
+    for promiscuous in (False, True):
+        with opened(tmp_path, "pypi", promiscuous=promiscuous) as session:
+            profile = session.plan.catalogue.profile(["64b"])
+            plain = tuple(replace(row, destination="") for row in session.traffic.directions(True))
+            session.generator.driver.prepare(profile, plain)
+            assert came_back(session) is promiscuous
+
+
+def test_a_router_that_sends_to_the_right_address_is_measured_with_such_a_card(tmp_path: Path) -> None:
+    with opened(tmp_path, "pypi", bypass=False) as session:
+        session.router.connect()
+        session.router.configure()
+        session.traffic.check_reachability()
+
+
+def test_a_router_that_sends_to_another_address_is_not_measured(tmp_path: Path) -> None:
+    sides = Plan.read(Project.find(robot_run.ROOT), "netgate6100", "vpp", "simulated", "quick").testbed.cabled_sides
+    wrong = tuple(side.model_copy(update={"peer_mac": "02:00:00:00:99:99"}) for side in sides)
+    for promiscuous in (False, True):
+        with opened(tmp_path, "pypi", bypass=False, sides=wrong, promiscuous=promiscuous) as session:
+            session.router.connect()
+            session.router.configure()
+            if promiscuous:
+                session.traffic.check_reachability()
+            else:
+                with pytest.raises(
+                    TestbedError, match=r"none of \d+ frames sent from the generator's port 0 came back"
+                ):
+                    session.traffic.check_reachability()
+
+
+def test_calibrate_needs_no_other_configuration_of_the_server(tmp_path: Path) -> None:
+    home = robot_run.project(tmp_path)
+    file = home / "variables" / "testbeds" / "simulated.yaml"
+    habits = "habits: [{kind: own frames only}, {kind: silent gateway}]\n"
+    file.write_text(file.read_text() + habits, encoding="utf-8")
+    words = ("--traffic", "64b", "--unidirectional", "--goal", "quick", "--calibrations", str(tmp_path / "kept"))
+    done = linerate(tmp_path, "calibrate", "simulated", "--platform", "netgate6100", *words, cwd=home)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "64b unidirectional: " in done.stdout and "(97 % line rate)" in done.stdout
