@@ -171,3 +171,29 @@ def test_no_class_name_stands_for_two_things() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(name)
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+SLOW_TO_IMPORT = {
+    "scipy": (),
+    "matplotlib": (),
+    "MLRsearch": (),
+    "allure_robotframework": (),
+    "weasyprint": (),
+    "pysnmp": (),
+    "requests": (),
+    "numpy": ("linerate_bench.wire",),
+    "asyncssh": ("linerate_bench.shells.ssh_library",),
+    "sqlalchemy": ("linerate.evidence.history",),
+}
+"""Libraries that few processes need, and the rooms that import them where a module begins: they take up to seconds."""
+
+
+def test_what_is_slow_to_import_is_imported_by_who_needs_it() -> None:
+    found = []
+    for name, path in FILES.items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            roots = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            roots += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            slow = [root for root in roots if root.partition(".")[0] in SLOW_TO_IMPORT]
+            found += [f"{name}: {root}" for root in slow if not name.startswith(SLOW_TO_IMPORT[root.partition(".")[0]])]
+    assert found == []

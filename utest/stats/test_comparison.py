@@ -4,7 +4,6 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import ttest_ind
 
 from linerate.stats import VITALS_HEAD, Moments, Summary, compare
 from support.paths import DATA
@@ -122,6 +121,8 @@ def test_welch_equals_pooled_where_number_and_variance_are_equal(n, mean, other,
 @unhurried
 @given(spread, spread, confidences)
 def test_welch_agrees_with_scipy(one: list[float], two: list[float], confidence: float):
+    from scipy.stats import ttest_ind  # takes a second of every run that collects this file
+
     found = compare(one, two, confidence)
     theirs = ttest_ind(two, one, equal_var=False).confidence_interval(confidence)
     size = max(map(abs, one + two))

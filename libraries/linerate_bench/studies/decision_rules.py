@@ -17,10 +17,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from MLRsearch import MeasurementResult
-from MLRsearch.target_spec import TargetSpec
-from MLRsearch.target_stat import TargetStat
-
 from linerate.counts.trial import Load, Measure, Outcome, Tolerance
 from linerate.methods.sequential import TrialConditions
 from linerate.methods.verify import verify
@@ -128,6 +124,11 @@ def mlrsearch_rule() -> Rule:
     """Trials at the SLA until FD.io CSIT's library classifies this load for its goal NDR."""
 
     def judge(router: NoisyRouter, task: RuleTask) -> Ruling:
+        # imported here: it takes longer the more modules there are, seconds in a process that runs many tests
+        from MLRsearch import MeasurementResult
+        from MLRsearch.target_spec import TargetSpec
+        from MLRsearch.target_stat import TargetStat
+
         duration, load = 1.0, Load(task.sla)
         target = TargetSpec(
             loss_ratio=0.0,

@@ -17,8 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-from scipy.stats import norm
+from statistics import NormalDist
 
 from linerate.project import Project
 from linerate.sla.goals import Goal, Promise, read_goal
@@ -40,7 +39,7 @@ CAPACITIES = tuple(-0.05 + 0.15 * (step + 0.5) / 40 for step in range(40))
 def bad_share(capacity: float, noise: RouterNoise, duration: float) -> float:
     """How probable a bad trial of *duration* s is, 0..1, for a router of *capacity* above the SLA (ratio)."""
     hidden = noise.buffer / (RATE * duration)
-    too_slow = float(norm.cdf(((1 - hidden) / (1 + capacity) - 1) / noise.capacity))
+    too_slow = NormalDist().cdf(((1 - hidden) / (1 + capacity) - 1) / noise.capacity)
     return 1 - (1 - too_slow) * math.exp(-duration / noise.every)
 
 

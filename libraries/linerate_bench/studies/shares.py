@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scipy.stats import binomtest
-
 CONFIDENCE = 0.95
 
 
@@ -33,6 +31,8 @@ class PassShare:
         """:attr:`bounds` of another *confidence*, 0..1."""
         if not self.of:
             return 0.0, 1.0
+        from scipy.stats import binomtest  # takes a second
+
         found = binomtest(self.passed, self.of).proportion_ci(confidence, method="exact")
         return float(found.low), float(found.high)
 
