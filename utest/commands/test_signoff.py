@@ -8,19 +8,23 @@ import shutil
 import subprocess
 import sys
 import zlib
+from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from linerate.commands.main import main
 from linerate.errors import ConfigError, TestbedError
-from linerate.evidence.run import RunFolder
+from linerate.evidence.rejudging import RejudgedSentence
+from linerate.evidence.run import RunFolder, read_run
 from linerate.evidence.signoff.page import html_sheet
 from linerate.evidence.signoff.pictures import sentence_plot, testbed_drawing
 from linerate.evidence.signoff.sheet import make_sheet
+from support.evidence_builders import requirement_record
 from support.signoff_runs import FORWARDS, LOSES, PASSWORD, THROUGHPUT, environment, file_of, key_file, left_run
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -198,7 +202,7 @@ def test_text_from_elsewhere_stays_text(tmp_path: Path):
 
 def test_every_plot_is_black_on_white(tmp_path: Path):
     sheet = make_sheet(left_run(tmp_path, "FAIL", "FAIL", "PASS"), NOW)
-    pictures = [testbed_drawing(sheet), *map(sentence_plot, sheet.rows)]
+    pictures = [testbed_drawing(sheet), *(sentence_plot(row, sheet.number(row)) for row in sheet.rows)]
     for svg in pictures:
         colours = set(re.findall(r"#[0-9a-fA-F]{6}", svg)) | set(re.findall(r'fill="(\w+)"', svg))
         assert colours <= {"#000000", "#ffffff", "#9a9a9a", "white"}, "a grey is of a hatch only"
@@ -232,6 +236,57 @@ def test_a_signed_run_and_everything_that_was_changed_afterwards(
     sheet.unlink()
     assert main(["verify", str(run), "--public-key", public]) == 1
     assert "signoff.html is missing" in capsys.readouterr().out
+
+
+def test_a_sheet_that_no_signature_is_over_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    run, (key, public) = left_run(tmp_path), key_file(tmp_path)
+    assert main(["signoff", str(run), "--html-only"]) == 0
+    assert main(["verify", str(run)]) == 0
+    assert "note: signoff.html: not checked, as no signature is over it" in capsys.readouterr().out
+    assert main(["signoff", str(run), "--html-only", "--key", str(key)]) == 0
+    assert main(["verify", str(run), "--public-key", public]) == 0
+    assert "not checked" not in capsys.readouterr().out
+    (run / "signoff.pdf").write_bytes(b"%PDF-1.7 another result")
+    assert main(["verify", str(run), "--public-key", public]) == 1
+    assert "signoff.pdf was added since it was signed: the signature is not over it" in capsys.readouterr().out
+
+
+def test_promises_are_numbered_one_by_one_though_searches_are_between_them(tmp_path: Path):
+    run = RunFolder.create(tmp_path, "20261121T040000Z-abc123")
+    with_end = replace(environment(), run=run.run_id)
+    for number in (2, 5, 9):
+        run.add_requirement(requirement_record(run=run.run_id, simulated=False, number=number, verdict="FAIL"))
+    run.close(with_end)
+    shown = told(page(run.path))
+    assert re.findall(r" (\d) 64b unidirectional ≥", shown.partition("Appendix")[0]) == ["1", "2", "3"]
+    assert "Promise 3: " in shown and "waived: promise 1, 2, 3." in shown and "Promise 9" not in shown
+
+
+@pytest.mark.parametrize(
+    ("state", "words", "reason"),
+    [
+        ("same", "all 1 promise come to the same verdict from the records", ""),
+        ("UNKNOWN", "0 of 1 promise come to the same verdict from the records; the records are not enough for", ""),
+        ("DIFFERS", "0 of 1 promise", "is FAIL from the records, which say PASS"),
+        ("SUSPECT", "0 of 1 promise", "which say PASS and contradict themselves: trial 1 says"),
+    ],
+)
+def test_records_that_lead_to_another_verdict_are_not_signed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, words: str, reason: str
+):
+    run = left_run(tmp_path, "PASS")
+    (record,) = read_run(run).requirements
+    ruling = SimpleNamespace(value="FAIL" if state == "DIFFERS" else "PASS")
+    verdict: Any = None if state == "UNKNOWN" else SimpleNamespace(ruling=ruling)
+    item = RejudgedSentence(record, verdict, ("trial 1 says that",) if state == "SUSPECT" else ())
+    assert item.state == state
+    found = SimpleNamespace(sentences=(item,), changed=())
+    monkeypatch.setattr("linerate.evidence.signoff.sheet.rejudge", lambda folder: found)
+    shown = told(page(run, draft=True))
+    assert words in shown and reason in shown
+    if reason:
+        with pytest.raises(ConfigError, match=reason):
+            make_sheet(run, NOW)
 
 
 def test_a_password_is_never_guessed_and_a_draft_never_signed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -316,17 +371,17 @@ def test_few_promises_are_on_the_sheet_in_full(tmp_path: Path, count: int):
 def test_trials_that_are_set_aside_are_hatched_in_their_place_and_out_of_the_scale(tmp_path: Path):
     plain, spoilt = left_run(tmp_path / "a", "FAIL", "FAIL"), left_run(tmp_path / "b", "FAIL", "FAIL", spoilt=(2,))
     for before, after in zip(*(make_sheet(run, NOW, draft=True).rows for run in (plain, spoilt)), strict=True):
-        first, second = sentence_plot(before), sentence_plot(after)
+        first, second = sentence_plot(before, 1), sentence_plot(after, 1)
         columns = re.findall(r'<rect x="([\d.]+)" y="46.00" width="([\d.]+)" height="120.00" fill="url\(#back-', second)
         assert len(columns) == 1 and "back-" not in first
         # between the marks of the first and the third
         marks = [float(x) for x in re.findall(r'<rect x="([\d.]+)" y="[\d.]+" width="7.00"', second)][:-1]
         left, width = map(float, columns[0])
         assert marks[0] < left < left + width < marks[1]
-        assert "1 trial set aside: says nothing of the router" in second and "one of 2 trials" in second
+        assert "1 trial set aside: proves nothing of the router" in second and "one of 2 trials" in second
     everything = left_run(tmp_path / "c", "INCONCLUSIVE", spoilt=(1, 2, 3))
     (row,) = make_sheet(everything, NOW, draft=True).rows
-    assert "3 trials set aside" in sentence_plot(row) and "url(#back-" in sentence_plot(row)
+    assert "3 trials set aside" in sentence_plot(row, 1) and "url(#back-" in sentence_plot(row, 1)
     assert "No trial says something" not in told(page(everything, draft=True))
 
 

@@ -91,7 +91,7 @@ def test_no_reader_needs_the_colours(kind: str) -> None:
 
 def test_no_reader_needs_the_colours_of_what_is_printed_and_signed(tmp_path: Path) -> None:
     sheet = make_sheet(left_run(tmp_path, "FAIL", "PASS", "PASS", spoilt=(2,)), datetime.now(UTC), draft=True)
-    for svg in (drawn_testbed(sheet), *map(printed_plot, sheet.rows)):
+    for svg in (drawn_testbed(sheet), *(printed_plot(row, sheet.number(row)) for row in sheet.rows)):
         assert confused(svg) == []
 
 

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from linerate.commands.main import main
 from linerate.errors import ConfigError, LinerateError
 from linerate.evidence.rejudging import rejudge
 from linerate.evidence.resume import Resumption
+from linerate.evidence.signoff.sheet import make_sheet
 from support import robot_run
 from support.command_line import environment
 from support.fuzz import TIMES
@@ -314,6 +316,17 @@ def test_an_altered_run_is_refused(copy: Path):
     file.write_text(file.read_text(encoding="utf-8").replace('"FAIL"', '"PASS"'), encoding="utf-8")
     with pytest.raises(ConfigError, match=r"requirements\.jsonl:2: was changed .*; what was altered proves nothing"):
         rejudge(copy)
+
+
+def test_a_verdict_that_was_changed_and_sealed_again_is_not_signed_off(copy: Path):
+    def forge(records: list[dict[str, Any]]) -> None:
+        records[MISSED]["verdict"] = "PASS"
+
+    assert "is FAIL from the records" not in " ".join(make_sheet(copy, datetime.now(UTC), draft=True).reasons)
+    change_records(copy / "requirements.jsonl", forge)
+    sheet = make_sheet(copy, datetime.now(UTC), draft=True)
+    assert "'64b 1-flow unidirectional ≥ 6 Mpps' is FAIL from the records, which say PASS" in sheet.reasons
+    assert sheet.again.startswith("5 of 6 promises come to the same verdict")
 
 
 def test_what_was_sent_is_kept_once(run: Path):

@@ -36,7 +36,7 @@ def report(found: RejudgedRun) -> str:
         lines.append(SIMULATED)
     lines += [f"CHANGED: {words}" for words in found.changed] + [f"note: {note}" for note in found.notes]
     for item in found.sentences:
-        lines.append(f"{_state(item):<8}  {item.record.sentence}  [{_verdicts(item)}]")
+        lines.append(f"{item.state:<8}  {item.record.sentence}  [{_verdicts(item)}]")
         lines += [f"          {words}" for words in (*item.problems, *item.notes)]
         if not item.same and item.verdict is not None and item.record.message != item.verdict.message:
             lines += [f"          then: {item.record.message}", f"          now:  {item.verdict.message}"]
@@ -73,14 +73,6 @@ def _sentence_document(item: RejudgedSentence) -> dict[str, Any]:
         "problems": list(item.problems),
         "notes": list(item.notes),
     }
-
-
-def _state(item: RejudgedSentence) -> str:
-    if item.same:
-        return "same"
-    if item.verdict is None:
-        return "UNKNOWN"
-    return "DIFFERS" if item.verdict.ruling.value != item.record.verdict else "SUSPECT"
 
 
 def _verdicts(item: RejudgedSentence) -> str:

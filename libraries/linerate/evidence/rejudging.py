@@ -22,6 +22,9 @@ from .run import RecordedRun, read_run
 from .run_files import REQUIREMENTS, TRIALS
 from .why_record import WHY, recorded_facts, recorded_load
 
+SAME, UNKNOWN, DIFFERS, SUSPECT = "same", "UNKNOWN", "DIFFERS", "SUSPECT"
+"""What becomes of a sentence: :attr:`RejudgedSentence.state`."""
+
 
 @dataclass(frozen=True, slots=True)
 class RejudgedSentence:
@@ -39,6 +42,15 @@ class RejudgedSentence:
     def same(self) -> bool:
         """Whether the records agree with each other, and today's verdict with theirs."""
         return not self.problems and self.verdict is not None and self.verdict.ruling.value == self.record.verdict
+
+    @property
+    def state(self) -> str:
+        """UNKNOWN: the records are not enough; DIFFERS: another verdict; SUSPECT: they contradict each other."""
+        if self.same:
+            return SAME
+        if self.verdict is None:
+            return UNKNOWN
+        return DIFFERS if self.verdict.ruling.value != self.record.verdict else SUSPECT
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from .. import __version__
 from ..errors import ConfigError, TestbedError
 from ..files import read_file
 from ..visible import shortened
-from .integrity import CHANGED, MISSING, Alteration
+from .integrity import ADDED, CHANGED, MISSING, Alteration
 from .run_files import MANIFEST_FILE, SHEETS, SIGNATURE, sha256_of
 
 LARGEST_KEY = 4096
@@ -156,7 +156,11 @@ def check_signature(
     if key is not None:
         altered += _wrong(minisign, folder, name, signature, key_id, key)
     signed = Signed(key_id, comment, key is not None and not altered)
-    for sheet, digest in _SHEET.findall(comment):
+    sheets = dict(_SHEET.findall(comment))
+    if comment.startswith(f"{_OURS}:"):  # minisign's own names no sheet
+        others = [sheet for sheet in SHEETS if sheet not in sheets and found.with_name(sheet).exists()]
+        altered += [Alteration(sheet, f"{ADDED} since it was signed: the signature is not over it") for sheet in others]
+    for sheet, digest in sheets.items():
         beside = found.with_name(sheet)
         if beside.is_symlink() or not beside.is_file():
             altered.append(Alteration(sheet, MISSING))

@@ -9,7 +9,7 @@ from ..errors import TestbedError
 from .derived import derived_alterations, derived_note
 from .integrity import Alteration, Integrity, check_integrity
 from .record_schemas import schema_problems
-from .run_files import SIGNATURE
+from .run_files import SHEETS, SIGNATURE
 from .signature import PublicKey, Signed, check_signature
 
 
@@ -51,4 +51,8 @@ def verify(folder: Path, key: PublicKey | None = None, signature: Path | None = 
         if key is not None:
             raise
         found = replace(found, notes=(*found.notes, f"{SIGNATURE} is not read: {error}"))
+    sheets = [name for name in SHEETS if (folder / name).exists()]
+    if sheets and not (folder / SIGNATURE).exists():
+        words = f"{' and '.join(sheets)}: not checked, as no signature is over it; 'linerate signoff' makes it again"
+        found = replace(found, notes=(*found.notes, words))
     return VerifiedRun(found, (*found.altered, *wrong, *derived_alterations(folder), *schema_problems(found)), signed)

@@ -111,7 +111,7 @@ def _parties(sheet: Sheet) -> Iterator[str]:
         rows.append((f"<b>{name.capitalize()}</b>", who, text(ANSWERS[name])))
     waived: dict[str, list[str]] = {}
     for row, waiver in sheet.used_waivers:
-        waived.setdefault(waiver.author, []).append(str(row.record.number))
+        waived.setdefault(waiver.author, []).append(str(sheet.number(row)))
     for author, numbers in waived.items():
         rows.append(("<b>Who waives</b>", text(author), f"the waiver of promise {', '.join(numbers)}"))
     yield table(rows, ("party", "who", "answers for"), (34, 62))
@@ -145,9 +145,9 @@ def _method(sheet: Sheet) -> Iterator[str]:
     yield (
         "<p>The generator sends frames through the router at the load that a promise names, and counts what comes back"
         " at the other port, frame by frame, for the time of a trial. Trials are repeated until the goal's rule"
-        " decides. A trial that the testbed spoilt is set aside and proves nothing. Terms are those of RFC 1242, RFC"
-        " 2285, RFC 2544 and RFC 9971; the whole method is Linerate's page 'methodology', of the version in appendix"
-        " C.</p>"
+        " decides. A trial that the testbed spoilt, or that is too short to weigh, is set aside and proves nothing."
+        " Terms are those of RFC 1242, RFC 2285, RFC 2544 and RFC 9971; the whole method is Linerate's page"
+        " 'methodology', of the version in appendix C.</p>"
     )
     yield f"<p><b>Goal</b> {text(sheet.summary.facts.get('goal', ''))}</p>"
     declared = list(dict.fromkeys(words for row in sheet.rows for words in row.record.deviations))
@@ -166,6 +166,7 @@ def _evidence(sheet: Sheet) -> Iterator[str]:
         [
             ("Run", text(sheet.environment.run)),
             (f"SHA-256 of {MANIFEST_FILE}", f'<span class="mono">{manifest}</span>'),
+            ("Judged again", text(sheet.again)),
             ("Electronic signature", signed),
         ]
     )
@@ -203,11 +204,11 @@ def _signatures(sheet: Sheet) -> Iterator[str]:
 def _plots(sheet: Sheet) -> Iterator[str]:
     yield "<h2>Appendix A: every trial</h2>"
     shown = [row for row in sheet.rows if row.sample or row.losses or row.aside]
-    cells = [f"<td>{picture(row.record.sentence, sentence_plot(row))}</td>" for row in shown]
+    cells = [f"<td>{picture(row.record.sentence, sentence_plot(row, sheet.number(row)))}</td>" for row in shown]
     rows = "".join(f"<tr>{''.join(cells[at : at + 2])}</tr>" for at in range(0, len(cells), 2))
     yield f'<table class="plots"><tbody>{rows}</tbody></table>'
     if len(shown) < len(sheet.rows):
-        others = [row.record.number for row in sheet.rows if row not in shown]
+        others = [sheet.number(row) for row in sheet.rows if row not in shown]
         yield f"<p>No trial says something of promise {', '.join(map(str, others))}.</p>"
 
 

@@ -26,7 +26,7 @@ _ASIDE = 0.2
 _MOST_MARKS = 120
 
 
-def sentence_plot(row: SentenceRow) -> str:
+def sentence_plot(row: SentenceRow, number: int) -> str:
     """What each trial measured, against what was promised; the side that breaks the promise is hatched.
 
     Of a throughput it is the share of frames lost, by which it is judged; else the sentence's own quantity. A trial
@@ -37,8 +37,8 @@ def sentence_plot(row: SentenceRow) -> str:
     limit = 100 * float(record.goal_terms.get("loss_ratio", 0.0)) if lossy else demand.number
     values = _values(row, lossy)
     known = [value for value in values if value is not None]
-    picture = SvgPicture(WIDTH, HEIGHT + (_LEGEND_ROW if row.aside else 0), f"{record.number}. {record.sentence}")
-    titles = textwrap.wrap(f"{record.number}. {record.sentence}: {record.verdict}", 54)[:2]
+    picture = SvgPicture(WIDTH, HEIGHT + (_LEGEND_ROW if row.aside else 0), f"{number}. {record.sentence}")
+    titles = textwrap.wrap(f"{number}. {record.sentence}: {record.verdict}", 54)[:2]
     picture.texts(8, 16, titles, 12, INK, bold=True)
     low, high = _ends([*filter(math.isfinite, known), limit], lossy)
 
@@ -52,8 +52,8 @@ def sentence_plot(row: SentenceRow) -> str:
     )
     each = max(1, math.ceil(len(values) / _MOST_MARKS))
     groups = [values[at : at + each] for at in range(0, len(values), each)]
-    for number, group in enumerate(groups):
-        x, wide = _LEFT + (number + 0.5) / len(groups) * (_RIGHT - _LEFT), (_RIGHT - _LEFT) / len(groups)
+    for place, group in enumerate(groups):
+        x, wide = _LEFT + (place + 0.5) / len(groups) * (_RIGHT - _LEFT), (_RIGHT - _LEFT) / len(groups)
         if None in group:
             picture.hatched(x - _ASIDE * wide, _TOP, 2 * _ASIDE * wide, _BOTTOM - _TOP, HATCH, Hatch.BACK)
         _draw_mark(picture, x, [value for value in group if value is not None], y)
@@ -62,11 +62,13 @@ def sentence_plot(row: SentenceRow) -> str:
     picture.line((_LEFT, _BOTTOM + 16), (_LEFT + 26, _BOTTOM + 16), INK, 2.2, "8 4")
     picture.text(_LEFT + 32, _BOTTOM + 20, f"{promised}; hatched: worse than that", 11, INK)
     picture.rectangle(_LEFT + 9, _BOTTOM + 29, 7, 7, INK)
-    name = f"each mark is {'one' if each == 1 else each} of {counted(len(known), 'trial')}"
+    name = (
+        f"each mark is {'one' if each == 1 else each} of {counted(len(known), 'trial')}" if known else "no trial counts"
+    )
     picture.text(_LEFT + 32, _BOTTOM + 37, name, 11, INK)
     if row.aside:
         picture.hatched(_LEFT + 4, _BOTTOM + 44, 18, 11, HATCH, Hatch.BACK)
-        words = f"{counted(row.set_aside, 'trial')} set aside: says nothing of the router"
+        words = f"{counted(row.set_aside, 'trial')} set aside: proves nothing of the router"
         picture.text(_LEFT + 32, _BOTTOM + 54, words, 11, INK)
     return picture.svg()
 

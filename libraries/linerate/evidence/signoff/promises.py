@@ -30,6 +30,7 @@ APPENDIX = "D"
 def promises(sheet: Sheet) -> Iterator[str]:
     """The table on the sheet."""
     yield "<h2>What was promised, and what was measured</h2>"
+    yield "<p>A promise of the contract that is not listed here was not measured in this run.</p>"
     if not sheet.rows:
         yield "<p>No sentence was judged.</p>"
     elif len(sheet.rows) <= IN_FULL:
@@ -50,10 +51,10 @@ def reasons(sheet: Sheet) -> Iterator[str]:
     unkept, waived = _unkept(sheet), sheet.used_waivers
     most = _most_reasons(sheet)
     if len(unkept) <= most:
-        yield from _why(unkept)
+        yield from _why(sheet)
     if waived and len(waived) <= most:
         yield from _waivers(sheet)
-    others = [str(row.record.number) for row in unkept if sheet.waiver(row) is None]
+    others = [str(sheet.number(row)) for row in unkept if sheet.waiver(row) is None]
     if others:
         yield f"<p><b>Not kept and not waived: promise {', '.join(others)}.</b></p>"
     parts = ["why"] if len(unkept) > most else []
@@ -71,7 +72,7 @@ def appendix(sheet: Sheet) -> Iterator[str]:
     yield f"<h2>Appendix {APPENDIX}: every promise</h2>"
     yield _full_table(sheet)
     if len(unkept) > most:
-        yield from _why(unkept)
+        yield from _why(sheet)
     if len(waived) > most:
         yield from _waivers(sheet)
 
@@ -85,13 +86,13 @@ def _unkept(sheet: Sheet) -> list[SentenceRow]:
 
 
 def _on_the_sheet(sheet: Sheet) -> list[SentenceRow]:
-    first = sorted(sheet.rows, key=lambda row: (row.record.verdict == KEPT, row.record.number))[:MOST_ROWS]
-    return sorted(first, key=lambda row: row.record.number)
+    first = sorted(sheet.rows, key=lambda row: row.record.verdict == KEPT)[:MOST_ROWS]
+    return sorted(first, key=sheet.number)
 
 
 def _full_table(sheet: Sheet) -> str:
     heads = ("no.", "promised", "measured", confidence_words(sheet.rows), "margin", "verdict")
-    return table((), heads, (9, 0, 29, 26, 20, 31), "".join(_full_row(sheet, row) for row in sheet.rows))
+    return table((), heads, (9, 0, 29, 28, 20, 31), "".join(_full_row(sheet, row) for row in sheet.rows))
 
 
 def _full_row(sheet: Sheet, row: SentenceRow) -> str:
@@ -101,14 +102,14 @@ def _full_row(sheet: Sheet, row: SentenceRow) -> str:
     measured = f"{text(measured_text(row))}<small>{trials}</small>"
     waiver, verdict = sheet.waiver(row), _verdict(sheet, row)
     verdict += f"<small>by {text(waiver.author)} until {waiver.expires}</small>" if waiver else ""
-    return _row(row, [promised, measured, text(interval_text(row)), text(margin_text(row))], verdict)
+    return _row(sheet, row, [promised, measured, text(interval_text(row)), text(margin_text(row))], verdict)
 
 
 def _short_table(sheet: Sheet, rows: Sequence[SentenceRow]) -> str:
-    body = "".join(
-        _row(row, [text(row.record.sentence), text(measured_text(row)), text(margin_text(row))], _verdict(sheet, row))
-        for row in rows
-    )
+    body = ""
+    for row in rows:
+        cells = [text(row.record.sentence), text(measured_text(row)), text(margin_text(row))]
+        body += _row(sheet, row, cells, _verdict(sheet, row))
     return table((), ("no.", "promised", "measured", "margin", "verdict"), (9, 0, 37, 31, 40), body, "short")
 
 
@@ -116,15 +117,15 @@ def _verdict(sheet: Sheet, row: SentenceRow) -> str:
     return f"{row.record.verdict}{', waived' if sheet.waiver(row) else ''}"
 
 
-def _row(row: SentenceRow, cells: Sequence[str], verdict: str) -> str:
-    shown = "".join(f"<td>{cell}</td>" for cell in (str(row.record.number), *cells))
+def _row(sheet: Sheet, row: SentenceRow, cells: Sequence[str], verdict: str) -> str:
+    shown = "".join(f"<td>{cell}</td>" for cell in (str(sheet.number(row)), *cells))
     return f'<tr>{shown}<td class="verdict {row.record.verdict}">{verdict}</td></tr>\n'
 
 
-def _why(unkept: Sequence[SentenceRow]) -> Iterator[str]:
-    yield "<h3>Why</h3>" if unkept else ""
-    for row in unkept:
-        yield f"<p>Promise {row.record.number}: {text(row.record.message)}</p>"
+def _why(sheet: Sheet) -> Iterator[str]:
+    yield "<h3>Why</h3>" if _unkept(sheet) else ""
+    for row in _unkept(sheet):
+        yield f"<p>Promise {sheet.number(row)}: {text(row.record.message)}</p>"
 
 
 def _waivers(sheet: Sheet) -> Iterator[str]:
@@ -133,7 +134,7 @@ def _waivers(sheet: Sheet) -> Iterator[str]:
     yield table(
         [
             (
-                str(row.record.number),
+                str(sheet.number(row)),
                 *map(text, (row.record.sentence, row.record.verdict, waiver.author, waiver.reason)),
                 str(waiver.expires),
             )

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from ...errors import ConfigError
+from ...errors import ConfigError, LinerateError, in_words
+from ...units import counted
 from ..records import VERDICTS, EnvironmentRecord
+from ..rejudging import DIFFERS, SUSPECT, UNKNOWN, rejudge
 from ..run import RecordedRun, read_run
 from ..run_files import MANIFEST_FILE, sha256_of
 from ..sentence_rows import SentenceRow
@@ -23,7 +25,9 @@ KEPT = "PASS"
 
 @dataclass(frozen=True)
 class Sheet:
-    """A run that is signed off. ``waivers``: by the number of the sentence. ``made`` in UTC.
+    """A run that is signed off. ``waivers``: by the number of the sentence's record. ``made`` in UTC.
+
+    ``again``: what its records say when they are judged again, in words.
 
     ``reasons``: why it cannot be signed off, as sentences without their subject; () unless it is a ``draft``.
     ``key``: that it will be signed with. ``manifest``: the SHA-256 of manifest.json; None: the run was never closed.
@@ -37,6 +41,7 @@ class Sheet:
     waivers: Mapping[int, Waiver]
     manifest: str | None
     made: datetime
+    again: str = ""
     reasons: tuple[str, ...] = ()
     draft: bool = False
     key: PublicKey | None = None
@@ -46,6 +51,10 @@ class Sheet:
     def rows(self) -> tuple[SentenceRow, ...]:
         """Its sentences."""
         return self.summary.rows
+
+    def number(self, row: SentenceRow) -> int:
+        """Its number on the sheet, from 1: those of the records have gaps where margins were searched."""
+        return 1 + self.rows.index(row)
 
     @property
     def watermark(self) -> tuple[str, ...]:
@@ -87,7 +96,8 @@ def make_sheet(
         raise ConfigError("cannot be signed off: it has no environment.json, which says what was tested", folder)
     told = read_about(about)
     waived = read_waivers(waivers, run.requirements, now.date())
-    reasons = tuple(_reasons(run, summary, waived))
+    again, contradicted = _judged_again(folder)
+    reasons = (*_reasons(run, summary, waived), *contradicted)
     if reasons and not draft:
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         raise ConfigError(f"cannot be signed off: {reasons[0]}{more}; '--draft' makes a sheet to look at", folder)
@@ -100,6 +110,7 @@ def make_sheet(
         waived,
         sha256_of(manifest) if manifest.is_file() else None,
         now.replace(microsecond=0),
+        again,
         reasons,
         draft,
         attached=tuple(path for path in (about, waivers) if path is not None),
@@ -119,6 +130,29 @@ def _reasons(run: RecordedRun, summary: RunSummary, waivers: Mapping[int, Waiver
         names = [f"'{row.record.sentence}'" for row in undecided if row.record.number not in waivers]
         if names:
             yield f"INCONCLUSIVE and not waived: {_some(names)}"
+
+
+def _judged_again(folder: Path) -> tuple[str, list[str]]:
+    """What the records say when they are judged again, and why they are not to be signed, in words.
+
+    Whoever changes a record can seal the run again; he would have to change all that leads to its verdict too.
+    """
+    try:
+        found = rejudge(folder)
+    except LinerateError as error:
+        return f"not judged again: {in_words(error)}", []
+    same = sum(item.same for item in found.sentences)
+    of = "all" if same == len(found.sentences) else f"{same} of"
+    words = f"{of} {counted(len(found.sentences), 'promise')} come to the same verdict from the records"
+    if unknown := [f"'{item.record.sentence}'" for item in found.sentences if item.state == UNKNOWN]:
+        words += f"; the records are not enough for {_some(unknown)}"
+    wrong = [
+        f"'{item.record.sentence}' is {item.verdict.ruling.value if item.verdict else ''} from the records, which say"
+        f" {item.record.verdict}{f' and contradict themselves: {item.problems[0]}' if item.problems else ''}"
+        for item in found.sentences
+        if item.state in (DIFFERS, SUSPECT)
+    ]
+    return words, [*found.changed, *([_some(wrong)] if wrong else [])]
 
 
 def _some(names: Sequence[str]) -> str:
