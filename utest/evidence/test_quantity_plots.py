@@ -144,7 +144,10 @@ def test_a_recovery_is_shown_as_the_curve_of_frames_that_are_lost_later() -> Non
     assert len(ends) == 2 and all(line == sorted(line) and line[-1] > line[0] for line in ends), "both fall to none"
     # the slow one loses most of its frames where the fast one has none left
     assert ends[0][10] < ends[1][10] == ends[1][-1]
-    assert "no end" not in shown
+    assert "no end" not in shown and "no frame was seen to be lost later" not in shown
+    at_once = repetition(5, 0.0)
+    svg = sentence_plot(demand(sentence), [at_once[0]], SMALL, LINK, sentence, step_downs={5: at_once[1]})
+    assert "no frame was seen to be lost later" in words(svg) and "0.0 |" not in words(svg).partition("seconds")[0]
 
 
 def test_frames_beyond_the_limit_and_lost_ones_are_hatched_in_the_histogram() -> None:

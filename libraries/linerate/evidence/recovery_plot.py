@@ -44,7 +44,8 @@ def draw_recovery(
         return floor + (1 - floor) * later / most
 
     unit, words = (1e6, " [million]") if most >= 1e6 else (1e3, " [thousand]") if most >= 1e4 else (1.0, "")
-    levels = ((height(unit * value), text) for value, text in ticks(most / unit) if unit * value == round(unit * value))
+    whole = (value for value, _ in ticks(most / unit) if unit * value == round(unit * value))
+    levels = ((height(unit * value), f"{value:g}") for value in whole)
     frame.scale(levels, f"frames lost later{words}", "seconds after the overload")
     for value, text in ticks(last):
         frame.picture.line((x(value), frame.bottom), (x(value), frame.bottom + 4), FAINT_COLOUR)
@@ -58,6 +59,8 @@ def draw_recovery(
         frame.span(min(start, end), end, level, series)
         if math.isinf(high):
             frame.picture.text(end + 8, level + 4, "no end", LABEL_SIZE, TEXT_COLOUR)
+    if not any(later for curve in curves for _, later in curve):
+        frame.note("no frame was seen to be lost later")
     frame.legend[_BOUNDS] = lambda x, y: frame.span(x, x + 24, y - 4.5, 0)
     frame.limit((x(limit), frame.top), (x(limit), frame.bottom), f"{demand.relation} {demand.text()}")
     frame.not_shown(aside, aside + len(trials))
