@@ -374,3 +374,15 @@ def test_differences_from_the_platforms_file_are_named(
 
 def test_banners_do_not_become_facts() -> None:
     assert vpp_facts.parse_placement(strip_banner(sample("vpp/ssh/banner_race_show_bogus.txt"))) == ()
+
+
+def test_flow_control_is_read_of_linux_and_freebsd() -> None:
+    pauses = "Pause parameters for eth1:\nAutonegotiate:\ton\nRX:\t\t{}\nTX:\t\t{}\nRX negotiated: on\n"
+    found = [
+        linux_facts.flow_control(pauses.format(*ways))
+        for ways in (("on", "on"), ("on", "off"), ("off", "on"), ("off", "off"))
+    ]
+    assert found == ["rx and tx", "rx", "tx", "off"]
+    assert linux_facts.flow_control("netlink error: Operation not supported\n") is None
+    for mode, words in (("0", "off"), ("1", "rx"), ("2", "tx"), ("3", "rx and tx"), ("9", None)):
+        assert freebsd_facts.parse_card("ix0", f"dev.ix.0.fc: {mode}\ndev.ix.0.%driver: ix\n", "").flow_control == words
