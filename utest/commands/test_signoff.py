@@ -385,37 +385,47 @@ def test_trials_that_are_set_aside_are_hatched_in_their_place_and_out_of_the_sca
     assert "No trial says something" not in told(page(everything, draft=True))
 
 
-@pytest.mark.slow
-def test_the_pdf_is_an_archivable_one_marked_on_every_page(tmp_path: Path):
-    run = left_run(tmp_path, *MANY[9:], simulated=True, spoilt=(2,))
-    file = about(tmp_path, "contract: '2026-117'")
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of many promises whose sheet was printed as a draft."""
+    folder = tmp_path_factory.mktemp("printed")
+    run = left_run(folder, *MANY[9:], simulated=True, spoilt=(2,))
+    file = about(folder, "contract: '2026-117'")
     assert main(["signoff", str(run), "--draft", "--about", str(file)]) == 0
-    pdf = (run / "signoff-draft.pdf").read_bytes()
+    return run
+
+
+@pytest.mark.slow
+def test_the_pdf_carries_fonts_colours_and_files_along(printed: Path):
+    pdf = (printed / "signoff-draft.pdf").read_bytes()
     whole = streams(pdf)
     assert b"<pdfaid:part>3</pdfaid:part>" in re.sub(rb"\s", b"", whole) or b'pdfaid:part="3"' in whole
     assert b"sRGB" in whole and b"/FontFile2" in whole + pdf
     for name in (b"manifest.json", b"about.yaml"):
         assert name in whole
-    assert (run / "manifest.json").read_bytes() in whole and b"/EmbeddedFile" in whole
+    assert (printed / "manifest.json").read_bytes() in whole and b"/EmbeddedFile" in whole
     assert b"<x:xmpmeta" in pdf, "the metadata are not compressed"
-    _check_archivable(pdf)
-    if shutil.which("pdftotext") is None:
-        pytest.skip("pdftotext (Debian: poppler-utils) is not there: the pages' text was not read")
-    text = subprocess.run(["pdftotext", "-layout", run / "signoff-draft.pdf", "-"], capture_output=True, timeout=30)
-    pages = text.stdout.decode().rstrip("\f").split("\f")
-    (appendix,) = (number for number, each in enumerate(pages, 1) if "Appendix A" in each)
-    assert appendix <= 4, "one to three pages, then the appendix"
-    assert len(pages) >= 3 and all("DRAFT" in each and "SIMULATED" in each for each in pages)
-    assert all(f"page {number} of {len(pages)}" in each for number, each in enumerate(pages, 1))
 
 
 UNDECIDABLE = "PDFA3B-STREAM-LENGTH-001"
 """The validator takes a carriage return at the end of compressed data for a part of the line's end; veraPDF not."""
 
 
-def _check_archivable(pdf: bytes) -> None:
-    """By a validator that knows nothing of what made *pdf*: ISO 19005-3, level B."""
+@pytest.mark.slow
+def test_the_pdf_is_an_archivable_one(printed: Path):
+    """By a validator that knows nothing of what made it: ISO 19005-3, level B."""
     validator = pytest.importorskip("page", reason="needs page-validation")
-    found = validator.validate_pdf_bytes(pdf, profile="3b")
+    found = validator.validate_pdf_bytes((printed / "signoff-draft.pdf").read_bytes(), profile="3b")
     assert found.rules.total > 100
     assert [str(item.message) for item in found.failures if item.rule_id != UNDECIDABLE] == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="needs pdftotext (Debian: poppler-utils)")
+def test_the_pdf_is_marked_on_every_page_and_has_an_appendix_after_three(printed: Path):
+    text = subprocess.run(["pdftotext", "-layout", printed / "signoff-draft.pdf", "-"], capture_output=True, timeout=30)
+    pages = text.stdout.decode().rstrip("\f").split("\f")
+    (appendix,) = (number for number, each in enumerate(pages, 1) if "Appendix A" in each)
+    assert appendix <= 4, "one to three pages, then the appendix"
+    assert len(pages) >= 3 and all("DRAFT" in each and "SIMULATED" in each for each in pages)
+    assert all(f"page {number} of {len(pages)}" in each for number, each in enumerate(pages, 1))
