@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,13 @@ from linerate.evidence.demand import Demand
 from linerate.evidence.json_fields import field_data
 from linerate.evidence.records import EnvironmentRecord, TrialRecord
 from linerate.evidence.run import RunFolder
+from linerate.evidence.signoff.page import html_sheet
+from linerate.evidence.signoff.sheet import make_sheet
 from linerate.sla.goals import read_goal
 from support.evidence_builders import LINK, requirement_record, trial
 from support.paths import ROOT
 
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 PASSWORD = "correct horse"
 THROUGHPUT = "64b unidirectional ≥ 5 Mpps"
 FORWARDS = "64b unidirectional forwards ≥ 6 Mpps"
@@ -124,3 +129,30 @@ def file_of(folder: Path, name: str, lines: Sequence[str]) -> Path:
     path = folder / name
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+def waiver(sentence: str, author: str = "Jane Doe", expires: str = "2027-03-31", test: str = "") -> list[str]:
+    """The lines of a waiver of *sentence*."""
+    words = [f"- sentence: {sentence}", f"  author: {author}", "  reason: ticket 4711", f"  expires: {expires}"]
+    return [*words, *([f"  test: {test}"] if test else [])]
+
+
+def waivers(folder: Path, *lines: list[str]) -> Path:
+    """A file of them."""
+    return file_of(folder, "waivers.yaml", ["waivers:", *(line for each in lines for line in each)])
+
+
+def about(folder: Path, *lines: str) -> Path:
+    """The file of the parties."""
+    return file_of(folder, "about.yaml", lines)
+
+
+def page(run: Path, **options: Any) -> str:
+    """The sheet of *run* as HTML; *options* of ``make_sheet``."""
+    return html_sheet(make_sheet(run, NOW, **options))
+
+
+def told(html: str) -> str:
+    """What a reader sees of *html*, without pictures."""
+    body = re.sub(r"<(small|br|td|li|p|h\d)", r" <\1", html.split("</head>")[1])
+    return " ".join(re.sub(r"<[^>]*>", "", body).replace("&#x27;", "'").split())
