@@ -8,6 +8,7 @@ from typing import Any
 
 from ..counts.causes import Cause, Role, Stage
 from ..counts.neighbours import NeighbourEntry
+from ..counts.pause_names import Pauses
 from ..counts.telemetry import InterfaceCounters, NodeRuntime, Telemetry
 from ..session.router_watch import Reading
 from .json_fields import Fields, field_data
@@ -50,9 +51,11 @@ class ReadingRecord:
 
 def _telemetry_data(telemetry: Telemetry) -> dict[str, Any]:
     causes = [{**field_data(item), "stage": item.stage.name, "role": item.role.name} for item in telemetry.causes]
-    found = {**field_data(telemetry, without=("raw", "causes", "neighbours")), "causes": causes}
+    found = {**field_data(telemetry, without=("raw", "causes", "neighbours", "pauses")), "causes": causes}
     if telemetry.neighbours:
         found["neighbours"] = [field_data(item) for item in telemetry.neighbours]
+    if any(item != Pauses() for item in telemetry.pauses.values()):
+        found["pauses"] = {name: field_data(item) for name, item in telemetry.pauses.items()}
     return found
 
 
@@ -68,6 +71,7 @@ def _read_telemetry(take: Fields) -> Telemetry:
         since_clear=take.number("since_clear"),
         causes=tuple(_read_cause(Fields(item)) for item in take("causes", list)),
         neighbours=tuple(record(NeighbourEntry, item) for item in take.data.get("neighbours", ())),
+        pauses={name: record(Pauses, item) for name, item in take.data.get("pauses", {}).items()},
     )
 
 

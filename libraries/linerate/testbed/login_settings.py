@@ -86,3 +86,7 @@ class JumpSettings(LoginSettings):
     """A machine through whose SSH server another one is reached."""
 
     address: HostName
+
+
+# the settings that inherit from it are elsewhere, where this name is not known
+LoginSettings.model_rebuild()

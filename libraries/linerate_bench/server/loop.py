@@ -80,7 +80,7 @@ class TrexServer:
             self._release()
             raise
         self._publisher = Publisher(self._pub)
-        self.service = ServerMethods(backend, self._publisher, now, places, nic, habits)
+        self.service = ServerMethods(backend, self._publisher, now, places=places, nic=nic, habits=habits)
         self._dispatcher = Dispatcher(self.service.methods(), self.service.api_h)
 
     def stop(self) -> None:

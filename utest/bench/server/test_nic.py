@@ -180,7 +180,7 @@ def test_the_speed_that_is_read_of_a_port(card: str, up: float, down: float) -> 
 
 
 def test_the_server_has_the_version_of_the_sources_and_hardware_filters() -> None:
-    methods = ServerMethods(FakeBackend(), Publisher(None), float, nic_of("i40e")).methods()  # type: ignore[arg-type]
+    methods = ServerMethods(FakeBackend(), Publisher(None), float, nic=nic_of("i40e")).methods()  # type: ignore[arg-type]
     assert methods["get_version"](Params({}))["version"].startswith("v3.08, played by linerate ")
     assert methods["get_system_info"](Params({}))["advanced_per_stream_stats"] is False
 
