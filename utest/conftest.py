@@ -18,11 +18,15 @@ import zmq
 from linerate.system.identity import runtime_folder
 from linerate.testbed import namespaces
 from support import yaml_once
+from support.fuzz import TIMES
 from support.profile_processes import ProfileProcesses
 from support.trex_profile_support import Own
 
 SLOW = ("slow", "netns")
 """Markers of tests that ``--quick`` leaves out."""
+
+FEW, EXAMPLES = 25, 100
+"""Made-up inputs of a test that asks for no number itself: with ``--quick``, and without."""
 
 PROCESSES = {"subprocess.Popen", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system"}
 FAMILIES = {socket.AF_INET, socket.AF_INET6, socket.AF_UNIX}
@@ -77,7 +81,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # a busy machine is no defect: nothing is judged by the time that it takes
     hypothesis.settings.register_profile(
-        "linerate", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+        "linerate",
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+        max_examples=(FEW if config.getoption("--quick") else EXAMPLES) * TIMES,
     )
     hypothesis.settings.load_profile("linerate")
     yaml_once.install()

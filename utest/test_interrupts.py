@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from support.paths import LIBRARIES
+from support.source_trees import tree_of
 
 HOME = LIBRARIES / "linerate"
 OTHER_PROCESSES = ("generators/trex/client/", "testbed/keeper.py", "testbed/trex/")
@@ -38,7 +39,7 @@ def test_no_interrupt_is_caught() -> None:
     for path in sorted(HOME.rglob("*.py")):
         name = str(path.relative_to(HOME))
         if not name.startswith(OTHER_PROCESSES):
-            found = catches(ast.parse(path.read_text(encoding="utf-8")))
+            found = catches(tree_of(path))
             wrong += [f"{name}:{line}" for function, line in found if function not in IN_WORKER_THREADS]
     assert wrong == []
 

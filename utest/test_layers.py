@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.paths import ROOT
+from support.source_trees import nodes_of, tree_of
 
 LIBRARIES = ROOT / "libraries"
 DOCUMENT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -32,7 +33,7 @@ def imports(name: str) -> frozenset[str]:
     """Every module that *name* imports, within functions and for types alone too."""
     path, found = FILES[name], set()
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -136,14 +137,14 @@ STARTERS |= {
 
 def starters_in(path: Path) -> Iterator[str]:
     """The STARTERS that *path* imports, or uses as attributes of their module."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         words: set[str] = set()
         if isinstance(node, ast.Import):
             words = {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
             words = {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Attribute):
-            words = {ast.unparse(node)}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            words = {f"{node.value.id}.{node.attr}"}
         yield from (word for word in words if word in STARTERS or word.partition(".")[0] in STARTERS)
 
 
@@ -155,7 +156,7 @@ def test_one_module_starts_programs() -> None:
 
 @pytest.mark.parametrize("name", [name for name, path in FILES.items() if path.name == "__init__.py"])
 def test_every_package_says_its_purpose_in_a_line(name: str) -> None:
-    said = ast.get_docstring(ast.parse(FILES[name].read_text(encoding="utf-8"))) or ""
+    said = ast.get_docstring(tree_of(FILES[name])) or ""
     assert 20 < len(said.splitlines()[0]) <= 120 and said.splitlines()[0].endswith((".", "``."))
 
 
@@ -167,7 +168,7 @@ def test_no_file_is_long() -> None:
 def test_no_class_name_stands_for_two_things() -> None:
     places: dict[str, list[str]] = {}
     for name, path in FILES.items():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(name)
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
@@ -191,7 +192,7 @@ SLOW_TO_IMPORT = {
 def test_what_is_slow_to_import_is_imported_by_who_needs_it() -> None:
     found = []
     for name, path in FILES.items():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree_of(path).body:
             roots = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             roots += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
             slow = [root for root in roots if root.partition(".")[0] in SLOW_TO_IMPORT]
