@@ -50,6 +50,13 @@ def vpp(line: str, done: list[str]) -> str | None:
     if words == "interface address":
         names = ["eth1", "eth2", *(f"{row[3]}.{row[4]}" for row in made)]
         return "".join(f"{name} (dn):\n" for name in names)
+    if words.startswith("ip neighbor"):
+        added = [row.split() for row in done if row.startswith("vppctl set ip neighbor ") and row.endswith(" static")]
+        taken = {tuple(row.split()[5:7]) for row in done if row.startswith("vppctl set ip neighbor del ")}
+        rows = [row for row in added if tuple(row[4:6]) not in taken]
+        return "Age  IP  Flags  Ethernet  Interface\n" + "".join(
+            f"1.0  {row[5]}  S  {row[6]}  {row[4]}\n" for row in rows
+        )
     if words.startswith("ip6 interface"):
         return "IP6 disabled\n"
     return {"ip table": "[0] table_id:0 ipv4-VRF:0\n", "ip6 table": "[0] table_id:0 ipv6-VRF:0\n"}.get(words, "")
@@ -57,7 +64,7 @@ def vpp(line: str, done: list[str]) -> str | None:
 
 def freebsd(line: str, done: list[str]) -> str | None:
     shown = {
-        "sysctl -n net.inet6.ip6.forwarding": "0\n",
+        "sysctl -n net.inet6.ip6.forwarding": f"{int('sysctl net.inet6.ip6.forwarding=1' in done)}\n",
         "ifconfig eth1": "eth1: flags=8843<UP> mtu 1500\n\tnd6 options=29<PERFORMNUD,IFDISABLED,AUTO_LINKLOCAL>\n",
         "ifconfig eth2": "eth2: flags=8843<UP> mtu 1500\n\tinet6 2001:2::6441:201 prefixlen 120\n",
         "ndp -an": "Neighbor   Linklayer Address  Netif Expire    S Flags\n"

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from linerate.counts.foreign import Heard
 from linerate.counts.reachability import NONE_RATIO, check_arrival
 from linerate.counts.trial import DirectionCount, During, Fault, Load, Outcome, Problem
 from linerate.errors import TestbedError
@@ -63,7 +64,7 @@ class FakeGenerator:
         self.streams = {direction: profile_streams(profile, direction) for direction in directions}
         self.prepared.append((profile.name, probe is not None))
 
-    def idle(self, seconds: float) -> dict[int, int]:
+    def idle(self, seconds: float, keep: int = 0) -> dict[int, Heard]:
         return {}
 
     def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
@@ -91,7 +92,8 @@ def opened(forwards: Forwards = everything, bypassed: bool = False) -> tuple[Tra
     generator: Any = SimpleNamespace(
         driver=driver, bypassed=bypassed, known_limits=None, ports=(), card_macs={}, reconnect=lambda: None
     )
-    router: Any = SimpleNamespace(not_forwarded={}, restarts=0, restarted=False, connected=False)
+    links = SimpleNamespace(retried=lambda check: check())
+    router: Any = SimpleNamespace(not_forwarded={}, restarts=0, restarted=False, connected=False, links=links)
     plan: Any = SimpleNamespace(catalogue=CATALOGUE)
     traffic = Traffic(plan, testbed, generator, router)
     traffic.check_reachability()
