@@ -56,7 +56,7 @@ ok       router neighbour 100.65.2.2: no entry; set for a run ('prepare: configu
 ok       traffic: frames sent into each side came back at the other
 warning  calibration: none: what the generator itself loses is not known; linerate calibrate simulated \
 --platform netgate6100
-18 checks: 0 wrong, 2 warnings
+20 checks: 0 wrong, 2 warnings
 """
 
 

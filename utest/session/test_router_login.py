@@ -31,7 +31,12 @@ def test_a_login_that_comes_too_late_is_ended(end: str, monkeypatch: pytest.Monk
     made: list[LateShell] = []
     monkeypatch.setattr("linerate.session.router.SshShell", lambda login, dialogue: LateShell(made))
     nothing: Any = None
-    plan: Any = SimpleNamespace(software=SimpleNamespace(shell="linux"), command_file=None, link_wait=15.0)
+    plan: Any = SimpleNamespace(
+        software=SimpleNamespace(shell="linux"),
+        command_file=None,
+        link_wait=15.0,
+        testbed=SimpleNamespace(link_wait=15.0),
+    )
     testbed: Any = SimpleNamespace(facts=SimpleNamespace(router=None, sides=()))
     router = RouterConnection(plan, testbed, nothing, nothing)
     with pytest.raises(TestbedError):
