@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from linerate.ceilings.calibration import Calibration, CalibrationFile, CeilingEntry
+from linerate.ceilings.cards import read_cards
 from linerate.ceilings.headroom import MeasuredLimits
 from linerate.counts.trial import DirectionCount, Load, Outcome, Tolerance, assess_trial
+from linerate.generators.base import GeneratorPort
 from linerate.sla.goals import read_goal
 from linerate.sla.sentence import parse
 from linerate.sla.verdict import Ruling, Verdict
@@ -73,3 +75,17 @@ def failed(sentence: str, offered: float, ruling: Ruling = Ruling.FAIL, lost: fl
 
 
 FAILING = "64b unidirectional ≥ 50% line rate"
+
+
+FILES = read_cards(ROOT / "variables" / "generators")
+
+
+def ports(
+    driver: str, gbps: float = 10, description: str = "", pci: tuple[str, str] = ("", "")
+) -> tuple[GeneratorPort, ...]:
+    return tuple(
+        GeneratorPort(n, f"02:00:00:00:00:0{n}", gbps * 1e9, True, driver, pci[n], description) for n in range(2)
+    )
+
+
+# -- files

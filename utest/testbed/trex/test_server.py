@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -33,7 +32,7 @@ from linerate.testbed.settings import HardwareSettings
 from linerate_bench.shells.ssh_library import asyncssh
 from support import fake_trex
 from support.paths import SUPPORT
-from support.ports import free_port
+from support.ports import free_port, reachable, within
 
 pytestmark = [
     pytest.mark.slow,
@@ -109,22 +108,6 @@ def left(folder: Path) -> list[str]:
         if (home / "seen.json").exists() and Path(seen(home)["cfg"]).parent.exists():
             found.append(str(Path(seen(home)["cfg"]).parent))
     return found
-
-
-def within(seconds: float, true: Callable[[], bool]) -> bool:
-    until = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.05)
-    return True
-
-
-def reachable(port: int) -> bool:
-    with contextlib.suppress(OSError):
-        socket.create_connection(("127.0.0.1", port), 1).close()
-        return True
-    return False
 
 
 class TestLocalServer:
