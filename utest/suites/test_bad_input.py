@@ -182,7 +182,9 @@ def test_a_router_that_carries_nothing_is_the_benchs_fault(tmp_path: Path, lab: 
     path.write_text(path.read_text() + "prepare: none\n", encoding="utf-8")
     suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
     found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{tmp_path / 'project'}")
-    refused(found, "none of 1000 frames sent from the generator's port 0 came back at port 1", "check the cables")
+    refused(
+        found, "the router has no neighbour entry for 100.65.1.2 on TenGigabitEthernet3/0/0", "vppctl set ip neighbor"
+    )
 
 
 def test_another_user_holds_a_port(tmp_path: Path, lab: OpenTestbed):
