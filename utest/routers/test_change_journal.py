@@ -23,7 +23,7 @@ from linerate.routers.change_journal import ChangeJournal, journal_path, look
 from linerate.routers.changes import Change
 from linerate.session.leftovers import undo_leftover
 from support.fake_router import SIDES, shell_of, simulated
-from support.journals import ROUTER, Killed, occasion
+from support.journals import CHANGE, ROUTER, Killed, left, occasion
 
 STATE = {
     "vpp": "vppctl show interface address; vppctl show ip fib; vppctl show ip neighbors",
@@ -31,7 +31,6 @@ STATE = {
     " net.ipv4.conf.eth1.rp_filter",
     "freebsd": "ifconfig; netstat -rnW -f inet; arp -an; sysctl net.inet.ip.forwarding; pfctl -s info",
 }
-CHANGE = Change(("ip", "link", "set", "dev", "eth1", "up"), ("ip", "link", "set", "dev", "eth1", "down"))
 
 
 @pytest.fixture(autouse=True)
@@ -39,16 +38,6 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the journals."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     return tmp_path / "linerate" / "routers"
-
-
-def left(*changes: Change) -> Path:
-    """The journal of a run that made *changes* and was killed."""
-    journal = ChangeJournal.claim(ROUTER)
-    journal.begin(occasion())
-    for change in changes:
-        journal.add(change)
-    os.close(journal._descriptor)
-    return journal.leftover.path
 
 
 def dying(shell: Shell, exchanges: int, *, before: bool) -> Shell:

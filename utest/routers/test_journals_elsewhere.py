@@ -15,9 +15,7 @@ from linerate.routers.base import Result
 from linerate.routers.change_journal import ChangeJournal, journal_path, look, look_elsewhere
 from linerate.routers.changes import Change
 from linerate.session.leftovers import undo_leftover
-from support.journals import ROUTER, occasion
-
-CHANGE = Change(("ip", "link", "set", "dev", "eth1", "up"), ("ip", "link", "set", "dev", "eth1", "down"))
+from support.journals import CHANGE, ROUTER, left, occasion
 
 
 @pytest.fixture(autouse=True)
@@ -25,16 +23,6 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the journals."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     return tmp_path / "linerate" / "routers"
-
-
-def left(*changes: Change) -> Path:
-    """The journal of a run that made *changes* and was killed."""
-    journal = ChangeJournal.claim(ROUTER)
-    journal.begin(occasion())
-    for change in changes:
-        journal.add(change)
-    os.close(journal._descriptor)
-    return journal.leftover.path
 
 
 def left_at(router: str, *changes: Change, key: str = "SHA256:key") -> Path:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
+from linerate.routers.change_journal import ChangeJournal
+from linerate.routers.changes import Change
 from linerate.routers.occasion import Occasion
 
 ROUTER = "192.0.2.1:22"
+CHANGE = Change(("ip", "link", "set", "dev", "eth1", "up"), ("ip", "link", "set", "dev", "eth1", "down"))
 
 
 class Killed(BaseException):
@@ -14,3 +20,13 @@ class Killed(BaseException):
 def occasion(uptime: float | None = 100.0, kind: str = "linux") -> Occasion:
     """This process, now, and a router that runs for *uptime* seconds."""
     return Occasion.now(ROUTER, kind, "SHA256:key", uptime)
+
+
+def left(*changes: Change) -> Path:
+    """The journal of a run that made *changes* and was killed."""
+    journal = ChangeJournal.claim(ROUTER)
+    journal.begin(occasion())
+    for change in changes:
+        journal.add(change)
+    os.close(journal._descriptor)
+    return journal.leftover.path
