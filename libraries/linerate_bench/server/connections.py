@@ -10,6 +10,7 @@ import contextlib
 import os
 import socket
 import struct
+import threading
 import time
 
 import zmq
@@ -31,6 +32,20 @@ class Connections:
         self._read: dict[int, int] = {}
         """Bytes of messages that were read, by the connection's file descriptor."""
         self._due = 0.0
+        self._ended = threading.Event()
+        self._watcher: threading.Thread | None = None
+
+    def watch(self) -> None:
+        """Look in a thread of its own until :meth:`close`; nobody else may look then.
+
+        ZeroMQ reads subscriptions within any call, and does not return from it while more come.
+        """
+        self._watcher = threading.Thread(target=self._watch, name=f"connections of {self._port}", daemon=True)
+        self._watcher.start()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(max(0.0, self._due - time.monotonic())):
+            self.look()
 
     def note_read(self, descriptor: int, size: int) -> None:
         """A message of *size* bytes was read."""
@@ -74,5 +89,8 @@ class Connections:
 
     def close(self) -> None:
         """Look no more."""
+        self._ended.set()
+        if self._watcher:
+            self._watcher.join()
         self._read.clear()
         self._events.close(linger=0)

@@ -66,16 +66,21 @@ class TrexServer:
         self._stop_read, self._stop_write = os.pipe()
         self.control_port = 0
         self._connections: list[Connections] = []
+        self._watched: list[Connections] = []
         try:
             limit_messages(self._pub, LARGEST_SUBSCRIPTION)
+            # what waits in the kernel when a connection is ended is read all the same
+            self._pub.setsockopt(zmq.RCVBUF, MOST_SUBSCRIBED)
             self._pub.setsockopt(zmq.XPUB_VERBOSE, 1)
             self.rpc_port = self._rpc.listen(host, rpc_port)
             self.pub_port = bind(self._pub, host, pub_port)
             if control:
                 self.control_port = self._control_socket.listen("127.0.0.1", control.port)
-            watched = (self._rpc.connections, self._control_socket.connections)
             subscribers = Connections(self._pub, self.pub_port, MOST_SUBSCRIBED)
-            self._connections = [subscribers, *(found for found in watched if found is not None)]
+            subscribers.watch()
+            self._watched = [subscribers]
+            requesters = (self._rpc.connections, self._control_socket.connections)
+            self._connections = [found for found in requesters if found is not None]
         except BaseException:
             self._release()
             raise
@@ -147,7 +152,7 @@ class TrexServer:
         return {"rpc_port": self.rpc_port, "pub_port": self.pub_port, **control}
 
     def _release(self) -> None:
-        for connections in self._connections:
+        for connections in (*self._watched, *self._connections):
             connections.close()
         self._context.destroy(linger=100)
         for end in (self._stop_read, self._stop_write):
