@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 import time
@@ -20,6 +19,7 @@ from linerate.errors import TestbedError
 from linerate.power import open_meter
 from linerate.power.settings import PowerSettings
 from linerate.power.shell_meter import RAPL_COMMAND, ipmi_watts, rapl_counters
+from support.snmp_agent import SnmpAgent
 
 SETTINGS: TypeAdapter[Any] = TypeAdapter(PowerSettings)
 
@@ -151,56 +151,32 @@ def test_a_plug_that_is_not_there(free_port: int = 1) -> None:
 # -- SNMP
 
 
-class Unit:
-    """A power distribution unit: an SNMP agent with one value. ``seen``: whether it was asked."""
+class Unit(SnmpAgent):
+    """A power distribution unit: an SNMP agent with one value."""
 
     OID = "1.3.6.1.4.1.318.1.1.26.9.4.3.1.7.1"
 
     def __init__(self, value: int) -> None:
-        self.port = 0
-        self._value, self._ready, self._loop = value, threading.Event(), asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-        assert self._ready.wait(10)
+        self._value = value
+        super().__init__()
 
-    def _serve(self) -> None:
-        from pysnmp.carrier.asyncio.dgram import udp
-        from pysnmp.entity import config, engine
-        from pysnmp.entity.rfc3413 import cmdrsp, context
-        from pysnmp.proto.api import v2c
+    def add_users(self, agent: Any) -> None:
+        """One of SNMPv3."""
+        from pysnmp.entity import config
 
-        asyncio.set_event_loop(self._loop)
-        self._engine = agent = engine.SnmpEngine()
-        transport = udp.UdpTransport()
-        transport.open_server_mode(("127.0.0.1", 0))
-        config.add_transport(agent, udp.DOMAIN_NAME, transport)
-        config.add_v1_system(agent, "area", "c0mmunity")
         config.add_v3_user(
             agent, "reader", config.USM_AUTH_HMAC192_SHA256, "authentic1", config.USM_PRIV_CFB128_AES, "private12"
         )
-        for model, name, level in ((2, "area", "noAuthNoPriv"), (3, "reader", "authPriv")):
-            config.add_vacm_user(agent, model, name, level, (1, 3, 6), ())
-        found = context.SnmpContext(agent)
-        builder = found.get_mib_instrum().get_mib_builder()
+        config.add_vacm_user(agent, 3, "reader", "authPriv", (1, 3, 6), ())
+
+    def export(self, builder: Any) -> None:
+        """The power, in the unit of the OID."""
+        from pysnmp.proto.api import v2c
+
         Scalar, Instance = builder.import_symbols("SNMPv2-SMI", "MibScalar", "MibScalarInstance")
         oid = tuple(map(int, self.OID.split(".")))
         scalar = Scalar(oid[:-1], v2c.Gauge32()).setMaxAccess("read-only")
         builder.export_symbols("OUTLET", scalar, Instance(oid[:-1], oid[-1:], v2c.Gauge32(self._value)))
-        cmdrsp.GetCommandResponder(agent, found)
-
-        async def announce() -> None:
-            while transport.transport is None:
-                await asyncio.sleep(0.01)
-            self.port = transport.transport.get_extra_info("sockname")[1]
-            self._ready.set()
-
-        self._loop.create_task(announce())
-        self._loop.run_forever()
-
-    def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._engine.close_dispatcher)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +202,7 @@ def test_an_outlet_is_read_by_either_version(unit: Unit, monkeypatch: pytest.Mon
 @pytest.mark.slow
 def test_an_outlet_that_does_not_answer(unit: Unit, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COMMUNITY", "wr0ng")
-    monkeypatch.setattr("linerate.power.snmp_meter.LIMIT", 0.2)
+    monkeypatch.setattr("linerate.system.snmp.LIMIT", 0.2)
     where = {"kind": "snmp", "address": "127.0.0.1", "port": unit.port, "oid": Unit.OID}
     with pytest.raises(TestbedError, match=r"No SNMP response.*check address, login and object identifier") as caught:
         meter({**where, "community_from": "COMMUNITY"}).watts()

@@ -10,10 +10,15 @@ from ..counts.foreign import Heard
 from ..counts.live_traffic import LiveTraffic
 from ..counts.step_down import StepDown
 from ..counts.trial import During, Load, Outcome
+from ..errors import TestbedError
 from ..traffic.profiles import Profile
 
 HIGHEST_SPEED_BPS = 200e9
 """What TRex reports of a link that is faster, bit/s (TRex v3.08, src/trex_port_attr.h:50)."""
+
+
+class PortsTaken(TestbedError):
+    """Another user has a port."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from ..config import Config
-from ..system.children import is_handed_on
+from ..config import Config, matching
+from ..system.snmp import Host, SnmpSettings, Variable
 
-_URL = re.compile(r"https?://[A-Za-z0-9_.:\[\]-]+(?::\d+)?(?:/[^\s]*)?")
-_OID = re.compile(r"\d+(?:\.\d+){3,127}")
-_HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
-
-
-def _matching(pattern: re.Pattern[str], expected: str) -> AfterValidator:
-    def check(value: str) -> str:
-        if not pattern.fullmatch(value) or value.startswith("-"):
-            raise ValueError(f"expected {expected}")
-        return value
-
-    return AfterValidator(check)
-
-
-Url = Annotated[str, _matching(_URL, "an address that begins with http:// or https://, without spaces")]
-Oid = Annotated[str, _matching(_OID, "an object identifier in digits and dots, as 1.3.6.1.4.1…")]
-Host = Annotated[str, _matching(_HOST, "a name or address of letters, digits and any of . : _ -")]
-
-
-def _of_its_own(value: str) -> str:
-    if is_handed_on(value):
-        raise ValueError(f"'{value}' is a variable that every program gets; expected one of its own: METER_PASSWORD")
-    return value
-
-
-Variable = Annotated[
+Url = Annotated[
     str,
-    _matching(_VARIABLE, "the name, in capitals, of an environment variable that holds it, not the secret"),
-    AfterValidator(_of_its_own),
+    matching(
+        r"https?://[A-Za-z0-9_.:\[\]-]+(?::\d+)?(?:/[^\s]*)?",
+        "expected an address that begins with http:// or https://, without spaces",
+    ),
+]
+Oid = Annotated[
+    str, matching(r"\d+(?:\.\d+){3,127}", "expected an object identifier in digits and dots, as 1.3.6.1.4.1…")
 ]
 
 
@@ -85,31 +63,13 @@ class HttpMeterSettings(MeterSettings):
         return self
 
 
-class SnmpMeterSettings(MeterSettings):
-    """A power distribution unit. ``oid``: of the outlet's power, ``factor``: W for each unit of it.
-
-    Version 2c with the community in the variable ``community_from``, or version 3 with ``user`` and the variables of
-    its passwords (SHA-256, AES-128).
-    """
+class SnmpMeterSettings(SnmpSettings, MeterSettings):
+    """A power distribution unit. ``oid``: of the outlet's power, ``factor``: W for each unit of it."""
 
     kind: Literal["snmp"]
-    address: Host
-    port: Annotated[int, Field(ge=1, le=65535)] = 161
     oid: Oid
     factor: Annotated[float, Field(gt=0)] = 1.0
-    community_from: Variable | None = None
-    user: Annotated[str, Field(max_length=32)] | None = None
-    authentication_from: Variable | None = None
-    privacy_from: Variable | None = None
     settle: Annotated[float, Field(ge=0, le=300)] = 5.0
-
-    @model_validator(mode="after")
-    def _check_version(self) -> SnmpMeterSettings:
-        if (self.community_from is None) == (self.user is None):
-            raise ValueError("needs either 'community_from' (version 2c) or 'user' (version 3)")
-        if self.privacy_from is not None and self.authentication_from is None:
-            raise ValueError("'privacy_from' needs 'authentication_from' too")
-        return self
 
 
 class ShellMeterSettings(MeterSettings):

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationInfo, field_validator, model_validator
 
-from ..config import Config
-from ..system.children import is_handed_on
+from ..config import Config, matching
+from .children import is_handed_on
+from .login import Login
+from .secrets import Secrets
 
-_HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 _FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}")
 
-
-def _checked_host(value: str) -> str:
-    if not _HOST.fullmatch(value) or value.startswith("-"):
-        raise ValueError("is not a name or address; expected letters, digits and any of . : _ -")
-    return value
-
-
-HostName = Annotated[str, AfterValidator(_checked_host)]
+HostName = Annotated[
+    str,
+    matching("(?!-)[A-Za-z0-9_.:-]{1,253}", "is not a name or address; expected letters, digits and any of . : _ -"),
+]
 TcpPort = Annotated[int, Field(ge=1, le=65535)]
 
 
@@ -45,6 +43,35 @@ class LoginSettings(Config):
     key_from: str | None = None
     host_key: tuple[str, ...] = ()
     jump: JumpSettings | None = None
+
+    def with_paths(self, absolute: Callable[[Path], Path]) -> Self:
+        """The same with its files' paths made *absolute*, and those of the way there."""
+        changed: dict[str, Any] = {"known_hosts": absolute(self.known_hosts)}
+        if self.key is not None:
+            changed["key"] = absolute(self.key)
+        if self.jump is not None:
+            changed["jump"] = self.jump.with_paths(absolute)
+        return self.model_copy(update=changed)
+
+    def login(self, address: str, secrets: Secrets) -> Login:
+        """The login to the machine *address*."""
+        return Login(**self.fields_of_login(address, secrets))
+
+    def fields_of_login(self, address: str, secrets: Secrets) -> dict[str, Any]:
+        """The fields of :class:`Login`."""
+        return {
+            "host": address,
+            "port": self.port,
+            "user": self.user,
+            "key_path": self.key,
+            "known_hosts_path": self.known_hosts,
+            "password_from": self.password_from,
+            "passphrase_from": self.passphrase_from,
+            "key_from": self.key_from,
+            "host_keys": self.host_key,
+            "jump": self.jump.login(self.jump.address, secrets) if self.jump else None,
+            "secrets": secrets,
+        }
 
     @field_validator("host_key", mode="before")
     @classmethod
@@ -90,3 +117,17 @@ class JumpSettings(LoginSettings):
 
 # the settings that inherit from it are elsewhere, where this name is not known
 LoginSettings.model_rebuild()
+
+
+def logins_in(settings: object) -> Iterator[LoginSettings]:
+    """Every login in *settings* and what they hold, with those of jump hosts."""
+    if isinstance(settings, LoginSettings):
+        yield settings
+    if isinstance(settings, BaseModel):
+        held: Any = [getattr(settings, name) for name in type(settings).model_fields]
+    elif isinstance(settings, Mapping):
+        held = settings.values()
+    else:
+        held = settings if isinstance(settings, list | tuple) else ()
+    for each in held:
+        yield from logins_in(each)

@@ -1,0 +1,70 @@
+"""What a generator can do, declared: a sentence that asks for more is refused before any traffic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..traffic.profiles import Profile
+
+WORDS = {
+    "mixes": "sends no frames of several sizes",
+    "flows": "sends one flow, or a few",
+    "headers": "sends plain IPv4 and UDP only",
+    "own_frames": "sends no captures and no streams of a file",
+    "bidirectional": "sends in one direction only",
+    "pairs": "uses one pair of ports only",
+    "latency": "measures no latency",
+    "capture": "keeps no received frames",
+    "live": "cannot change its load while it sends",
+    "bursts": "sends no bursts of an exact length",
+    "own_counts": "has no receive counters of its own: what it received is what the host's interfaces count",
+    "promiscuous": "does not switch which frames its ports take",
+}
+"""What a generator without the ability does, after its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Abilities:
+    """What a generator can do; by default all that TRex can.
+
+    ``mixes``: frames of several sizes; ``flows``: any number; ``headers``: others than IPv4 and UDP; ``own_frames``:
+    captures and streams of a file; ``live``: a load that changes while it sends; ``own_counts``: it counts what it
+    receives itself. Only a generator with these may carry the label of RFC 2544, or one that a switch has checked.
+
+    ``most_flows``: those that one without ``flows`` sends; ``fragments``: one without ``mixes`` sends the two sizes of
+    a datagram in fragments.
+    """
+
+    mixes: bool = True
+    flows: bool = True
+    headers: bool = True
+    own_frames: bool = True
+    bidirectional: bool = True
+    pairs: bool = True
+    latency: bool = True
+    capture: bool = True
+    live: bool = True
+    bursts: bool = True
+    own_counts: bool = True
+    promiscuous: bool = True
+    most_flows: int = 1
+    fragments: bool = False
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """The names of those that it does not have."""
+        return tuple(name for name in WORDS if not getattr(self, name))
+
+    def lacks(self, profile: Profile, bidirectional: bool, pairs: int = 1) -> str:
+        """The first ability that this traffic needs and that is not there; "": there is none."""
+        headers = profile.headers
+        plain = headers.version == 4 and headers.transport == "udp" and not headers.tags and not headers.labels
+        needed = {
+            "own_frames": profile.has_own_addresses,
+            "bidirectional": bidirectional,
+            "pairs": pairs > 1,
+            "mixes": len(profile.frames) > 1 and not (self.fragments and profile.fragmented_datagram),
+            "headers": not plain,
+            "flows": not 1 <= profile.flows.count <= self.most_flows,
+        }
+        return next((name for name, asked in needed.items() if asked and not getattr(self, name)), "")

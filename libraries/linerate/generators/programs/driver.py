@@ -1,0 +1,400 @@
+"""Programs of a host as a :class:`~linerate.generators.base.Generator`: frames counted by the host's own interfaces.
+
+What was sent is what the sending interface counted, and the program's own report is compared with it. What was
+received is what the receiving interface counted, whoever sent it: frames of other origin are known by listening
+(:mod:`...counts.foreign`). The load is what was offered: a program that is late offers less, and takes longer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn, Protocol
+
+from ...counts.foreign import Heard
+from ...counts.live_traffic import LiveTraffic
+from ...counts.step_down import StepDown
+from ...counts.trial import (
+    DURING_READING,
+    HOST_COUNTS,
+    DirectionCount,
+    During,
+    Fault,
+    Load,
+    Outcome,
+    Problem,
+)
+from ...errors import TestbedError
+from ...traffic.profiles import Profile
+from ...units import FCS
+from ..base import Direction, GeneratorPort, Probe
+from .agent import Agent
+from .counters import read_counters, read_facts
+
+DRAIN = 2.0
+"""Seconds at most for residual frames after the last was sent (RFC 2544 23)."""
+
+QUIET = 0.3
+"""Seconds without a further frame after which no more are awaited."""
+
+GRACE = 10.0
+"""Seconds that a program may go on beyond its trial, before it is killed."""
+
+CLOCK_JUMP = 1.0
+"""Seconds by which the clock of day may move against the steady one in a trial."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What a program reports of its sending: ``frames``, and the ``least`` and ``most`` seconds that it took.
+
+    ``others``: frames that it may have sent besides, as those of a connection that controls it; then ``size`` is the
+    bytes with FCS of its own. ``cpu``: seconds of CPU time that it took on so many ``cores``.
+    """
+
+    frames: int
+    least: float
+    most: float
+    others: int = 0
+    size: int = 0
+    cpu: float | None = None
+    cores: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A claimed port: its shell, and the MAC addresses at both ends of its cable."""
+
+    index: int
+    agent: Agent
+    router_mac: str
+    mac: str
+
+
+class Program(Protocol):
+    """How one program is told to send, and what it reports."""
+
+    name: str
+
+    def check(self, profile: Profile, directions: Sequence[Direction]) -> None:
+        """Raise TestbedError for what it cannot send."""
+        ...
+
+    def prepare(self, profile: Profile, directions: Sequence[Direction]) -> Mapping[str, Any]:
+        """Get ready to send; what is sent, as JSON data by sending port. Raises TestbedError."""
+        ...
+
+    def start(self, direction: Direction, frames: int, pps: float) -> None:
+        """Begin to send so many *frames*, *pps* of them per second. Raises TestbedError."""
+        ...
+
+    def finish(self, direction: Direction, limit: float) -> Sent:
+        """Wait for its end. Raises TestbedError."""
+        ...
+
+    def counters(self, port: Port) -> Mapping[str, int]:
+        """``opackets``, ``obytes``, ``ipackets``, ``ibytes`` (with FCS), ``ierrors`` and ``oerrors`` of a port."""
+        ...
+
+    def facts(self, port: Port) -> Mapping[str, str]:
+        """See :func:`.counters.read_facts`. Raises TestbedError."""
+        ...
+
+    def listen(self, seconds: float) -> Mapping[int, Heard]:
+        """What each port receives in *seconds* in which nothing is sent. Raises TestbedError."""
+        ...
+
+
+@dataclass
+class LinuxPorts:
+    """What programs that send from Linux interfaces have in common."""
+
+    ports: Mapping[int, Port]
+
+    def counters(self, port: Port) -> Mapping[str, int]:
+        """Those of the interface. Raises TestbedError."""
+        return interface_counters(port)
+
+    def facts(self, port: Port) -> Mapping[str, str]:
+        """Those of the interface. Raises TestbedError."""
+        return read_facts(port.agent)
+
+    def listen(self, seconds: float) -> Mapping[int, Heard]:
+        """What the interfaces count meanwhile. Raises TestbedError."""
+        before = {port.index: self.counters(port)["ipackets"] for port in self.ports.values()}
+        time.sleep(seconds)
+        after = {port.index: self.counters(port)["ipackets"] for port in self.ports.values()}
+        return {index: Heard(max(0, count - before[index])) for index, count in after.items()}
+
+
+def longest(seconds: float) -> float:
+    """Seconds after which a program that should have sent for *seconds* is asked to end: it is too slow."""
+    return 1.1 * seconds + 1.0
+
+
+def interface_counters(port: Port) -> Mapping[str, int]:
+    """A port's counters, of its Linux interface. Raises TestbedError."""
+    found = read_counters(port.agent)
+    return {
+        "opackets": found["tx_packets"],
+        "obytes": found["tx_bytes"] + FCS * found["tx_packets"],
+        "ipackets": found["rx_packets"],
+        "ibytes": found["rx_bytes"] + FCS * found["rx_packets"],
+        "ierrors": found["rx_errors"] + found["rx_missed_errors"],
+        "oerrors": found["tx_errors"],
+    }
+
+
+@dataclass
+class ProgramGenerator:
+    """A generator of one *program*, with claimed *claimed* ports. *switched*: a switch counts the frames as well."""
+
+    program: Program
+    claimed: tuple[Port, ...]
+    software: Mapping[str, str]
+    claim: Callable[[], tuple[Program, tuple[Port, ...]]]
+    """Makes program and ports anew, for :meth:`reconnect`."""
+    _directions: tuple[Direction, ...] = ()
+    _streams: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def ports(self) -> tuple[GeneratorPort, ...]:
+        """The claimed ports as they are now. Raises TestbedError."""
+        found = []
+        for port in self.claimed:
+            facts = self.program.facts(port)
+            speed = float(facts["speed"]) * 1e6 if facts["speed"].isdecimal() else 0.0
+            driver = facts["driver"] or "virtual"
+            up = facts["carrier"] == "1"
+            found.append(GeneratorPort(port.index, port.mac, speed, up, driver, destination=port.router_mac))
+        return tuple(found)
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """The program and its version, as evidence."""
+        return {"server": f"{self.program.name} {self.software.get(self.program.name, '')}".strip(), **self.software}
+
+    @property
+    def streams(self) -> Mapping[str, object]:
+        """What is sent, by sending port."""
+        return self._streams
+
+    def prepare(self, profile: Profile, directions: tuple[Direction, ...], probe: Probe | None = None) -> None:
+        """See :meth:`..base.Generator.prepare`. Raises TestbedError."""
+        if probe is not None:
+            self._refuse("measures no latency")
+        self._directions = ()
+        self.program.check(profile, directions)
+        self._streams = self.program.prepare(profile, directions)
+        self._directions = directions
+
+    def measure(self, load: Load, duration: float, during: During | None = None) -> Outcome:
+        """See :meth:`..base.Generator.measure`. Raises TestbedError."""
+        return self._trial(dict.fromkeys(self._directions, load.pps), load, duration, during)
+
+    def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
+        """See :meth:`..base.Generator.measure_rates`. Raises TestbedError."""
+        return self._trial(dict(zip(self._directions, rates, strict=True)), Load(max(rates)), duration, None)
+
+    def _trial(self, rates: Mapping[Direction, float], load: Load, duration: float, during: During | None) -> Outcome:
+        if not rates:
+            raise TestbedError("a trial needs a prepared profile")
+        frames = {direction: max(1, round(pps * duration)) for direction, pps in rates.items()}
+        limit, readings = duration * 2 + GRACE, dict[str, float]()
+        before, started, began = self._counters(), time.time(), time.monotonic()
+        try:
+            for direction, pps in rates.items():
+                self.program.start(direction, frames[direction], pps)
+            asked = time.monotonic()
+            if during is not None:
+                self._await_first(before, limit)
+                during(time.sleep)
+                readings[DURING_READING] = time.monotonic() - asked
+            sent = {direction: self.program.finish(direction, limit) for direction in rates}
+        except BaseException:
+            with contextlib.suppress(TestbedError):
+                self.stop()
+            raise
+        ended = self._counters()
+        drained = time.monotonic()
+        after = self._drained(before, ended, sent)
+        found = _outcome(load, duration, frames, sent, before, after)
+        jump = (time.time() - started) - (time.monotonic() - began)
+        problems = list(found.problems)
+        if abs(jump) > CLOCK_JUMP:
+            problems.append(Problem(Fault.CLOCK, f"it moved by {jump:+.1f} s during the trial"))
+        for port in self.ports:
+            if not port.link_up:
+                ports = tuple((row.tx_port, row.rx_port) for row in rates if port.index in (row.tx_port, row.rx_port))
+                problems.append(Problem(Fault.LINK_DOWN, f"generator port {port.index}", directions=ports))
+        if (spent := [row.cpu for row in sent.values()]) and all(cpu is not None for cpu in spent):
+            readings["sender_cpu_seconds"] = sum(cpu or 0.0 for cpu in spent)
+            readings["sender_cores"] = float(sum(row.cores for row in sent.values()))
+        readings |= {"drain": time.monotonic() - drained, HOST_COUNTS: 1.0}
+        # evidence is checked against them: what is neither offered nor forwarded stands beside them
+        others = {row: _others(row, report, before, after) for row, report in sent.items()}
+        moments = {"before": before, "ended": _without(ended, others), "after": _without(after, others)}
+        return replace(
+            found,
+            started=started,
+            problems=tuple(problems),
+            readings={**found.readings, **readings},
+            counters={moment: _flat(counts) for moment, counts in moments.items()},
+        )
+
+    def _await_first(self, before: Mapping[int, Mapping[str, int]], limit: float) -> None:
+        until = time.monotonic() + limit
+        while time.monotonic() < until:
+            now = self._counters()
+            if all(now[row.tx_port]["opackets"] > before[row.tx_port]["opackets"] for row in self._directions):
+                return
+            time.sleep(0.05)
+
+    def _counters(self) -> dict[int, Mapping[str, int]]:
+        return {port.index: dict(self.program.counters(port)) for port in self.claimed}
+
+    def _drained(
+        self,
+        before: Mapping[int, Mapping[str, int]],
+        ended: Mapping[int, Mapping[str, int]],
+        sent: Mapping[Direction, Sent],
+    ) -> dict[int, Mapping[str, int]]:
+        """The counters once all frames came back, no more come, or the time for them is over."""
+        until, now, moved = time.monotonic() + DRAIN, dict(ended), time.monotonic()
+        while time.monotonic() < until:
+            missing = [
+                now[row.tx_port]["opackets"] - before[row.tx_port]["opackets"]
+                > now[row.rx_port]["ipackets"] - before[row.rx_port]["ipackets"]
+                for row in sent
+            ]
+            if not any(missing) or time.monotonic() - moved > QUIET:
+                break
+            time.sleep(0.02)
+            last, now = now, self._counters()
+            if now != last:
+                moved = time.monotonic()
+        return now
+
+    def idle(self, seconds: float, keep: int = 0) -> Mapping[int, Heard]:
+        """See :meth:`..base.Generator.idle`; no frame is kept. Raises TestbedError."""
+        del keep
+        return self.program.listen(seconds)
+
+    def burst(self, frames: int, pps: float) -> Outcome:
+        """Refused."""
+        self._refuse("sends no bursts of an exact length")
+
+    def step_down(
+        self, first: Load, first_duration: float, second: Load, second_duration: float, interval: float
+    ) -> StepDown:
+        """Refused."""
+        self._refuse("cannot change its load while it sends")
+
+    def live(self) -> LiveTraffic:
+        """Refused."""
+        self._refuse("cannot change its load while it sends")
+
+    def capture(self, load: Load, duration: float, limit: int) -> Mapping[int, tuple[bytes, ...]]:
+        """Refused."""
+        self._refuse("keeps no received frames")
+
+    def _refuse(self, words: str) -> NoReturn:
+        raise TestbedError(f"the generator '{self.program.name}' {words}; expected TRex for it")
+
+    def stop(self) -> None:
+        """See :meth:`..base.Generator.stop`. Raises TestbedError."""
+        for port in self.claimed:
+            port.agent.stop()
+
+    def reconnect(self) -> None:
+        """See :meth:`..base.Generator.reconnect`. Raises TestbedError."""
+        self.close()
+        self.program, self.claimed = self.claim()
+
+    def close(self) -> None:
+        """See :meth:`..base.Generator.close`."""
+        ports, self.claimed, self._directions = self.claimed, (), ()
+        for port in ports:
+            port.agent.close()
+
+
+def _flat(counts: Mapping[int, Mapping[str, int]]) -> dict[str, int]:
+    return {f"{port}.{name}": count for port, row in counts.items() for name, count in row.items()}
+
+
+def _others(
+    direction: Direction,
+    report: Sent,
+    before: Mapping[int, Mapping[str, int]],
+    after: Mapping[int, Mapping[str, int]],
+) -> int:
+    """Frames that the sending port counted beside those of the program, as far as it may send such."""
+    counted = after[direction.tx_port]["opackets"] - before[direction.tx_port]["opackets"]
+    return min(max(0, counted - report.frames), report.others)
+
+
+def _without(
+    counts: Mapping[int, Mapping[str, int]], others: Mapping[Direction, int]
+) -> Mapping[int, Mapping[str, int]]:
+    """*counts* without the frames *others* of each direction, which are the counter ``others`` of its sending port."""
+    found = {port: dict(row) for port, row in counts.items()}
+    for direction, frames in others.items():
+        if frames:
+            found[direction.tx_port]["opackets"] -= frames
+            found[direction.rx_port]["ipackets"] -= frames
+            found[direction.tx_port]["others"] = frames
+    return found
+
+
+def _outcome(
+    load: Load,
+    duration: float,
+    frames: Mapping[Direction, int],
+    sent: Mapping[Direction, Sent],
+    before: Mapping[int, Mapping[str, int]],
+    after: Mapping[int, Mapping[str, int]],
+) -> Outcome:
+    problems: list[Problem] = []
+
+    def difference(port: int, name: str, ports: tuple[tuple[int, int], ...]) -> int:
+        found = after[port][name] - before[port][name]
+        if found < 0:
+            words = f"{name} of generator port {port} fell by {-found}"
+            problems.append(Problem(Fault.COUNTERS, words, directions=ports))
+        return max(0, found)
+
+    rows = []
+    for direction, report in sent.items():
+        ports = ((direction.tx_port, direction.rx_port),)
+        counted = difference(direction.tx_port, "opackets", ports)
+        received = difference(direction.rx_port, "ipackets", ports)
+        others = counted - report.frames
+        if not 0 <= others <= report.others:
+            words = f"port {direction.tx_port} sent {counted} frames by its counters, {report.frames} by its program"
+            problems.append(Problem(Fault.MISCOUNTED, words, directions=ports))
+        if failed := difference(direction.tx_port, "oerrors", ports):
+            words = f"port {direction.tx_port} failed to send {failed} frames"
+            problems.append(Problem(Fault.GENERATOR, words, failed, ports))
+        missed = difference(direction.rx_port, "ierrors", ports)
+        # frames that control the program are sent and received beside those of the trial: their loss counts, too
+        others = _others(direction, report, before, after)
+        offered, forwarded = counted - others, max(0, received - others)
+        if missed and forwarded < offered:
+            words = f"port {direction.rx_port} received {missed} frames with errors, or missed them"
+            problems.append(Problem(Fault.GENERATOR, words, missed, ports))
+        mean = report.size or difference(direction.tx_port, "obytes", ports) / max(1, counted)
+        mean_back = report.size or difference(direction.rx_port, "ibytes", ports) / max(1, received)
+        row = DirectionCount(direction.tx_port, direction.rx_port, frames[direction], offered, forwarded)
+        rows.append(replace(row, offered_bytes=round(mean * offered), forwarded_bytes=round(mean_back * forwarded)))
+    sending = {direction.tx_port for direction in sent}
+    for port in after.keys() - sending:
+        spare = max((report.others for report in sent.values()), default=0)
+        if (stray := difference(port, "opackets", ())) > spare:
+            words = f"port {port} sent {stray} frames that nobody asked it for; does another program use it?"
+            problems.append(Problem(Fault.OVER_OFFERED, words, stray))
+    least, most = max(row.least for row in sent.values()), max(row.most for row in sent.values())
+    elapsed = (least + most) / 2
+    readings = {"elapsed_uncertainty": (most - least) / 2}
+    return Outcome(load, duration, elapsed, 0.0, tuple(rows), tuple(problems), readings)

@@ -1,0 +1,70 @@
+"""Where a generator's ports are, as the testbed knows it: what a kind of generator is connected with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..system.login import Login
+from ..system.secrets import ENVIRONMENT, Secrets
+from .settings import GeneratorSettings
+
+
+@dataclass(frozen=True, slots=True)
+class PortPlace:
+    """A Linux interface of this machine that is a port, on a testbed that makes them. ``namespace``: its network's.
+
+    ``far_mac``: the MAC address at the other end of its cable.
+    """
+
+    interface: str
+    namespace: str
+    far_mac: str
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorEndpoint:
+    """A generator. ``ports``: those that are used, in pairs, the first cabled to the first side and so on.
+
+    Of TRex: ``host`` and its TCP ports; ``client``: ``pypi``, ``from server``, a folder with the client that came with
+    the server, or "" (whichever the server takes); ``login``: to its host; ``home``: the folder of its installation
+    there ("": not known); ``force``: take ports from other users; ``pins_cores``: each port of a pair that sends both
+    ways has cores of its own; ``promiscuous``: let them receive frames for any MAC address.
+
+    Of others: ``settings`` of the testbed's file; ``places`` of the ports, where the testbed made them.
+    """
+
+    host: str
+    sync_port: int
+    async_port: int
+    ports: tuple[int, ...] = (0, 1)
+    client: str = "pypi"
+    force: bool = False
+    login: Login | None = None
+    home: str = ""
+    pins_cores: bool = False
+    promiscuous: bool = False
+    next_hops: Mapping[int, str] = field(default_factory=dict)
+    """By port, where the testbed file names one: the router's address that is asked for its MAC address."""
+    type: str = "trex"
+    settings: GeneratorSettings | None = None
+    places: tuple[PortPlace, ...] = ()
+    secrets: Secrets = ENVIRONMENT
+
+
+@dataclass(frozen=True, slots=True)
+class SiteSide:
+    """The router's end of a port's cable: its address, the port's own address, and the network behind the port."""
+
+    address: str
+    peer: str
+    network: str
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """All that a generator is connected with. ``sides``: one for each port, in their order."""
+
+    endpoint: GeneratorEndpoint
+    sides: tuple[SiteSide, ...]
+    clock_speed: float = 1.0

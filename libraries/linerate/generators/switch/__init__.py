@@ -1,0 +1,1 @@
+"""A switch between generator and router, which counts the same frames."""

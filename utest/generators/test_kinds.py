@@ -1,0 +1,219 @@
+"""Kinds of generators: found by entry point, their keys in a testbed's file, and what they cannot do."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from linerate.errors import ConfigError, SentenceError
+from linerate.generators import kinds
+from linerate.generators.abilities import WORDS, Abilities
+from linerate.generators.kinds import generator_kind, installed_kinds, kinds_with
+from linerate.project import Project
+from linerate.session.plan import Plan
+from linerate.testbed.files import read_testbed
+from linerate.testbed.settings import HardwareSettings, NetnsSettings
+from linerate.testbed.trex.settings import TrexGeneratorSettings
+from support.paths import ROOT
+
+OTHER = """
+from linerate.generators.abilities import Abilities
+from linerate.generators.kinds import GeneratorKind
+from linerate.generators.settings import GeneratorSettings
+
+class Keys(GeneratorSettings):
+    slots: int
+
+def connect(site):
+    raise AssertionError("not connected here")
+
+KIND = GeneratorKind("a box of another maker", Abilities(latency=False, mixes=False), Keys, connect)
+"""
+
+
+@pytest.fixture
+def other_distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A distribution that another maker could publish, installed in a folder of its own."""
+    name = "anotherbox_generator"
+    (tmp_path / f"{name}.py").write_text(OTHER)
+    info = tmp_path / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        f"[linerate.generators]\nanotherbox = {name}:KIND\nbroken = {name}:MISSING\nwrong = {name}:connect\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    yield "anotherbox"
+    sys.modules.pop(name, None)
+
+
+def lab(folder: Path, generator: str, kind: str = "hardware") -> Path:
+    router = "router: {address: 192.0.2.2, user: admin, key: id}\n" if kind == "hardware" else ""
+    (folder / "lab.yaml").write_text(f"testbed: lab\nkind: {kind}\ngenerator:\n{generator}{router}")
+    return folder
+
+
+def test_trex_is_the_default(tmp_path: Path) -> None:
+    found = read_testbed(lab(tmp_path, "  address: 192.0.2.1\n"), "lab")
+    assert isinstance(found, HardwareSettings) and isinstance(found.trex, TrexGeneratorSettings)
+    assert (found.generator_type, generator_kind("trex").abilities) == ("trex", Abilities())
+
+
+def test_trex_is_there_without_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kinds, "entry_points", lambda group: ())
+    assert list(installed_kinds()) == ["trex"]
+    assert generator_kind("trex").settings is TrexGeneratorSettings
+
+
+def test_another_distribution_adds_its_own(tmp_path: Path, other_distribution: str) -> None:
+    found = read_testbed(lab(tmp_path, f"  type: {other_distribution}\n  slots: 3\n"), "lab")
+    assert isinstance(found, HardwareSettings) and found.trex is None and not found.starts_generator
+    assert found.generator.model_dump() == {"type": "anotherbox", "card": None, "slots": 3}
+    assert "anotherbox" in kinds_with("bursts") and "anotherbox" not in kinds_with("latency")
+
+
+@pytest.mark.parametrize(
+    ("keys", "line", "words"),
+    [
+        ("  type: anotherbox\n  slot: 3\n", 5, "unknown key 'generator.slot'; did you mean 'slots'"),
+        ("  type: anotherbox\n  slots: many\n", 5, "'generator.slots': expected a whole number"),
+        ("  type: anotherbox\n", 3, "the key 'generator.slots' is missing"),
+        (
+            "  type: anothrbox\n",
+            4,
+            "no generator of type 'anothrbox'; did you mean 'anotherbox'? installed: anotherbox,",
+        ),
+        ("  type: [x]\n", 4, "'type' is the name of a kind of generator"),
+        ("  type: broken\n", 4, "'broken' (anotherbox_generator:MISSING of anotherbox_generator) cannot be loaded"),
+        ("  type: wrong\n", 4, "is no GeneratorKind"),
+    ],
+)
+@pytest.mark.usefixtures("other_distribution")
+def test_an_error_names_file_line_and_key(tmp_path: Path, keys: str, line: int, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_testbed(lab(tmp_path, keys), "lab")
+    assert str(caught.value).startswith(f"{tmp_path / 'lab.yaml'}:{line}: ")
+    assert words in str(caught.value)
+
+
+def test_the_installed_kinds_are_listed(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"installed: iperf3, pkt-gen, trafgen, trex"):
+        read_testbed(lab(tmp_path, "  type: ixia\n"), "lab")
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [("trafgen", "trafgen"), ("{type: iperf3}", "iperf3"), ("trex", "trex"), ("{type: trex}", "trex")],
+)
+def test_namespaces_take_a_word_or_keys(tmp_path: Path, given: str, kind: str) -> None:
+    (tmp_path / "lab.yaml").write_text(f"testbed: lab\nkind: netns\ngenerator: {given}\n")
+    found = read_testbed(tmp_path, "lab")
+    assert isinstance(found, NetnsSettings) and found.generator_type == kind and found.sends_late_frames
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("pkt-gen", "for testbeds of kind 'hardware' only"),
+        ("{type: trex, cores: 2}", "'cores' is not a key"),
+        ("ixia", "ixia"),
+    ],
+)
+def test_namespaces_refuse_the_rest(tmp_path: Path, given: str, words: str) -> None:
+    (tmp_path / "lab.yaml").write_text(f"testbed: lab\nkind: netns\ngenerator: {given}\n")
+    with pytest.raises(ConfigError, match=words):
+        read_testbed(tmp_path, "lab")
+
+
+def plan(testbed: str) -> Plan:
+    return Plan.read(Project.find(ROOT), "linux_router", "linux", testbed, "quick")
+
+
+@pytest.mark.parametrize(
+    ("testbed", "sentence", "ability"),
+    [
+        ("netns-trafgen", "64b unidirectional latency p99 ≤ 1 ms at 10 kpps", "latency"),
+        ("netns-trafgen", "64b unidirectional recovers in ≤ 2 s", "live"),
+        ("netns-iperf3", "imix 1-flow unidirectional ≥ 10 kpps", "mixes"),
+        ("netns-iperf3", "64b unidirectional ≥ 10 kpps", "flows"),
+        ("netns-iperf3", "64b vlan 1-flow unidirectional ≥ 10 kpps", "headers"),
+    ],
+)
+def test_a_sentence_beyond_the_generator_is_refused(testbed: str, sentence: str, ability: str) -> None:
+    with pytest.raises(SentenceError) as caught:
+        plan(testbed).requirement(sentence)
+    kind = testbed.partition("-")[2]
+    assert f"'{sentence}': the generator '{kind}' {WORDS[ability]}; expected one that can: " in str(caught.value)
+    assert "trex" in str(caught.value) and f"testbed '{testbed}'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("testbed", "sentence"),
+    [
+        ("netns-trafgen", "imix vlan bidirectional ≥ 10 kpps each way"),
+        ("netns-trafgen", "64b 1-flow unidirectional forwards ≥ 10 kpps"),
+        ("netns-iperf3", "64b 1-flow bidirectional ≥ 10 kpps each way"),
+    ],
+)
+def test_what_it_can_is_read(testbed: str, sentence: str) -> None:
+    assert plan(testbed).requirement(sentence).sentence == sentence
+
+
+def test_a_method_beyond_the_generator_is_refused() -> None:
+    with pytest.raises(SentenceError, match="back-to-back was not begun: the generator 'trafgen' sends no bursts"):
+        plan("netns-trafgen").check_able("back-to-back", "bursts")
+    plan("netns").check_able("back-to-back", "bursts")
+
+
+def test_the_tests_of_rfc_2544_need_counts_that_carry_its_name() -> None:
+    with pytest.raises(
+        SentenceError, match="throughput test was not begun: the generator 'trafgen' has no receive counters"
+    ):
+        plan("netns-trafgen").check_label("RFC 2544's throughput test")
+    plan("netns").check_label("RFC 2544's throughput test")
+
+
+def test_every_ability_has_words() -> None:
+    lacking = Abilities(*(False for _ in WORDS)).lacking
+    assert lacking == tuple(WORDS)
+
+
+def test_ports_of_programs_are_in_use_by_host_and_namespace(tmp_path: Path) -> None:
+    login = "{user: root, key: id}"
+    ports = (
+        "  type: pkt-gen\n  ports:\n"
+        "    - {interface: ix0, router_mac: '02:00:00:00:00:01'}\n"
+        f"    - {{interface: ix1, router_mac: '02:00:00:00:00:02', address: 192.0.2.7, ssh: {login}}}\n"
+    )
+    found = read_testbed(lab(tmp_path, ports), "lab")
+    assert isinstance(found, HardwareSettings)
+    assert found.generator.claimed == ("port ix0 of this machine", "port ix1 of 192.0.2.7:22")
+
+
+@pytest.mark.parametrize(
+    ("ports", "words"),
+    [
+        ("[{interface: e0}, {interface: e1}]", "port 0 (e0) has no 'router_mac'"),
+        ("[{interface: e0}]", "must be pairs of different ports"),
+        ("[]", "must be pairs of different ports"),
+        ("[{interface: e0}, {interface: e0}]", "must be pairs of different ports"),
+        ("[{interface: '-x'}, {interface: e1}]", "expected the name of an interface"),
+        ("[{interface: e0, address: h}, {interface: e1}]", "'address' and 'ssh' belong together"),
+    ],
+)
+def test_ports_that_cannot_be_are_refused(tmp_path: Path, ports: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=r"lab\.yaml:[0-9]+: ") as caught:
+        read_testbed(lab(tmp_path, f"  type: trafgen\n  ports: {ports}\n"), "lab")
+    assert words in str(caught.value)
+
+
+def test_iperf3s_ports_are_apart(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="port 1 is in the same network as port 0"):
+        read_testbed(lab(tmp_path, "  type: iperf3\n  ports: [{interface: e0}, {interface: e1}]\n"), "lab")
+    apart = "  type: iperf3\n  ports: [{interface: e0, namespace: a}, {interface: e1, namespace: b}]\n"
+    assert read_testbed(lab(tmp_path, apart), "lab").pair_count == 1

@@ -1,0 +1,257 @@
+"""Programs as generators, without a network: their frames, their reports, and what their counts prove."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from linerate.counts.trial import HOST_COUNTS, DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
+from linerate.errors import TestbedError
+from linerate.generators.base import Direction, directions_of
+from linerate.generators.programs.agent import STOPPED, Ran
+from linerate.generators.programs.driver import ProgramGenerator, Sent, _outcome
+from linerate.generators.programs.iperf3 import Iperf3, read_reports
+from linerate.generators.programs.pktgen import read_report as pktgen_report
+from linerate.generators.programs.trafgen import config_line, listed_frames
+from linerate.generators.streams import profile_streams
+from linerate.generators.switch.checked import with_switch
+from linerate.traffic.catalogue import Catalogue
+from linerate.traffic.ip_header import ipv4_checksum
+from support.paths import ROOT
+
+CATALOGUE = Catalogue.read(ROOT / "variables" / "profiles")
+OUT, BACK = directions_of((0, 1), bidirectional=True)
+OWN, ROUTER = "02:00:00:00:00:01", "02:00:00:00:00:02"
+NAMES = ("opackets", "obytes", "ipackets", "ibytes", "ierrors", "oerrors")
+
+# FreeBSD's tools/tools/netmap/pkt-gen.c prints it in tx_output(); made-up figures
+PKT_GEN = """\
+123.456789 main [2552] interface is ix0
+125.471235 main_thread [2639] 14.880 Mpps (14.894 Mpkts 7.142 Gbps in 1001000 usec) 512.00 avg_batch 0 min_space
+Sent 14880000 packets 892800000 bytes 29063 events 60 bytes each in 1.00 seconds.
+Speed: 14.880 Mpps Bandwidth: 7.142 Gbps (raw 9.999 Gbps). Average batch: 512.00 pkts
+"""
+
+
+def frames(words: str, direction: Direction = OUT) -> list[bytes]:
+    return listed_frames(profile_streams(CATALOGUE.profile(words.split()), direction), OWN, ROUTER)
+
+
+def test_every_flow_is_listed_with_its_checksum() -> None:
+    found = frames("64b")
+    assert len(found) == 251 and {len(frame) for frame in found} == {60}
+    assert {frame[:14].hex() for frame in found} == {"020000000002" + "020000000001" + "0800"}
+    assert [frame[29] for frame in found] == [frame[33] for frame in found] == list(range(4, 255))
+    assert all(
+        ipv4_checksum(frame[14:24] + b"\0\0" + frame[26:34]) == int.from_bytes(frame[24:26], "big") for frame in found
+    )
+
+
+def test_the_second_direction_has_swapped_addresses() -> None:
+    assert frames("64b 1-flow", BACK)[0][26:34].hex() == "30000001" + "10000001"
+
+
+def test_sizes_keep_their_shares_and_are_spread() -> None:
+    found = [len(frame) for frame in frames("imix 1-flow")]
+    shares = {round(size): share for size, share in ((f.size - 4, s) for f, s in CATALOGUE.profile(["imix"]).shares())}
+    assert {size: found.count(size) / len(found) for size in set(found)} == pytest.approx(shares)
+    longest = max(found)
+    assert not any(first == second == longest for first, second in pairwise(found))
+
+
+def test_too_many_frames_for_a_list_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"different frames are too many for a list; expected at most 4096"):
+        frames("64b 100k-flows")
+
+
+@given(st.binary(min_size=14, max_size=200))
+def test_a_line_of_trafgen_is_the_frame(frame: bytes) -> None:
+    found = bytearray()
+    for item in config_line(frame).strip("{} ").replace("fill(", "fill ").split(", "):
+        if item.startswith("fill"):
+            octet = item.split()[1]
+            continue
+        if item.endswith(")"):
+            found += bytes([int(octet, 16)]) * int(item[:-1])
+        else:
+            found.append(int(item, 16))
+    assert bytes(found) == frame
+
+
+# -- reports -----------------------------------------------------------------------------------------------------------
+
+
+def test_pkt_gens_last_line_is_its_report() -> None:
+    assert pktgen_report(Ran(0, PKT_GEN, None), "Sent", "host") == (14880000, 892800000, 1.0)
+    assert pktgen_report(Ran(STOPPED, PKT_GEN, None), "Sent", "host")[0] == 14880000
+    assert pktgen_report(Ran(0, "Received nothing.\n", None), "Received", "host") == (0, 0, 0.0)
+
+
+@pytest.mark.parametrize("text", ["", "Sent", "Received 5 packets", PKT_GEN.replace("Sent", "sent"), "Sent -5 packets"])
+def test_pkt_gen_without_a_report_counts_nothing(text: str) -> None:
+    with pytest.raises(TestbedError, match="pkt-gen on host gave no report"):
+        pktgen_report(Ran(0, text, None), "Sent", "host")
+    with pytest.raises(TestbedError, match="status 1"):
+        pktgen_report(Ran(1, PKT_GEN, None), "Sent", "host")
+
+
+def test_iperf3s_report_may_follow_a_warning() -> None:
+    text = 'warning: UDP block size\n{"end": {"sum_sent": {"packets": 500, "seconds": 0.5}}}'
+    assert read_reports(text, "host", 0) == [(500, 0.5)]
+
+
+def test_each_stream_of_iperf3_has_a_report() -> None:
+    one = 'warning {\n{"end": {"sum_sent": {"packets": %d, "seconds": 0.5}}}\n'.replace("{\n", "\n", 1)
+    assert read_reports(one % 5 + one % 6, "host", 0, 2) == [(5, 0.5), (6, 0.5)]
+    with pytest.raises(TestbedError, match="iperf3 on host gave no report"):
+        read_reports(one % 5, "host", 0, 2)
+
+
+@given(
+    st.text() | st.just('{"end": {"sum_sent": {"packets": null}}}') | st.just('{"error": "no route"}') | st.just("{}")
+)
+def test_any_other_answer_of_iperf3_is_one_error(text: str) -> None:
+    with pytest.raises(TestbedError, match="iperf3 on host"):
+        read_reports(text, "host", 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "mtu", "says"),
+    [
+        ("64b", "1500", "expected '1-flow' or '16-flows'"),
+        ("64b 17-flows", "1500", "expected '1-flow' or '16-flows'"),
+        ("imix 1-flow", "1500", "datagrams of one length"),
+        ("1514b 1-flow", "1400", "does not fit the MTU of 1400 bytes of p0: it would be sent in fragments"),
+        ("1522b 1-flow", "1500", "a datagram of 1476 bytes does not fit the MTU of 1500 bytes"),
+    ],
+)
+def test_iperf3_refuses_what_would_not_be_these_frames(
+    words: str, mtu: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("linerate.generators.programs.iperf3.read_facts", lambda agent: {"mtu": mtu})
+    port: Any = SimpleNamespace(agent=SimpleNamespace(place=SimpleNamespace(text="p0")))
+    site: Any = None
+    with pytest.raises(TestbedError, match=says):
+        Iperf3({0: port, 1: port}, site, False).check(CATALOGUE.profile(words.split()), (OUT,))
+
+
+# -- counts ------------------------------------------------------------------------------------------------------------
+
+
+def counted(**counts: int) -> dict[int, Mapping[str, int]]:
+    """Counters of two ports, as ``p0_opackets=5``; the rest is 0."""
+    return {port: {name: counts.get(f"p{port}_{name}", 0) for name in NAMES} for port in (0, 1)}
+
+
+def outcome(sent: Sent, asked: int = 1000, before: dict[int, Mapping[str, int]] | None = None, **after: int) -> Outcome:
+    return _outcome(Load(1000.0), 1.0, {OUT: asked}, {OUT: sent}, before or counted(), counted(**after))
+
+
+def test_what_the_interfaces_count_is_offered_and_forwarded() -> None:
+    found = outcome(Sent(1000, 0.99, 1.01), p0_opackets=1000, p0_obytes=64000, p1_ipackets=990, p1_ibytes=63360)
+    assert found.directions == (DirectionCount(0, 1, 1000, 1000, 990, 64000, 63360),)
+    assert (found.problems, found.elapsed) == ((), pytest.approx(1.0))
+
+
+def test_a_program_that_sent_less_is_not_the_routers_loss() -> None:
+    found = outcome(Sent(700, 1.0, 1.0), p0_opackets=700, p1_ipackets=700)
+    trial = assess_trial(1, found, Tolerance())
+    assert [problem.fault for problem in trial.problems] == [Fault.UNDER_OFFERED] and not trial.lost
+
+
+def test_a_program_that_took_longer_says_by_how_much_the_rate_was_missed() -> None:
+    found = outcome(Sent(1000, 1.386, 1.386), p0_opackets=1000, p1_ipackets=1000)
+    (problem,) = (
+        each for each in assess_trial(1, found, Tolerance(ends_in_time=False)).problems if "rate" in str(each)
+    )
+    assert "72.15 % of the rate (1000 of 1000 frames, in 1.386 s instead of 1 s)" in str(problem)
+
+
+@pytest.mark.parametrize("counts", [999, 1001, 0])
+def test_a_report_that_differs_from_the_counter_proves_nothing(counts: int) -> None:
+    found = outcome(Sent(1000, 1.0, 1.0), p0_opackets=counts, p1_ipackets=1000)
+    assert [problem.fault for problem in found.problems] == [Fault.MISCOUNTED]
+    assert f"port 0 sent {counts} frames by its counters, 1000 by its program" in str(found.problems[0])
+    assert not assess_trial(1, found, Tolerance()).blames_router
+
+
+def test_frames_that_control_a_program_are_neither_load_nor_forgiven() -> None:
+    found = outcome(Sent(1000, 1.0, 1.0, others=20), p0_opackets=1014, p1_ipackets=1010, p1_opackets=12)
+    (row,) = found.directions
+    assert (row.offered, row.forwarded, row.lost) == (1000, 996, 4)
+    assert not found.problems
+
+
+def test_another_program_on_the_second_port_is_named() -> None:
+    found = outcome(Sent(1000, 1.0, 1.0), p0_opackets=1000, p1_ipackets=1000, p1_opackets=3)
+    assert "port 1 sent 3 frames that nobody asked it for" in str(found.problems[0])
+
+
+def test_counters_that_fell_prove_nothing() -> None:
+    found = outcome(Sent(1000, 1.0, 1.0), before=counted(p1_ipackets=7), p0_opackets=1000)
+    assert "ipackets of generator port 1 fell by 7" in str(found.problems[0])
+
+
+def test_frames_that_the_card_missed_may_be_all_that_is_lost() -> None:
+    found = outcome(Sent(1000, 1.0, 1.0), p0_opackets=1000, p1_ipackets=980, p1_ierrors=20)
+    assert assess_trial(1, found, Tolerance()).certain_loss_ratio(False) == 0
+
+
+# -- a switch beside it ------------------------------------------------------------------------------------------------
+
+
+def switched(sent: int, received: int, tolerance: float = 0.0) -> Outcome:
+    found = outcome(Sent(1000, 1.0, 1.0), p0_opackets=1000, p1_ipackets=900)
+    before = {"0.in": 5, "0.out": 6, "1.in": 7, "1.out": 8}
+    after = {**before, "0.in": 5 + sent, "1.out": 8 + received}
+    return with_switch(found, before, after, tolerance)
+
+
+def test_a_switch_that_counts_the_same_gives_the_label() -> None:
+    found = switched(1000, 901)
+    assert not found.problems and found.readings[HOST_COUNTS] == 0
+    assert found.counters["after"]["switch.0.in"] == 1005
+
+
+@pytest.mark.parametrize(
+    ("sent", "received", "words"), [(990, 900, "sent by port 0"), (1000, 850, "received by port 1")]
+)
+def test_a_switch_that_counts_otherwise_makes_a_trial_inconclusive(sent: int, received: int, words: str) -> None:
+    found = switched(sent, received)
+    (problem,) = found.problems
+    assert problem.fault is Fault.MISCOUNTED and words in str(problem)
+    assert not assess_trial(1, found, Tolerance()).blames_router
+    assert not switched(sent, received, tolerance=0.1).problems
+
+
+def test_a_switch_whose_counter_fell_proves_nothing() -> None:
+    assert "fell" in str(switched(-1, 900).problems[0])
+
+
+def test_what_a_program_cannot_is_one_sentence() -> None:
+    program: Any = SimpleNamespace(name="trafgen")
+    generator = ProgramGenerator(program, (), {}, lambda: (program, ()))
+    for call in (generator.live, lambda: generator.burst(5, 1.0), lambda: generator.capture(Load(1.0), 1.0, 1)):
+        with pytest.raises(TestbedError, match=r"^the generator 'trafgen' .*; expected TRex for it$"):
+            call()
+
+
+@pytest.mark.parametrize(("flows", "cores", "used"), [(1, (), 1), (16, (0, 1), 2), (2, (0, 1, 2), 2)])
+def test_streams_of_iperf3_use_no_more_cores_than_there_are(
+    monkeypatch: pytest.MonkeyPatch, flows: int, cores: tuple[int, ...], used: int
+) -> None:
+    report = '{"end": {"sum_sent": {"packets": 100, "seconds": 1.0}}}'
+    agent = SimpleNamespace(await_end=lambda limit: Ran(0, report * flows, 2.0), place=SimpleNamespace(text="host"))
+    port: Any = SimpleNamespace(index=0, agent=agent)
+    site: Any = None
+    iperf3 = Iperf3({0: port}, site, passes_by=True)
+    iperf3._flows, iperf3._cores = {0: (None,) * flows}, {0: cores}  # type: ignore[dict-item]
+    monkeypatch.setattr("linerate.generators.programs.iperf3.watched_seconds", lambda agent: (1.0, 1.0))
+    found = iperf3.finish(OUT, 5.0)
+    assert (found.frames, found.cores) == (100 * flows, used)

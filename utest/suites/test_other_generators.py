@@ -1,0 +1,63 @@
+"""Whole runs with a generator other than TRex: what it can prove is judged, what it cannot is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from linerate.system.children import find_program
+from support import leftovers, robot_run
+from support.command_line import linerate
+from support.robot_run import RobotRun
+
+pytestmark = pytest.mark.netns
+SETUP = "Open Testbed For    linux_router    software=linux    testbed=${TESTBED}    goal=quick"
+NARROW = (
+    "${interface} =    Router Interface    1",
+    "Run On Router    tc qdisc replace dev ${interface} root tbf rate 2mbit burst 16kb latency 5ms",
+    "Run Keyword And Expect Error    FAIL:*    64b 1-flow unidirectional ≥ 10 kpps",
+)
+
+
+def run(folder: Path, kind: str, *steps: str) -> RobotRun:
+    if find_program(kind) is None:
+        pytest.skip(f"the program {kind} is not installed")
+    suite = robot_run.write_suite(folder, *steps, setup=SETUP)
+    return robot_run.run(folder, suite, "-v", f"TESTBED:netns-{kind}", *robot_run.short_goal(folder), limit=200)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [("trafgen", "64b unidirectional"), ("iperf3", "64b 1-flow unidirectional")]
+)
+def test_what_it_can_prove_is_judged(tmp_path: Path, kind: str, words: str) -> None:
+    with leftovers.tags_of(tmp_path / "runtime") as tags:
+        found = run(tmp_path, kind, f"{words} ≥ 2 kpps", *NARROW)
+    assert found.status == 0, found.console
+    (folder,) = (tmp_path / "results").iterdir()
+    records = [json.loads(line) for line in (folder / "requirements.jsonl").read_text().splitlines()]
+    assert [record["verdict"] for record in records] == ["PASS", "FAIL"]
+    assert kind in json.loads((folder / "environment.json").read_text())["versions"]["generator.server"]
+    assert tags and leftovers.namespaces_of(tags) == set() and robot_run.processes_of(tmp_path) == []
+
+
+def test_what_it_cannot_is_refused_before_any_traffic(tmp_path: Path) -> None:
+    found = run(
+        tmp_path, "iperf3", "64b 1-flow unidirectional latency p99 ≤ 1 ms at 10 kpps", "imix unidirectional ≥ 1 kpps"
+    )
+    assert found.status != 0
+    assert "the generator 'iperf3' measures no latency; expected one that can: trex" in found.console
+    assert (
+        "the generator 'iperf3' sends no frames of several sizes; expected one that can: trafgen or trex"
+        in found.console
+    )
+    assert not any(path.name == "trials.jsonl" and path.stat().st_size for path in tmp_path.rglob("trials.jsonl"))
+
+
+def test_check_refuses_it_without_a_testbed(tmp_path: Path) -> None:
+    robot_run.project(tmp_path)
+    suite = robot_run.write_suite(tmp_path, "64b unidirectional latency p99 ≤ 1 ms at 10 kpps", setup=SETUP)
+    found = linerate(tmp_path, "check", str(suite), "-v", "TESTBED:netns-trafgen", cwd=tmp_path / "project")
+    assert found.returncode == 1
+    assert f"{suite}:8: " in found.stdout and "the generator 'trafgen' measures no latency" in found.stdout
