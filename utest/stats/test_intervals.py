@@ -71,7 +71,7 @@ def test_impossible_moments_are_refused(figures: dict[str, Any]) -> None:
 @given(spread, confidences)
 def test_a_t_interval_is_symmetrical_about_the_mean(sample: list[float], confidence: float):
     found = mean_interval(sample, confidence)
-    assert found.contains(statistics.fmean(sample)) and found.method is IntervalMethod.STUDENT_T
+    assert found.low <= statistics.fmean(sample) <= found.high and found.method is IntervalMethod.STUDENT_T
     assert found.high - found.estimate == pytest.approx(found.estimate - found.low, rel=1e-6)
     assert found.half_width == pytest.approx(found.high - found.estimate, rel=1e-6)
 
@@ -105,7 +105,9 @@ def test_a_t_interval_matches_the_textbook():
 @given(st.lists(measurements, min_size=4, max_size=30).filter(lambda sample: len(set(sample)) > 3), st.integers(0, 9))
 def test_a_bootstrap_interval_is_inside_the_sample_and_repeatable(sample: list[float], seed: int):
     found = bootstrap_interval(sample, seed=seed)
-    assert min(sample) <= found.low <= found.high <= max(sample)
+    # means are rounded
+    room = 1e-12 * max(map(abs, sample))
+    assert min(sample) - room <= found.low <= found.high <= max(sample) + room
     assert found == bootstrap_interval(sample, seed=seed)
     assert f"seed {seed}" in found.explanation
 
@@ -124,7 +126,7 @@ def test_any_statistic_can_be_resampled():
     sample = [draw.expovariate(1) for _ in range(60)]
     found = bootstrap_interval(sample, statistics.median)
     assert found.estimate == statistics.median(sample)
-    assert found.contains(math.log(2)) and found.half_width < 0.5
+    assert found.low < math.log(2) < found.high and found.half_width < 0.5
 
 
 def test_the_percentile_bootstrap_is_used_where_bca_is_not_defined():
@@ -151,7 +153,7 @@ def test_a_normal_sample_uses_t_and_says_so():
     found = interval(drawn("normal", 40))
     assert found.method is IntervalMethod.STUDENT_T
     assert "normality is not rejected (Shapiro-Wilk p = " in found.explanation
-    assert found.contains(1e7)
+    assert found.low < 1e7 < found.high
 
 
 def test_a_skewed_sample_uses_the_bootstrap_and_says_so():
@@ -194,7 +196,6 @@ def test_one_measurement_has_no_interval(method):
         IntervalMethod.NONE,
     )
     assert "one measurement" in found.explanation and str(found) == "5 (no interval)"
-    assert found.contains(1e9)
 
 
 @pytest.mark.parametrize("method", [mean_interval, bootstrap_interval, interval])

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from linerate.evidence.run import read_run
+from linerate.generators.trex.driver import TrexGenerator, TrexSettings
+from linerate.generators.trex.next_hops import NextHop
 from linerate.project import Project
 from linerate.session.plan import Plan
 from linerate.session.session import Session
@@ -108,3 +110,30 @@ def test_a_neighbour_that_goes_makes_no_fail(rig: vpp_rig.Rig, tmp_path: Path, m
     assert found.ruling is not Ruling.FAIL, found.message
     assert gone.problem == "the router has no neighbour entry for 100.65.2.2 on host-vr1"
     assert gone.fix == f"vppctl set ip neighbor host-vr1 100.65.2.2 {mac} static"
+
+
+def test_an_ipv6_next_hop_is_asked_of_it_by_neighbour_discovery(
+    rig: vpp_rig.Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("XDG_RUNTIME_DIR", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    names = ("host-vr0", "host-vr1")
+    hops = {port: NextHop("", f"2001:db8:{port}::1", explicit=True) for port in (0, 1)}
+    for port, name in enumerate(names):
+        for words in (f"set interface state {name} up", f"set interface ip address {name} 2001:db8:{port}::1/64"):
+            rig.cli(*words.split())
+    session = Session.start(Plan.read(Project(rig.folder / "project"), "vpp-box", "vpp", "vpp-lab", "quick"))
+    try:
+        session.generator.connect()
+        expected = [port.destination for port in session.generator.ports]
+        access = session.testbed.facts.generator
+        session.generator.release()
+        settings = TrexSettings(access.host, access.sync_port, access.async_port, client=access.client, next_hops=hops)
+        with TrexGenerator(settings) as found:
+            found.prepare(session.plan.catalogue.profile(["64b"]), session.traffic.directions(True))
+            assert [port.destination for port in found.ports] == expected
+    finally:
+        session.close()
+        for port, name in enumerate(names):
+            rig.cli("set", "interface", "ip", "address", "del", name, f"2001:db8:{port}::1/64")
+            rig.cli("set", "interface", "state", name, "down")

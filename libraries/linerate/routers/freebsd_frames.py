@@ -1,4 +1,4 @@
-"""Configures FreeBSD to forward IPv6 frames. Tags are set up by hand, and its kernel has no MPLS.
+"""Configures FreeBSD to forward IPv6 and tagged frames; its kernel has no MPLS.
 
 Each side gets an IPv6 address, because the kernel takes a static neighbour only where a prefix of an interface covers
 it (``ndp -s``, ndp(8)), then the neighbour and a route.
@@ -14,6 +14,7 @@ from ..errors import TestbedError
 from ..traffic.frame_kinds import FrameKind, FrameKinds, NotForwarded, ipv6_address, ipv6_network
 from .base import Side
 from .changing_commands import ChangingCommands
+from .freebsd_tags import FreeBsdTagSetup
 
 FORWARDING = "net.inet6.ip6.forwarding"
 
@@ -26,17 +27,17 @@ class FreeBsdFrameSetup:
         self._not_forwarded: dict[frozenset[FrameKind], str] = {}
 
     def configure(self, frames: FrameKinds) -> NotForwarded:
-        """Configure IPv6; return what is not set up, and why."""
+        """Configure IPv6 and tags; return what is not set up, and why."""
         if frames.prefixes:
             self._configure_ipv6(frames.prefixes)
         if frames.tags:
-            self._mark_not_forwarded(
-                "tagged frames need a VLAN interface and a routing table of their own (net.fibs) on FreeBSD, which are"
-                " not set up from here; set them up by hand",
-                "vlan",
-            )
+            if lacking := FreeBsdTagSetup(self._commands, self._sides, self._notes).configure(frames.tags):
+                self._mark_not_forwarded(lacking, "vlan")
+            elif frames.prefixes:
+                reason = "IPv6 within tags is not set up on FreeBSD from here; set it up by hand"
+                self._mark_not_forwarded(reason, "vlan", "ipv6")
         if frames.labels:
-            self._mark_not_forwarded("the kernel of FreeBSD forwards no MPLS labels", "mpls")
+            self._mark_not_forwarded("FreeBSD's kernel has no MPLS: it forwards no labelled frames", "mpls")
         return self._not_forwarded
 
     def _mark_not_forwarded(self, reason: str, *kinds: FrameKind) -> None:

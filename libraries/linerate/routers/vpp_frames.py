@@ -132,7 +132,7 @@ class VppFrameSetup:
     def _add_route(self, family: str, network: str, peer: str, name: str, table: int | None) -> None:
         within = ("table", str(table)) if table else ()
         shown = "" if within and self._commands.rehearsing else self._show(family, "fib", *within, network)
-        if not has_route(shown, network, peer):
+        if not has_route(shown, network, peer, table or 0):
             row = " ".join((network, *within, "via", peer, name))
             self._change(f"ip route add {row}", f"ip route del {row}")
 

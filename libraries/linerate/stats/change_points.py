@@ -44,7 +44,7 @@ def penalty_of(values: Sequence[float]) -> float:
     return PENALTY * noise(values) ** 2 * math.log(len(values))
 
 
-def best_partition(values: Sequence[float], penalty: float, least: int = LEAST_SEGMENT) -> list[int]:
+def best_partition(values: Sequence[float], penalty: float) -> list[int]:
     """Where new segments begin, in order. Takes quadratic time. Raises ValueError for what is no sample."""
     import numpy as np
 
@@ -57,25 +57,25 @@ def best_partition(values: Sequence[float], penalty: float, least: int = LEAST_S
     before[0] = 0.0
     begins = np.zeros(count + 1, dtype=int)
     parts = 1.0 / np.arange(count, 0, -1)  # of the lengths
-    for end in range(least, count + 1):
-        starts = end - least + 1
+    for end in range(LEAST_SEGMENT, count + 1):
+        starts = end - LEAST_SEGMENT + 1
         costs = sums[end] - sums[:starts]
         costs *= costs
         costs *= parts[count - end : count - end + starts]
         np.subtract(before[:starts], costs, out=costs)
         begins[end] = place = int(costs.argmin())
         before[end] = costs[place] + penalty
-    found, end = [], count if count >= least else 0
+    found, end = [], count if count >= LEAST_SEGMENT else 0
     while end := int(begins[end]):
         found.append(end)
     return found[::-1]
 
 
-def change_points(values: Sequence[float], confidence: float = 0.95) -> list[tuple[int, Comparison]]:
+def change_points(values: Sequence[float]) -> list[tuple[int, Comparison]]:
     """Where the level changed: the place of the first value after it, and the segments before and after compared.
 
-    Only changes whose interval (Welch) at *confidence* leaves out 0 are given; beside one that does not, the segments
-    are joined. Raises ValueError for a value that is not finite.
+    Only changes whose 95 % interval (Welch) leaves out 0 are given; beside one that does not, the segments are
+    joined. Raises ValueError for a value that is not finite.
     """
     if len(values) < 2 * LEAST_SEGMENT:
         return []
@@ -83,7 +83,7 @@ def change_points(values: Sequence[float], confidence: float = 0.95) -> list[tup
     while begins:
         edges = [0, *begins, len(values)]
         found = [
-            compare(values[one:two], values[two:three], confidence)
+            compare(values[one:two], values[two:three])
             for one, two, three in zip(edges, edges[1:], edges[2:], strict=False)
         ]
         doubtful = [place for place, item in enumerate(found) if not item.significant]

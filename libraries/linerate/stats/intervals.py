@@ -54,10 +54,6 @@ class Interval:
         """Half the distance from *low* to *high*: the ± of an interval that is symmetrical."""
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
 
-    def contains(self, value: float) -> bool:
-        """Whether *value* is inside; an unknown interval contains everything."""
-        return self.low is None or self.high is None or self.low <= value <= self.high
-
     def __str__(self) -> str:
         if self.low is None or self.high is None:
             return f"{self.estimate:.6g} (no interval)"
@@ -147,7 +143,7 @@ def normality(sample: Sequence[float]) -> float | None:
         return float(stats.shapiro(scaled).pvalue)
 
 
-def interval(sample: Sequence[float], confidence: float = 0.95, seed: int = 0) -> Interval:
+def interval(sample: Sequence[float], confidence: float = 0.95) -> Interval:
     """The mean's interval by the method that suits the sample; its explanation says which and why.
 
     Student's t where normality is not rejected (Shapiro-Wilk, p at least 0.05), else the BCa bootstrap. Two
@@ -166,7 +162,7 @@ def interval(sample: Sequence[float], confidence: float = 0.95, seed: int = 0) -
         if len(values) < SMALL_SAMPLE:
             reason += f", though {len(values)} measurements would hardly show otherwise"
     else:
-        found = bootstrap_interval(values, confidence=confidence, seed=seed)
+        found = bootstrap_interval(values, confidence=confidence)
         reason = f"taken because normality is rejected (Shapiro-Wilk p = {p:.2g})"
         return replace(found, explanation=f"{found.explanation}; {reason}")
     return replace(student, explanation=f"{student.explanation}; {reason}")

@@ -6,14 +6,14 @@ Nothing runs between calls: each call first brings the counts up to the clock's 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
 from linerate.errors import TestbedError
-from linerate.platforms import Platform
+from linerate.platforms import Platform, RouterSetup
 from linerate.simulation.noise import Noise
 from linerate.simulation.signs import MODEL_DRIVER
 from linerate.units import OVERHEAD, l1_bits
@@ -32,7 +32,8 @@ from .noise import ModelNoise
 from .ports import ModelPort, count_tx_drops, ports_of
 from .receive_rings import ReceiveRings, ReleasedFrames
 from .routing import Fib, RouterFeature, check_names, owns_address
-from .schema import RouterModel, load_platform, router_model
+from .schema import RouterModel, load_platform
+from .setups import ConfiguredModels
 from .telemetry import ModelTelemetry
 
 _ROUNDING, CPU_AT_CEILING = 1 + 1e-9, 0.8
@@ -43,7 +44,7 @@ class ModelBackend:
     """A :class:`.backend.Backend` and, for the shells, a modelled router.
 
     *clock* in s; *noise* is drawn from *seed*; *path*: the platform's file, for messages; *features*: frames that it
-    forwards without configuration by its shell. Raises ConfigError for a platform that cannot be modelled.
+    forwards without configuration by its shell; *setups*: of a study. Raises ConfigError for what cannot be modelled.
     """
 
     def __init__(
@@ -56,31 +57,30 @@ class ModelBackend:
         seed: int = 0,
         path: Path | None = None,
         features: Set[RouterFeature] = frozenset(),
+        setups: Sequence[RouterSetup] = (),
     ) -> None:
-        self._noiseless = self._model = router_model(platform, software, rx_queues, path)
+        self._models = ConfiguredModels(platform, software, rx_queues, path, setups)
+        self._noiseless = self._model = self._models.plain
         self._platform, self._software, self._clock = platform, software, clock
         self._noise, self._offered, self._features = ModelNoise(noise or Noise(), seed), 0.0, features
         self._ports = ports_of(platform, software)
         self._numbers = {port.name: index for index, port in enumerate(self._ports)}
         self._sending: list[Sending] = []
         self._later: list[tuple[float, Sending]] = []
-        self._groups = PacketGroups()
         self._paused: dict[int, list[Sending]] = {}
         self._paused_later: dict[int, list[tuple[float, Sending]]] = {}
-        self._configuration = RouterConfiguration()
+        self._groups, self._configuration = PacketGroups(), RouterConfiguration()
         self._fib = Fib(self._configuration, features)
         self._parts: dict[tuple[Any, ...], tuple[StreamPart, ...]] = {}
         self._forwarding, self._loads = Forwarding(), list[StreamLoad]()
         self._entering: dict[Sending, int] = {}
-        self._rings = ReceiveRings(self._model.ring)
-        self._telemetry = ModelTelemetry(self._model)
+        self._rings, self._telemetry = ReceiveRings(self._model.ring), ModelTelemetry(self._model)
         self._last = self._cleared = self._begin = clock.now()
-        self._used = self._begin, [0] * len(self._ports)
-        self._was_above = self._above_ceiling = False
+        self._used, self._was_above, self._above_ceiling = (self._begin, [0] * len(self._ports)), False, False
 
     @classmethod
     def from_specification(cls, specification: Mapping[str, Any], clock: ClockReader) -> Self:
-        """From the server's: ``platform_file``, ``software``, ``rx_queues``, ``noise``, ``seed``, ``set_up``."""
+        """From the server's: ``platform_file``, ``software``, ``rx_queues``, ``noise``, ``seed``, ``set_up``, …"""
         path = Path(specification["platform_file"])
         return cls(
             load_platform(path),
@@ -91,6 +91,7 @@ class ModelBackend:
             int(specification.get("seed") or 0),
             path,
             frozenset(specification.get("set_up") or ()),
+            [RouterSetup.model_validate(row) for row in specification.get("setups") or ()],
         )
 
     @property
@@ -117,7 +118,7 @@ class ModelBackend:
             for stream in streams:
                 check_variables(stream)
         if not (self._sending or self._later):
-            self._noise.new_trial()
+            self._noise.new_trial(self._noiseless.spread)
         lasts = math.inf if duration is None else duration
         for index, streams in traffic.items():
             self._remove(index)
@@ -249,8 +250,9 @@ class ModelBackend:
         """Replace the whole configuration. Raises ValueError with a sentence."""
         now = self._advance()
         check_names(configuration, self._numbers)
-        self._fib = Fib(configuration, self._features)
-        self._configuration = configuration
+        self._fib, self._configuration = Fib(configuration, self._features), configuration
+        self._noiseless = self._models.of(configuration.done)
+        self._telemetry.use(self._noiseless)
         self._noise.cool_down()
         self._parts.clear()
         for sending in self._all_sendings():

@@ -24,13 +24,14 @@ Route = Callable[[Flow | None], int | None]
 class StreamPart:
     """The *share* of a stream's frames that has one receive queue and one exit port (None: not routed).
 
-    ``cycles``: what their headers cost beyond those of untagged IPv4.
+    ``cycles``: what their headers cost beyond those of untagged IPv4. ``ipv6``: whether they are IPv6, unlabelled.
     """
 
     queue: int
     exit: int | None
     share: float
     cycles: float = 0.0
+    ipv6: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +115,26 @@ def _hasher(rss: Rss) -> Toeplitz:
     return Toeplitz(rss.key_bytes)
 
 
+@lru_cache(maxsize=32)
+def _hashed_flows(rss: Rss, stream: StreamTraffic) -> tuple[tuple[Flow | None, int, float], ...]:
+    """The flows of *stream*, each with its hash (0 of frames that are not IP) and its share of the frames."""
+    hasher = _hasher(rss)
+    return tuple(
+        (flow, hasher.hash(_hashed(rss, flow)) if flow else 0, share) for flow, share in spread(stream).items()
+    )
+
+
 def parts_of(model: RouterModel, stream: StreamTraffic, route: Route) -> tuple[StreamPart, ...]:
     """How *stream* spreads over receive queues and exits. Frames that are not IP take queue 0."""
-    hasher = _hasher(model.software.rss)
-    found: defaultdict[tuple[int, int | None, float], float] = defaultdict(float)
-    for flow, share in spread(stream).items():
-        value = hasher.hash(_hashed(model.software.rss, flow)) if flow else 0
+    found: defaultdict[tuple[int, int | None, float, bool], float] = defaultdict(float)
+    for flow, value, share in _hashed_flows(model.software.rss, replace(stream, stream_id=0, pps=0.0, flow_stats=None)):
         leaves = route(flow) if _fits(model, stream, flow) else None
-        found[queue_of(value, model.nic.reta, model.rx_queues), leaves, header_cycles(model, flow)] += share
-    return tuple(StreamPart(queue, direction, share, cycles) for (queue, direction, cycles), share in found.items())
+        queue = queue_of(value, model.nic.reta, model.rx_queues)
+        cycles = header_cycles(model, flow) + crossing_cycles(model, value, queue)
+        found[queue, leaves, cycles, flow is not None and flow.version == 6 and not flow.labels] += share
+    return tuple(
+        StreamPart(queue, direction, share, cycles, ipv6) for (queue, direction, cycles, ipv6), share in found.items()
+    )
 
 
 def _fits(model: RouterModel, stream: StreamTraffic, flow: Flow | None) -> bool:
@@ -144,10 +156,18 @@ def header_cycles(model: RouterModel, flow: Flow | None) -> float:
     return cost.layer * len(flow.tags) + (cost.ipv6 * cost.packet if flow.version == 6 and not flow.labels else 0.0)
 
 
+def crossing_cycles(model: RouterModel, hashed: int, queue: int) -> float:
+    """Cycles of a frame with this hash that is sent by another core's queue than the one that it was received by."""
+    if model.nic.sends_by == "table" or hashed % model.rx_queues == queue:
+        return 0.0
+    cost = model.software.cost
+    return cost.crossing_far if model.rx_queues > model.socket_cores else cost.crossing
+
+
 def cost_per_frame(model: RouterModel, size: float, vector: float) -> float:
     """Cycles that a frame of *size* bytes costs in a vector of *vector*, without contention."""
     cost = model.software.cost
-    return cost.packet + cost.input + cost.layer * cost.layers + cost.byte * (size - FCS) + cost.call / vector
+    return cost.packet + cost.input + cost.byte * (size - FCS) + cost.call / vector
 
 
 def vector_size(model: RouterModel, pps: float, cycles: float) -> float:
@@ -210,24 +230,25 @@ def _served(model: RouterModel, loads: Sequence[StreamLoad], entering: Entering,
 def _contention(model: RouterModel, loads: Sequence[StreamLoad], entering: Entering, served: Sequence[float]) -> float:
     cost = model.software.cost
     mpps: defaultdict[int, float] = defaultdict(float)
-    workers = [0.0] * model.workers
+    workers, ipv6 = [0.0] * model.workers, 0.0
     for load in loads:
         for part in load.parts:
             worker = worker_of(model, load.port, part.queue)
             handled = load.pps * part.share * entering[load.port, part.queue] * served[worker]
             mpps[load.port] += handled / 1e6
             workers[worker] += handled
+            ipv6 += handled * part.ipv6
     # the rate in both directions at once: twice the lower one
     first, second = (*sorted(mpps.values(), reverse=True), 0.0, 0.0)[:2]
     duplex = 2 * min(first, second)
-    return cost.shared * sum(mpps.values()) + cost.duplex * duplex**2 + _lock(model, workers)
+    return cost.shared * sum(mpps.values()) + cost.duplex * duplex**2 + _lock(model, workers, ipv6)
 
 
-def _lock(model: RouterModel, workers: Sequence[float]) -> float:
-    """Cycles per frame at the locks, holding and waiting. *workers*: frames/s of each core."""
-    cost, users = model.software.cost, effective(workers)
-    held = cost.lock * cost.locks * (1 + cost.spin * (users - 1))
-    return waiting(held, held * sum(workers) / model.clock_hz, users)
+def _lock(model: RouterModel, workers: Sequence[float], ipv6: float) -> float:
+    """Cycles per frame at the locks, holding and waiting. *workers*: frames/s of each core; *ipv6*: those of IPv6."""
+    users, total = min(effective(workers), len(workers) / model.threads), sum(workers)
+    held = [lock.held(users, ipv6 / total if total else 0.0) for lock in model.software.cost.locks]
+    return sum(waiting(cycles, cycles * total / model.clock_hz, users) for cycles in held)
 
 
 def _result(
@@ -237,14 +258,12 @@ def _result(
     served: Sequence[float],
     contention: float,
 ) -> Forwarding:
-    leaving: defaultdict[int, float] = defaultdict(float)
-    frames: defaultdict[int, float] = defaultdict(float)
-    rows: list[tuple[float, dict[int | None, float], dict[tuple[int, int | None], float]]] = []
+    rows: list[tuple[float, dict[tuple[int, int | None], float], dict[tuple[int, int | None], float]]] = []
     pps = [0.0] * model.workers
     variable = [0.0] * model.workers
     exits: list[defaultdict[int | None, float]] = [defaultdict(float) for _ in range(model.workers)]
     for load in loads:
-        directions: defaultdict[int | None, float] = defaultdict(float)
+        handled: defaultdict[tuple[int, int | None], float] = defaultdict(float)
         excess: defaultdict[tuple[int, int | None], float] = defaultdict(float)
         cycles = cost_per_frame(model, load.size, float("inf")) + contention
         for part in load.parts:
@@ -252,28 +271,45 @@ def _result(
             share = part.share * enters * served[worker]
             if enters < 1 or served[worker] < 1:
                 excess[part.queue, part.exit] += part.share - share
-            directions[part.exit] += share
+            handled[worker, part.exit] += share
             pps[worker] += load.pps * share
             variable[worker] += load.pps * share * (cycles + part.cycles)
             exits[worker][part.exit] += load.pps * share
-        for direction, share in directions.items():
-            if direction is not None:
-                leaving[direction] += load.pps * share * l1_bits(load.size)
-                frames[direction] += load.pps * share
         # exactly none missed where nothing limits: shares that sum to almost 1 would lose a frame in a billion
-        rows.append((max(0.0, 1 - sum(directions.values())) if excess else 0.0, dict(directions), dict(excess)))
-    fits = {
-        direction: min(
-            _share_that_fits(model.link_bps, rate),
-            _share_that_fits((model.nic.tx_mpps or inf) * 1e6, frames[direction]),
-        )
-        for direction, rate in leaving.items()
-    }
-    fates = tuple(replace(_fate(missed, directions, fits), excess=excess) for missed, directions, excess in rows)
+        rows.append((max(0.0, 1 - sum(handled.values())) if excess else 0.0, dict(handled), dict(excess)))
+    fits = _fits_out(model, loads, [handled for _, handled, _ in rows], exits)
+    fates = tuple(replace(_fate(missed, handled, fits), excess=excess) for missed, handled, excess in rows)
     workers = tuple(
-        _worker(model, pps[n], variable[n] / pps[n] if pps[n] else 0.0, exits[n], fits) for n in range(model.workers)
+        _worker(model, n, pps[n], variable[n] / pps[n] if pps[n] else 0.0, exits[n], fits) for n in range(model.workers)
     )
     return Forwarding(fates, workers, contention)
+
+
+Fits = Mapping[tuple[int, int], float]
+"""Per (worker, exit) the share of its frames that leave."""
+
+
+def _fits_out(
+    model: RouterModel,
+    loads: Sequence[StreamLoad],
+    handled: Sequence[Mapping[tuple[int, int | None], float]],
+    exits: Sequence[Mapping[int | None, float]],
+) -> Fits:
+    """What fits into the sending rings, of which each worker has one for each port, and of that onto the line."""
+    ring = (model.nic.tx_mpps or inf) * 1e6
+    fits = {
+        (worker, leaves): _share_that_fits(ring, rate)
+        for worker, own in enumerate(exits)
+        for leaves, rate in own.items()
+        if leaves is not None
+    }
+    bits: defaultdict[int, float] = defaultdict(float)
+    for load, shares in zip(loads, handled, strict=True):
+        for (worker, leaves), share in shares.items():
+            if leaves is not None:
+                bits[leaves] += load.pps * share * fits[worker, leaves] * l1_bits(load.size)
+    line = {leaves: _share_that_fits(model.link_bps, rate) for leaves, rate in bits.items()}
+    return {(worker, leaves): share * line[leaves] for (worker, leaves), share in fits.items()}
 
 
 def _share_that_fits(limit: float, rate: float) -> float:
@@ -281,23 +317,25 @@ def _share_that_fits(limit: float, rate: float) -> float:
     return limit / rate if rate > limit * (1 + 1e-9) else 1.0
 
 
-def _fate(missed: float, directions: Mapping[int | None, float], fits: Mapping[int, float]) -> Fate:
-    handled = sum(directions.values())
-    lost = directions.get(None, 0.0)
-    routed = {direction: share for direction, share in directions.items() if direction is not None}
-    out = {direction: share * fits[direction] for direction, share in routed.items()}
-    whole = all(fits[direction] >= 1 for direction in out)
+def _fate(missed: float, shares: Mapping[tuple[int, int | None], float], fits: Fits) -> Fate:
+    handled = sum(shares.values())
+    lost = sum(share for (_, leaves), share in shares.items() if leaves is None)
+    routed = {(worker, leaves): share for (worker, leaves), share in shares.items() if leaves is not None}
+    out: defaultdict[int, float] = defaultdict(float)
+    for (worker, leaves), share in routed.items():
+        out[leaves] += share * fits[worker, leaves]
+    whole = all(fits[key] >= 1 for key in routed)
     routed_sum = sum(routed.values())
     no_route = 1.0 if not out else lost / handled if handled and lost else 0.0
     dropped = 0.0 if whole or not routed_sum else max(0.0, 1 - sum(out.values()) / routed_sum)
-    return Fate(missed, no_route, dropped, out)
+    return Fate(missed, no_route, dropped, dict(out))
 
 
 def _worker(
-    model: RouterModel, pps: float, cycles: float, exits: Mapping[int | None, float], fits: Mapping[int, float]
+    model: RouterModel, number: int, pps: float, cycles: float, exits: Mapping[int | None, float], fits: Fits
 ) -> CoreLoad:
     vector = vector_size(model, pps, cycles)
     cycles += model.software.cost.call / vector
     busy = min(1.0, pps * cycles / model.clock_hz)
-    sent = {direction: rate * fits[direction] for direction, rate in exits.items() if direction is not None}
+    sent = {leaves: rate * fits[number, leaves] for leaves, rate in exits.items() if leaves is not None}
     return CoreLoad(pps, dict(exits), vector, cycles if pps else 0.0, busy, sent)

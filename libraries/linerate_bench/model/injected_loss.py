@@ -13,16 +13,20 @@ from .own_frames import OwnFramesModel
 class LossyModel(OwnFramesModel):
     """The model, faultless until :meth:`lose` is called. The router's interface counts its losses as missed.
 
-    Frames that the cable loses are counted nowhere.
+    Frames that the cable loses are counted nowhere, unless it damages them.
     """
+
+    _damaging: frozenset[int] = frozenset()
+    """Ports whose frames the cable loses by damaging them, so that the router's card counts them."""
 
     _losses: dict[int, tuple[float, float]] | None = None
     _cable_losses: dict[Sending, tuple[float, float]] | None = None
     """By stream: the share of its missed frames that the cable lost, and the fraction of a frame carried on."""
 
-    def lose(self, port: int, share: float, cable: float = 0.0) -> None:
+    def lose(self, port: int, share: float, cable: float = 0.0, damages: bool = False) -> None:
         """From now on the router loses *share* (0…1) of what the generator's *port* sends; the cable to it, *cable*."""
         now = self._advance()
+        self._damaging = self._damaging | {port} if damages else self._damaging - {port}
         self._losses = {**(self._losses or {}), port: (share, cable)}
         self._settle(now)
 
@@ -47,7 +51,9 @@ class LossyModel(OwnFramesModel):
             unseen = min(new.missed, math.floor(exact + 1e-9))
             self._cable_losses[sending] = (share, max(0.0, exact - unseen))
             port = self._ports[sending.port]
-            port.interface = replace(port.interface, rx_missed=port.interface.rx_missed - unseen)
+            there = port.interface
+            damaged = there.rx_damaged + (unseen if sending.port in self._damaging else 0)
+            port.interface = replace(there, rx_missed=there.rx_missed - unseen, rx_damaged=damaged)
 
 
 def with_loss(fate: Fate, share: float) -> Fate:

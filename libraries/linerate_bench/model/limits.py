@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 
+from .costs import CycleCost
 from .forwarding import Forwarding, StreamLoad, forward
-from .schema import CycleCost, Nic, RouterModel
+from .schema import Nic, RouterModel
 
-_WORK = ("packet", "byte", "input", "call", "shared", "duplex", "layer")
+_WORK = ("packet", "byte", "input", "call", "shared", "duplex", "layer", "crossing", "crossing_far")
 """Cycles of a worker's own, without locks."""
 
 _BUSY = 1 - 1e-9
@@ -60,8 +61,8 @@ def _relieved(model: RouterModel, now: Forwarding) -> Iterator[tuple[Limit, Rout
         _with_cost(model, cost, **{name: getattr(cost, name) / 2 for name in _WORK}),
     )
     yield Limit.LINE, replace(model, link_bps=2 * model.link_bps)
-    if cost.lock:
-        yield Limit.LOCK, _with_cost(model, cost, lock=0.0)
+    if cost.locks:
+        yield Limit.LOCK, _with_cost(model, cost, locks=())
     if nic.queue_ns:
         yield Limit.QUEUE, _with_nic(model, nic, queue_ns=nic.queue_ns / 2)
     if nic.port_mpps:
@@ -74,7 +75,7 @@ def _relieved(model: RouterModel, now: Forwarding) -> Iterator[tuple[Limit, Rout
         yield Limit.BUS, _with_nic(model, nic, pcie=nic.pcie.model_copy(update={"gbps": 2 * nic.pcie.gbps}))
 
 
-def _with_cost(model: RouterModel, cost: CycleCost, **changed: float) -> RouterModel:
+def _with_cost(model: RouterModel, cost: CycleCost, **changed: object) -> RouterModel:
     return replace(model, software=model.software.model_copy(update={"cost": cost.model_copy(update=changed)}))
 
 

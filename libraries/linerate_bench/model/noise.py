@@ -19,7 +19,7 @@ _INSTANT = 1e-6
 _HALF = 0.5
 """Frames: fewer are none."""
 
-_CYCLES = ("packet", "byte", "input", "call", "shared", "duplex", "lock", "layer")
+_CYCLES = ("packet", "byte", "input", "call", "shared", "duplex", "layer", "crossing", "crossing_far")
 _LIMITS = ("port_mpps", "tx_mpps", "bus_gbps")
 
 
@@ -39,10 +39,10 @@ class ModelNoise:
         """Whether a burst of frames is being lost."""
         return self._burst_left > 0
 
-    def new_trial(self) -> None:
-        """Traffic starts: draw its capacity."""
-        if self._noise.capacity:
-            self._factor = max(_SLOWEST, self._jitter.gauss(1.0, self._noise.capacity))
+    def new_trial(self, spread: float) -> None:
+        """Traffic starts: draw its capacity. *spread*: the router's own, where the testbed asks for none."""
+        if capacity := self._noise.capacity or spread:
+            self._factor = max(_SLOWEST, self._jitter.gauss(1.0, capacity))
 
     def cool_down(self) -> None:
         """The router was configured again: it has to warm up again."""
@@ -77,7 +77,8 @@ class ModelNoise:
         if share == 1.0:
             return model
         cost, nic = model.software.cost, model.nic
-        slower = cost.model_copy(update={name: getattr(cost, name) / share for name in _CYCLES})
+        locks = tuple(lock.model_copy(update={"cycles": lock.cycles / share}) for lock in cost.locks)
+        slower = cost.model_copy(update={"locks": locks} | {name: getattr(cost, name) / share for name in _CYCLES})
         limits = {name: getattr(nic, name) * share for name in _LIMITS if getattr(nic, name)}
         if nic.pcie:
             limits["pcie"] = nic.pcie.model_copy(update={"gbps": nic.pcie.gbps * share})

@@ -6,8 +6,8 @@ Cycles are those of the core's clock; rates that scale a cost are in Mpps (10^6 
 from __future__ import annotations
 
 import string
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,6 +16,9 @@ from pydantic import Field, field_validator
 from linerate.config import Config, load_config, read_yaml, validate_config
 from linerate.errors import ConfigError
 from linerate.platforms import Platform
+
+from .costs import CycleCost, NotNegative, Positive, Spread
+from .features import Feature, Features, parsed, with_feature, with_firewall
 
 KEYS = {
     # Microsoft's verification key (Windows RSS documentation), also the default of DPDK's ixgbe driver
@@ -27,9 +30,6 @@ KEYS = {
 
 RINGS = {"vpp": 1024, "linux": 512, "freebsd": 1024}
 """Receive descriptors of a queue by default: VPP's ``num-rx-desc``, Linux's ixgbe, FreeBSD's igb and cxgbe."""
-
-NotNegative = Annotated[float, Field(ge=0)]
-Positive = Annotated[float, Field(gt=0)]
 
 
 class Rss(Config):
@@ -54,33 +54,6 @@ class Rss(Config):
     def key_bytes(self) -> bytes:
         """The 40 bytes."""
         return bytes.fromhex(KEYS.get(self.key, self.key).replace(":", ""))
-
-
-class CycleCost(Config):
-    """Cycles that a core spends.
-
-    ``packet`` per frame, ``byte`` per byte of it (FCS not counted), ``input`` per frame in the input node, ``call`` per
-    round of the graph, shared by the frames of a vector. ``shared``: more per frame for each Mpps of the router, where
-    cores wait for each other (locks, buffers). ``duplex``: more per frame for each (Mpps)² that is carried in both
-    directions at once, where reads and writes of memory contend.
-
-    ``lock``: cycles that a core holds a lock which only one may hold, taken ``locks`` times per frame; each further
-    core makes that longer by the share ``spin``. ``layer``: per virtual interface that a frame passes: one for each
-    VLAN tag, and ``layers`` for every frame (a bridge). ``ipv6``: what share more of ``packet`` IPv6 costs.
-    """
-
-    packet: Positive
-    byte: NotNegative = 0.0
-    input: NotNegative = 0.0
-    call: NotNegative = 0.0
-    shared: NotNegative = 0.0
-    duplex: NotNegative = 0.0
-    lock: NotNegative = 0.0
-    locks: Annotated[int, Field(ge=0)] = 0
-    spin: NotNegative = 0.0
-    layer: NotNegative = 0.0
-    layers: Annotated[int, Field(ge=0)] = 0
-    ipv6: NotNegative = 0.0
 
 
 class Vectors(Config):
@@ -119,9 +92,11 @@ class Nic(Config):
 
     ``mtu``: bytes of the longest IP packet that the ports forward, longer ones have no route; None: any length.
     ``queue_ns``: ns of the card's own for each frame of a receive queue. ``descriptors``: bytes per frame of
-    descriptors, completions and requests on ``pcie``. Limits (None: none below line rate): ``port_mpps`` that a port
-    receives and ``tx_mpps`` that it sends, Mpps (more finds no free slot in the sending ring); ``bus_gbps`` that all
-    ports together receive, Gbit/s of frames; ``pcie``.
+    descriptors, completions and requests on ``pcie``. ``sends_by``: what of a frame chooses its sending queue: the
+    entry of the redirection ``table``, so that it is its receive queue's, or the whole ``hash``, so that this holds
+    only if the table's size is a multiple of the number of queues. Limits (None: none below line rate): ``port_mpps``
+    that a port receives and ``tx_mpps`` that it sends, Mpps (more finds no free slot in the sending ring); ``bus_gbps``
+    that all ports together receive, Gbit/s of frames; ``pcie``.
     """
 
     reta: Annotated[int, Field(ge=1, le=4096)] = 128
@@ -129,6 +104,7 @@ class Nic(Config):
     mtu: Annotated[int, Field(ge=68)] | None = None
     queue_ns: NotNegative = 0.0
     descriptors: NotNegative = 0.0
+    sends_by: Literal["table", "hash"] = "table"
     port_mpps: Positive | None = None
     tx_mpps: Positive | None = None
     bus_gbps: Positive | None = None
@@ -138,20 +114,27 @@ class Nic(Config):
 class SoftwareModel(Config):
     """One software. ``placement``: queues go to cores in turn, continuing from port to port or starting again per port.
 
-    ``nic``: what is different of the platform's card as this software drives it.
+    ``nic``: what is different of the platform's card as this software drives it. ``has``: features that it has from the
+    start (:class:`.features.Features`). ``spread``: how much a run differs from the next, where the testbed has no
+    noise of its own.
     """
 
     placement: Literal["continuing", "per port"]
     cost: CycleCost
+    has: tuple[str, ...] = ()
+    spread: Spread = 0.0
     rss: Rss = Rss()
     vectors: Vectors | None = None
     nic: Nic | None = None
 
 
-class ModelFile(Config):
-    """The whole section. ``clock_mhz`` of each of ``cores``; ``generator_ceiling``: share of line rate it can send."""
+class ModelFile(Features):
+    """The whole section. ``clock_mhz`` of each of ``cores`` on ``sockets``; ``generator_ceiling``: share of line rate
+    that the generator can send.
+    """
 
     cores: Annotated[int, Field(ge=1, le=256)]
+    sockets: Annotated[int, Field(ge=1, le=8)] = 1
     clock_mhz: Positive
     generator_ceiling: Annotated[float, Field(gt=0, le=1)] = 1.0
     nic: Nic = Nic()
@@ -160,7 +143,11 @@ class ModelFile(Config):
 
 @dataclass(frozen=True, slots=True)
 class RouterModel:
-    """The parameters of one software on one box. ``clock_hz``: cycles/s of each worker; ``link_bps``: bit/s."""
+    """The parameters of one software on one box. ``clock_hz``: cycles/s of each worker; ``link_bps``: bit/s.
+
+    ``ring``: frames that a receive queue holds. ``socket_cores``: cores of one socket; ``threads``: workers of a core;
+    ``spread``: standard deviation of its capacity from trial to trial, as a share.
+    """
 
     clock_hz: float
     workers: int
@@ -170,7 +157,9 @@ class RouterModel:
     nic: Nic
     software: SoftwareModel
     ring: int
-    """Frames that a receive queue holds."""
+    socket_cores: int
+    threads: int = 1
+    spread: float = 0.0
 
     @property
     def maximum_vector(self) -> int:
@@ -178,25 +167,22 @@ class RouterModel:
         return self.software.vectors.maximum if self.software.vectors else 1
 
 
+Scalar = bool | int | float | str
+
+
 def router_model(
-    platform: Platform, software: str, rx_queues: int | None = None, path: Path | None = None
+    platform: Platform,
+    software: str,
+    rx_queues: int | None = None,
+    path: Path | None = None,
+    configured: Mapping[str, Scalar] | None = None,
 ) -> RouterModel:
     """The model of *software* on *platform*; *path*: its file, for messages. *rx_queues*: other than the platform's.
 
-    Raises ConfigError naming file, line and key.
+    *configured*: what a study's commands make of it. Raises ConfigError naming file, line and key.
     """
     file = path or Path(f"{platform.platform}.yaml")
-    if software not in platform.software:
-        raise ConfigError(f"no software '{software}'; known: {', '.join(platform.software)}", file)
-    if not platform.model:
-        raise ConfigError("has no 'model:', so the platform cannot be simulated; add its physical parameters", file)
-    lines = read_yaml(path)[1] if path else {}
-    model = validate_config(
-        dict(platform.model), ModelFile, file, {where[1:]: line for where, line in lines.items() if where[0] == "model"}
-    )
-    if software not in model.software:
-        known = ", ".join(model.software)
-        raise ConfigError(f"'model.software' has no '{software}', so it cannot be simulated; known: {known}", file)
+    model = _section(platform, software, path, file)
     chosen = platform.software[software]
     workers = chosen.workers or model.cores
     queues = rx_queues or chosen.rx_queues or workers
@@ -207,7 +193,7 @@ def router_model(
     nic = model.nic.model_copy(update=changed)
     if queues > nic.reta:
         raise ConfigError(f"{queues} receive queues; the NIC's table ('reta' of 'nic') has {nic.reta}", file)
-    return RouterModel(
+    found = RouterModel(
         model.clock_mhz * 1e6,
         workers,
         queues,
@@ -216,7 +202,66 @@ def router_model(
         nic,
         model.software[software],
         nic.ring or RINGS[chosen.shell],
+        model.cores // model.sockets,
     )
+    return _with_configuration(found, model, configured or {}, file)
+
+
+def _section(platform: Platform, software: str, path: Path | None, file: Path) -> ModelFile:
+    if software not in platform.software:
+        raise ConfigError(f"no software '{software}'; known: {', '.join(platform.software)}", file)
+    if not platform.model:
+        raise ConfigError("has no 'model:', so the platform cannot be simulated; add its physical parameters", file)
+    try:
+        model = validate_config(dict(platform.model), ModelFile, file, {})
+    except ConfigError:
+        if path is None:
+            raise
+        # again, with the lines: to read the file takes longer than all else, and some make hundreds of models
+        lines = {where[1:]: line for where, line in read_yaml(path)[1].items() if where[0] == "model"}
+        model = validate_config(dict(platform.model), ModelFile, file, lines)
+    if software not in model.software:
+        known = ", ".join(model.software)
+        raise ConfigError(f"'model.software' has no '{software}', so it cannot be simulated; known: {known}", file)
+    if unknown := [name for name in model.software[software].has if name not in model.features]:
+        known = ", ".join(model.features) or "none"
+        raise ConfigError(f"'{software}' has the feature '{unknown[0]}'; 'model.features' has {known}", file)
+    return model
+
+
+def _with_configuration(
+    model: RouterModel, section: ModelFile, configured: Mapping[str, Scalar], file: Path
+) -> RouterModel:
+    firewall, switched = parsed(section, configured, file)
+    on = dict.fromkeys(model.software.has, True) | switched
+    features = {name: feature for name, feature in section.features.items() if on.get(name)}
+    cost, nic = model.software.cost, model.nic
+    for name, feature in features.items():
+        cost = with_feature(cost, name, feature)
+        if feature.port_mpps:
+            nic = nic.model_copy(update={"port_mpps": min(feature.port_mpps, nic.port_mpps or feature.port_mpps)})
+    cost = with_firewall(cost, section, firewall)
+    software = model.software.model_copy(update={"cost": cost})
+    behind = section.firewalls.get(firewall.firewall)
+    spread = max(software.spread, behind.spread if behind else 0.0, *(each.spread for each in features.values()), 0.0)
+    return _with_threads(replace(model, nic=nic, software=software, spread=spread), features.values())
+
+
+def _with_threads(model: RouterModel, features: Iterable[Feature]) -> RouterModel:
+    """Cores that are several processors each. Queues meet on a core by chance, and are slower there.
+
+    Who holds a lock is slowed down half as much: about half of the others wait for it, and take nothing meanwhile.
+    """
+    for feature in features:
+        if feature.threads > 1:
+            threads, cost = model.workers * feature.threads, model.software.cost
+            slower = (1 - feature.speed) * (min(model.rx_queues, threads) - 1) / (threads - 1)
+            share = (1 - slower) / (1 - slower / 2)
+            locks = tuple(lock.model_copy(update={"cycles": lock.cycles * share}) for lock in cost.locks)
+            software = model.software.model_copy(update={"cost": cost.model_copy(update={"locks": locks})})
+            clock = model.clock_hz * (1 - slower)
+            model = replace(model, workers=threads, threads=feature.threads, clock_hz=clock, software=software)
+    return model
 
 
 def load_platform(path: Path) -> Platform:

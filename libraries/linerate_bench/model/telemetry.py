@@ -41,6 +41,10 @@ class ModelTelemetry:
         self._seconds = 0.0
         self._cores = [_Core() for _ in range(model.workers)]
 
+    def use(self, model: RouterModel) -> None:
+        """From now on it is *model*, with as many workers."""
+        self._model = model
+
     def clear(self) -> None:
         """Set all sums to zero."""
         self._seconds = 0.0

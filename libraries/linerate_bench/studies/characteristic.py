@@ -66,11 +66,12 @@ def characteristic(
     }
 
 
-def sharpness(found: Curves, rule: str = "`standard`") -> Claim:
-    """That *rule* passes routers that are EDGE faster, and not those EDGE slower, as often as required."""
-    above, below = found[rule][EDGE], found[rule][-EDGE]
+def sharpness(found: Curves) -> Claim:
+    """That ``standard`` passes routers that are EDGE faster, and not those EDGE slower, as often as required."""
+    curve = found["`standard`"]
+    above, below = curve[EDGE], curve[-EDGE]
     return Claim(
-        f"{rule.strip('`')}: {above} passed at +1 % (at least {100 * LEAST_ABOVE:g} % must), {below} at -1 % (at most"
+        f"standard: {above} passed at +1 % (at least {100 * LEAST_ABOVE:g} % must), {below} at -1 % (at most"
         f" {100 * MOST_BELOW:g} % may)",
         above.ratio >= LEAST_ABOVE and below.ratio <= MOST_BELOW,
         above.bounds[0] >= LEAST_ABOVE and below.bounds[1] <= MOST_BELOW,

@@ -100,8 +100,9 @@ def repeated_rule(rule: Rule, runs: int) -> Rule:
     return Rule(f"{rule.name} on {runs} days", judge)
 
 
-def bisection_rule(duration: float = 30.0, width: float = 0.005) -> Rule:
-    """Halve from nothing to the line rate until what is left is *width* (ratio of the line rate)."""
+def bisection_rule() -> Rule:
+    """Trials of 30 s; halve from nothing to the line rate until 0.5 % of it is left."""
+    duration, width = 30.0, 0.005
 
     def judge(router: NoisyRouter, task: RuleTask) -> Ruling:
         low, high = 0.0, task.line
@@ -160,12 +161,10 @@ def mlrsearch_rule() -> Rule:
     return Rule("MLRsearch at the SLA", judge)
 
 
-def ndr_bench_rule(
-    seconds: float = 20.0, allowed: float = 0.001, resolution: float = 1.0, most_iterations: int = 10
-) -> Rule:
-    """TRex's benchmark: halve until a rate is within *resolution* (per cent of the highest) of the best so far.
+def ndr_bench_rule() -> Rule:
+    """TRex's benchmark: halve until a rate is within 1 % of the highest of the best so far, ten times at most.
 
-    It stops each run at half of its *seconds*, and allows a loss ratio *allowed*. What it asks of the generator's own
+    It stops each run of 20 s at half of it, and allows a loss ratio of 0.1 %. What it asks of the generator's own
     queue is met here always.
     """
 
@@ -173,14 +172,14 @@ def ndr_bench_rule(
         def good(percent: float) -> bool:
             # it sends 1 % instead of nothing
             load = Load(task.line * (percent or 1.0) / 100)
-            return router.measure(load, seconds / 2).directions[0].loss_ratio <= allowed
+            return router.measure(load, 10.0).directions[0].loss_ratio <= 0.001
 
         if good(100.0):
             return _pass_if(task.line >= task.sla)
         best, low, high, iteration = 0.0, 0.0, 100.0, 0
         while True:
             rate = (low + high) / 2
-            near = abs(rate - best) <= resolution
+            near = abs(rate - best) <= 1.0
             if good(rate):
                 best = max(best, rate)
                 low = rate
@@ -189,7 +188,7 @@ def ndr_bench_rule(
             if near:
                 break
             iteration += 1
-            if iteration == most_iterations:
+            if iteration == 10:
                 # it takes the last rate for the best, lossless or not
                 best = rate
                 break

@@ -26,7 +26,7 @@ from .fault_cases import CASES, SENTENCES, FaultCase
 
 PLATFORM, SOFTWARE, TESTBED, GOAL = "netgate6100", "vpp", "simulated", "quick"
 
-SSH_LIMIT = 0.5
+SSH_LIMIT = 2.0
 """Seconds that the study waits for a silent router; a suite waits 10."""
 
 

@@ -1,53 +1,44 @@
-"""Published figures of real routers, row by row, and the model's. Only the study of fidelity reads them."""
+"""Published figures of real routers, row by row, and the model's: of every study that has some."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from statistics import median
 
-import yaml
-
-from linerate.platforms import named_file
-from linerate.project import Project
+from linerate.errors import ConfigError
+from linerate.platforms import Platform, named_file
+from linerate.project import Project, listed
+from linerate.sla.requirement import TrafficWords
+from linerate.sla.sentence import parse, parse_traffic
+from linerate.studies.closeness import Pair
+from linerate.studies.study import DIFFERENCES, RATES, Study, load_study
 from linerate.traffic.catalogue import Catalogue
-from linerate.traffic.profiles import Profile
-from linerate.units import l1_bits
+from linerate.units import PREFIX, l1_bits
 
 from ..model.forwarding import Forwarding
-from ..model.schema import RouterModel, load_platform, router_model
+from ..model.schema import RouterModel, Vectors, load_platform, router_model
 from ..model.telemetry import ModelTelemetry
-from .traffic import at_saturation, forwarding_at, throughput
+from .traffic import forwarding_at, throughput
 
-DATA = Path(__file__).with_name("data")
-
-POINTS, RATIO = 3.0, 0.05
-"""A rate may be off by so many percentage points of line rate, or by this share of its value."""
-
-TELEMETRY_RATIO = 0.1
-"""A router's telemetry may be off by this share of its value."""
-
-# the smallest frame with an IPv6 and a UDP header has 66 bytes
-SMALLEST = {
-    "ipv4": ["64b", "2000-flows"],
-    "ipv6": ["66b", "2000-flows", "ipv6"],
-    "vlan": ["64b", "2000-flows", "vlan"],
-}
-"""Traffic words of the FreeBSD rows."""
-
-ModelOf = Callable[..., RouterModel]
+STRICT = ("netgate6100",)
+"""Studies that have a rule of their own besides the one over all rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """One published figure and the model's, in the unit of their table; allowed error: points or share of the value."""
+    """One published figure and the model's, in the unit of their table, and how large the error may be there.
+
+    ``rate``: per cent of line rate. ``explained``: why it is outside, as the study's file says; "".
+    """
 
     name: str
     published: float
     modelled: float
-    points: float = POINTS
-    ratio: float = RATIO
+    allowed: float
+    rate: bool = True
+    explained: str = ""
 
     @property
     def error(self) -> float:
@@ -55,9 +46,9 @@ class PublishedRow:
         return self.modelled - self.published
 
     @property
-    def allowed(self) -> float:
-        """How large the error may be."""
-        return max(self.points, self.ratio * abs(self.published))
+    def pair(self) -> Pair:
+        """Both figures, for their errors in both scales."""
+        return Pair(self.modelled, self.published, 100.0 if self.rate else None)
 
     @property
     def inside(self) -> bool:
@@ -67,168 +58,144 @@ class PublishedRow:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of one source. ``strict``: it has a rule of its own besides the one over all rows."""
+    """Rows of one study. ``strict``: it has a rule of its own besides the one over all rows."""
 
+    study: str
     title: str
     unit: str
     rows: tuple[PublishedRow, ...]
     strict: bool = False
 
 
+@dataclass(frozen=True)
+class ModelledVariant:
+    """A row of a study on the modelled box of a variant, with its traffic."""
+
+    study: Study
+    row: str
+    variant: str
+    platform: Platform
+    software: str
+    model: RouterModel
+    traffic: TrafficWords
+    catalogue: Catalogue
+
+    @property
+    def name(self) -> str:
+        """Row and variant."""
+        return self.variant if len(self.study.measures) == 1 else f"{self.row}, {self.variant}"
+
+
+def published_studies(project: Project) -> tuple[Study, ...]:
+    """The studies that have published figures. Raises ConfigError for files that are not as they should be."""
+    found = (load_study(path) for path in listed(project.studies, "*.yaml"))
+    return tuple(study for study in found if study.published is not None and any(study.published.rows.values()))
+
+
+def modelled_variants(project: Project, studies: tuple[Study, ...]) -> Iterator[ModelledVariant]:
+    """Every row of *studies* that has a published figure. Raises ConfigError."""
+    catalogue = Catalogue.read(project.profiles)
+    boxes: dict[str, tuple[Platform, Path]] = {}
+    for study in studies:
+        for row, figures in (study.published.rows if study.published else {}).items():
+            for variant in figures:
+                own, name = study.variants[variant], study.platform_of(variant)
+                if name not in boxes:
+                    path = named_file(project.platforms, name, "platform")
+                    boxes[name] = load_platform(path), path
+                box, path = boxes[name]
+                software = own.software or next(iter(box.software))
+                try:
+                    model = router_model(box, software, own.rx_queues, path, own.configured)
+                except ConfigError as error:
+                    raise ConfigError(f"variant '{variant}' of study '{study.study}': {error}") from None
+                words = parse_traffic(study.traffic_of(row, variant), catalogue)
+                yield ModelledVariant(study, row, variant, box, software, model, words, catalogue)
+
+
 def tables(project: Project) -> tuple[Table, ...]:
     """All of them. Raises ConfigError for files that are not as they should be."""
-    catalogue = Catalogue.read(project.profiles)
-
-    def model_of(platform: str, software: str, rx_queues: int | None = None) -> RouterModel:
-        path = named_file(project.platforms, platform, "platform")
-        return router_model(load_platform(path), software, rx_queues, path)
-
-    line = "Per cent of one direction's line rate; both directions added where bidirectional."
-    netgate, gowin, freebsd = (figures(name) for name in ("netgate6100", "gowin_n305", "freebsd_servers"))
-    return (
-        Table("Netgate 6100", line, tuple(_netgate(netgate, model_of, catalogue)), strict=True),
-        Table(
-            "Netgate 6100, VPP's telemetry",
-            "Cycles per packet, and packets per call of the graph; one flow, one worker.",
-            tuple(_efficiency(netgate, model_of, catalogue)),
-        ),
-        Table(
-            "Netgate 6100, VPP on all its workers",
-            "Mpps: as many times what one worker forwards; µJ per packet: at the box's watts.",
-            tuple(_whole_box(netgate, model_of, catalogue)),
-        ),
-        Table("Gowin N305", line, tuple(_gowin(gowin, model_of, catalogue))),
-        Table(
-            "Gowin N305, one receive queue, more offered than the card sends",
-            "Per cent of line rate; packets per call of a node.",
-            tuple(_one_queue(gowin, model_of, catalogue)),
-        ),
-        Table(
-            "FreeBSD 11.1 on five machines",
-            "Frames/s in per cent of what the line carries of 64-byte frames.",
-            tuple(_freebsd(freebsd, model_of, catalogue)),
-        ),
-        Table(
-            "FreeBSD 11.1, what one change does",
-            "Per cent of the forwarding rate without it.",
-            tuple(_changes(freebsd, model_of, catalogue)),
-        ),
+    studies = published_studies(project)
+    rows: dict[str, list[PublishedRow]] = {study.study: [] for study in studies}
+    for variant in modelled_variants(project, studies):
+        rows[variant.study.study].append(_row(variant))
+    return tuple(
+        Table(study.study, study.title, _unit(study), tuple(rows[study.study]), study.study in STRICT)
+        for study in studies
     )
 
 
-def figures(name: str) -> Any:
-    """The published figures in ``data/NAME.yaml``."""
-    return yaml.safe_load((DATA / f"{name}.yaml").read_text(encoding="utf-8"))
+def _unit(study: Study) -> str:
+    units = list(dict.fromkeys(study.unit_of(row) for row in study.measures))
+    rates = [unit for unit, row in ((study.unit_of(row), row) for row in study.measures) if _is_rate(study, row)]
+    others = [unit for unit in units if unit not in rates]
+    line = ["Rates in per cent of one direction's line rate; both directions added."] if rates else []
+    return " ".join(line + ([f"Others in {', '.join(others)}."] if others else []))
 
 
-def _netgate(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterator[PublishedRow]:
-    models = {}
-    for column in figures["columns"]:
-        software, _, queues = column.partition("_")
-        models[column] = model_of("netgate6100", software, int(queues[:-1]) if queues else None)
-    for direction, kinds in figures["ramp"].items():
-        for traffic, values in kinds.items():
-            profile = catalogue.profile(traffic.split())
-            for column, published in zip(figures["columns"], values, strict=True):
-                modelled = throughput(models[column], profile, direction == "bidirectional")
-                yield PublishedRow(f"{traffic} {direction}, {column}", float(published), modelled)
-    one = catalogue.profile(["64b", "1-flow"])
-    for software, figure in figures["saturation"].items():
-        model = model_of("netgate6100", software)
-        modelled = 100 * at_saturation(model, one)[0] / one.line_rate_pps(model.link_bps)
-        yield PublishedRow(f"64b 1-flow saturated, {software}", float(figure["percent"]), modelled)
+def _is_rate(study: Study, row: str) -> bool:
+    return study.measures[row].kind in RATES
 
 
-def _whole_box(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterator[PublishedRow]:
-    whole = figures["whole_box"]
-    one = at_saturation(model_of("netgate6100", "vpp"), catalogue.profile(["64b", "1-flow"]))[0]
-    mpps = whole["workers"] * one / 1e6
-    yield PublishedRow("forwarded", whole["mpps"], mpps, 0.0)
-    yield PublishedRow("energy", whole["microjoule"], whole["watts"] / mpps, 0.0)
+def _row(variant: ModelledVariant) -> PublishedRow:
+    study, row = variant.study, variant.row
+    figure, tolerance = study.published_figure(row, variant.variant), study.tolerance_of(row)
+    if figure is None:
+        raise ConfigError(f"study '{study.study}' has no published figure of '{row}' on '{variant.variant}'")
+    published = median(figure) if isinstance(figure, tuple) else figure
+    if rate := _is_rate(study, row):
+        published *= _percent_per_unit(variant)
+    allowed = tolerance.allowed(published, 100.0 if rate else None, study.measures[row].kind in DIFFERENCES)
+    explained = study.explanation(row, variant.variant)
+    return PublishedRow(variant.name, published, modelled(variant), allowed, rate, explained)
 
 
-def _efficiency(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterator[PublishedRow]:
-    one, model = catalogue.profile(["64b", "1-flow"]), model_of("netgate6100", "vpp", 1)
-    for row in figures["efficiency"]:
-        offered = float(row["offered_pps"])
-        nodes = _nodes(model, forwarding_at(model, one, offered))
-        frames = nodes["dpdk-input"][0]
-        cycles = {name: clocks / frames for name, (_, _, clocks) in nodes.items()}
-        vectors = nodes["ip4-lookup"][0] / nodes["ip4-lookup"][1]
-        for what, value in (
-            ("cycles", sum(cycles.values())),
-            ("without_input", sum(cycles.values()) - cycles["dpdk-input"]),
-            ("vectors_per_call", vectors),
-        ):
-            name = f"{what.replace('_', ' ')} at {offered / 1e3:g} kpps"
-            yield PublishedRow(name, float(row[what]), value, 0.0, TELEMETRY_RATIO)
+def _percent_per_unit(variant: ModelledVariant) -> float:
+    """Per cent of one direction's line rate that one of a rate's unit is. Frames/s: of the smallest frames."""
+    unit = variant.study.unit_of(variant.row)
+    scale = {"Gbit/s": 1e9} | {f"{prefix}pps": PREFIX[prefix] * l1_bits(64) for prefix in ("", "k", "M")}
+    return 1.0 if unit == "percent of line" else 100 * scale[unit] / variant.model.link_bps
 
 
-def _nodes(model: RouterModel, forwarding: Forwarding) -> dict[str, tuple[int, int, float]]:
-    """Per node of the first worker with frames: vectors, calls, cycles of 100 s."""
+def modelled(variant: ModelledVariant) -> float:
+    """What the model gives: a rate in per cent of the published one's line rate, else in the row's unit."""
+    study, row, model, words = variant.study, variant.row, variant.model, variant.traffic
+    profile, kind = words.profile, study.measures[row].kind
+    line = profile.line_rate_pps(model.link_bps)
+    # per cent that one frame/s is: of its own line rate, or as published frames/s are, of the smallest frames'
+    each = 100 / line if "pps" not in study.unit_of(row) else 100 * l1_bits(64) / model.link_bps
+    if kind in ("ramp", "throughput"):
+        return throughput(model, profile, words.bidirectional) * line / 100 * each
+    found = forwarding_at(model, profile, _offered(variant))
+    forwarded = sum(sum(worker.sent.values()) for worker in found.workers)
+    handled = sum(worker.pps for worker in found.workers)
+    if kind == "energy":
+        return 1e6 * (variant.platform.watts or 0.0) / forwarded
+    rates = {"forwards": forwarded, "takes_in": handled, "drops_sending": handled - forwarded}
+    return rates[kind] * each if kind in rates else _runtime(model, found, model.software.vectors)[kind]
+
+
+def _offered(variant: ModelledVariant) -> float:
+    """Frames/s that a row offers in one direction: its load, or all that the generator sends."""
+    model, profile = variant.model, variant.traffic.profile
+    most = model.ceiling * profile.line_rate_pps(model.link_bps)
+    if (at := variant.study.measures[variant.row].at) is None:
+        return most
+    requirement = parse(f"{variant.traffic.sentence} forwards ≥ 1 pps at {at}", variant.catalogue)
+    load = requirement.named_load(model.link_bps)
+    return min(most, load.pps) if load else most
+
+
+def _runtime(model: RouterModel, found: Forwarding, vectors: Vectors | None) -> dict[str, float]:
+    """VPP's runtime of the first worker with frames: cycles per packet, and packets per call of the look-up."""
     telemetry = ModelTelemetry(model)
-    telemetry.add(forwarding, 100.0)
-    threads = telemetry.threads(("first", "second"), "vpp")
-    busy = next(thread for thread in threads if thread.packets)
-    return {node.name: (node.vectors, node.calls, node.clocks) for node in busy.nodes}
-
-
-def _gowin(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterator[PublishedRow]:
-    for software, directions in figures["tables"].items():
-        model = model_of(figures["platform"], software)
-        for direction, rows in directions.items():
-            both = direction == "bidirectional"
-            for traffic, (_, _, percent) in rows.items():
-                size, _, kind = traffic.partition("-")
-                words = {"": [size], "single": [size, "1-flow"], "mpls": [size, "mpls"]}[kind]
-                modelled = throughput(model, catalogue.profile(words), both)
-                # published of both directions' line rate together
-                yield PublishedRow(f"{traffic} {direction}, {software}", percent * (2 if both else 1), modelled)
-
-
-def _one_queue(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterator[PublishedRow]:
-    figure, one = figures["one_queue"], catalogue.profile(["64b", "1-flow"])
-    model = model_of(figures["platform"], figure["software"])
-    line = one.line_rate_pps(model.link_bps)
-    forwarded, found = at_saturation(model, one)
-    nodes = _nodes(model, found)
-    yield PublishedRow("taken in", 1e8 * figure["in_mpps"] / line, 100 * sum(row.pps for row in found.workers) / line)
-    yield PublishedRow("sent", 1e8 * figure["out_mpps"] / line, 100 * forwarded / line)
-    for node in ("output", "tx"):
-        vectors, calls, _ = nodes[f"second-{node}"]
-        published = float(figure[f"{node}_vectors_per_call"])
-        yield PublishedRow(f"packets per call of {node}", published, vectors / calls, 0.0, TELEMETRY_RATIO)
-
-
-def _freebsd(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterator[PublishedRow]:
-    smallest = {version: catalogue.profile(words) for version, words in SMALLEST.items()}
-    for machine, drivers in figures["machines"].items():
-        for driver, values in drivers.items():
-            for column, mpps in zip(figures["columns"], values, strict=True):
-                if mpps is not None:
-                    software = f"{driver}_{'generic' if column == 'generic' else 'tuned'}"
-                    profile = smallest["ipv6" if column == "inet6" else "ipv4"]
-                    name = f"{machine.removeprefix('freebsd_')} {driver}, {column}"
-                    yield _smallest(name, mpps, model_of(machine, software), profile)
-    eight = dict(figures["eight_queues"])
-    machine = eight.pop("machine")
-    for driver, mpps in eight.items():
-        name = f"{machine.removeprefix('freebsd_')} {driver}, eight queues"
-        yield _smallest(name, mpps, model_of(machine, f"{driver}_tuned", 8), smallest["ipv4"])
-
-
-def _smallest(name: str, mpps: float, model: RouterModel, profile: Profile) -> PublishedRow:
-    unit = model.link_bps / l1_bits(64) / 100
-    return PublishedRow(name, 1e6 * mpps / unit, at_saturation(model, profile)[0] / unit)
-
-
-def _changes(figures: Any, model_of: ModelOf, catalogue: Catalogue) -> Iterator[PublishedRow]:
-    plain, tagged = (catalogue.profile(SMALLEST[name]) for name in ("ipv4", "vlan"))
-    for row in figures["changes"]:
-        machine, driver, change = row["machine"], row["driver"], row["change"]
-        model = model_of(machine, f"{driver}_tuned")
-        changed = model_of(machine, f"{driver}_{change}") if change == "bridge" else model
-        before, after = at_saturation(model, plain)[0], at_saturation(changed, tagged if change == "vlan" else plain)[0]
-        yield PublishedRow(
-            f"{change}, {machine.removeprefix('freebsd_')} {driver}", row["percent"], 100 * (after / before - 1)
-        )
+    telemetry.add(found, 100.0)
+    busy = next(thread for thread in telemetry.threads(("first", "second"), "vpp") if thread.packets)
+    nodes = {node.name: node for node in busy.nodes}
+    taken = nodes[vectors.input if vectors else ""]
+    cycles, look_up = sum(node.clocks for node in busy.nodes), nodes["ip4-lookup"]
+    return {
+        "cycles": cycles / taken.vectors,
+        "cycles_without_input": (cycles - taken.clocks) / taken.vectors,
+        "vectors": look_up.vectors / look_up.calls,
+    }

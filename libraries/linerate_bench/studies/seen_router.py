@@ -64,7 +64,7 @@ def facts_of(model: RouterModel, software: Software, name: str) -> RouterFacts:
     if freebsd:
         # a kernel with patches has a configuration of its own
         other[IDENT] = "GENERIC" if "as released" in software.about else "PATCHED"
-    if "bridge" in name:
+    if any(lock.name == "bridge" for lock in model.software.cost.locks):
         other[BRIDGE] = "bridge0"
     return RouterFacts(
         os=f"FreeBSD {software.version}-RELEASE" if freebsd else "Linux",

@@ -20,10 +20,10 @@ from support.model_bench import PROJECT, HandClock, configuration, configured_mo
 RING = RINGS["vpp"]
 
 
-def received(backend: ModelBackend, clock: HandClock, pps: float, seconds: float, rest: float = 1.0) -> PortCounters:
-    """What port 1 has after port 0 sent one flow; *rest* s later."""
+def received(backend: ModelBackend, clock: HandClock, pps: float, seconds: float) -> PortCounters:
+    """What port 1 has after port 0 sent one flow; 1 s later."""
     backend.start({0: traffic("64b 1-flow", pps)}, seconds)
-    clock.time += seconds + rest
+    clock.time += seconds + 1.0
     return backend.counters(1)
 
 

@@ -1,0 +1,209 @@
+"""Keywords that run a study and claim something of its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from robot.api import logger
+from robot.api.deco import keyword
+from robot.libraries.BuiltIn import BuiltIn
+
+from ..errors import ConfigError, Inconclusive, SlaFailure
+from ..evidence import allure
+from ..evidence.baselines import find_one_run
+from ..studies.carrying import Carried
+from ..studies.forms import figure, headline, notes
+from ..studies.keeping import write_results
+from ..studies.page import page
+from ..studies.preparing import prepare_study
+from ..studies.reading import read_results, repeats_of_run
+from ..studies.results import Cell, StudyResults
+from ..studies.runner import StudyRun
+from ..units import counted
+from ..visible import shortened
+from .run_variables import check_run_variables
+from .secret_variables import secrets_of_variables
+from .shared import Component, Shared
+
+LEAST_VALUES = 3
+"""Of each sample, for a claim that no difference is proven: the interval of fewer has room for almost any."""
+
+
+class StudyKeywords(Component):
+    """Runs a study of ``variables/studies``; each test of its suite then claims something of what it found.
+
+    A claim that does not hold fails with ``FAIL:``; one about figures that were not measured with ``INCONCLUSIVE:``.
+    """
+
+    def __init__(self, shared: Shared, execution_folder: Callable[[], Path]) -> None:
+        super().__init__(shared)
+        self._execution_folder = execution_folder
+        self._found: StudyResults | None = None
+
+    @keyword(tags=["studies"])
+    def measure_study(
+        self, name: str, testbed: str, goal: str, repeats: int | None = None, resume: str = ""
+    ) -> StudyResults:
+        """Measure what the study *name* has, in blocks, and leave its results in the run's folder.
+
+        *repeats*: blocks, in place of the file's. *resume*: the id of an interrupted run: only what is missing is
+        measured. Says first how long it takes. Example:
+        | Measure Study    netgate6100    simulated    standard    repeats=2
+        """
+        self._found = None
+        self.shared.interruption.watch()
+        check_run_variables()
+        results = self._execution_folder().parent
+        resumed = find_one_run(resume, results) if resume else None
+        repeats = repeats or (repeats_of_run(resumed) if resumed else None)
+        prepared = prepare_study(self.shared.project, name, testbed, goal, repeats, secrets_of_variables())
+        carried = Carried.of(resumed, prepared) if resumed else None
+        run = StudyRun(prepared, results, carried, logger.console, self._execution_folder().name)
+        self._found = found = read_results(run.run())
+        shown = write_results(found)
+        allure.attach_html(found.study.title, page(found))
+        for words in (headline(found), *notes(found)):
+            logger.info(words)
+        logger.info(f"{headline(found)}; {shown}", also_console=True)
+        return found
+
+    @keyword(tags=["studies"])
+    def published_figures_should_be_met(self, row: str = "", at_least: float = 0.95) -> None:
+        """*at_least* this share (0..1) of the published figures is within the study's tolerance.
+
+        *row*: of this row alone. Lists those that are not, with the study's explanation. Example:
+        | Published Figures Should Be Met    at_least=0.95
+        """
+        self._require_met(row, at_least, explained=False)
+
+    @keyword(tags=["studies"])
+    def published_figures_should_be_met_or_explained(self, row: str = "", at_least: float = 0.95) -> None:
+        """As `Published Figures Should Be Met`, and the study's file explains each of the others. Example:
+        | Published Figures Should Be Met Or Explained    at_least=0.85
+        """
+        self._require_met(row, at_least, explained=True)
+
+    def _require_met(self, row: str, at_least: float, explained: bool) -> None:
+        cells = [cell for cell in self._results.published if row in ("", cell.row)]
+        if not cells:
+            raise ConfigError(f"the study has no published figures{f' of row {row}' if row else ''}")
+        outside = [cell for cell in cells if not cell.inside]
+        words = f"{len(cells) - len(outside)} of {counted(len(cells), 'published figure')} met"
+        listed = "; ".join(_outside_words(cell) for cell in outside)
+        if len(outside) > (1 - at_least) * len(cells) + 1e-9:
+            raise SlaFailure(f"FAIL: {self._mark}{words}, expected {100 * at_least:g} %: {listed}")
+        if explained and (bare := [cell for cell in outside if not cell.explanation]):
+            missing = "; ".join(_outside_words(cell) for cell in bare)
+            raise SlaFailure(f"FAIL: {self._mark}{words}, and the study's file does not explain: {missing}")
+        logger.info(f"{words}{f'; outside: {listed}' if listed else ''}", also_console=True)
+
+    @keyword(tags=["studies"])
+    def every_figure_should_be_measured(self) -> None:
+        """No row of any variant is a gap, or has values of fewer than half of its blocks (of two, if more than one was
+        asked for); else ``INCONCLUSIVE:`` with the reasons. Example:
+        | Every Figure Should Be Measured
+        """
+        if gaps := self._results.failures:
+            listed = "; ".join(
+                f"{cell.row}, {cell.variant}: {' / '.join(filter(None, (cell.few, *dict.fromkeys(cell.gaps))))}"
+                for cell in gaps
+            )
+            raise Inconclusive(f"INCONCLUSIVE: {self._mark}{counted(len(gaps), 'figure')} not measured: {listed}")
+
+    @keyword(tags=["studies"])
+    def figure_should_be(self, row: str, variant: str, comparison: str, value: str | float) -> None:
+        """The median of *row* on *variant* is at least or at most *value*: a number, in the row's unit.
+
+        *comparison*: ``≥``, ``≤``, ``>=`` or ``<=``. Example:
+        | Figure Should Be    64b unidirectional    vpp-3q    ≥    90
+        """
+        cell = self._cell(row, variant)
+        if comparison not in ("≥", "≤", ">=", "<="):
+            raise ConfigError(f"'{shortened(comparison)}' is no comparison; expected one of ≥ ≤ >= <=")
+        try:
+            value = float(value)
+        except ValueError:
+            raise ConfigError(
+                f"'{shortened(value)}' is no number; expected one in the unit of row '{row}', without its name:"
+                f" {cell.unit}"
+            ) from None
+        if cell.summary is None or not cell.measured:
+            raise Inconclusive(f"INCONCLUSIVE: {self._mark}{row}, {variant} was not measured{_few(cell)}")
+        median = cell.summary.median
+        words = f"{row}, {variant}: {'≥ ' if cell.at_least else ''}{figure(median)} {cell.unit}"
+        at_least = comparison in ("≥", ">=")
+        if cell.at_least and (median < value if at_least else median <= value):
+            raise Inconclusive(
+                f"INCONCLUSIVE: {self._mark}{words}: it did not fall behind at what was offered; asked was"
+                f" {comparison} {value:g}"
+            )
+        if not (median >= value if at_least else median <= value):
+            raise SlaFailure(f"FAIL: {self._mark}{words}, expected {comparison} {value:g}")
+        logger.info(words)
+
+    @keyword(tags=["studies"])
+    def difference_should_be_proven(self, row: str, variant: str, direction: Literal["more", "less"]) -> None:
+        """*variant* has proven *more* or *less* of *row* than its baseline, at 95 % for all variants. Example:
+        | Difference Should Be Proven    one flow saturated    linux    less
+        """
+        cell = self._cell(row, variant)
+        if cell.compared is None:
+            why = cell.few or cell.unlimited or "too few measurements"
+            raise Inconclusive(f"INCONCLUSIVE: {self._mark}{row}, {variant} was not compared: {why}")
+        right = cell.compared.proven and (cell.compared.comparison.difference > 0) == (direction == "more")
+        if not right:
+            raise SlaFailure(f"FAIL: {self._mark}{row}, {variant}: {cell.compared}; expected {direction}")
+        logger.info(f"{row}, {variant}: {cell.compared}")
+
+    @keyword(tags=["studies"])
+    def no_difference_should_be_proven(self, row: str, variant: str) -> None:
+        """*variant* is not proven to differ from its baseline in *row*, at 95 %.
+
+        That is no proof that they are equal: the message has the interval of the difference, and says how much may be
+        hidden in it. With values of fewer than three blocks it is ``INCONCLUSIVE:``. Example:
+        | No Difference Should Be Proven    64b saturated    flex parser
+        """
+        cell = self._cell(row, variant)
+        if cell.compared is None:
+            why = cell.few or cell.unlimited or "too few measurements"
+            raise Inconclusive(f"INCONCLUSIVE: {self._mark}{row}, {variant} was not compared: {why}")
+        if cell.compared.proven:
+            raise SlaFailure(f"FAIL: {self._mark}{row}, {variant}: {cell.compared}; expected no difference")
+        words = f"{row}, {variant}: {cell.compared}; measured {cell.compared.change}"
+        values = min(cell.compared.comparison.reference.n, cell.compared.comparison.candidate.n)
+        if values < LEAST_VALUES:
+            raise Inconclusive(
+                f"INCONCLUSIVE: {self._mark}{words}, of {values} values; at least {LEAST_VALUES} are needed"
+            )
+        BuiltIn().set_test_message(words, append=True, separator="\n")
+
+    @property
+    def _results(self) -> StudyResults:
+        if self._found is None:
+            raise Inconclusive("INCONCLUSIVE: no study was run; the suite needs 'Suite Setup    Run Study    <name>'")
+        return self._found
+
+    @property
+    def _mark(self) -> str:
+        return "SIMULATED: " if self._results.simulated else ""
+
+    def _cell(self, row: str, variant: str) -> Cell:
+        found = self._results
+        if (row, variant) not in found.cells:
+            known = ", ".join(f"'{name}' of '{other}'" for name, other in found.cells)
+            raise ConfigError(f"the study has no row '{row}' on variant '{variant}'; known: {known[:500]}")
+        return found.cells[row, variant]
+
+
+def _few(cell: Cell) -> str:
+    return f": {cell.few}" if cell.few else ""
+
+
+def _outside_words(cell: Cell) -> str:
+    own, published = cell.summary, cell.published_summary
+    words = "not measured" + _few(cell) if own is None or not cell.measured else figure(own.median)
+    expected = "" if published is None else f", published {figure(published.median)} ± {figure(cell.allowed)}"
+    why = f" ({cell.explanation})" if cell.explanation else ""
+    return f"{cell.row}, {cell.variant}: {words}{expected} {cell.unit}{why}"

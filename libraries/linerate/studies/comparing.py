@@ -1,0 +1,127 @@
+"""Whether a variant differs from its baseline: Welch's t, with Holm's correction for all variants of a row.
+
+Those of a row are one family: the correction keeps the risk of one false difference in it at 1 - CONFIDENCE. Each
+sample has its own variance, because variants may scatter more than the baseline. The baseline's last measurement of a
+block and the first of the next one follow each other, mostly in one session, and share what that one has of its own:
+they are one value of its sample, their mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from ..evidence.measurement import MeasurementRecord
+from ..stats import Comparison, Method, compare, holm_levels
+
+CONFIDENCE = 0.95
+
+NO_SPREAD = 1e-5
+"""The share of the baseline's mean up to which a sample has no spread: less than what two clocks differ by."""
+
+RESOLUTION = 0.01
+"""The share of the baseline's mean beyond which samples without a spread differ: twice the width of a search, where
+each figure falls on the same bound, and far more than a frame at the end of a trial. A ramp's is at least its step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A variant's sample with the baseline's. ``p``: that chance alone makes such a difference; ``level``: by Holm.
+
+    ``drift``: a difference of no more than that may be the baseline's own. ``resolution``: neither sample has a spread,
+    and a difference of no more than that proves nothing; None: they have one.
+    """
+
+    comparison: Comparison
+    p: float
+    level: float
+    drift: float = 0.0
+    resolution: float | None = None
+
+    @property
+    def proven(self) -> bool:
+        """Whether a difference is proven at CONFIDENCE, with all others of the row."""
+        return self.comparison.significant and abs(self.comparison.difference) > max(self.drift, self.resolution or 0.0)
+
+    @property
+    def sureness(self) -> str:
+        """``, no spread was seen``, where there is no interval; ""."""
+        return "" if self.resolution is None else ", no spread was seen"
+
+    @property
+    def absolute(self) -> str:
+        """The difference in the sample's unit, with its interval, if it has one."""
+        if self.resolution is not None:
+            return f"{self.comparison.difference:+.4g}"
+        # two digits of the interval, and no power of ten
+        return f"{self.comparison.difference:+.4g} ± {float(f'{self.comparison.half_width:.2g}'):g}"
+
+    @property
+    def change(self) -> str:
+        """``-17.1 % ± 0.3 %``, or in the sample's unit where the baseline's mean is 0."""
+        found = self.comparison
+        if found.relative_percent is None or found.relative_half_width_percent is None:
+            return self.absolute
+        if self.resolution is not None:
+            return f"{found.relative_percent:+.2f} %"
+        return f"{found.relative_percent:+.2f} % ± {found.relative_half_width_percent:.2g} %"
+
+    def __str__(self) -> str:
+        words = self.change if self.proven else f"no difference proven at {100 * CONFIDENCE:g} %"
+        return words + self.sureness
+
+
+def visit_means(records: Sequence[MeasurementRecord]) -> tuple[float, ...]:
+    """The values of one row and variant, those that follow each other without another variant between as their mean."""
+    visits: dict[int, list[float]] = {}
+    for record in records:
+        if record.value is not None:
+            visits.setdefault(record.block + (record.turn == "last"), []).append(record.value)
+    return tuple(fmean(visits[number]) for number in sorted(visits))
+
+
+def compare_with(
+    baselines: Mapping[str, str | None],
+    samples: Mapping[str, Sequence[float]],
+    references: Mapping[str, Sequence[float]] | None = None,
+    method: Method = "welch",
+    step: float = 0.0,
+) -> dict[str, Compared]:
+    """Each of *samples* with that of its baseline in *references*, all as a family.
+
+    Those of fewer than two values are left out. *references*: None for *samples*. *method*: ``pooled`` is ministat's,
+    also where there is no spread. *step*: the least difference that the measurements can show.
+    """
+    known = samples if references is None else references
+    pairs = {
+        name: (known.get(base, ()), samples.get(name, ()))
+        for name, base in baselines.items()
+        if base is not None and base != name
+    }
+    pairs = {name: pair for name, pair in pairs.items() if min(map(len, pair)) > 1}
+    resolutions = {name: _resolution(*pair, step) if method == "welch" else None for name, pair in pairs.items()}
+    chances = [_chance(compare(*pair, CONFIDENCE, method), resolutions[name]) for name, pair in pairs.items()]
+    levels = holm_levels(chances, 1 - CONFIDENCE) if pairs else []
+    return {
+        name: Compared(compare(*pair, 1 - level, method), p, level, resolution=resolutions[name])
+        for (name, pair), p, level in zip(pairs.items(), chances, levels, strict=True)
+    }
+
+
+def _resolution(reference: Sequence[float], sample: Sequence[float], step: float) -> float | None:
+    mean = abs(fmean(reference))
+    if max(max(each) - min(each) for each in (reference, sample)) > NO_SPREAD * mean:
+        return None
+    return max(RESOLUTION * mean, step)
+
+
+def _chance(found: Comparison, resolution: float | None) -> float:
+    """The probability of at least such a difference, if there is none."""
+    if resolution is not None:
+        return 0.0 if abs(found.difference) > resolution else 1.0
+    from scipy import stats  # takes a second
+
+    if not found.standard_error:
+        return 0.0 if found.difference else 1.0
+    return min(1.0, 2 * float(stats.t.sf(abs(found.difference) / found.standard_error, found.degrees_of_freedom)))

@@ -1,0 +1,291 @@
+"""One measurement of a study on an open session: a row's kind becomes a method of the house, and its figure a value.
+
+Nothing is judged: a demand that every router keeps stands in for the sentence's, so that the methods of sentences
+give their figure, with their checks of the testbed. What they call INCONCLUSIVE is a gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from ..counts.causes import unsent_by_interface
+from ..counts.telemetry import Telemetry
+from ..counts.trial import Trial
+from ..errors import SentenceError, TestbedError
+from ..methods.cost import READING_OF
+from ..methods.ramp import RampPhase, RampResult
+from ..methods.trials import CharacterisationEnded, ending_text
+from ..session.characterising import Characteriser
+from ..session.cpu_time import cpu_time
+from ..session.judging import Judge
+from ..session.plan import Plan
+from ..session.router_watch import Reading
+from ..session.session import Session
+from ..sla.goals import Goal
+from ..sla.requirement import Requirement, TrafficWords, Unit
+from ..sla.sentence import parse_traffic
+from ..sla.verdict import Ruling, Verdict
+from ..traffic.profiles import Profile
+from ..units import Layer, bits
+from .sending import DIRECTIONS, OFFERED, sending_figures
+from .study import AT_LEAST, PAST_ROUTER, RAMP_STEPS, RATES, Study, StudyRow
+
+RAMP_EDGE = 2.0
+"""Seconds of a ramp's warm-up and of its hold."""
+
+TRAFFIC_ALONE = ("ramp", "throughput", *PAST_ROUTER)
+"""Kinds whose measurement is no sentence with a demand."""
+
+_DEMANDS = {
+    "forwards": "forwards ≥ 1 pps",
+    "takes_in": "forwards ≥ 1 pps",
+    "drops_sending": "forwards ≥ 1 pps",
+    "cycles": "costs ≤ 999999999999 cycles/packet",
+    "cycles_without_input": "costs ≤ 999999999999 cycles/packet without input",
+    "vectors": "gathers ≥ 0.000001 vectors/call",
+    "energy": "costs ≤ 999999999999 µJ/packet",
+    "cpu_time": "forwards ≥ 1 pps",
+}
+"""Demands that every router keeps."""
+
+_FIGURES = {
+    "forwards": ("forwarded_pps",),
+    "cycles": (READING_OF[Unit.CYCLES],),
+    "cycles_without_input": (READING_OF[Unit.CYCLES_WITHOUT_INPUT],),
+    "vectors": (READING_OF[Unit.VECTORS],),
+    "energy": ("energy_uj",),
+}
+"""The figures of a verdict whose mean is the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a measurement came to: a ``value``, or None and the ``reason``. ``line``: one direction's line rate.
+
+    ``curve``: of a ramp, offered and forwarded at each step. All in the row's unit. ``figures``: others, by name.
+    ``excused``: a gap that is no failure.
+    """
+
+    value: float | None
+    reason: str = ""
+    line: float | None = None
+    curve: tuple[tuple[float, float], ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
+    excused: bool = False
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """Where a measurement's trials and readings go."""
+
+    begin: Callable[[], None] = lambda: None
+    on_trial: Callable[[Requirement | TrafficWords, Trial], None] = lambda words, trial: None
+    on_reading: Callable[[Reading], None] = lambda reading: None
+
+
+def sentence_of(study: Study, row: str, variant: str) -> str:
+    """The words of a measurement: traffic, direction, and what is measured of it; of a demand, one that all keep."""
+    measure, traffic = study.measures[row], study.traffic_of(row, variant)
+    if measure.kind in TRAFFIC_ALONE:
+        return traffic
+    demand = _DEMANDS.get(measure.kind) or f"latency {measure.statistic or 'p50'} ≤ 999999999 µs"
+    # both directions are added where rates have them
+    scope = " in total" if "bidirectional" in traffic.split() and measure.kind in RATES else ""
+    return f"{traffic} {demand}{scope}{f' at {measure.at}' if measure.at else ''}"
+
+
+def words_of(study: Study, row: str, variant: str) -> str:
+    """A measurement in words for records and people: without the demand that stands in."""
+    measure = study.measures[row]
+    kind = f"latency {measure.statistic or 'p50'}" if measure.kind == "latency" else measure.kind.replace("_", " ")
+    return f"{kind} of {study.traffic_of(row, variant)}{f' at {measure.at}' if measure.at else ''}"
+
+
+def goal_of_measurement(goal: Goal, seconds: float | None) -> Goal:
+    """One trial of *seconds* (None: of the goal's duration): repeats are the study's, not the goal's."""
+    duration = seconds or goal.final_trial_duration
+    once = {"plan": {}, "whole": False, "window": None, "longest_trial": None, "scout": 0.0, "exceed_ratio": 0.0}
+    return goal.model_copy(update={**once, "final_trial_duration": duration, "duration_sum": duration})
+
+
+def check_row(plan: Plan, study: Study, row: str, variant: str) -> None:
+    """Raise SentenceError if *row* cannot be measured on *variant* with *plan*."""
+    sentence = sentence_of(study, row, variant)
+    if study.measures[row].kind in TRAFFIC_ALONE:
+        plan.check_pairs(parse_traffic(sentence, plan.catalogue))
+    else:
+        plan.requirement(sentence)
+    if study.measures[row].kind in ("takes_in", "drops_sending") and plan.uncounted:
+        raise SentenceError(f"'{sentence}': {plan.uncounted}")
+
+
+def refused_row(plan: Plan, study: Study, row: str, variant: str) -> str:
+    """Why the testbed's generator cannot send *row* of a study that bypasses the router; "": it can."""
+    try:
+        plan.check_generator(parse_traffic(sentence_of(study, row, variant), plan.catalogue))
+    except SentenceError as error:
+        return str(error)
+    return ""
+
+
+def measure_row(session: Session, study: Study, row: str, variant: str, listeners: Listeners) -> Measured:
+    """Measure *row* of *variant* on *session*, whose plan has the goal of :func:`goal_of_measurement`.
+
+    Raises TestbedError, SentenceError for what could not be begun; what could not be proven has a reason.
+    """
+    measure, words = study.measures[row], sentence_of(study, row, variant)
+    if measure.kind == "ramp":
+        return _ramp(session, study, measure, study.unit_of(row), words, listeners)
+    if measure.kind in PAST_ROUTER:
+        return _sending(session, study.unit_of(row), words, listeners)
+    if measure.kind == "throughput":
+        return _search(session, study.unit_of(row), words, listeners)
+    if measure.kind == "cpu_time":
+        return _cpu_time(session, words, listeners)
+    return _judged(session, measure, study.unit_of(row), words, listeners)
+
+
+def _cpu_time(session: Session, words: str, listeners: Listeners) -> Measured:
+    requirement = session.plan.requirement(words)
+    session.traffic.put_for(requirement)
+    listeners.begin()
+    seconds = session.plan.goal.final_trial_duration
+    found = cpu_time(session, requirement, seconds, lambda trial: listeners.on_trial(requirement, trial))
+    return Measured(found.value, found.reason, None, (), found.figures)
+
+
+def rate_value(pps: float, unit: str, profile: Profile, link_bps: float) -> float:
+    """*pps* frames/s of *profile* in a rate's *unit*."""
+    if unit == "percent of line":
+        return 100 * pps / profile.line_rate_pps(link_bps)
+    if unit == "Gbit/s":
+        return pps * bits(profile.mean_size, Layer.L1) / 1e9
+    return pps / {"pps": 1.0, "kpps": 1e3, "Mpps": 1e6}[unit]
+
+
+def _characteriser(session: Session, listeners: Listeners) -> Characteriser:
+    return Characteriser(session, lambda traffic: listeners.begin(), listeners.on_trial)
+
+
+def _ramp(session: Session, study: Study, measure: StudyRow, unit: str, words: str, listeners: Listeners) -> Measured:
+    characteriser = _characteriser(session, listeners)
+    traffic = characteriser.traffic(words)
+    characteriser.router_problem()
+    result = characteriser.ramp(words, measure.steps or RAMP_STEPS, study.seconds or 1.0, RAMP_EDGE, RAMP_EDGE)
+    problem = characteriser.router_problem()
+    ended = "; ".join(filter(None, (ending_text(result.ended, result.trials), problem)))
+    directions = len(session.traffic.directions(traffic.bidirectional, traffic.pairs))
+
+    def value(pps: float) -> float:
+        return rate_value(pps, unit, traffic.profile, session.link_bps)
+
+    rise = [step for step in result.steps if step.phase is RampPhase.RISE]
+    curve = tuple((value(trial_pps(step.trial, False)), value(trial_pps(step.trial, True))) for step in rise)
+    line = value(traffic.profile.line_rate_pps(session.link_bps))
+    if ended:
+        return Measured(None, ended, line, curve)
+    figures = {AT_LEAST: 1.0} if result.saturation is None else {}
+    return Measured(value(knee_pps(result, directions)), "", line, curve, figures)
+
+
+def knee_pps(result: RampResult, directions: int) -> float:
+    """Where a ramp's router falls behind, in frames/s of all *directions* together.
+
+    It is between the last step that kept up and the first that did not, and what came back of that one is the best
+    guess: so the figure does not depend on where the steps are. Without saturation: the highest load that was offered.
+    """
+    if result.saturation is None:
+        rise = (step.offered_pps for step in result.steps if step.phase is RampPhase.RISE)
+        return directions * max(rise, default=0.0)
+    low = 0.0 if result.kept_up is None else directions * result.kept_up.offered_pps
+    behind = result.saturation.trial
+    return max(low, min(trial_pps(behind, True), trial_pps(behind, False)))
+
+
+def trial_pps(trial: Trial, forwarded: bool) -> float:
+    """Frames/s of *trial*, all directions together: *forwarded*, or offered."""
+    return (trial.forwarded if forwarded else trial.offered) / trial.seconds
+
+
+def _search(session: Session, unit: str, words: str, listeners: Listeners) -> Measured:
+    characteriser = _characteriser(session, listeners)
+    traffic = characteriser.traffic(words)
+    characteriser.router_problem()
+    result = characteriser.search(words, {"NDR": 0.0})
+    problem = characteriser.router_problem()
+    bounds = result.bounds[0]
+    line = rate_value(traffic.profile.line_rate_pps(session.link_bps), unit, traffic.profile, session.link_bps)
+    ended = "; ".join(filter(None, (ending_text(result.ended, result.trials), problem)))
+    if ended or bounds.lower is None:
+        return Measured(None, ended or "no load was carried without loss", line)
+    directions = len(session.traffic.directions(traffic.bidirectional, traffic.pairs))
+    figures = {AT_LEAST: 1.0} if bounds.upper is None else {}
+    value = rate_value(directions * bounds.lower.pps, unit, traffic.profile, session.link_bps)
+    return Measured(value, "", line, (), figures)
+
+
+def _sending(session: Session, unit: str, words: str, listeners: Listeners) -> Measured:
+    traffic = parse_traffic(words, session.plan.catalogue)
+    line = rate_value(traffic.profile.line_rate_pps(session.link_bps), unit, traffic.profile, session.link_bps)
+    try:
+        found = sending_figures(session, traffic, listeners.begin, lambda trial: listeners.on_trial(traffic, trial))
+    except CharacterisationEnded as error:
+        return Measured(None, str(error), line)
+    value = rate_value(found[OFFERED] * found[DIRECTIONS], unit, traffic.profile, session.link_bps)
+    return Measured(value, "", line, (), found)
+
+
+def _judged(session: Session, measure: StudyRow, unit: str, words: str, listeners: Listeners) -> Measured:
+    requirement = session.plan.requirement(words)
+    session.traffic.put_for(requirement)
+    listeners.begin()
+    if (warm := session.traffic.warm_up(requirement)) is not None:
+        listeners.on_trial(requirement, warm)
+    read: dict[str, Telemetry] = {}
+    judge = Judge(
+        session,
+        on_trial=lambda trial, so_far: listeners.on_trial(requirement, trial),
+        on_telemetry=read.__setitem__,
+        on_reading=listeners.on_reading,
+    )
+    verdict = judge.judge(requirement)
+    line = None
+    if measure.kind in RATES:
+        pps = requirement.profile.line_rate_pps(session.link_bps)
+        line = rate_value(pps, unit, requirement.profile, session.link_bps)
+    # a router that forwards nothing at all breaks every demand, and is no gap
+    if verdict.ruling is Ruling.INCONCLUSIVE:
+        return Measured(None, verdict.reason, line)
+    try:
+        value = _value(session, measure, verdict, read)
+    except TestbedError as error:
+        return Measured(None, str(error), line)
+    if measure.kind in RATES:
+        value = rate_value(value, unit, requirement.profile, session.link_bps)
+    return Measured(value, "", line, (), verdict.figures)
+
+
+def _value(session: Session, measure: StudyRow, verdict: Verdict, read: Mapping[str, Telemetry]) -> float:
+    """What the verdict says, or the router's counters before and after; rates in frames/s. Raises TestbedError."""
+    if measure.kind in ("takes_in", "drops_sending"):
+        seconds = sum(trial.seconds for trial in verdict.trials)
+        if len(verdict.trials) > 1:
+            raise TestbedError(f"the router's counters cover {len(verdict.trials)} trials, of which some were spoilt")
+        return _counted(session, measure.kind, read) / seconds
+    # the generator's histogram of latencies has two bounds
+    names = _FIGURES.get(measure.kind, ("latency_low_us", "latency_high_us"))
+    found = [verdict.figures[name] for name in names if name in verdict.figures]
+    if len(found) < len(names):
+        raise TestbedError(f"the trials gave no {' and '.join(names)}: {verdict.reason}")
+    return fmean(found)
+
+
+def _counted(session: Session, kind: str, read: Mapping[str, Telemetry]) -> float:
+    if "before" not in read or "after" not in read:
+        raise TestbedError("the router was not read before and after the trial")
+    before, after, names = read["before"], read["after"], session.interfaces.values()
+    if kind == "takes_in":
+        return sum(after.interfaces[name].rx_packets - before.interfaces[name].rx_packets for name in names)
+    return sum(unsent_by_interface(after.causes, name) - unsent_by_interface(before.causes, name) for name in names)

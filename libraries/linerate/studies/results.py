@@ -1,0 +1,266 @@
+"""What a study found, from its records alone: figures, comparisons with the baseline, and with the published ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from ..evidence.measurement import MeasurementRecord
+from ..stats import Summary
+from ..units import counted
+from .closeness import Pair
+from .comparing import Compared, compare_with, visit_means
+from .study import AT_LEAST, DIFFERENCES, RAMP_STEPS, RATES, Study
+
+MOST_OUTSIDE = 0.05
+"""The share of published figures that may be outside of their tolerance."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One row on one variant, in the row's unit. ``gaps``: why measurements have no value. ``line``: the line rate.
+
+    ``published``: a figure, or those of several runs; ``allowed``: how far ours may be from it; ``published_compared``:
+    ministat's answer. ``drift``: of the baseline within the blocks, where it is proven. ``excused``: all its gaps are
+    no failures, as of what is not here. ``blocks``: that have a value, of those that were ``asked`` for. ``bounds``:
+    how many values are only what was offered most; ``unlimited``: why that makes it incomparable.
+    """
+
+    row: str
+    variant: str
+    unit: str
+    values: tuple[float, ...]
+    gaps: tuple[str, ...]
+    line: float | None
+    published: tuple[float, ...] = ()
+    allowed: float = 0.0
+    explanation: str = ""
+    compared: Compared | None = None
+    published_compared: Compared | None = None
+    drift: Compared | None = None
+    excused: bool = False
+    blocks: int = 1
+    asked: int = 1
+    bounds: int = 0
+    unlimited: str = ""
+
+    @cached_property
+    def summary(self) -> Summary | None:
+        """Of the values; None without any."""
+        return Summary.of(self.values) if self.values else None
+
+    @cached_property
+    def published_summary(self) -> Summary | None:
+        """Of the published figures; None without any."""
+        return Summary.of(self.published) if self.published else None
+
+    @property
+    def measured(self) -> bool:
+        """Whether its values are enough for a figure: of half of the blocks, and of two where more than one was asked.
+
+        What spoilt the others may have changed those that are left.
+        """
+        return self.blocks >= max(1, min(2, self.asked), self.asked / 2)
+
+    @property
+    def at_least(self) -> bool:
+        """Whether the median is only what was offered most, and the router's limit somewhere above."""
+        return 0 < len(self.values) <= 2 * self.bounds
+
+    @property
+    def few(self) -> str:
+        """That it has values and too few of them; ""."""
+        known = bool(self.values) and not self.measured
+        return f"values of {self.blocks} of {counted(self.asked, 'block')} are too few" if known else ""
+
+    @property
+    def inside(self) -> bool | None:
+        """Whether the medians are close enough; a gap, or too few values, are not. None: nothing is published."""
+        if self.published_summary is None:
+            return None
+        if self.summary is None or not self.measured:
+            return False
+        return abs(self.summary.median - self.published_summary.median) <= self.allowed * (1 + 1e-9)
+
+
+@dataclass(frozen=True)
+class StudyResults:
+    """``cells``: by row and variant, in the study's order. ``drifts``: by row, the baseline first against last."""
+
+    study: Study
+    run: str
+    folder: Path
+    simulated: bool
+    testbed: str
+    records: tuple[MeasurementRecord, ...]
+    cells: Mapping[tuple[str, str], Cell]
+    drifts: Mapping[str, Compared]
+    planned: int
+    machine: str = ""
+    """That the run was made on, in words; "" if it is not known."""
+    history: tuple[str, ...] = ()
+    """What must be known of how the run came about, in sentences."""
+
+    @property
+    def published(self) -> tuple[Cell, ...]:
+        """Those with a published figure."""
+        return tuple(cell for cell in self.cells.values() if cell.published)
+
+    @property
+    def outside(self) -> tuple[Cell, ...]:
+        """Those whose published figure is not met."""
+        return tuple(cell for cell in self.published if not cell.inside)
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """Ours beside the published ones, of those that have both."""
+        return tuple(
+            Pair(cell.summary.median, cell.published_summary.median, cell.line if self._is_rate(cell) else None)
+            for cell in self.published
+            if cell.measured and cell.summary is not None and cell.published_summary is not None
+        )
+
+    def _is_rate(self, cell: Cell) -> bool:
+        return self.study.measures[cell.row].kind in RATES
+
+    @property
+    def gaps(self) -> tuple[Cell, ...]:
+        """Those without any value, or with too few."""
+        return tuple(cell for cell in self.cells.values() if not cell.measured)
+
+    @property
+    def failures(self) -> tuple[Cell, ...]:
+        """Those of the gaps that should have a value."""
+        return tuple(cell for cell in self.gaps if not cell.excused)
+
+    @property
+    def complete(self) -> bool:
+        """Whether all that was planned was measured, or is a gap with its reason."""
+        return len(self.records) >= self.planned
+
+    @property
+    def close_enough(self) -> bool:
+        """Whether no more than MOST_OUTSIDE of the published figures are outside."""
+        return len(self.outside) <= MOST_OUTSIDE * len(self.published)
+
+    def rows(self) -> list[tuple[str, list[Cell]]]:
+        """The cells of each row."""
+        found: dict[str, list[Cell]] = {}
+        for (row, _), cell in self.cells.items():
+            found.setdefault(row, []).append(cell)
+        return list(found.items())
+
+
+def results_of(
+    study: Study,
+    records: Sequence[MeasurementRecord],
+    *,
+    run: str = "",
+    folder: Path = Path(),
+    testbed: str = "",
+    planned: int = 0,
+    machine: str = "",
+) -> StudyResults:
+    """What *records* of *study* come to. *planned*: how many there should be. *machine*: see StudyResults."""
+    cells: dict[tuple[str, str], Cell] = {}
+    drifts: dict[str, Compared] = {}
+    for row in study.measures:
+        mine = [record for record in records if record.row == row]
+        own = {name: [record for record in mine if record.variant == name] for name in study.variants_of(row)}
+        bare = {name: _cell(study, row, name, found) for name, found in own.items()}
+        baselines = {name: study.baseline_of(name) for name in own}
+        enough = [name for name, cell in bare.items() if cell.measured]
+        step = _step(study, row, next((record.line for record in mine if record.line is not None), 0.0))
+        compared = compare_with(
+            baselines,
+            {name: bare[name].values for name in enough},
+            {name: visit_means(own[name]) for name in enough},
+            step=step,
+        )
+        # what the source's own ministat answers
+        runs = {name: cell.published for name, cell in bare.items()}
+        published_compared = compare_with(baselines, runs, method="pooled")
+        turns = {
+            turn: tuple(record.value for record in mine if record.turn == turn and record.value is not None)
+            for turn in ("first", "last")
+        }
+        first = bare.get(study.baseline) if study.baseline else None
+        # of what the generator offers it would be the generator's
+        drifting = first is not None and not first.at_least
+        if found := compare_with({"last": "first"} if drifting else {}, turns, step=step):
+            drifts[row] = found["last"]
+        drift = drifts[row] if row in drifts and drifts[row].proven else None
+        for name, cell in bare.items():
+            unlimited = _unlimited(cell, bare.get(baselines[name] or ""), compared.get(name))
+            cells[row, name] = replace(
+                cell,
+                compared=None if unlimited else _beyond(compared.get(name), drift),
+                unlimited=unlimited,
+                published_compared=published_compared.get(name),
+                drift=drift,
+            )
+    simulated = any(record.simulated for record in records)
+    return StudyResults(study, run, folder, simulated, testbed, tuple(records), cells, drifts, planned, machine)
+
+
+def _cell(study: Study, row: str, name: str, own: Sequence[MeasurementRecord]) -> Cell:
+    """What the records of one row and variant come to by themselves."""
+    line = next((record.line for record in own if record.line is not None), None)
+    gaps = [record for record in own if record.value is None]
+    published = _runs(study.published_figure(row, name))
+    return Cell(
+        row,
+        name,
+        study.unit_of(row),
+        tuple(record.value for record in own if record.value is not None),
+        tuple(record.reason for record in gaps),
+        line,
+        published,
+        _allowed(study, row, published, line),
+        study.explanation(row, name),
+        excused=bool(gaps) and all(record.excused for record in gaps),
+        blocks=len({record.block for record in own if record.value is not None}),
+        asked=study.repeats_of(row),
+        bounds=sum(record.value is not None and record.figures.get(AT_LEAST) == 1.0 for record in own),
+    )
+
+
+def _unlimited(cell: Cell, base: Cell | None, found: Compared | None) -> str:
+    """Why *found* says nothing, where a router's limit is somewhere above its figure; ""."""
+    if base is None or found is None or not (cell.at_least or base.at_least):
+        return ""
+    if cell.at_least and base.at_least:
+        return "neither fell behind at what was offered"
+    less = found.comparison.difference < 0
+    if less is cell.at_least:
+        return f"{'it' if cell.at_least else 'the baseline'} did not fall behind at what was offered"
+    return ""
+
+
+def _beyond(found: Compared | None, drift: Compared | None) -> Compared | None:
+    return found if found is None or drift is None else replace(found, drift=abs(drift.comparison.difference))
+
+
+def _step(study: Study, row: str, line: float) -> float:
+    """The load by which two steps of a ramp differ, in the row's unit; 0 of other rows."""
+    measure = study.measures[row]
+    directions = 2 if "bidirectional" in measure.traffic.split() else 1
+    return directions * line / (measure.steps or RAMP_STEPS) if measure.kind == "ramp" else 0.0
+
+
+def _runs(figure: float | tuple[float, ...] | None) -> tuple[float, ...]:
+    if figure is None:
+        return ()
+    return figure if isinstance(figure, tuple) else (figure,)
+
+
+def _allowed(study: Study, row: str, published: Sequence[float], line: float | None) -> float:
+    """How far the row's median may be from the published one."""
+    middle = Summary.of(published).median if published else math.nan
+    if not math.isfinite(middle):
+        return 0.0
+    kind = study.measures[row].kind
+    return study.tolerance_of(row).allowed(middle, line if kind in RATES else None, kind in DIFFERENCES)

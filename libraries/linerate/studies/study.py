@@ -1,0 +1,327 @@
+"""A study as a file says it: ``variables/studies/*.yaml``. Its keys are explained in docs/studies.md.
+
+A *row* is what is measured (``measures``), a *variant* is on what; a *block* measures every row on every variant once.
+The unit is that of the study's rates (``unit``) or of the row, and not of the published figures alone, so that a study
+without any has one, too: published figures are in the unit of their row. A variant's ``traffic`` takes the place of
+that of its rows, as for frames of IPv6. A row may have a tolerance of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from ..config import Config, Location, read_yaml, validate_config
+from ..errors import ConfigError
+from ..platforms import CommandPair, RouterSetup, Tuning, named_file
+from ..project import Folder
+from ..visible import shortened
+
+RateUnit = Literal["percent of line", "pps", "kpps", "Mpps", "Gbit/s"]
+"""Per cent of one direction's line rate; bit/s are of L1. Both directions are added."""
+
+PAST_ROUTER = ("sends",)
+"""Kinds of rows that are of the generator itself: those of a study that bypasses the router, and of no other."""
+
+RATES = ("ramp", "throughput", "forwards", "takes_in", "drops_sending", *PAST_ROUTER)
+"""Kinds of rows that are rates."""
+
+UNITS = {
+    "cycles": "cycles/packet",
+    "cycles_without_input": "cycles/packet",
+    "vectors": "packets/call",
+    "latency": "µs",
+    "energy": "µJ/packet",
+    "cpu_time": "ns/packet",
+}
+"""The unit of each other kind."""
+
+RAMP_STEPS = 100
+"""Of a ramp that does not say how many."""
+
+AT_LEAST = "at_least"
+"""A figure beside a measurement's value, 1: the router did not fall behind at any load that was offered, so that the
+value is the most that was, and its own limit is somewhere above."""
+
+DIFFERENCES = ("drops_sending",)
+"""Rates that are the difference of two others."""
+
+AT_A_LOAD = ("forwards", "takes_in", "drops_sending", *UNITS)
+"""Kinds that are measured at one load: ``at``, or the testbed's maximum."""
+
+Name = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[^\s/|](?:[^\r\n/|]*[^\s/|])?$")]
+"""Of a row or a variant. No ``/`` and ``|``: tables and messages join names by them."""
+
+Words = Annotated[str, Field(min_length=1, max_length=200)]
+FLOWS = r"^[0-9]{1,9}[kM]?-flows?$"
+Figure = float | Annotated[tuple[float, ...], Field(min_length=2, max_length=100)]
+"""A published figure, or those of several runs."""
+
+
+class StudyTolerance(Config):
+    """How far ours may be from the published one: the larger of ``points`` and ``percent``.
+
+    ``points``: percentage points of one direction's line rate (of rates alone), but no more than ``most_percent`` of
+    the published value, so that slow rows are judged by that; ``percent``: of the published value.
+    """
+
+    points: Annotated[float, Field(ge=0, le=100)] = 3.0
+    percent: Annotated[float, Field(ge=0, le=100)] = 5.0
+    most_percent: Annotated[float, Field(ge=0, le=100)] = 10.0
+
+    def allowed(self, published: float, line: float | None, difference: bool = False) -> float:
+        """How far ours may be, in the unit of both. *line*: one direction's line rate; None: it is no rate.
+
+        *difference*: of what comes in and goes out, whose own size says nothing of how exactly it is known.
+        """
+        points = self.points / 100 * line if line is not None else 0.0
+        if not difference:
+            points = min(points, self.most_percent / 100 * abs(published))
+        return max(points, self.percent / 100 * abs(published))
+
+
+class StudyRow(Config):
+    """What is measured: one of the kinds, whose value is the traffic in a sentence's words.
+
+    ``ramp``: the load at which the router falls behind in a ramp of ``steps``; ``throughput``: the same by a
+    search; ``forwards``: the forwarding rate at a load; ``takes_in`` and ``drops_sending``: what the router takes in
+    and drops when it sends, by its own counters; ``cycles`` … ``vectors``: VPP's runtime; ``latency``: its
+    ``statistic``; ``energy``: of a power meter, or the platform's ``watts``; ``cpu_time``: of a kernel that forwards;
+    ``sends``: what the generator offers when it is asked for the testbed's maximum load, with the router bypassed.
+    ``at``: a load per port, as ``1 Mpps``.
+    ``repeats``: fewer than the study's, as for long ramps.
+    """
+
+    ramp: Words | None = None
+    throughput: Words | None = None
+    forwards: Words | None = None
+    takes_in: Words | None = None
+    drops_sending: Words | None = None
+    sends: Words | None = None
+    cycles: Words | None = None
+    cycles_without_input: Words | None = None
+    vectors: Words | None = None
+    latency: Words | None = None
+    energy: Words | None = None
+    cpu_time: Words | None = None
+    at: Words | None = None
+    steps: Annotated[int | None, Field(ge=2, le=1000)] = None
+    statistic: Words | None = None
+    unit: RateUnit | None = None
+    repeats: Annotated[int | None, Field(ge=1, le=100)] = None
+    tolerance: StudyTolerance | None = None
+    about: str = ""
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> StudyRow:
+        kinds = [kind for kind in (*RATES, *UNITS) if getattr(self, kind) is not None]
+        if len(kinds) != 1:
+            raise ValueError(f"has {' and '.join(kinds) or 'none'} of {', '.join((*RATES, *UNITS))}; expected one")
+        for key, known in (("at", AT_A_LOAD), ("steps", ("ramp",)), ("statistic", ("latency",)), ("unit", RATES)):
+            if getattr(self, key) is not None and kinds[0] not in known:
+                raise ValueError(f"{key} is for {', '.join(known)}, not for '{kinds[0]}'; remove it")
+        return self
+
+    @property
+    def kind(self) -> str:
+        """Which of the kinds it is."""
+        return next(kind for kind in (*RATES, *UNITS) if getattr(self, kind) is not None)
+
+    @property
+    def traffic(self) -> str:
+        """The traffic and its direction, in a sentence's words."""
+        return str(getattr(self, self.kind))
+
+
+class Variant(Config):
+    """A router as it is measured. ``value``: its place on the axis of the study's parameter.
+
+    ``commands`` are run on the router, and undone in reverse order after it, as ``tuning`` is. ``configured``: what
+    they make of it, for the simulation's model. ``rx_queues``: what the router has been booted with, in place of the
+    software's; a simulated one gets them from its testbed. ``traffic``: in place of the rows' own; ``flows``: in place
+    of their flows, as ``2-flows``. ``measures``: the rows that it has (None: all). ``baseline``: the variant that it is
+    compared with, in place of the study's. ``testbed``: in place of the run's; where it is not here, its rows are gaps.
+    """
+
+    platform: Name | None = None
+    software: Name | None = None
+    about: str = ""
+    value: float | None = None
+    tuning: Tuning = Tuning()
+    commands: tuple[CommandPair, ...] = ()
+    configured: Mapping[str, bool | int | float | str] = {}
+    rx_queues: Annotated[int, Field(ge=1, le=64)] | None = None
+    baseline: Name | None = None
+    testbed: Name | None = None
+    traffic: Words | None = None
+    flows: Annotated[str | None, Field(pattern=FLOWS)] = None
+    measures: Annotated[tuple[Name, ...] | None, Field(min_length=1)] = None
+
+    @property
+    def setup(self) -> RouterSetup:
+        """What its commands make of the router."""
+        return RouterSetup(commands=self.commands, configured=self.configured)
+
+
+class Parameter(Config):
+    """What the variants' ``value`` is. ``reference``: the curve that is drawn beside theirs.
+
+    ``linear``: through the origin and the smallest value's figure.
+    """
+
+    name: Name
+    unit: str = ""
+    reference: Literal["none", "linear"] = "none"
+    axis: Literal["linear", "log"] = "linear"
+
+
+class Published(Config):
+    """Figures of the source: row -> variant -> figure, or those of several runs. ``explained``: why one is outside."""
+
+    tolerance: StudyTolerance = StudyTolerance()
+    rows: Mapping[Name, Mapping[Name, Figure]]
+    explained: Mapping[Name, Mapping[Name, Annotated[str, Field(min_length=1, max_length=1000)]]] = {}
+
+
+class Study(Config):
+    """A study. ``repeats``: blocks; ``seed``: of the order within them; ``baseline``: a variant (None: no comparison).
+
+    ``unit``: of rates. ``seconds``: of a trial (None: the run's goal has it). ``testbed``: of a run that names none
+    (None: the simulated one). ``bypass``: without a router, the generator's ports are connected to each other.
+    """
+
+    study: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,60}$")]
+    title: Annotated[str, Field(min_length=1, max_length=200)]
+    about: str = ""
+    source: str = ""
+    platform: Name | None = None
+    testbed: Name | None = None
+    bypass: bool = False
+    repeats: Annotated[int, Field(ge=1, le=100)] = 5
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    seconds: Annotated[float | None, Field(gt=0, le=3600)] = None
+    unit: RateUnit = "percent of line"
+    baseline: Name | None = None
+    parameter: Parameter | None = None
+    measures: Annotated[Mapping[Name, StudyRow], Field(min_length=1)]
+    variants: Annotated[Mapping[Name, Variant], Field(min_length=1)]
+    published: Published | None = None
+
+    def platform_of(self, variant: str) -> str:
+        """The name of a variant's platform."""
+        return self.variants[variant].platform or self.platform or ""
+
+    def baseline_of(self, variant: str) -> str | None:
+        """The variant that *variant* is compared with; None: none, as for one that is such a baseline itself."""
+        found = self.variants[variant].baseline or self.baseline
+        return None if found == variant else found
+
+    @property
+    def baselines(self) -> frozenset[str]:
+        """The variants that others are compared with."""
+        return frozenset(found for name in self.variants if (found := self.baseline_of(name)) is not None)
+
+    def rows_of(self, variant: str) -> tuple[str, ...]:
+        """The names of the rows that a variant has, in the study's order."""
+        own = self.variants[variant].measures
+        return tuple(name for name in self.measures if own is None or name in own)
+
+    def variants_of(self, row: str) -> tuple[str, ...]:
+        """The names of the variants that have *row*."""
+        return tuple(name for name in self.variants if row in self.rows_of(name))
+
+    def traffic_of(self, row: str, variant: str) -> str:
+        """What is sent for *row* through *variant*."""
+        own = self.variants[variant]
+        words = (own.traffic or self.measures[row].traffic).split()
+        if own.flows is not None:
+            frames, *others = (word for word in words if not re.fullmatch(FLOWS, word))
+            words = [frames, own.flows, *others]
+        return " ".join(words)
+
+    def repeats_of(self, row: str) -> int:
+        """In how many blocks a row is measured."""
+        return min(self.repeats, self.measures[row].repeats or self.repeats)
+
+    def unit_of(self, row: str) -> str:
+        """The unit of a row's figures."""
+        measure = self.measures[row]
+        return UNITS.get(measure.kind) or measure.unit or self.unit
+
+    def tolerance_of(self, row: str) -> StudyTolerance:
+        """How far a row's figures may be from the published ones."""
+        return self.measures[row].tolerance or (self.published.tolerance if self.published else StudyTolerance())
+
+    def published_figure(self, row: str, variant: str) -> Figure | None:
+        """What the source has; None: nothing."""
+        return None if self.published is None else self.published.rows.get(row, {}).get(variant)
+
+    def explanation(self, row: str, variant: str) -> str:
+        """Why the published figure is not met, as the file says; ""."""
+        return "" if self.published is None else self.published.explained.get(row, {}).get(variant, "")
+
+
+def read_study(folder: Folder, name: str) -> Study:
+    """The study *name* of *folder*. Raises ConfigError, which lists the studies that exist."""
+    return load_study(named_file(folder, name, "study"))
+
+
+def load_study(path: Path) -> Study:
+    """The study in the file *path*. Raises ConfigError with file, line and key."""
+    data, lines = read_yaml(path)
+    found = validate_config(data, Study, path, lines)
+    if found.study != path.stem:
+        raise ConfigError(
+            f"says 'study: {shortened(found.study)}'; in a file of this name expected '{path.stem}'",
+            path,
+            lines[("study",)],
+        )
+    for place, words in _contradictions(found):
+        raise ConfigError(f"'{'.'.join(place)}': {words}", path, lines.get(place, 1))
+    return found
+
+
+def _contradictions(study: Study) -> Iterator[tuple[Location, str]]:
+    """The places where the parts of *study* do not fit each other, and why."""
+    rows, variants = ", ".join(study.measures), ", ".join(study.variants)
+    if study.baseline is not None and study.baseline not in study.variants:
+        yield ("baseline",), f"no variant '{study.baseline}'; known: {variants}"
+    for name, measure in study.measures.items():
+        if (measure.kind in PAST_ROUTER) is not study.bypass:
+            known = ", ".join(kind for kind in (*RATES, *UNITS) if (kind in PAST_ROUTER) is study.bypass)
+            words = "bypasses the router" if study.bypass else "does not bypass the router ('bypass: true')"
+            yield ("measures", name), f"is '{measure.kind}', and the study {words}; expected one of {known}"
+    for name, variant in study.variants.items():
+        place = ("variants", name)
+        for key in ("software", "tuning", "commands", "configured", "rx_queues"):
+            if study.bypass and key in variant.model_fields_set:
+                yield (*place, key), "is of a router, which the study bypasses; remove it"
+        if variant.platform is None and study.platform is None:
+            yield place, "has no 'platform', and neither has the study; expected one of them"
+        if variant.baseline is not None and variant.baseline not in study.variants:
+            yield (*place, "baseline"), f"no variant '{variant.baseline}'; known: {variants}"
+        for index, row in enumerate(variant.measures or ()):
+            if row not in study.measures:
+                yield (*place, "measures", str(index)), f"no row '{row}' in 'measures'; known: {rows}"
+        if variant.value is not None and study.parameter is None:
+            yield (*place, "value"), "needs 'parameter' of the study, which says what it is a value of"
+    if study.parameter is not None and len({each.value for each in study.variants.values()} - {None}) < 2:
+        yield ("parameter",), "fewer than two variants have a 'value' of it; expected a value in each"
+    if study.published is not None:
+        for key in ("rows", "explained"):
+            for row, figures in getattr(study.published, key).items():
+                if row not in study.measures:
+                    yield ("published", key, row), f"no row '{row}' in 'measures'; known: {rows}"
+                    continue
+                for variant in figures:
+                    where = ("published", key, row, variant)
+                    if variant not in study.variants:
+                        yield where, f"no variant '{variant}'; known: {variants}"
+                    elif row not in study.rows_of(variant):
+                        yield where, f"'{variant}' is not measured in this row; see its 'measures'"
+                    elif study.published_figure(row, variant) is None:
+                        yield where, "explains a figure that 'rows' does not have"

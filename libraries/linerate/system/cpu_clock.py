@@ -1,0 +1,72 @@
+"""CPU time of other processes of this machine, by the kernel's own clock of each: in nanoseconds, not in ticks.
+
+``/proc/PID/stat`` counts ticks of 10 ms, which a trial of a second is too short for. The time of soft interrupts is
+that of the task which they interrupt (of the one that sends, or of ``ksoftirqd``), unless the kernel accounts it apart.
+"""
+
+from __future__ import annotations
+
+import gzip
+import platform
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import psutil
+
+from ..errors import TestbedError
+
+_APART = b"\nCONFIG_IRQ_TIME_ACCOUNTING=y\n"
+
+
+def cpu_seconds(processes: Iterable[int]) -> float:
+    """CPU seconds of all threads of *processes* since each began. Raises TestbedError if one has ended."""
+    found = 0.0
+    for process in processes:
+        try:
+            # clock_getcpuclockid(3): CPUCLOCK_SCHED of a process
+            found += time.clock_gettime(~process << 3 | 2)
+        except OSError as error:
+            raise TestbedError(f"the CPU time of process {process} cannot be read: {error.strerror}") from None
+    return found
+
+
+def soft_interrupt_threads() -> tuple[int, ...]:
+    """The kernel threads ``ksoftirqd`` of this machine, which do what soft interrupts leave undone."""
+    return tuple(
+        process.pid for process in psutil.process_iter(["name"]) if process.info["name"].startswith("ksoftirqd/")
+    )
+
+
+def soft_interrupts_apart(root: Path = Path("/")) -> bool | None:
+    """Whether this kernel keeps the time of interrupts out of that of tasks, by its configuration; None: not known."""
+    for path in (root / "proc/config.gz", root / f"boot/config-{platform.release()}"):
+        try:
+            text = path.read_bytes()
+            return _APART in (gzip.decompress(text) if path.suffix == ".gz" else text)
+        except (OSError, EOFError):
+            continue
+    return None
+
+
+def soft_interrupt_seconds() -> float:
+    """CPU seconds of this machine in interrupts, hard and soft, since it started."""
+    found = psutil.cpu_times()
+    return float(getattr(found, "irq", 0.0) + getattr(found, "softirq", 0.0))
+
+
+def frames_sent(process: int) -> int:
+    """Frames that all interfaces of the network namespace of *process* have sent. Raises TestbedError."""
+    try:
+        rows = Path(f"/proc/{process}/net/dev").read_text().splitlines()[2:]
+        return sum(int(row.partition(":")[2].split()[9]) for row in rows if row.partition(":")[0].strip() != "lo")
+    except (OSError, IndexError, ValueError) as error:
+        raise TestbedError(f"the interfaces of process {process} cannot be read: {error}") from None
+
+
+def with_children(process: int) -> tuple[int, ...]:
+    """*process* and all its descendants. Raises TestbedError if it has ended."""
+    try:
+        return (process, *(child.pid for child in psutil.Process(process).children(recursive=True)))
+    except psutil.Error:
+        raise TestbedError(f"process {process} of the testbed has ended") from None

@@ -1,0 +1,17 @@
+*** Settings ***
+Documentation       One step of tuning at a time: entropy, hyper-threading, pinning, sockets, limits, offloads,
+...                 locks. Published figures are of O. Cochard-Labbé's benchmarks (2018). The study is
+...                 ``variables/studies/freebsd_tuning.yaml``.
+Resource            ../../resources/study.resource
+Suite Setup         Run Study    freebsd_tuning
+Test Tags           study    freebsd
+
+
+*** Test Cases ***
+Everything Was Measured
+    [Documentation]    No figure is missing.
+    Every Figure Should Be Measured
+
+Figures Agree With The Published Ones
+    [Documentation]    Published: five runs of each.
+    Published Figures Should Be Met Or Explained    at_least=0.9

@@ -1,0 +1,64 @@
+"""A platform without a model on the simulated testbed: refused before any start, with the testbeds that there are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from linerate.commands.main import main
+from linerate.errors import ConfigError
+from linerate.project import Project
+from linerate.session.plan import Plan
+from support.command_line import linerate
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project that ``linerate init`` writes, its platform without a model."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["init", "mybox"]) == 0
+    path = tmp_path / "variables" / "platforms" / "mybox.yaml"
+    path.write_text(path.read_text(encoding="utf-8").partition("\nmodel:")[0] + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def refusal(home: Path) -> str:
+    with pytest.raises(ConfigError) as caught:
+        Plan.read(Project.find(home), "mybox", None, "simulated", "quick")
+    return str(caught.value)
+
+
+def test_the_testbeds_of_the_project_are_named_before_the_model(home: Path) -> None:
+    folder = home / "variables" / "testbeds"
+    lab = (folder / "lab.yaml").read_text(encoding="utf-8")
+    assert re.search(
+        r"mybox\.yaml: has no 'model:', so testbed 'simulated' cannot simulate it; name the testbed that the router is"
+        r" in: -v TESTBED:lab; or add its physical parameters",
+        refusal(home),
+    )
+    (folder / "rack.yaml").write_text(lab.replace("testbed: lab", "testbed: rack"), encoding="utf-8")
+    (folder / "wrong.yaml").write_text("kind: hardware\n", encoding="utf-8")
+    (folder / "toy.yaml").write_text("testbed: toy\nkind: simulated\n", encoding="utf-8")
+    (folder / "any.yaml").write_text("testbed: any\nkind: pool\n", encoding="utf-8")
+    assert "-v TESTBED:lab (others here: rack, any); or" in refusal(home)
+    for path in folder.iterdir():
+        path.unlink()
+    assert f"write a testbed of 'kind: hardware' in {folder}, and name it: -v TESTBED:NAME; or" in refusal(home)
+
+
+def test_a_model_without_the_software_is_refused_alike(home: Path) -> None:
+    path = home / "variables" / "platforms" / "mybox.yaml"
+    path.write_text(path.read_text(encoding="utf-8") + "model: {software: {vpp: {}}}\n", encoding="utf-8")
+    assert "has no 'linux' in 'model.software', so testbed 'simulated' cannot simulate it; name" in refusal(home)
+
+
+@pytest.mark.slow
+def test_check_finds_it_unless_the_testbed_is_named(home: Path) -> None:
+    found = linerate(home, "check", "tests")
+    assert found.returncode == 1 and "-v TESTBED:lab; or" in found.stdout, found.stdout
+    assert "(no -v TESTBED: given, so 'simulated' is meant)" in found.stdout
+    assert "1 problem in" in found.stdout
+    found = linerate(home, "check", "-v", "TESTBED:lab", "tests")
+    assert found.returncode == 0, found.stdout

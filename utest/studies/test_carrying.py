@@ -1,0 +1,158 @@
+"""What a run that is gone on with may add to, what it is refused for, and what its page says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from linerate.errors import TestbedError
+from linerate.evidence.recorder import Recorder
+from linerate.evidence.records import EnvironmentRecord
+from linerate.evidence.resume import FINGERPRINTS
+from linerate.evidence.run_files import CHAINED
+from linerate.session.session import Session
+from linerate.studies.carrying import SESSIONS, Carried, OtherTestbed
+from linerate.studies.forms import text
+from linerate.studies.history import BLOCKS, GAPS_REPEATED
+from linerate.studies.page import page
+from linerate.studies.preparing import CODE, PreparedStudy
+from linerate.studies.reading import read_results
+from linerate.studies.runner import StudyRun
+from support.evidence_builders import RUN
+from support.study_runs import NAME, VERSIONS, kept, prepared_in
+
+
+def going_on(prepared: PreparedStudy, folder: Path, carried: Carried) -> StudyRun:
+    """A run that has begun, and opened nothing yet."""
+    run = StudyRun(prepared, folder, carried)
+    run._recorder = Recorder(folder, "20261123T130000Z-abcdef", run._environment(RUN), CHAINED)
+    run._keep_inputs()
+    carried.copy_to(run._recorder)
+    return run
+
+
+def opened(prepared: PreparedStudy, versions: Mapping[str, str]) -> Session:
+    router = SimpleNamespace(configuration=dict, is_black_box=True)
+    generator = SimpleNamespace(headroom=None, known_limits=None, ports=())
+    found = SimpleNamespace(
+        plan=prepared.plan, versions=lambda: dict(versions), router=router, generator=generator, interfaces={}
+    )
+    return cast(Session, found)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"host": {"name": "elsewhere"}}, "host was 'elsewhere' and is '"),
+        ({"host": {"cpu": "Z80"}}, "; run the study again|CPU was 'Z80' and is '"),
+        ({"host": {"kernel": "2.4"}}, "kernel was '2.4' and is '"),
+        ({"code": {"version": "0.0"}}, None),
+    ],
+)
+def test_another_machine_adds_nothing(tmp_path: Path, changed: dict[str, Any], says: str | None) -> None:
+    prepared = prepared_in(tmp_path)
+    if says is None:
+        # a commit of something else is the same Linerate
+        assert kept(prepared, tmp_path / "results", **changed).records
+        return
+    with pytest.raises(TestbedError) as raised:
+        kept(prepared, tmp_path / "results", **changed)
+    assert f"run '{RUN}' cannot be resumed" in str(raised.value)
+    assert all(words in str(raised.value) for words in says.split("|"))
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ({"version": "0.0", "commit": "abc"}, "it was made by 'Linerate 0.0, commit abc"),
+        ({}, "the code of Linerate "),
+    ],
+)
+def test_another_linerate_adds_nothing(tmp_path: Path, code: dict[str, str], says: str) -> None:
+    prepared = prepared_in(tmp_path)
+    prints = {**prepared.fingerprints(), CODE: "0"}
+    with pytest.raises(TestbedError) as raised:
+        kept(prepared, tmp_path / "results", code=code, extra={FINGERPRINTS: prints})
+    assert f"run '{RUN}' cannot be resumed: {says}" in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["router.version", "generator.server"])
+def test_another_router_or_generator_adds_nothing(tmp_path: Path, name: str) -> None:
+    prepared = prepared_in(tmp_path)
+    run = going_on(prepared, tmp_path / "results", kept(prepared, tmp_path / "results"))
+    with pytest.raises(OtherTestbed) as raised:
+        run._note(opened(prepared, {**VERSIONS, name: "v1"}))
+    assert f"{NAME} is not what run {RUN} measured: {name} was '{VERSIONS[name]}' and is 'v1'; " in str(raised.value)
+    # and what has never been opened is compared with nothing
+    run._known.clear()
+    run._note(opened(prepared, {**VERSIONS, name: "v1"}))
+    with pytest.raises(OtherTestbed, match="is not what this run measured"):
+        run._note(opened(prepared, VERSIONS))
+
+
+def test_the_same_router_goes_on_and_the_run_says_what_it_has_of_another(tmp_path: Path) -> None:
+    prepared = prepared_in(tmp_path)
+    carried = kept(prepared, tmp_path / "results", extra={SESSIONS: {
+        NAME: {"versions": VERSIONS, "configuration": {}},
+        "netgate6100, linux": {"versions": {"router.version": "6.8"}, "configuration": {}},
+    }})  # fmt: skip
+    run = going_on(prepared, tmp_path / "results", carried)
+    run._note(opened(prepared, {**VERSIONS, "generator.leftover": "ports given back", "router.rx placement": "two"}))
+    environment: EnvironmentRecord = run._recorder.environment
+    assert environment.versions["router.version"] == "v26.10"
+    sessions = environment.extra[SESSIONS]
+    assert sessions["netgate6100, linux"]["carried_from"] == RUN and "carried_from" not in sessions[NAME]
+    run._recorder.close()
+    found = read_results(run._recorder.folder.path)
+    words = f"2 of 2 measurements carried over from run {RUN}."
+    assert words in text(found) and words in page(found)
+
+
+def test_a_session_that_another_router_answers_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no gap, which the rest of the study would be measured after."""
+    prepared = prepared_in(tmp_path)
+    run = StudyRun(prepared, tmp_path / "results")
+
+    def other(_: object) -> Session:
+        raise OtherTestbed("another one")
+
+    monkeypatch.setattr(run, "_set_up", other)
+    with pytest.raises(OtherTestbed):
+        run.run()
+    assert run.measured == 0
+
+
+@pytest.mark.parametrize(("repeats", "word"), [(4, "raised"), (1, "lowered")])
+def test_another_number_of_blocks_is_said_for_good(tmp_path: Path, repeats: int, word: str) -> None:
+    """Who looks at a result and then measures more finds differences that are none more often than once in 20."""
+    results = tmp_path / "results"
+    first = kept(prepared_in(tmp_path), results, (33.4, 33.6, 33.5, 33.3))
+    prepared = prepared_in(tmp_path, repeats)
+    carried = Carried.of(results / RUN, prepared)
+    assert not StudyRun(prepared_in(tmp_path), results, first)._history.keys() & {BLOCKS, GAPS_REPEATED}
+    words = f"WARNING: blocks were {word} from 2 to {repeats} after the first 2 were read: 95 % no longer holds."
+    run = going_on(prepared, results, carried)
+    assert run.foreword()[-1] == words
+    run._recorder.close()
+    found = read_results(run._recorder.folder.path)
+    assert words in " ".join(text(found).split()) and words in page(found)
+    # the run that goes on with that one says so too
+    again = going_on(prepared, results, Carried.of(run._recorder.folder.path, prepared))
+    assert again.foreword()[-1] == words
+    again._recorder.close()
+
+
+def test_gaps_that_are_measured_again_are_said_with_their_reasons(tmp_path: Path) -> None:
+    results, prepared = tmp_path / "results", prepared_in(tmp_path)
+    run = going_on(prepared, results, kept(prepared, results, (33.4, None, 33.5, None)))
+    run._recorder.close()
+    (first, second) = run._recorder.environment.extra[GAPS_REPEATED]
+    assert first["measurement"] == "block 1, last: vpp, one flow" and "the link" in first["reason"]
+    assert first["run"] == second["run"] == RUN
+    assert any(f"2 gaps of run {RUN} measured again" in words for words in run.foreword())
+    found = read_results(run._recorder.folder.path)
+    assert f"2 gaps of run {RUN} measured again" in page(found)

@@ -1,0 +1,148 @@
+"""A study's results as people and programs read them: text, Markdown, CSV, and a page with pictures."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from base64 import b64decode
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from linerate.evidence.measurement import MeasurementRecord
+from linerate.studies.forms import csv_text, headline, markdown, text
+from linerate.studies.page import page
+from linerate.studies.pictures import pictures_of
+from linerate.studies.results import StudyResults, results_of
+from support.study_builders import SMALL, measurements, study_of
+
+RULES = SMALL.replace("baseline: vpp", "baseline: vpp\nparameter: {name: rules, reference: linear, axis: log}").replace(
+    "  vpp: {software: vpp}\n  linux: {software: linux}",
+    "  vpp: {software: vpp, value: 0}\n  linux: {software: linux, value: 1}\n  ten: {software: linux, value: 10}",
+)
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> StudyResults:
+    study = study_of(tmp_path)
+    ramps = measurements(
+        study, {"vpp": [33.0], "linux": [4.0]}, "ramp", curve=((10.0, 10.0), (50.0, 33.0), (97.0, 33.0))
+    )
+    values: dict[str, list[float | None]] = {"vpp": [33.6, 33.7, None, 33.5], "linux": [4.3, 9.0]}
+    return results_of(study, [*measurements(study, values), *ramps], run="20261123T120000Z-abcdef", planned=8)
+
+
+def test_text_has_a_line_for_each_variant(found: StudyResults) -> None:
+    shown = text(found)
+    assert shown.startswith("SIMULATED")
+    assert re.search(r"^linux +2 +4\.3 +6\.65 +9 .*4\.32 +NO", shown, re.MULTILINE)
+    assert re.search(r"^vpp +3 +33\.5 +33\.6 +33\.7 +baseline", shown, re.MULTILINE)
+    assert re.search(r"33\.7 \(33\.5 to +yes .*\n +33\.9, n 3\)$", shown, re.MULTILINE)
+    assert (
+        "Beside the published figures: error of 2 figures: median 0.3 %, 95th percentile 53.9 %; 1 within 5 %" in shown
+    )
+    assert headline(found) == "1 of 2 published figures inside"
+    assert "one flow, vpp: 1 measurement without a value: the link <b>flapped</b>" in shown
+
+
+def test_text_fits_a_terminal(tmp_path: Path) -> None:
+    name = "a variant with as many words in its name as a name may have"
+    text_of_study = RULES.replace("  linux:", f"  {name}:").replace("{linux: 4.32", f"{{{name}: [41234567, 41234568]")
+    text_of_study = text_of_study.replace(
+        "forwards: 64b 1-flow unidirectional", "forwards: 64b unidirectional, unit: pps"
+    )
+    study = study_of(tmp_path, text_of_study)
+    values: dict[str, list[float | None]] = {
+        "vpp": [33e6, 34e6, 35e6, 33.5e6],
+        name: [41234567.0, 31e6],
+        "ten": [1.0, 2.0],
+    }
+    shown = text(results_of(study, measurements(study, values), run="20261123T120000Z-abcdef", planned=8))
+    assert max(map(len, shown.splitlines())) <= 118
+    for part in ("41235000", "31000000", "o", "no difference", "as many words in its name", "(41235000 to"):
+        assert part in shown
+
+
+def test_markdown_shows_no_markup_of_others(found: StudyResults) -> None:
+    shown = markdown(found)
+    assert shown.startswith("# SIMULATED: Two routers, one flow") and "\\<b\\>flapped" in shown
+    assert "| vpp | 3 | 33.5 | 33.6 | 33.7 | baseline |" in shown
+
+
+def test_csv_has_plain_numbers(found: StudyResults) -> None:
+    rows = list(csv.DictReader(io.StringIO(csv_text(found))))
+    assert [(row["row"], row["variant"], row["n"]) for row in rows] == [
+        ("one flow", "vpp", "3"),
+        ("one flow", "linux", "2"),
+        ("ramp", "vpp", "1"),
+        ("ramp", "linux", "1"),
+    ]
+    assert float(rows[1]["median"]) == 6.65 and rows[1]["inside"] == "false" and rows[1]["simulated"] == "true"
+
+
+def test_the_page_needs_nothing_else_and_escapes_what_others_said(found: StudyResults) -> None:
+    shown = page(found)
+    assert "SIMULATED" in shown and "<b>flapped" not in shown and "&lt;b&gt;flapped" in shown
+    assert not re.search(r"""(?:src|href)=["'](?!data:|#)""", shown) and "<script" not in shown
+    pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', shown)
+    assert len(pictures) == 3  # bars of both rows, and the ramp
+    for picture in pictures:
+        ElementTree.fromstring(b64decode(picture))
+
+
+def test_a_ramp_has_a_curve_for_each_variant(found: StudyResults) -> None:
+    (title, picture), _ = pictures_of(found, "ramp", dict(found.rows())["ramp"])
+    assert title == "ramp: received over offered"
+    assert picture.count("<polyline") == 2 and "vpp: falls behind at 33" in picture and "SIMULATED" in picture
+
+
+def test_a_parameter_has_a_curve_with_its_reference(tmp_path: Path) -> None:
+    study = study_of(tmp_path, RULES)
+    values = {"vpp": [30.0] * 4, "linux": [20.0, 20.1], "ten": [5.0, 5.1]}
+    found = results_of(study, measurements(study, values))
+    (_, _), (title, picture) = pictures_of(found, "one flow", dict(found.rows())["one flow"])
+    assert title == "one flow over rules"
+    assert "linear with the parameter" in picture and "logarithmic" in picture and "published" in picture
+
+
+def test_each_baseline_has_a_line_over_the_parameter(tmp_path: Path) -> None:
+    """Two routers, each compared with itself without rules: no line goes from one to the other."""
+    rules = {"vpp": ("vpp", 0), "vpp ten": ("vpp", 10), "linux": ("linux", 0), "linux ten": ("linux", 10)}
+    variants = "".join(
+        f"  {name}: {{software: {software}, value: {value}{f', baseline: {software}' if value else ''}}}\n"
+        for name, (software, value) in rules.items()
+    )
+    head, _ = SMALL.split("variants:")
+    text = head.replace("baseline: vpp", "parameter: {name: rules}") + "variants:\n" + variants
+    study = study_of(tmp_path, text)
+    values = {"vpp": [30.0, 30.2], "vpp ten": [29.0, 29.1], "linux": [5.0, 5.1], "linux ten": [1.0, 1.1]}
+    found = results_of(study, measurements(study, values))
+    *_, (title, picture) = pictures_of(found, "one flow", dict(found.rows())["one flow"])
+    assert title == "one flow over rules" and ">vpp<" in picture and ">linux<" in picture
+    lines = [re.findall(r"[\d.]+,([\d.]+)", points) for points in re.findall(r'<polyline points="([^"]+)"', picture)]
+    assert [len(line) for line in lines] == [2, 2]
+    # in pixels from the top: the faster router's line is wholly above the other's
+    assert max(map(float, lines[0])) < min(map(float, lines[1]))
+
+
+def test_nothing_measured_is_shown_as_well(tmp_path: Path) -> None:
+    study = study_of(tmp_path)
+    found = results_of(study, [], planned=8)
+    assert headline(found).startswith("0 of 2 published figures inside; INCOMPLETE: 0 of 8 measurements")
+    assert "no value" in page(found) or "–" in text(found)
+
+
+def test_a_record_is_read_back(tmp_path: Path) -> None:
+    study = study_of(tmp_path)
+    (record, *_) = measurements(study, {"vpp": [33.0]}, "ramp", curve=((1.0, 1.0),), figures={"a": 1.0})
+    assert MeasurementRecord.from_json(record.to_json()) == record
+
+
+def test_a_proven_drift_is_said_beside_each_comparison(tmp_path: Path) -> None:
+    study = study_of(tmp_path, SMALL.replace("repeats: 2", "repeats: 5"))
+    falling = [40.0, 30.0, 40.1, 30.2, 40.0, 30.1, 39.9, 30.0, 40.2, 30.1]
+    found = results_of(study, measurements(study, {"vpp": falling, "linux": [4.3, 4.31, 4.32, 4.3, 4.31]}))
+    assert re.search(r"; the baseline drifted by -24\.\d", markdown(found))
+    assert "baseline drifted" in " ".join(text(found).split())

@@ -1,0 +1,72 @@
+"""What a study says before anything starts: what it will not measure, and what it cannot be measured on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from linerate.errors import ConfigError, TestbedError
+from linerate.evidence.recorder import Recorder
+from linerate.project import Project
+from linerate.studies.carrying import Carried
+from linerate.studies.order import visits_of
+from linerate.studies.preparing import prepare_study
+from support.evidence_builders import ENVIRONMENT, RUN
+from support.paths import ROOT
+from support.study_builders import SMALL
+
+COMMANDS = "commands: [{do: nft add table ip a, undo: nft delete table ip a}]"
+
+
+def project(folder: Path, text: str) -> Project:
+    (folder / "variables" / "studies").mkdir(parents=True)
+    (folder / "variables" / "studies" / "small.yaml").write_text(text, encoding="utf-8")
+    return Project(folder)
+
+
+def test_commands_that_a_simulated_router_does_not_know_are_said_before_the_start(tmp_path: Path) -> None:
+    text = SMALL.replace("  linux: {software: linux}", f"  linux: {{software: linux, {COMMANDS}}}")
+    found = prepare_study(project(tmp_path, text), "small", "simulated", "quick")
+    (line,) = found.gap_words(visits_of(found.study))
+    assert line.startswith("not measured: linux (2 rows): testbed 'simulated' is simulated") and "'configured'" in line
+    assert found.gap("linux", "one flow") and not found.gap("vpp", "one flow")
+    # it is no excuse: the study's file can say it
+    assert "linux" in found.unknown
+
+
+def test_a_study_of_which_nothing_can_be_measured_is_refused(tmp_path: Path) -> None:
+    text = SMALL.replace("{software: linux}", f"{{software: linux, {COMMANDS}}}")
+    text = text.replace("{software: vpp}", f"{{software: vpp, {COMMANDS}}}")
+    with pytest.raises(ConfigError, match="nothing can be measured: testbed 'simulated'"):
+        prepare_study(project(tmp_path, text), "small", "simulated", "quick")
+
+
+@pytest.mark.parametrize("name", ["generators", "nftables_rules", "same_router"])
+def test_a_router_that_cannot_be_simulated_is_refused_with_the_testbed_that_measures_it(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"has no 'model:'.*run the study on --testbed netns"):
+        prepare_study(Project(ROOT), name, "simulated", "standard")
+
+
+SIMULATED = sorted(path.stem for path in (ROOT / "variables" / "studies").glob("freebsd_*.yaml"))
+
+
+@pytest.mark.parametrize("name", [*SIMULATED, "gowin_n305", "netgate6100"])
+def test_a_variants_commands_configure_a_simulated_router_as_that_variant_says(name: str) -> None:
+    """Also where others have the same commands, as with another number of flows."""
+    found = prepare_study(Project(ROOT), name, "simulated", "standard")
+    for variant, plan in found.plans.items():
+        own = found.study.variants[variant]
+        known = [setup.configured for setup in plan.setups if setup.commands == own.commands]
+        assert all(each == own.configured for each in known) and (known or not own.configured), variant
+
+
+@pytest.mark.parametrize(("study", "says"), [({"study": "netgate6100"}, "of study 'netgate6100'"), ({}, "of no study")])
+def test_a_run_of_another_study_is_said_to_be_one(tmp_path: Path, study: dict[str, object], says: str) -> None:
+    found = prepare_study(project(tmp_path, SMALL), "small", "simulated", "quick")
+    Recorder(tmp_path / "results", RUN, replace(ENVIRONMENT, extra=study)).close()
+    with pytest.raises(TestbedError) as raised:
+        Carried.of(tmp_path / "results" / RUN, found)
+    assert f"run '{RUN}' is {says}, and cannot go on as 'small'" in str(raised.value)
+    assert ";" in str(raised.value) and "has changed" not in str(raised.value)

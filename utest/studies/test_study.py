@@ -1,0 +1,107 @@
+"""The file of a study: what it must have, and what is said of one that is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from linerate.errors import ConfigError
+from linerate.studies.study import load_study, read_study
+
+STUDY = """\
+study: small
+title: A small study
+platform: netgate6100
+baseline: linux
+measures:
+  one flow: {forwards: 64b 1-flow unidirectional}
+  cost: {cycles: 64b 1-flow unidirectional, at: 1 Mpps, tolerance: {percent: 10}}
+variants:
+  linux: {software: linux, measures: [one flow]}
+  vpp: {software: vpp}
+published:
+  rows:
+    one flow: {linux: 4.3, vpp: [33.6, 33.7]}
+"""
+
+
+def write(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "small.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_study_knows_what_is_measured_on_what(tmp_path: Path) -> None:
+    found = load_study(write(tmp_path, STUDY))
+    assert found.rows_of("linux") == ("one flow",) and found.rows_of("vpp") == ("one flow", "cost")
+    assert found.unit_of("one flow") == "percent of line" and found.unit_of("cost") == "cycles/packet"
+    assert found.published_figure("one flow", "vpp") == (33.6, 33.7)
+    assert found.tolerance_of("cost").percent == 10 and found.tolerance_of("one flow").percent == 5
+    assert read_study(tmp_path, "small") == found
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "line", "says"),
+    [
+        ("baseline: linux", "baseline: lnux", 4, "'baseline': no variant 'lnux'; known: linux, vpp"),
+        ("[one flow]", "[two]", 9, "'variants.linux.measures.0': no row 'two' in 'measures'"),
+        ("platform: netgate6100\n", "", 8, "'variants.linux': has no 'platform', and neither has the study"),
+        ("{software: vpp}", "{software: vpp, baseline: lnux}", 10, "'variants.vpp.baseline': no variant 'lnux'"),
+        ("{software: vpp}", "{software: vpp, value: 3}", 10, "'variants.vpp.value': needs 'parameter'"),
+        ("baseline: linux", "parameter: {name: rules}", 4, "fewer than two variants have a 'value'"),
+        ("one flow: {linux", "a flow: {linux", 13, "'published.rows.a flow': no row 'a flow'"),
+        ("{linux: 4.3,", "{lnux: 4.3,", 13, "'published.rows.one flow.lnux': no variant 'lnux'"),
+        ("    one flow: {linux", "    cost: {linux", 13, "'linux' is not measured in this row"),
+        ("forwards:", "fowards:", 6, "unknown key 'measures.one flow.fowards'; did you mean 'forwards'?"),
+        ("{forwards: 64b 1-flow unidirectional}", "{at: 1 Mpps}", 6, "'measures.one flow': has none of ramp"),
+        ("1 Mpps,", "1 Mpps, steps: 5,", 7, "steps is for ramp, not for 'cycles'; remove it"),
+        ("study: small", "study: large", 1, "in a file of this name expected 'small'"),
+        ("[33.6, 33.7]", "quick", 13, "'published.rows.one flow.vpp'"),
+        ("forwards:", "sends:", 6, "'measures.one flow': is 'sends', and the study does not bypass the router"),
+        ("baseline: linux", "bypass: true", 6, "'measures.one flow': is 'forwards', and the study bypasses the router"),
+        ("  vpp: {software: vpp}", "  a/b: {software: vpp}", 10, "variants.a/b"),
+        ("  vpp: {software: vpp}", "  vpp: {commands: [{do: ls}]}", 10, "'variants.vpp.commands.0.undo' is missing"),
+    ],
+)
+def test_a_wrong_study_is_refused_with_file_line_and_key(
+    tmp_path: Path, before: str, after: str, line: int, says: str
+) -> None:
+    assert before in STUDY
+    path = write(tmp_path, STUDY.replace(before, after, 1))
+    with pytest.raises(ConfigError) as caught:
+        load_study(path)
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert says in str(caught.value)
+
+
+def test_a_study_without_a_router_has_nothing_of_one(tmp_path: Path) -> None:
+    text = (
+        "study: small\ntitle: A\nplatform: a\nbypass: true\nmeasures:\n  64b: {sends: 64b}\nvariants:\n  a: {VARIANT}\n"
+    )
+    assert load_study(write(tmp_path, text.replace("VARIANT", "testbed: netns"))).unit_of("64b") == "percent of line"
+    with pytest.raises(ConfigError) as caught:
+        load_study(write(tmp_path, text.replace("VARIANT", "software: vpp")))
+    assert "small.yaml:8: 'variants.a.software': is of a router, which the study bypasses; remove it" in str(
+        caught.value
+    )
+
+
+def test_a_variant_may_have_a_baseline_of_its_own(tmp_path: Path) -> None:
+    found = load_study(write(tmp_path, STUDY))
+    assert found.baseline_of("vpp") == "linux" and found.baseline_of("linux") is None
+    text = STUDY.replace("{software: vpp}", "{software: vpp, baseline: vpp}")
+    assert load_study(write(tmp_path, text)).baseline_of("vpp") is None
+
+
+def test_the_flows_of_a_variant_take_the_place_of_the_rows_own(tmp_path: Path) -> None:
+    found = load_study(write(tmp_path, STUDY.replace("{software: vpp}", "{software: vpp, flows: 10k-flows}")))
+    assert found.traffic_of("one flow", "vpp") == "64b 10k-flows unidirectional"
+    assert found.traffic_of("one flow", "linux") == "64b 1-flow unidirectional"
+    with pytest.raises(ConfigError, match=r"variants\.vpp\.flows"):
+        load_study(write(tmp_path, STUDY.replace("{software: vpp}", "{software: vpp, flows: many}")))
+
+
+def test_an_explanation_needs_a_figure(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="explains a figure that 'rows' does not have"):
+        load_study(write(tmp_path, STUDY + "  explained:\n    cost: {vpp: a reason}\n"))

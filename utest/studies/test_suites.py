@@ -1,0 +1,53 @@
+"""Every shipped study has a Robot suite, whose claims name rows and variants that the study has.
+
+A dry run of all suites is that of ``linerate check`` (utest/commands/test_check.py), which does not look into a study.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from linerate.studies.study import load_study
+from support import robot_run
+from support.model_bench import PROJECT
+from support.paths import ROOT
+
+SUITES = ROOT / "tests" / "studies"
+COMPARED = ("Difference Should Be Proven", "No Difference Should Be Proven")
+
+
+def claims(suite: Path) -> list[list[str]]:
+    lines = (re.split(r" {2,}", line.strip()) for line in suite.read_text(encoding="utf-8").splitlines())
+    return [words for words in lines if words[0] in (*COMPARED, "Figure Should Be")]
+
+
+def test_every_study_has_a_suite() -> None:
+    studies = {path.stem for path in PROJECT.studies.glob("*.yaml")}
+    assert {path.stem for path in SUITES.glob("*.robot")} == studies
+    for name in studies:
+        assert re.search(rf"^Suite Setup +Run Study +{name}\b", (SUITES / f"{name}.robot").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("suite", sorted(SUITES.glob("*.robot")), ids=lambda path: path.stem)
+def test_its_claims_are_of_rows_and_variants_that_the_study_has(suite: Path) -> None:
+    study = load_study(PROJECT.studies / f"{suite.stem}.yaml")
+    for keyword, row, variant, *_ in claims(suite):
+        assert row in study.measures and variant in study.variants and row in study.rows_of(variant), (row, variant)
+        assert keyword not in COMPARED or study.baseline_of(variant) is not None
+
+
+def test_a_suite_on_a_real_kernel_names_its_testbed() -> None:
+    for suite in SUITES.glob("*.robot"):
+        own = load_study(PROJECT.studies / f"{suite.stem}.yaml").testbed
+        assert bool(own) == bool(re.search(rf"^\$\{{TESTBED\}} +{own}$", suite.read_text(), re.MULTILINE))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("LINERATE_STUDIES" not in os.environ, reason="a minute: LINERATE_STUDIES=1 runs it")
+def test_a_suite_of_freebsd_runs(tmp_path: Path) -> None:
+    ran = robot_run.run(tmp_path, SUITES / "freebsd_tables.robot", "-v", "REPEATS:1")
+    assert {status for status, _ in ran.tests.values()} == {"PASS"}, ran.console

@@ -1,0 +1,211 @@
+"""A small study on the simulated testbed: run to its end, killed and gone on with, refused, and as a suite of Robot."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from linerate.evidence.run import read_measurements, read_run
+from support import robot_run
+from support.command_line import PROGRAM, environment, linerate
+from support.study_builders import SMALL
+
+pytestmark = pytest.mark.slow
+
+EVERY = {
+    *((block, turn, "vpp", "one flow") for block in (1, 2) for turn in ("first", "last")),
+    *((block, "", "linux", "one flow") for block in (1, 2)),
+    *((1, turn, variant, "ramp") for turn, variant in (("first", "vpp"), ("", "linux"))),
+}
+
+
+def project(folder: Path, text: str = SMALL) -> Path:
+    (folder / "variables" / "studies").mkdir(parents=True, exist_ok=True)
+    (folder / "variables" / "studies" / "small.yaml").write_text(text, encoding="utf-8")
+    return folder
+
+
+def runs(folder: Path) -> list[Path]:
+    return sorted(path for path in (folder / "results").iterdir() if path.name[0] == "2")
+
+
+def measured(run: Path) -> Counter[tuple[int, str, str, str]]:
+    return Counter((found.block, found.turn, found.variant, found.row) for found in read_measurements(run))
+
+
+def test_a_study_is_killed_and_gone_on_with(tmp_path: Path) -> None:
+    """No measurement is made twice, none is lost, and the run that went on is whole by itself."""
+    project(tmp_path)
+    with (tmp_path / "console.txt").open("wb") as console:
+        words = [*PROGRAM, "study", "run", "small", "--goal", "quick"]
+        process = subprocess.Popen(words, stdout=console, cwd=tmp_path, env=environment(tmp_path))
+        try:
+            until = time.monotonic() + 60
+            while b"block 1: linux" not in (tmp_path / "console.txt").read_bytes():
+                assert process.poll() is None and time.monotonic() < until
+                time.sleep(0.05)
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait(10)
+    (first,) = runs(tmp_path)
+    before = measured(first)
+    assert before[1, "first", "vpp", "one flow"] == 1 and set(before) < EVERY
+
+    ran = linerate(tmp_path, "study", "run", "small", "--goal", "quick", "--resume", first.name)
+    assert f"run {first.name} measured {len(before)} measurements: carried over" in ran.stdout, ran.stderr
+    _, second = runs(tmp_path)
+    after = measured(second)
+    assert set(after) == EVERY and set(after.values()) == {1}
+    records = read_measurements(second)
+    assert Counter(record.carried_from for record in records) == {
+        first.name: len(before),
+        "": len(EVERY) - len(before),
+    }
+    # each has its own trials, those of the first run too
+    trials = Counter(trial.requirement for trial in read_run(second).trials)
+    assert all(trials[record.requirement] for record in records)
+    assert len({record.requirement for record in records}) == len(records)
+    assert linerate(tmp_path, "verify", str(first)).returncode == 0
+    assert linerate(tmp_path, "verify", str(second)).returncode == 0
+    assert all(record.simulated for record in records)
+    # the coarse ramp is nobody's published figure, so that all are met
+    assert ran.returncode == 0 and "2 of 2 published figures inside" in ran.stdout
+    assert {"study.txt", "study.html", "study.csv", "study.md"} <= {path.name for path in second.iterdir()}
+
+    # a report needs nothing but the folder, and says the same
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(second, elsewhere / second.name, ignore=shutil.ignore_patterns("study.*"))
+    again = linerate(tmp_path, "study", "report", str(elsewhere / second.name))
+    assert again.returncode == 0
+    assert (elsewhere / second.name / "study.csv").read_text() == (second / "study.csv").read_text()
+
+    # another study cannot go on with it
+    project(tmp_path, SMALL.replace("seed: 7", "seed: 8"))
+    refused = linerate(tmp_path, "study", "run", "small", "--goal", "quick", "--resume", second.name)
+    assert refused.returncode == 2 and "the study file has changed" in refused.stderr
+
+
+def test_an_altered_measurement_is_found(tmp_path: Path) -> None:
+    ramp = "  ramp: {ramp: 64b 1-flow unidirectional, steps: 5, repeats: 1}\n"
+    project(tmp_path, SMALL.replace(ramp, ""))
+    ran = linerate(tmp_path, "study", "run", "small", "--goal", "quick", "--repeats", "1")
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    (run,) = runs(tmp_path)
+    shown = run / "study.html"
+    own = shown.read_text()
+    for before, after in (("4.3", "5.3"), ("SIMULATED", "MEASURED")):
+        assert before in own
+        shown.write_text(own.replace(before, after))
+        found = linerate(tmp_path, "verify", str(run))
+        assert found.returncode == 1 and "study.html" in found.stdout
+    assert linerate(tmp_path, "study", "report", str(run)).returncode == 0
+    assert linerate(tmp_path, "verify", str(run)).returncode == 0
+    path = run / "measurements.jsonl"
+    lines = path.read_text().splitlines()
+    assert json.loads(lines[0])["schema"] == "linerate.measurement/1"
+    path.write_text(path.read_text().replace('"value": 4.3', '"value": 5.3'))
+    assert linerate(tmp_path, "verify", str(run)).returncode == 1
+    refused = linerate(tmp_path, "study", "report", str(run))
+    assert refused.returncode == 2 and "measurements.jsonl" in refused.stderr
+
+
+def test_what_is_wrong_is_said_before_anything_starts(tmp_path: Path) -> None:
+    row = "{forwards: 64b 1-flow unidirectional,"
+    for before, after, says in (
+        ("software: linux", "software: linus", "has no software 'linus'"),
+        (row, "{forwards: 64b sideways,", "row 'one flow' of variant"),
+        (row, "{cycles: 64b 1-flow,", "linux shows none"),
+        ("measures:", "mesures:", "unknown key 'mesures'"),
+    ):
+        project(tmp_path, SMALL.replace(before, after))
+        ran = linerate(tmp_path, "study", "run", "small")
+        assert ran.returncode == 2 and says in ran.stderr and ".yaml" in ran.stderr, ran.stderr
+    assert not (tmp_path / "results").exists()
+    assert "known: " in linerate(tmp_path, "study", "run", "smal").stderr
+
+
+def test_the_time_is_said_without_a_start(tmp_path: Path) -> None:
+    project(tmp_path)
+    ran = linerate(tmp_path, "study", "run", "small", "--plan")
+    assert ran.returncode == 0 and "8 measurements of 2 rows on 2 variants in 2 blocks" in ran.stdout
+    assert "of traffic, at 50 times real time, about " in ran.stdout
+    assert not (tmp_path / "results").exists()
+    listed = linerate(tmp_path, "study", "list")
+    assert listed.returncode == 0 and "small  " in listed.stdout and "netgate6100" in listed.stdout
+    assert "FreeBSD 11.1 (1 row, 24 variants, 120 measurements)" in listed.stdout
+
+
+SUITE = """\
+*** Settings ***
+Resource        linerate/study.resource
+Suite Setup     Run Study    small
+
+*** Test Cases ***
+All Was Measured
+    Every Figure Should Be Measured
+
+Published
+    Rows Agree With The Published Ones
+
+Slower
+    Difference Should Be Proven    one flow    linux    less
+
+Wrong Claim
+    Figure Should Be    one flow    linux    ≥    50
+
+No Such Row
+    Figure Should Be    two flows    linux    ≥    50
+"""
+
+
+def test_a_study_is_a_suite(tmp_path: Path) -> None:
+    project(tmp_path)
+    suite = tmp_path / "small.robot"
+    suite.write_text(SUITE, encoding="utf-8")
+    ran = robot_run.run(tmp_path, suite, "-v", "GOAL:quick")
+    found = {name: status for name, (status, _) in ran.tests.items()}
+    assert found == {
+        "All Was Measured": "PASS",
+        "Published": "PASS",
+        "Slower": "PASS",
+        "Wrong Claim": "FAIL",
+        "No Such Row": "FAIL",
+    }, ran.console
+    assert ran.tests["Wrong Claim"][1].startswith("FAIL: SIMULATED: one flow, linux: 4.3")
+    assert "the study has no row 'two flows'" in ran.tests["No Such Row"][1]
+    (run,) = runs(tmp_path)
+    assert (run / "study.html").is_file() and any((run / "allure").iterdir())
+    verified = linerate(tmp_path, "verify", str(run))
+    assert verified.returncode == 0 and "note" not in verified.stdout
+
+
+EDGE = """\
+study: small
+title: What the generator offers at most
+platform: netgate6100
+repeats: 1
+seconds: 0.3
+measures:
+  large ramp: {ramp: 1514b unidirectional, steps: 3}
+  large search: {throughput: 1514b unidirectional}
+  small ramp: {ramp: 64b 1-flow unidirectional, steps: 5}
+variants:
+  vpp: {software: vpp}
+"""
+
+
+def test_a_router_that_never_fell_behind_has_a_bound(tmp_path: Path) -> None:
+    project(tmp_path, EDGE)
+    ran = linerate(tmp_path, "study", "run", "small", "--goal", "quick")
+    assert ran.returncode == 0, ran.stderr + ran.stdout
+    (run,) = runs(tmp_path)
+    marks = {record.row: record.figures.get("at_least") for record in read_measurements(run)}
+    assert marks == {"large ramp": 1.0, "large search": 1.0, "small ramp": None}
+    assert ran.stdout.count("≥ 97") >= 2 and "its own limit is somewhere above" in ran.stdout

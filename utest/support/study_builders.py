@@ -1,0 +1,70 @@
+"""Studies and their measurements, made up for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from linerate.evidence.measurement import MeasurementRecord
+from linerate.studies.order import visits_of
+from linerate.studies.study import Study, load_study
+
+SMALL = """\
+study: small
+title: Two routers, one flow
+platform: netgate6100
+repeats: 2
+seed: 7
+baseline: vpp
+measures:
+  one flow: {forwards: 64b 1-flow unidirectional, tolerance: {points: 1}}
+  ramp: {ramp: 64b 1-flow unidirectional, steps: 5, repeats: 1}
+variants:
+  vpp: {software: vpp}
+  linux: {software: linux}
+published:
+  rows:
+    one flow: {linux: 4.32, vpp: [33.5, 33.7, 33.9]}
+"""
+
+
+def study_of(folder: Path, text: str = SMALL) -> Study:
+    """The study that *text* is."""
+    name = text.split("\n", 1)[0].removeprefix("study: ")
+    path = folder / f"{name}.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load_study(path)
+
+
+def measurements(
+    study: Study, values: Mapping[str, Sequence[float | None]], row: str = "one flow", **more: object
+) -> list[MeasurementRecord]:
+    """One record of *row* for each of its places in the order, with *values* by variant, one after the other."""
+    left = {name: iter(found) for name, found in values.items()}
+    found: list[MeasurementRecord] = []
+    for visit in visits_of(study):
+        for step in visit.steps:
+            if step.row != row or step.variant not in left:
+                continue
+            value = next(left[step.variant], None)
+            fields = {
+                "run": "20261123T120000Z-abcdef",
+                "simulated": True,
+                "study": study.study,
+                "block": step.block,
+                "turn": step.turn,
+                "variant": step.variant,
+                "row": row,
+                "platform": study.platform_of(step.variant),
+                "software": "vpp",
+                "sentence": "forwards of 64b 1-flow unidirectional",
+                "value": value,
+                "unit": study.unit_of(row),
+                "reason": "" if value is not None else "the link <b>flapped</b>",
+                "requirement": 1,
+                "started": 1.0,
+                "ended": 2.0,
+                "line": 100.0,
+            }
+            found.append(MeasurementRecord(**{**fields, **more}))  # type: ignore[arg-type]  # as the dataclass has them
+    return found
