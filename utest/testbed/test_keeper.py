@@ -114,6 +114,7 @@ def test_a_plan_can_be_read_back_from_its_json(commands, name, ready) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("processes_as_users_have_them")
 class TestKeeper:
     def test_later_processes_get_the_facts_of_earlier_ones(self, lease: leases.Lease) -> None:
         keeper = KeeperClient.start(

@@ -256,7 +256,7 @@ def main() -> int:
         answer = {"stopped": True}
     except SetupFailed as error:
         answer = {"error": str(error)}
-    except Exception as error:
+    except Exception as error:  # whoever waits for the answer gets one, and all is taken down
         answer = {"error": f"the testbed cannot be kept: {in_words(error)}"}
     finally:
         failures = keeper.take_down()

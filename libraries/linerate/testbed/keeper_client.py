@@ -74,7 +74,7 @@ class KeeperClient:
         limit = 10.0 + sum(process.limit for process in plan.processes) + COMMAND_LIMIT * len(plan.setup)
         client = cls(plan)
         try:
-            client._send(plan.to_json())
+            children.send_line(client._process, plan.to_json())
             answer = client._answer(limit)
             if answer is None:
                 raise TestbedError(f"the keeper of the testbed did not answer{client._log_end()}")
@@ -116,7 +116,7 @@ class KeeperClient:
         limit = CLOSE_LIMIT + COMMAND_LIMIT * len(self._plan.teardown)
         limit += sum(process.grace for process in self._plan.processes)
         try:
-            self._send('{"stop": true}')
+            children.send_line(self._process, '{"stop": true}')
             with contextlib.suppress(OSError):
                 if self._process.stdin:
                     self._process.stdin.close()
@@ -140,12 +140,6 @@ class KeeperClient:
         except (TestbedError, OSError) as error:  # a runtime folder that cannot be written ends no run
             left = [in_words(error)]
         self.failures = (*self.failures, *left)
-
-    def _send(self, line: str) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            if self._process.stdin:
-                self._process.stdin.write(line.encode() + b"\n")
-                self._process.stdin.flush()
 
     def _answer(self, seconds: float) -> dict[str, Any] | None:
         with contextlib.suppress(queue.Empty):

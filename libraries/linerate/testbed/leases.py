@@ -9,13 +9,11 @@ deletions of namespaces and links with our prefix are run, only folders directly
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
 import secrets
 import shutil
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -27,6 +25,8 @@ from ..errors import TestbedError
 from ..files import not_written, write_whole
 from ..json_text import parse_json
 from ..system import children
+from ..system.descendants import environment_variable
+from ..system.file_lock import is_at, lock_within
 from ..system.identity import ELSEWHERE, ProcessIdentity, identify, runtime_folder
 
 COMMAND_LIMIT = 10.0
@@ -37,6 +37,9 @@ LOCK_LIMIT = 60.0
 
 LEASE_VARIABLE = "LINERATE_BENCH"
 """Environment variable that every process of a testbed inherits: the path of its lease."""
+
+IN_USE = ".in-use"
+"""Ending of the locks in the runtime folder that say who has a testbed of hardware (:mod:`.in_use`)."""
 
 _SUFFIX, _LEFT = ".lease", "left by a testbed that was killed"
 _HALF_WRITTEN = re.compile(r"\.([0-9]{1,10})-[0-9a-f]{12}\.part")
@@ -124,10 +127,23 @@ def clear_leftovers(runtime: Path | None = None) -> list[str]:
             if _WITHOUT_LEASE.fullmatch(path.name) and not path.with_suffix(_SUFFIX).exists():
                 remove_folder(path, runtime)
                 done.append(f"removed {path}, {_LEFT}")
+            elif path.suffix == IN_USE:
+                _remove_unlocked(path)
             elif (half := _HALF_WRITTEN.fullmatch(path.name)) and not psutil.pid_exists(int(half[1])):
                 path.unlink(missing_ok=True)
                 done.append(f"removed {path}, {_LEFT}")
     return done
+
+
+def _remove_unlocked(path: Path) -> None:
+    """Remove the lock *path* of a process that was killed; it holds nothing any more."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if lock_within(descriptor) and is_at(path, descriptor):
+                path.unlink()
+        finally:
+            os.close(descriptor)
 
 
 def release(path: Path) -> list[str]:
@@ -150,7 +166,9 @@ def _release(lease: Lease, runtime: Path) -> list[str]:
         if process.alive and kill_tree(process.pid):
             done.append(f"ended process {process.pid}, {_LEFT}")
     # descendants of those, which no lease names
-    others = [found for found in psutil.process_iter() if _lease_of(found) == str(lease.path)]
+    others = [
+        found for found in psutil.process_iter() if environment_variable(found, LEASE_VARIABLE) == str(lease.path)
+    ]
     done += [f"ended process {found.pid}, {_LEFT}" for found in others if kill_tree(found.pid)]
     for argv in lease.teardown:
         line = " ".join(argv)
@@ -165,6 +183,8 @@ def _release(lease: Lease, runtime: Path) -> list[str]:
     for folder in lease.folders:
         if remove_folder(Path(folder), runtime):
             done.append(f"removed {folder}, {_LEFT}")
+    for path in runtime.glob("*" + IN_USE):
+        _remove_unlocked(path)
     lease.path.with_suffix(".new").unlink(missing_ok=True)
     lease.path.unlink(missing_ok=True)
     return done
@@ -194,14 +214,14 @@ def run_command(argv: tuple[str, ...]) -> str:
     return f"'{line}' failed with status {result.returncode}: {reason or 'it gave no reason'}"
 
 
-def kill_tree(pid: int, grace: float = 0.5) -> bool:
-    """SIGTERM, then after *grace* s SIGKILL, to *pid* and all its descendants. False if there is no such process."""
+def kill_tree(pid: int) -> bool:
+    """SIGTERM, then after 0.5 s SIGKILL, to *pid* and all its descendants. False if there is no such process."""
     try:
         top = psutil.Process(pid)
         processes = [top, *top.children(recursive=True)]
     except psutil.Error:
         return False
-    end_all(processes, grace)
+    end_all(processes, 0.5)
     return True
 
 
@@ -239,31 +259,18 @@ def _end_processes_in(netns: str) -> list[str]:
     return []
 
 
-def _lease_of(process: psutil.Process) -> str | None:
-    with contextlib.suppress(psutil.Error, OSError):
-        return process.environ().get(LEASE_VARIABLE)
-    return None
-
-
 @contextlib.contextmanager
 def _lock(runtime: Path) -> Iterator[None]:
     try:
         descriptor = os.open(runtime / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise not_written(runtime / "lock", error, ELSEWHERE) from error
-    until = time.monotonic() + LOCK_LIMIT
     try:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    raise TestbedError(
-                        f"{runtime / 'lock'} has been held for {LOCK_LIMIT:g} s by another process, which clears up a"
-                        " testbed there or hangs; see who holds it with 'fuser', end that process and start again"
-                    ) from None
-                time.sleep(0.02)
+        if not lock_within(descriptor, LOCK_LIMIT):
+            raise TestbedError(
+                f"{runtime / 'lock'} has been held for {LOCK_LIMIT:g} s by another process, which clears up a"
+                " testbed there or hangs; see who holds it with 'fuser', end that process and start again"
+            )
         yield
     finally:
         os.close(descriptor)

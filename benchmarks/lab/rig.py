@@ -1,0 +1,154 @@
+"""A labgrid coordinator and an exporter on loopback, real ones, with a place for each of some benches."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+import yaml
+from labgrid.remote.generated import labgrid_coordinator_pb2, labgrid_coordinator_pb2_grpc
+
+ROOT = Path(__file__).resolve().parents[2]
+
+LIMIT = 60.0
+"""Seconds that anything of labgrid's may take."""
+
+
+def client(address: str, *words: str, user: str = "tester") -> str:
+    """What ``labgrid-client`` prints as *user* of the host ``here``."""
+    done = subprocess.run(
+        [sys.executable, "-m", "labgrid.remote.client", "-x", address, *words],
+        env={**os.environ, "LG_USERNAME": user, "LG_HOSTNAME": "here"},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stdout + done.stderr)
+    return done.stdout
+
+
+@dataclass
+class Lab:
+    """Its processes keep their files in *folder*."""
+
+    folder: Path
+    port: int = 0
+    coordinator: subprocess.Popen[bytes] | None = None
+    exporter: subprocess.Popen[bytes] | None = None
+    _opened: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        """Of the coordinator."""
+        return f"127.0.0.1:{self.port}"
+
+    def start_coordinator(self) -> None:
+        """Start it, with the places that it had before, at the port that it had before."""
+        log = self.folder / "coordinator.log"
+        with log.open("wb") as file:
+            self.coordinator = subprocess.Popen(
+                [sys.executable, "-u", "-m", "labgrid.remote.coordinator", "-l", f"127.0.0.1:{self.port}"],
+                cwd=self.folder,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+        self._opened.append(self.coordinator)
+        found = _awaited(log, rb"listening on \S+:(\d+)")
+        self.port = int(found)
+
+    def kill_coordinator(self) -> None:
+        """End it with SIGKILL."""
+        if self.coordinator is not None:
+            self.coordinator.kill()
+            self.coordinator.wait(10)
+
+    def start_exporter(self, resources: str) -> None:
+        """Export *resources*, YAML."""
+        (self.folder / "exporter.yaml").write_text(resources, encoding="utf-8")
+        words = ["-c", self.address, "-n", "exporter", "--hostname", "127.0.0.1", "exporter.yaml"]
+        with (self.folder / "exporter.log").open("wb") as file:
+            self.exporter = subprocess.Popen(
+                [sys.executable, "-m", "labgrid.remote.exporter", *words],
+                cwd=self.folder,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+            )
+        self._opened.append(self.exporter)
+
+    def write_places(self, names: Sequence[str], tags: Mapping[str, str]) -> None:
+        """A place for each of *names*, with the exporter's group of that name, for a coordinator to read."""
+        now = time.time()
+        places = {
+            name: {
+                "aliases": [],
+                "comment": "",
+                "tags": dict(tags),
+                "matches": [{"exporter": "exporter", "group": name, "cls": "*", "name": None, "rename": None}],
+                "created": now,
+                "changed": now,
+            }
+            for name in names
+        }
+        (self.folder / "places.yaml").write_text(yaml.safe_dump(places), encoding="utf-8")
+
+    def holders(self) -> dict[str, str]:
+        """Place -> who has it, ``host/user``."""
+        # not by labgrid's client, which takes most of a second to start
+        with grpc.insecure_channel(self.address) as channel:
+            coordinator: Any = labgrid_coordinator_pb2_grpc.CoordinatorStub(channel)
+            found = coordinator.GetPlaces(labgrid_coordinator_pb2.GetPlacesRequest(), timeout=LIMIT)
+        return {place.name: place.acquired for place in found.places if place.acquired}
+
+    def close(self) -> None:
+        """End everything."""
+        for process in reversed(self._opened):
+            process.kill()
+            process.wait(10)
+
+
+@contextlib.contextmanager
+def lab(folder: Path, names: Sequence[str], resources: str = "") -> Iterator[Lab]:
+    """A lab with the places *names*, all with the tag ``kind=bench``; *resources*: an exporter's, if it has one."""
+    folder.mkdir(exist_ok=True)
+    found = Lab(folder)
+    try:
+        found.write_places(names, {"kind": "bench"})
+        found.start_coordinator()
+        if resources:
+            found.start_exporter(resources)
+        yield found
+    finally:
+        found.close()
+
+
+def bench_project(folder: Path, names: Sequence[str], more: str = "", clock_speed: float = 50) -> Path:
+    """A project whose testbeds *names* are simulated, each a bench of its own; *more*: a line for each, with {name}."""
+    home = folder / "project"
+    shutil.copytree(ROOT / "variables", home / "variables")
+    text = (home / "variables" / "testbeds" / "simulated.yaml").read_text(encoding="utf-8")
+    text = text.replace("clock_speed: 50\n", f"clock_speed: {clock_speed:g}\n")
+    for name in names:
+        one = text.replace("testbed: simulated\n", f"testbed: {name}\n") + more.format(name=name)
+        (home / "variables" / "testbeds" / f"{name}.yaml").write_text(one, encoding="utf-8")
+    return home
+
+
+def _awaited(log: Path, pattern: bytes) -> bytes:
+    until = time.monotonic() + LIMIT
+    while not (found := re.search(pattern, log.read_bytes())):
+        if time.monotonic() > until:
+            raise TimeoutError(log.read_text(errors="replace"))
+        time.sleep(0.1)
+    return found[1]

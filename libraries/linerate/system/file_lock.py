@@ -1,0 +1,37 @@
+"""Locks on files: of one process at a time, and freed when it ends, however that ends."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from pathlib import Path
+
+
+def lock_within(descriptor: int, limit: float = 0.0) -> bool:
+    """Lock the open file; False if another process has had it for *limit* s."""
+    until = time.monotonic() + limit
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.02)
+
+
+def is_at(path: Path, descriptor: int) -> bool:
+    """Whether the open file still is *path*: whoever held it may have removed it meanwhile."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def remove_and_close(path: Path, descriptor: int) -> None:
+    """Free the locked file, and remove it."""
+    with contextlib.suppress(OSError):
+        path.unlink()
+    os.close(descriptor)

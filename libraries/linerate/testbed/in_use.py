@@ -1,0 +1,98 @@
+"""Which testbeds of hardware runs of this user have in use on this machine: a lock for each of the generator's ports.
+
+A lock ends with its process, however that ends. Runs elsewhere are seen by the ports that they own (``session``), or by
+labgrid, which lends testbeds to a whole lab.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import TestbedError
+from ..files import not_written
+from ..system.file_lock import is_at, lock_within, remove_and_close
+from ..system.identity import ELSEWHERE, runtime_folder
+from ..visible import shortened
+from .leases import IN_USE
+from .settings import HardwareSettings
+from .waiting_time import Say, WaitProgress, in_units, silent
+
+POLL = 0.2
+"""Seconds between two tries."""
+
+
+class InUse:
+    """The locks of a testbed. :meth:`close` them, or end: both free it."""
+
+    def __init__(self, held: Sequence[tuple[Path, int]] = ()) -> None:
+        self._held = list(held)
+
+    @classmethod
+    def mark(cls, testbed: HardwareSettings, say: Say = silent) -> InUse:
+        """Say that *testbed* is in use; first wait for other runs as long as it allows. Raises TestbedError.
+
+        A testbed that waits for nobody goes on beside another run, whose ports the generator then refuses.
+        """
+        limit = testbed.wait_for_testbed
+        progress = WaitProgress(f"testbed '{testbed.testbed}'", limit, say)
+        found = cls()
+        try:
+            while user := found._lock_all(_names(testbed)):
+                if progress.is_over:
+                    if not limit:
+                        return found
+                    raise TestbedError(
+                        f"testbed '{testbed.testbed}' was in use for {in_units(limit)}: {user}; run later, or give"
+                        " 'wait_for_testbed' in its file more time"
+                    )
+                progress.note(user)
+                time.sleep(POLL)
+        except BaseException:
+            found.close()
+            raise
+        return found
+
+    def close(self) -> None:
+        """Free the testbed. Harmless when repeated."""
+        while self._held:
+            remove_and_close(*self._held.pop())
+
+    def _lock_all(self, names: Sequence[str]) -> str:
+        """Lock all or nothing; returns who has one of them, "" if nobody."""
+        folder = runtime_folder()
+        for name in names:
+            path = folder / f"{hashlib.sha256(name.encode()).hexdigest()[:16]}{IN_USE}"
+            user = self._lock(path)
+            if user:
+                self.close()
+                return f"{name} is in use by {user}"
+        return ""
+
+    def _lock(self, path: Path) -> str:
+        while True:
+            try:
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            except OSError as error:
+                raise not_written(path, error, ELSEWHERE) from error
+            try:
+                if not lock_within(descriptor):
+                    user = os.pread(descriptor, 100, 0).decode(errors="replace")
+                    os.close(descriptor)
+                    return shortened(user) or "another run"
+                if is_at(path, descriptor):
+                    os.ftruncate(descriptor, 0)
+                    os.pwrite(descriptor, f"process {os.getpid()}".encode(), 0)
+                    self._held.append((path, descriptor))
+                    return ""
+            except OSError as error:
+                os.close(descriptor)
+                raise not_written(path, error, ELSEWHERE) from error
+            os.close(descriptor)
+
+
+def _names(testbed: HardwareSettings) -> list[str]:
+    return list(testbed.generator.claimed)

@@ -1,0 +1,190 @@
+"""Suites that pabot runs side by side share a pool of testbeds: each has one of its own, or waits for it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from robot.api import ExecutionResult
+
+from benchmarks.lab.rig import bench_project
+from linerate.evidence.run import read_run
+from linerate.testbed.in_use import InUse
+from linerate.testbed.settings import HardwareSettings
+from support import robot_run
+from support.fork_server import ForkedProcess
+from support.served_bench import ServedBench, served
+
+pytestmark = pytest.mark.slow
+
+SUITE = """\
+*** Settings ***
+Resource          {root}/resources/acceptance.resource
+Suite Setup       Open Testbed For    netgate6100    software=vpp
+Suite Teardown    Close Testbed
+
+*** Test Cases ***
+Kept
+    64b 1-flow ≥ 1 Mpps{end}
+"""
+
+
+def written(folder: Path, ends: list[str]) -> Path:
+    tests = folder / "tests"
+    tests.mkdir()
+    for number, end in enumerate(ends):
+        (tests / f"suite{number}.robot").write_text(SUITE.format(root=robot_run.ROOT, end=end), encoding="utf-8")
+    return tests
+
+
+def pabot(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """``pabot WORDS`` in *folder*, whose pool lends what ``pool.ini`` says."""
+    ports = ["--resourcefile", "pool.ini", "--pabotlibport", "0"]
+    command = [sys.executable, "-m", "pabot.pabot", *ports, "--outputdir", "out", "-v", "GOAL:quick", *words, "tests"]
+    env = robot_run.environment(folder)
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_who_waits_gets_the_testbed_of_a_suite_that_was_killed(tmp_path: Path) -> None:
+    home = bench_project(tmp_path, ["bench1", "bench2"])
+    (tmp_path / "pool.ini").write_text("[one]\ntestbed=bench1\n[two]\ntestbed=bench2\n", encoding="utf-8")
+    waits = "waiting for a testbed of pool 'pool', at most 2 h: other suites have all that pabot lends"
+    # two have a testbed each until the third one waits, and die with their testbeds
+    said = f"pathlib.Path({str(tmp_path / 'out')!r}).rglob('*stdout*')"
+    killed = (
+        f"\n    Wait Until Keyword Succeeds    60 s    0.1 s    Evaluate"
+        f"    1 / any({waits!r} in path.read_text(errors='replace') for path in {said})    modules=pathlib"
+        "\n    Evaluate    os.kill(os.getpid(), signal.SIGKILL)    modules=os, signal"
+    )
+    written(tmp_path, [killed, killed, ""])
+    third = tmp_path / "tests" / "suite2.robot"
+    opened = "len([*pathlib.Path({!r}).glob('*/environment.json')])".format(str(tmp_path / "out"))
+    third.write_text(
+        third.read_text(encoding="utf-8").replace(
+            "Suite Setup       Open Testbed For",
+            "Suite Setup       Run Keywords    Wait Until Keyword Succeeds    60 s    0.1 s"
+            f"    Evaluate    1 / ({opened} == 2)    modules=pathlib    AND    Open Testbed For",
+        ),
+        encoding="utf-8",
+    )
+    done = pabot(tmp_path, "--processes", "3", "-v", f"PROJECT:{home}", "-v", "TESTBED:pool")
+    assert done.returncode != 0, done.stdout
+    runs = [read_run(path.parent) for path in sorted(tmp_path.glob("out/*/environment.json"))]
+    (last,) = [run for run in runs if run.environment and run.environment.ended]
+    assert [record.verdict for record in last.requirements] == ["PASS"]
+    assert Counter(run.environment.testbed for run in runs if run.environment and run is not last) == {
+        "bench1": 1,
+        "bench2": 1,
+    }
+    assert robot_run.processes_of(tmp_path) == []
+    assert (tmp_path / "out" / "log.html").exists()
+    # one summary over all, with what the killed ones left
+    (first,) = tmp_path.rglob("allure")
+    assert (first.parent / "summary.txt").read_text(encoding="utf-8").count("Evidence: ") == 3
+
+
+WRONG_SETS = """\
+[one]
+tags=nameless
+name=bench1
+[two]
+tags=unknown
+testbed=bench9
+[three]
+tags=pool
+testbed=pool
+"""
+WRONG = {
+    "nameless": "pabot's value set 'one' names no testbed",
+    "unknown": "no testbed for pabot's value set 'two' 'bench9' here",
+    "pool": "is a pool itself; expected a testbed",
+    "10g": "No value set matching given tags exists",
+}
+"""A pool's tag, and what is said of it."""
+
+
+def test_a_wrong_value_set_is_named(tmp_path: Path) -> None:
+    home = bench_project(tmp_path, ["bench1"])
+    (tmp_path / "pool.ini").write_text(WRONG_SETS, encoding="utf-8")
+    testbeds = home / "variables" / "testbeds"
+    pool = (testbeds / "pool.yaml").read_text(encoding="utf-8")
+    text = f"*** Settings ***\nResource    {robot_run.ROOT}/resources/acceptance.resource\n"
+    text += "Test Teardown    Close Testbed\n*** Test Cases ***\n"
+    for tag in WRONG:
+        named = pool.replace("testbed: pool\n", f"testbed: {tag}-pool\n") + f"tags: [{tag}]\n"
+        (testbeds / f"{tag}-pool.yaml").write_text(named, encoding="utf-8")
+        text += f"{tag}\n    Lent Testbed    {tag}-pool\n"
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "suite.robot").write_text(text, encoding="utf-8")
+    done = pabot(tmp_path, "-v", f"PROJECT:{home}")
+    found = {test.name: test.message for test in ExecutionResult(tmp_path / "out" / "output.xml").suite.all_tests}
+    assert found.keys() == WRONG.keys(), done.stdout
+    for tag, words in WRONG.items():
+        assert words in found[tag]
+
+
+def test_without_pabot_a_pool_says_how_to_run_it(tmp_path: Path) -> None:
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpps")
+    found = robot_run.run(tmp_path, suite, "-v", "TESTBED:pool")
+    assert "are lent by pabot; expected 'pabot --resourcefile FILE -v TESTBED:pool …'" in found.message
+
+
+def test_check_reads_a_suite_on_a_pool(tmp_path: Path) -> None:
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow ≥ 1 Mpsp")
+    found = robot_run.run(tmp_path, suite, "--dryrun", "-v", "TESTBED:pool")
+    assert "Mpsp" in found.message
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, ServedBench]]:
+    """A project whose testbed ``lab`` of ``kind: hardware`` is waited for, and what is behind it."""
+    folder = tmp_path_factory.mktemp("lab")
+    with served(folder) as bench:
+        home = bench.project(folder)
+        path = home / "variables" / "testbeds" / "lab.yaml"
+        path.write_text(path.read_text(encoding="utf-8") + "wait_for_testbed: 1 min\n", encoding="utf-8")
+        robot_run.shorten(home)
+        yield home, bench
+
+
+@contextmanager
+def waiting(folder: Path, lab: tuple[Path, ServedBench]) -> Iterator[tuple[ForkedProcess, InUse]]:
+    """A run in *folder* that waits, and who has the testbed, until the context ends."""
+    home, bench = lab
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", robot_run.environment(folder)["XDG_RUNTIME_DIR"])
+        generator = {"address": "127.0.0.1", "sync_port": bench.sync}
+        settings = {"testbed": "other", "kind": "hardware", "generator": generator}
+        other = InUse.mark(HardwareSettings.model_validate(settings))
+    suite = robot_run.write_suite(folder, "64b 1-flow ≥ 10 kpps")
+    run = robot_run.start(folder, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:lab", "-v", "GOAL:quick")
+    console, until = folder / "console.txt", time.monotonic() + 60
+    user = f"port 0 of 127.0.0.1:{bench.sync} is in use by process {os.getpid()}"
+    while f"waiting for testbed 'lab', at most 1 min: {user}" not in console.read_text(encoding="utf-8"):
+        assert time.monotonic() < until, console.read_text(encoding="utf-8")
+        time.sleep(0.1)
+    try:
+        yield run, other
+    finally:
+        other.close()
+
+
+def test_a_testbed_of_hardware_that_is_in_use_is_waited_for(tmp_path: Path, lab: tuple[Path, ServedBench]) -> None:
+    with waiting(tmp_path, lab) as (run, other):
+        other.close()
+        assert run.wait(120) == 0, (tmp_path / "console.txt").read_text(encoding="utf-8")
+    assert "1 PASS" in (tmp_path / "console.txt").read_text(encoding="utf-8")
+
+
+def test_who_waits_is_ended_by_a_signal(tmp_path: Path, lab: tuple[Path, ServedBench]) -> None:
+    with waiting(tmp_path, lab) as (run, _):
+        run.send_signal(signal.SIGINT)
+        assert run.wait(30) == 1

@@ -1,0 +1,98 @@
+"""Two hosts of a generator, each a network namespace with an SSH server, whose ports are the ends of one cable."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from linerate.generators.base import Generator
+from linerate.platforms import read_platform
+from linerate.session.generator import connect_generator
+from linerate.testbed import namespaces, sshd
+from linerate.testbed.files import read_testbed
+from linerate.testbed.hardware import hardware_facts
+from linerate.testbed.opening import OpenTestbed
+from linerate.testbed.settings import HardwareSettings
+from support.paths import ROOT
+
+
+@dataclass(frozen=True)
+class TwoHosts:
+    """``ports``: each as a testbed's file names it from this machine; ``remote``: over SSH; ``names``: namespaces."""
+
+    folder: Path
+    names: tuple[str, str]
+    ports: list[dict[str, object]]
+    remote: list[dict[str, object]]
+
+    def write(self, kind: str, over_ssh: bool = False, **keys: object) -> None:
+        """The file of the testbed ``lab``."""
+        generator = {"type": kind, "ports": self.remote if over_ssh else self.ports, **keys}
+        testbed = {"testbed": "lab", "kind": "hardware", "generator": generator, "prepare": "none"}
+        router = {"address": "192.0.2.1", "user": "nobody", "key": "id"}
+        (self.folder / "lab.yaml").write_text(yaml.safe_dump({**testbed, "router": router}), encoding="utf-8")
+
+    def connect(self) -> Generator:
+        """The generator of the testbed ``lab``, with its ports claimed."""
+        found = read_testbed(self.folder, "lab")
+        assert isinstance(found, HardwareSettings)
+        platform = read_platform(ROOT / "variables" / "platforms", "linux_router")
+        return connect_generator(OpenTestbed(hardware_facts(found, platform, "linux")))
+
+    def running(self, program: str) -> list[str]:
+        """The processes *program* in both namespaces."""
+        found = []
+        for name in self.names:
+            pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=True).stdout
+            for pid in pids.split():
+                with contextlib.suppress(OSError):
+                    words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+                    found += [pid] if any(Path(word).name == program for word in words[:2]) else []
+        return found
+
+    def shown(self, *command: str) -> str:
+        """What *command* of ``ip netns exec`` shows in the first namespace."""
+        done = subprocess.run(
+            ["ip", "netns", "exec", self.names[0], *command], capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+
+@contextlib.contextmanager
+def two_hosts(folder: Path) -> Iterator[TwoHosts]:
+    """Both hosts, as root, until the end."""
+    topology = namespaces.plan_topology(f"h{uuid.uuid4().hex[:6]}", bypass=True, apart=True)
+    first, second = topology.cables
+    servers: list[subprocess.Popen[bytes]] = []
+    try:
+        for command in topology.setup:
+            subprocess.run(command, check=True)
+        ports, remote = [], []
+        for own, other in ((first, second), (second, first)):
+            where: dict[str, object] = {"interface": own.port, "router_mac": other.port_mac}
+            ports.append({**where, "namespace": own.namespace})
+            server = sshd.prepare(folder / f"ssh{own.index}", own.namespace)
+            for command in server.setup:
+                subprocess.run(command, check=True)
+            log = (folder / f"sshd{own.index}.log").open("wb")
+            servers.append(subprocess.Popen(server.argv, stdin=subprocess.DEVNULL, stderr=log))
+            sshd_login = {
+                "user": server.user,
+                "port": server.port,
+                "key": str(server.client_key),
+                "known_hosts": str(server.known_hosts),
+            }
+            remote.append({**where, "address": server.host, "ssh": sshd_login})
+        yield TwoHosts(folder, (first.namespace, second.namespace), ports, remote)
+    finally:
+        for process in servers:
+            process.terminate()
+            process.wait(5)
+        for command in topology.teardown:
+            subprocess.run(command, check=False, capture_output=True)
