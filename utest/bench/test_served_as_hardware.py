@@ -18,16 +18,6 @@ from support.served_bench import served
 
 pytestmark = pytest.mark.slow
 
-GOAL = """\
-goal: minute
-about: one trial of 60 s without a lost frame
-final_trial_duration: 60
-duration_sum: 60
-loss_ratio: 0
-exceed_ratio: 0
-warm_up: 0
-"""
-
 
 @dataclass(frozen=True)
 class Done:
@@ -41,10 +31,10 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
     folder = tmp_path_factory.mktemp("served")
     with served(folder) as bench:
         home = bench.project(folder)
-        (home / "variables" / "goals" / "minute.yaml").write_text(GOAL, encoding="utf-8")
+        robot_run.shorten(home)
         examined = linerate(folder, "doctor", "lab", "--platform", "netgate6100", cwd=home)
         suite = robot_run.write_suite(folder, "64b 1-flow ≥ 10 kpps")
-        found = robot_run.run(folder, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:lab", "-v", "GOAL:minute")
+        found = robot_run.run(folder, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:lab", "-v", "GOAL:quick")
     (left,) = (folder / "results").iterdir()
     yield Done(found, left, examined.stdout)
 
@@ -55,9 +45,7 @@ def test_no_record_passes_for_a_measurement(done: Done):
     assert run.environment is not None and run.environment.testbed == "lab"
     assert run.environment.simulated and run.environment.clock_speed == 1
     assert run.trials and all(record.simulated for record in run.trials)
-    (record,) = run.requirements
-    assert record.goal_terms["final_trial_duration"] == 60
-    assert record.simulated and record.extra["rfc2544_throughput"] is False
+    assert all(record.simulated for record in run.requirements)
 
 
 def test_the_records_say_what_showed_it(done: Done):

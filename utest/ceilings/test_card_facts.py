@@ -36,7 +36,7 @@ def test_interfaces_of_vpp():
     text = "Name  Idx  Link  Hardware\nTen3/0/0  1  up  Ten3/0/0\n  Link speed: 10 Gbps\n"
     text += "  Ethernet address 02:00:00:00:aa:01\n"
     assert parse_hardware(text + "local0  0  down  local0\n", ["Ten3/0/0", "Ten9"]) == (
-        LinkState("Ten3/0/0", "02:00:00:00:aa:01", None, True),
+        LinkState("Ten3/0/0", "02:00:00:00:aa:01", None, True, 10e9, "show hardware-interfaces"),
         LinkState("Ten9"),
     )
 

@@ -118,7 +118,7 @@ def test_every_kind_of_file_is_read(tmp_path: Path, path: str, text: str, words:
 
 def test_the_shipped_suites_and_files_are_right() -> None:
     found = check(ROOT, "tests")
-    count = len([*(ROOT / "tests").glob("*.robot")])
+    count = len([*(ROOT / "tests").rglob("*.robot")])
     assert found.returncode == 0, found.stdout + found.stderr
     assert re.fullmatch(rf"0 problems in \d\d files and {count} suites\n", found.stdout)
 
@@ -202,3 +202,60 @@ def test_a_problem_of_a_file_that_a_suite_reads_is_printed_once(tmp_path: Path) 
     found = linerate(tmp_path, "check", "--project", str(home), str(suite), "-v", f"PROJECT:{home}")
     assert found.returncode == 1 and found.stdout.count("mine.yaml") == 1, found.stdout + found.stderr
     assert "1 problem in " in found.stdout
+
+
+STUDY = """\
+study: small
+title: Two routers
+platform: netgate6100
+measures:
+  one flow: {forwards: 64b 1-flow unidirectional}
+variants:
+  vpp: {software: vpp}
+  linux: {software: linux}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ("", "", ""),
+        ("linux}", "linus}", "small.yaml:8: 'variants.linux.software': 'netgate6100' has no software 'linus'"),
+        ("64b 1", "64b sideways 1", "small.yaml:5: 'measures.one flow.forwards': row 'one flow' of variant 'vpp'"),
+        ("netgate6100", "netgate", "small.yaml:3: 'platform': "),
+        ("vpp}", "vpp, tuning: {offloads: {gro: on}}}", "small.yaml:7: 'variants.vpp.tuning': "),
+        ("title", "titel", "small.yaml:2: unknown key 'titel'"),
+    ],
+)
+def test_a_file_can_be_named_and_is_read_alone(tmp_path: Path, before: str, after: str, says: str) -> None:
+    folder = tmp_path / "variables" / "studies"
+    folder.mkdir(parents=True)
+    (folder / "small.yaml").write_text(STUDY.replace(before, after, 1), encoding="utf-8")
+    (folder / "other.yaml").write_text("study: wrong\n", encoding="utf-8")
+    found = check(tmp_path, "variables/studies/small.yaml")
+    assert found.returncode == bool(says), found.stdout + found.stderr
+    assert says in found.stdout and "other" not in found.stdout
+    assert found.stdout.endswith(f"{1 if says else 0} problem{'' if says else 's'} in 1 file and no suite read\n")
+
+
+@pytest.mark.parametrize(("name", "says"), [("a.yaml", "is no suite and no file of a project"), ("b.yaml", "no such")])
+def test_a_file_of_no_kind_is_refused(tmp_path: Path, name: str, says: str) -> None:
+    (tmp_path / "a.yaml").write_text("study: a\n", encoding="utf-8")
+    found = check(tmp_path, name)
+    assert found.returncode == 2 and says in found.stderr
+
+
+def test_keys_that_others_may_use_are_warnings(tmp_path: Path) -> None:
+    folder, key = tmp_path / "variables" / "testbeds", tmp_path / "key"
+    folder.mkdir(parents=True)
+    jump = "{address: 192.0.2.1, user: x, key: ../../key}"
+    router = f"{{address: 192.0.2.20, user: x, password_from: ROUTER_PASSWORD, jump: {jump}}}"
+    text = f"testbed: lab\nkind: hardware\ngenerator: {{address: 192.0.2.10, ports: [0, 1]}}\nrouter: {router}\n"
+    (folder / "lab.yaml").write_text(text, encoding="utf-8")
+    key.write_text("-----BEGIN", encoding="utf-8")
+    for mode, expected in ((0o644, [f"{folder}/lab.yaml: the private key '{key}' has the mode 0644"]), (0o600, [])):
+        key.chmod(mode)
+        for words in ((), (str(folder / "lab.yaml"),)):
+            found = check(tmp_path, "--json", *words)
+            assert found.returncode == 0, found.stdout
+            assert [item.partition(",")[0] for item in json.loads(found.stdout)["warnings"]] == expected

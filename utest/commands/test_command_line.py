@@ -130,7 +130,7 @@ def test_doctor_for_a_program(tmp_path: Path) -> None:
     assert (document["testbed"], document["platform"]) == ("simulated", "netgate6100")
     assert [item["check"] for item in document["checks"]][:4] == ["files", "leftovers", "testbed", "generator"]
     assert {item["state"] for item in document["checks"]} == {"ok", "warning"}
-    assert all(set(item) == {"check", "state", "finding"} and item["finding"] for item in document["checks"])
+    assert all(set(item) == {"check", "state", "finding", "details"} and item["finding"] for item in document["checks"])
 
 
 @pytest.mark.slow

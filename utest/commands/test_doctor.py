@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import time
@@ -34,29 +35,27 @@ ok       generator: TRex linerate 0.1.0 (SIMULATED by a forwarding model, STL) a
 trex-stl-lib 0.3; no other user held ports 0 and 1
 ok       port 0: link up at 10 Gbit/s, 02:00:00:00:00:01, driver linerate_model
 ok       port 1: link up at 10 Gbit/s, 02:00:00:00:00:02, driver linerate_model
-ok       card: Linerate's forwarding model (by its driver): no ceiling is known (linerate_model.yaml)
+ok       card: Linerate's forwarding model (by its driver): no limit of its own is known (linerate_model.yaml)
 ok       noise: port 0: no frame came in 10 s without traffic
 ok       noise: port 1: no frame came in 10 s without traffic
 ok       router login: linerate at 127.0.0.1:PORT; its host key is known
 ok       router system: VPP, v22.02
 ok       router facts: operating system: Linux (SIMULATED); kernel: 5.15-simulated; version: v22.02; processor: \
 SIMULATED by a forwarding model; workers: 3; kernel command line: BOOT_IMAGE=/simulated ro; TSC: 2.2000 GHz; \
-routes: 1; card of TenGigabitEthernet3/0/0: model SIMULATED by a forwarding model, driver simulated, receive queues 3; \
-card of TenGigabitEthernet3/0/1: model SIMULATED by a forwarding model, driver simulated, receive queues 3; \
-queues served by: \
-vpp_wk_0: TenGigabitEthernet3/0/0 queue 0, TenGigabitEthernet3/0/1 queue 0; \
-vpp_wk_1: TenGigabitEthernet3/0/0 queue 1, TenGigabitEthernet3/0/1 queue 1; \
-vpp_wk_2: TenGigabitEthernet3/0/0 queue 2, TenGigabitEthernet3/0/1 queue 2; 7 commands gave no answer
+4 more facts in --json; 7 commands gave no answer ('grep -m1 ^microcode /proc/cpuinfo', \
+'grep -rsH . /sys/devices/sy … ling_governor', 'grep -rsH . /sys/devices/sy … lnerabilities' and others), \
+which no verdict needs
 ok       router rights: 'linerate' may 'sudo -n'
 ok       router counters: TenGigabitEthernet3/0/0 rx 0 tx 0, TenGigabitEthernet3/0/1 rx 0 tx 0; it is up for TIME
-ok       router interface TenGigabitEthernet3/0/0: 02:00:00:00:01:01, to which port 0 sends; up
-ok       router interface TenGigabitEthernet3/0/1: 02:00:00:00:01:02, to which port 1 sends; up
+ok       router interface TenGigabitEthernet3/0/0: 02:00:00:00:01:01, to which port 0 sends; at 10 Gbit/s; up
+ok       router interface TenGigabitEthernet3/0/1: 02:00:00:00:01:02, to which port 1 sends; at 10 Gbit/s; up
+ok       line rate: 10 Gbit/s by 'port_speed' of the platform, and each link shows the same
 ok       router neighbour 100.65.1.2: no entry; set for a run ('prepare: configure')
 ok       router neighbour 100.65.2.2: no entry; set for a run ('prepare: configure')
 ok       traffic: frames sent into each side came back at the other
 warning  calibration: none: what the generator itself loses is not known; linerate calibrate simulated \
 --platform netgate6100
-20 checks: 0 wrong, 2 warnings
+21 checks: 0 wrong, 2 warnings
 """
 
 
@@ -96,7 +95,8 @@ def test_no_traffic_unless_asked(tmp_path: Path):
     found = doctor(tmp_path, "simulated", "--platform", "netgate6100", "--software", "linux")
     assert found.returncode == 0, found.stdout + found.stderr
     assert "traffic:" not in found.stdout
-    assert "enp3s0f0: 02:00:00:00:01:01, to which port 0 sends; down, and taken up for a run" in found.stdout
+    words = "enp3s0f0: 02:00:00:00:01:01, to which port 0 sends; at 10 Gbit/s; down, and taken up for a run"
+    assert words in found.stdout
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def hardware(folder: Path, lab: OpenTestbed, generator: str = "", **values: obje
     return root
 
 
-def of_lab(folder: Path, root: Path) -> subprocess.CompletedProcess[str]:
-    return doctor(folder, "lab", "--platform", "netgate6100", "--listen", "0.2", root=root)
+def of_lab(folder: Path, root: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    return doctor(folder, "lab", "--platform", "netgate6100", "--listen", "0.2", *more, root=root)
 
 
 def wrongs(found: subprocess.CompletedProcess[str]) -> list[str]:
@@ -255,11 +255,13 @@ def test_the_generators_host_is_read_and_what_is_badly_placed_is_named(
 ):
     with trex_host_server(tmp_path, "two nodes", "narrow slot", "held by linux", "old firmware") as host:
         began = time.monotonic()
-        found = of_lab(tmp_path, with_host(tmp_path, lab, server, host.ssh, "  card: linerate_model\n"))
+        root = with_host(tmp_path, lab, server, host.ssh, "  card: linerate_model\n")
+        found = of_lab(tmp_path, root)
         took = time.monotonic() - began
+        checks = json.loads(of_lab(tmp_path, root, "--json").stdout)["checks"]
     assert found.stderr == "" and took < 30  # 10 s on a machine of its own
     lines = found.stdout.splitlines()
-    (facts,) = [line for line in lines if line.startswith("ok       generator host: ")]
+    (facts,) = [check["details"] for check in checks if check["check"] == "generator host" and check["state"] == "ok"]
     for each in (
         "operating system: Ubuntu 24.04 (SIMULATED)",
         "firmware: 2.1.8 (SIMULATED) of 05/11/2023",

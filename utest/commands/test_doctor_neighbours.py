@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from linerate.routers.ssh_shell import SshShell
 from support import robot_run
 from support.command_line import linerate
 from support.served_bench import served
@@ -48,3 +50,16 @@ def test_a_missing_neighbour_is_wrong_and_ends_a_run_before_any_traffic(tmp_path
     assert "if the router's next hop is another address, fix 'peer' of 'sides'" in line
     message = run.tests["The Test"][1]
     assert "no neighbour entry for 100.65.1.2" in message and SET["vpp"] in message, message
+
+
+def test_an_ipv6_entry_that_is_there_is_read_too(tmp_path: Path) -> None:
+    with served(tmp_path) as bench:
+        home = unprepared(bench.project(tmp_path))
+        with closing(SshShell(bench.router)) as shell:
+            entry = "TenGigabitEthernet3/0/0 2001:2::6441:102 02:00:00:00:00:99 static"
+            assert shell(f"vppctl set ip neighbor {entry}", 10).status == 0
+        found = linerate(tmp_path, "doctor", "lab", "--platform", "netgate6100", "--listen", "0", cwd=home)
+    (line,) = [row for row in found.stdout.splitlines() if "router neighbour 2001:" in row]
+    assert (
+        line.startswith("wrong  ") and "has 02:00:00:00:00:99, and the generator's port has 02:00:00:00:00:01" in line
+    )

@@ -1,4 +1,4 @@
-"""``linerate init``: what a new project's tox installs. The rest is tried from the wheel (``suites/test_wheel.py``)."""
+"""``linerate init``: what a new project's tox installs, and what is refused. The rest: ``suites/test_wheel.py``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from linerate.commands.main import main
+from linerate.errors import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -35,3 +36,19 @@ def test_tox_installs_what_is_installed_here(
     monkeypatch.chdir(tmp_path)
     assert main(["init"]) == 0
     assert f"deps =\n    {requirement}\n" in (tmp_path / "tox.ini").read_text(encoding="utf-8")
+
+
+def test_init_overwrites_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tox.ini").write_text("mine", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"tox\.ini exists already"):
+        main(["init"])
+    assert [path.name for path in tmp_path.iterdir()] == ["tox.ini"]
+
+
+@pytest.mark.parametrize("name", ["../evil", "My Box", "a/b"])
+def test_a_name_that_files_cannot_have_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match="cannot name a project's files"):
+        main(["init", name])
+    assert not list(tmp_path.iterdir())

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.foreign import ForeignFrames
-from linerate.counts.trial import DirectionCount, Fault, Load, Outcome
+from linerate.counts.foreign import ForeignFrames, Heard
+from linerate.counts.group_frames import group_frames
+from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
 from linerate.methods.sequential import TrialConditions
 from linerate.methods.verify import verify
 from linerate.project import Project
@@ -18,7 +19,7 @@ from linerate.session.plan import Plan
 from linerate.simulation.faults import parse_fault
 from linerate.sla.goals import read_goal
 from linerate.sla.sentence import parse
-from linerate.sla.verdict import Ruling, Verdict
+from linerate.sla.verdict import Evidence, Ruling, Verdict, loss_rule
 from linerate.traffic.catalogue import Catalogue
 from linerate_bench.studies import faults
 from support import robot_run
@@ -29,14 +30,17 @@ CATALOGUE = Catalogue.read(PROJECT.profiles)
 HELLO = ForeignFrames({0: 2, 1: 2}, 4.0)
 
 
-def judged(foreign: ForeignFrames, stray: int, lost: int = 0, pps: float = 1e6, goal: str = "quick") -> Verdict:
-    """The verdict where each trial loses *lost* frames and gets *stray* ones."""
+def judged(
+    foreign: ForeignFrames, stray: int, lost: int = 0, pps: float = 1e6, goal: str = "quick", counted: int = 0
+) -> Verdict:
+    """The verdict where each trial loses *lost* frames and gets *stray* ones, *counted* of them by the card."""
     requirement = parse(f"64b unidirectional ≥ {pps:.0f} pps", CATALOGUE)
 
     def measure(load: Load, duration: float) -> Outcome:
         frames = round(load.pps * duration)
         count = DirectionCount(0, 1, frames, frames, frames - lost + stray)
-        return foreign.with_budgets(Outcome(load, duration, duration, 0.0, (count,)))
+        shown = {"card.1.rx_multicast_packets": float(counted)} if counted else {}
+        return foreign.with_budgets(Outcome(load, duration, duration, 0.0, (count,), readings=shown))
 
     return verify(requirement, Load(pps), read_goal(PROJECT.goals, goal), measure, LINK, TrialConditions())
 
@@ -69,6 +73,53 @@ def test_no_label_where_loss_may_hide() -> None:
     assert judged(ForeignFrames(), stray=0, goal="rfc2544").is_rfc2544_throughput
     found = judged(HELLO, stray=0, goal="rfc2544")
     assert found.ruling is Ruling.PASS and not found.is_rfc2544_throughput
+
+
+@pytest.mark.parametrize("foreign", [ForeignFrames(), HELLO])
+@pytest.mark.parametrize(("stray", "lost"), [(1, 1), (3, 3), (3, 2), (500, 500)])
+def test_as_many_strange_frames_as_lost_ones_hide_no_loss(foreign: ForeignFrames, stray: int, lost: int) -> None:
+    found = judged(foreign, stray=stray, lost=lost, counted=stray)
+    assert found.ruling is Ruling.INCONCLUSIVE, found.message
+    words = f"port 1 received {lost} multicast or broadcast frames that may be in the place of as many from port 0"
+    assert words in found.message
+
+
+def test_strange_frames_beside_all_that_were_sent_hide_nothing() -> None:
+    assert judged(ForeignFrames(), stray=30, counted=30).ruling is Ruling.PASS
+    # a larger loss is no less clear
+    assert judged(ForeignFrames(), stray=3, lost=300, counted=3).ruling is Ruling.FAIL
+    # what a loss ratio forgives it forgives here too
+    requirement = parse("64b unidirectional loses ≤ 1% at 1 Mpps", CATALOGUE)
+    goal = read_goal(PROJECT.goals, "quick").with_loss_ratio(requirement.threshold.number / 100)
+    count = DirectionCount(0, 1, 10**6, 10**6, 10**6)
+    outcome = Outcome(Load(1e6), 1.0, 1.0, 0.0, (count,), readings={"card.1.rx_broadcast_packets": 5.0})
+    trial = assess_trial(1, ForeignFrames().with_budgets(outcome), Tolerance())
+    assert loss_rule(goal, in_total=False)(trial) == (Evidence.GOOD,)
+    assert loss_rule(read_goal(PROJECT.goals, "quick"), in_total=False)(trial) == (Evidence.NONE,)
+
+
+def test_a_card_that_counts_frames_which_it_drops_is_no_witness() -> None:
+    deaf = ForeignFrames.of({1: Heard(0, group_frames=2)})
+    assert judged(deaf, stray=0, counted=1).ruling is Ruling.PASS
+    heard = ForeignFrames.of({1: Heard(2, group_frames=3)})
+    assert judged(heard, stray=0, counted=1).ruling is Ruling.INCONCLUSIVE
+
+
+def test_multicast_that_was_sent_is_not_strange() -> None:
+    assert judged(ForeignFrames(), stray=0, counted=10**6).ruling is Ruling.PASS
+
+
+@pytest.mark.parametrize(
+    ("counters", "count"),
+    [
+        ({"rx_multicast_packets": 2, "rx_broadcast_packets": 3, "rx_multicast_bytes": 900}, 5),
+        ({"rx_q0_multicast_packets": 2, "rx_q1_multicast_packets": 4, "tx_multicast_packets": 7}, 6),
+        ({"rx_multicast_packets": 6, "rx_q0_multicast_packets": 2, "rx_q1_multicast_packets": 4}, 6),
+        ({"rx_unicast_packets": 9, "rx_good_packets": 9}, 0),
+    ],
+)
+def test_group_frames_by_every_drivers_names(counters: dict[str, float], count: int) -> None:
+    assert group_frames(counters) == count
 
 
 @given(st.floats(0.3, 3.9), st.floats(0, 20), st.floats(0, 20), st.floats(0.5, 60))

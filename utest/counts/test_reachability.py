@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linerate.counts.reachability import DIRECTION_STEP, check_own_addresses, check_reachability
+from linerate.counts.reachability import DIRECTION_STEP, NothingArrives, check_own_addresses, check_reachability
 from linerate.counts.trial import DirectionCount, Load, Outcome
 from linerate.errors import TestbedError
 from support import robot_run
@@ -41,9 +41,20 @@ def test_any_crossed_cables_are_found(order: list[int]):
     assert [round(1000 * (1 + DIRECTION_STEP * index)) for index in range(4)] == SENT
 
 
+def test_what_the_testbeds_file_tells_is_said_first():
+    for received in ([1000, 1250, 0, 1750], [1250, 1000, 1500, 1750]):
+        with pytest.raises(
+            TestbedError, match=r"; most likely: its 'network' is another; else check (the|which) cable"
+        ):
+            check_reachability(outcome(received), lambda: "its 'network' is another")
+
+
 def test_a_direction_that_carries_nothing_is_named():
     with pytest.raises(TestbedError, match="none of 1500 frames sent from the generator's port 2 came back at port 3"):
         check_reachability(outcome([1000, 1250, 0, 1750]))
+    # a bridge that does not forward yet sends its own frames
+    with pytest.raises(NothingArrives, match="3 of 1500 frames sent from the generator's port 2 came back at port 3"):
+        check_reachability(outcome([1000, 1250, 3, 1750]))
     with pytest.raises(TestbedError, match="port 0 sends nothing"):
         check_reachability(outcome([0, 1250, 1500, 1750], [0, 1250, 1500, 1750]))
 

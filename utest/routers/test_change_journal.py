@@ -23,7 +23,7 @@ from linerate.routers.change_journal import ChangeJournal, journal_path, look
 from linerate.routers.changes import Change
 from linerate.session.leftovers import undo_leftover
 from support.fake_router import SIDES, shell_of, simulated
-from support.journals import CHANGE, ROUTER, Killed, left, occasion
+from support.journals import CHANGE, ROUTER, Killed, dying, left, occasion
 
 STATE = {
     "vpp": "vppctl show interface address; vppctl show ip fib; vppctl show ip neighbors",
@@ -38,23 +38,6 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the journals."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     return tmp_path / "linerate" / "routers"
-
-
-def dying(shell: Shell, exchanges: int, *, before: bool) -> Shell:
-    """*shell* until it has answered so many *exchanges*: then this process is killed, *before* or after the next."""
-    count = 0
-
-    def run(command: str, limit: float) -> Result:
-        nonlocal count
-        count += 1
-        if count > exchanges and before:
-            raise Killed
-        found = shell(command, limit)
-        if count > exchanges:
-            raise Killed
-        return found
-
-    return run
 
 
 def run_once(kind: str, shell: Shell) -> None:

@@ -21,7 +21,7 @@ from linerate.routers.generic import side_words
 from linerate.session.leftovers import undo_leftover
 from support.described_router import DESCRIPTIONS, CommandLine, description, machine_of
 from support.fake_router import SIDES
-from support.journals import ROUTER, Killed, occasion
+from support.journals import ROUTER, Killed, dying, occasion
 
 NAMES = sorted(DESCRIPTIONS)
 
@@ -39,23 +39,6 @@ def described(shell: Shell, file: CommandFile) -> Router:
 
 def command_line(shell: Shell, file: CommandFile) -> CommandLineShell:
     return CommandLineShell(shell, file, getattr(shell, "close", lambda: None))
-
-
-def dying(shell: Shell, lines: int, *, before: bool) -> Shell:
-    """*shell* until it was given so many *lines*: then this process is killed, *before* or after the next."""
-    count = 0
-
-    def run(command: str, limit: float) -> Result:
-        nonlocal count
-        count += 1
-        if count > lines and before:
-            raise Killed
-        found = shell(command, limit)
-        if count > lines:
-            raise Killed
-        return found
-
-    return run
 
 
 class Refusing:

@@ -181,7 +181,20 @@ def test_a_full_backlog_is_named_with_the_processor_that_is_late() -> None:
     assert "one flow enters by one receive queue" in flow.words
     idle = waiting(ONE, processors((1, 2, 3, 0.0), (0, 1, 40, 60_000.0), counters=FULL))
     assert idle.confidence is Confidence.LIKELY and "too short for moments" in idle.words
+    # only processors that handle packets count
+    beside = waiting(ONE, processors((70, 30, 0, 0.0), (0, 1, 40, 60_000.0), counters=FULL))
+    assert beside.confidence is Confidence.LIKELY and "the busiest is 41% busy: it is too short" in beside.words
     assert "how busy it was with them is not clear" in waiting().words
+
+
+def test_a_backlog_is_too_short_where_packets_take_little_of_a_time_that_programs_fill() -> None:
+    """Software interrupts go before programs: with 9 % of the time on packets it is not time that these lack."""
+    found = waiting(ONE, processors((90, 5, 5, 0.0), (81, 10, 9, 60_000.0), counters=FULL))
+    assert found.confidence is Confidence.POSSIBLE and "too short for moments" in found.words
+    assert "at most 9% of a processor's time" in found.words and "netdev_max_backlog" in found.remedy
+    unknown = processors((90, 5, 5, 0.0), (81, 10, 9, 60_000.0), counters=FULL)
+    unknown = replace(unknown, cpus=tuple(replace(cpu, softirq=None) for cpu in unknown.cpus))
+    assert "too short" not in waiting(ONE, unknown).words
 
 
 @pytest.mark.parametrize("shares", [(60, 20, 20, 6e4), (0, 55, 45, 6e4), (16, 0, 84, 6e4)])

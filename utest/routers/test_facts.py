@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linerate.counts.router_facts import NicFacts, Placement, RouterFacts
-from linerate.evidence.facts_table import facts_page
+from linerate.evidence.facts_table import facts_fragment
 from linerate.routers import fact_reading, freebsd_facts, linux_facts, make_router, vpp_facts
 from linerate.routers.base import Result
 from linerate.routers.fact_reading import Answers
@@ -334,7 +334,7 @@ TEXTS = st.one_of(
 def test_any_output_gives_facts_or_none_but_no_exception(texts: list[str], status: int) -> None:
     for kind in ("vpp", "linux", "freebsd"):
         facts = make_router(kind, babbling(texts, status), ("eth1",)).facts()
-        assert facts_page(facts).isprintable() or facts_page(facts)
+        assert facts_fragment(facts).isprintable() or facts_fragment(facts)
         assert facts.cores is None or facts.cores > 0
 
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from linerate.errors import TestbedError
 from linerate.routers import make_router
-from linerate.routers.base import Result
+from linerate.routers.base import Result, Shell
 from linerate.testbed.settings import HardwareSettings
 from linerate.traffic.catalogue import Catalogue
 from linerate.traffic.frame_kinds import (
@@ -24,6 +22,7 @@ from linerate.traffic.frame_kinds import (
     refuse_not_forwarded,
 )
 from support.fake_router import SIDES
+from support.kernel_namespace import kernel_namespace
 from support.paths import VARIABLES
 
 CATALOGUE = Catalogue.read(VARIABLES / "profiles")
@@ -173,52 +172,37 @@ def test_a_label_of_both_directions_is_refused() -> None:
 
 
 @pytest.fixture
-def namespace() -> Iterator[str]:
-    name = f"lr-frames-{os.getpid()}"
-    commands = [
-        f"ip netns add {name}",
-        f"ip -n {name} link add eth1 type veth peer name peer1",
-        f"ip -n {name} link add eth2 type veth peer name peer2",
-    ]
-    try:
-        for command in commands:
-            subprocess.run(command.split(), check=True, capture_output=True, timeout=10)
-        yield name
-    finally:
-        subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=10, check=False)
+def kernel() -> Iterator[Shell]:
+    with kernel_namespace() as shell:
+        yield shell
 
 
 @pytest.mark.netns
-def test_a_real_kernel_is_configured_for_all_frames_and_restored(namespace: str) -> None:
-    def shell(command: str, limit: float) -> Result:
-        argv = ["ip", "netns", "exec", namespace, "sh", "-c", command]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=limit, check=False)
-        return Result(done.stdout, done.stderr, done.returncode, 0.0)
-
+def test_a_real_kernel_is_configured_for_all_frames_and_restored(kernel: Shell) -> None:
     def settings() -> list[str]:
         shown = (
             *("ip -br link", "ip route", "ip neigh", "ip rule", "ip -6 rule", "ip -6 route | grep -v fe80"),
             *("ip -4 route show table all", "ip -f mpls route 2>&1", "sysctl net.mpls 2>&1"),
             *("sysctl net.ipv6.conf.eth1 net.ipv6.conf.all.forwarding", "sysctl net.ipv4.conf.eth2.rp_filter"),
         )
-        return [shell(command, 5.0).stdout for command in shown]
+        return [kernel(command, 5.0).stdout for command in shown]
 
     # otherwise the kernel announces itself when its interfaces come up
-    shell("sysctl -w net.ipv6.conf.eth1.disable_ipv6=1 net.ipv6.conf.eth2.disable_ipv6=1", 5.0)
-    shell("ip link set eth1 up; ip link set eth2 up; ip link set peer1 up; ip link set peer2 up", 5.0)
+    kernel("sysctl -w net.ipv6.conf.eth1.disable_ipv6=1 net.ipv6.conf.eth2.disable_ipv6=1", 5.0)
+    kernel("ip link set eth1 up; ip link set eth2 up; ip link set peer1 up; ip link set peer2 up", 5.0)
     before = settings()
-    first, second = make_router("linux", shell), make_router("linux", shell)
+    first, second = make_router("linux", kernel), make_router("linux", kernel)
     first.configure(SIDES)
     first.configure_frames(SIDES, FRAMES)
     between = settings()
     lacking = {kind for needs in first.not_forwarded if len(needs) == 1 for kind in needs}
     if "ipv6" not in lacking:
-        assert "2001:2::1000:0/104 via 2001:2::6441:102 dev eth1" in shell("ip -6 route", 5.0).stdout
-        assert "inet6" not in shell("ip -6 addr show dev eth1", 5.0).stdout
+        assert "2001:2::1000:0/104 via 2001:2::6441:102 dev eth1" in kernel("ip -6 route", 5.0).stdout
+        assert "inet6" not in kernel("ip -6 addr show dev eth1", 5.0).stdout
     if "vlan" not in lacking:
         assert "lr1.s200.100" in between[0]
     if "mpls" not in lacking:
-        assert "100 as to 100 via inet 100.65.2.2 dev eth2" in shell("ip -f mpls route", 5.0).stdout
+        assert "100 as to 100 via inet 100.65.2.2 dev eth2" in kernel("ip -f mpls route", 5.0).stdout
     # a second router finds it configured, and changes nothing
     second.configure(SIDES)
     second.configure_frames(SIDES, FRAMES)

@@ -67,6 +67,8 @@ def freebsd(line: str, done: list[str]) -> str | None:
         "sysctl -n net.inet6.ip6.forwarding": f"{int('sysctl net.inet6.ip6.forwarding=1' in done)}\n",
         "ifconfig eth1": "eth1: flags=8843<UP> mtu 1500\n\tnd6 options=29<PERFORMNUD,IFDISABLED,AUTO_LINKLOCAL>\n",
         "ifconfig eth2": "eth2: flags=8843<UP> mtu 1500\n\tinet6 2001:2::6441:201 prefixlen 120\n",
+        "sysctl -n net.fibs": "",
+        "ifconfig -l": "eth1 eth2 lo0\n",
         "ndp -an": "Neighbor   Linklayer Address  Netif Expire    S Flags\n"
         "2001:2::6441:202   02:00:00:00:02:02   eth2 permanent R\n",
         "netstat -rnW -f inet6": "Internet6:\n2001:2::3000:0/104   2001:2::6441:2ff   UGS   eth2\n",
@@ -129,6 +131,8 @@ def test_freebsd_is_configured_for_ipv6_and_says_what_is_not_set_up() -> None:
         "route -6 change -net 2001:2::3000:0/104 2001:2::6441:202",
     ]
     assert {frozenset({"vlan"}), frozenset({"mpls"})} == set(router.not_forwarded)
+    assert "no net.fibs" in router.not_forwarded[frozenset({"vlan"})]
+    assert router.not_forwarded[frozenset({"mpls"})] == "FreeBSD's kernel has no MPLS: it forwards no labelled frames"
     assert all(change.is_undoable(None) for change in router.changes)
     before = len(shell.commands)
     router.restore()
@@ -149,3 +153,61 @@ def test_a_rehearsal_lists_the_changes_and_makes_none(kind: RouterKind) -> None:
     with router.rehearsal() as found:
         router.configure_frames(SIDES, FRAMES)
     assert len(found) >= 5 and shell.commands == [] and router.not_forwarded == {}
+
+
+def freebsd_with_fibs(line: str, done: list[str]) -> str | None:
+    shown = {"sysctl -n net.fibs": f"{3 if 'sysctl net.fibs=3' in done else 1}\n", "ifconfig -l": "eth1 eth2 lo0\n"}
+    if made := re.fullmatch(r"ifconfig (vlan\d+)", line):
+        rows = (row for row in done if row.startswith(f"{line} inet 198.") and row.endswith(" alias"))
+        return f"{made[1]}: flags=8843<UP> mtu 1500\n" + "".join(
+            f"\tinet {row.split()[3].removesuffix('/24')} netmask 0xffffff00\n" for row in rows
+        )
+    return shown.get(line)
+
+
+TAGS = FrameKinds.of(Catalogue.read(VARIABLES / "profiles"), [ALL[1]])
+
+
+def test_freebsd_is_configured_for_tags_and_restored() -> None:
+    shell = Recorder(freebsd_with_fibs)
+    router = make_router("freebsd", shell)
+    router.configure_frames(SIDES, TAGS)
+    assert shell.commands[:7] == [
+        "sysctl net.fibs=3",
+        "ifconfig vlan29700 create vlan 100 vlandev eth1",
+        "ifconfig vlan29700 up",
+        "ifconfig vlan29700 fib 1",
+        "ifconfig vlan29700 inet 198.18.10.1/24 alias",
+        "setfib 1 arp -S 198.18.10.2 02:00:00:00:01:02",
+        "setfib 1 route add -net 16.0.0.0/8 198.18.10.2",
+    ]
+    # two tags: the second interface is on the first
+    assert "ifconfig vlan29702 create vlan 200 vlanproto 802.1ad vlandev eth1" in shell.commands
+    assert "ifconfig vlan29703 create vlan 100 vlandev vlan29702" in shell.commands
+    assert "setfib 2 route add -net 48.0.0.0/8 198.18.21.2" in shell.commands
+    assert router.not_forwarded == {}
+    assert any("stays so until a restart" in note for note in router.notes)
+    changes = router.changes
+    assert all(change.is_undoable(None) for change in changes)
+    router.restore()
+    assert shell.commands[-7:] == [
+        "setfib 1 route delete -net 16.0.0.0/8 198.18.10.2",
+        "setfib 1 arp -d 198.18.10.2",
+        "ifconfig vlan29700 inet 198.18.10.1 -alias",
+        "ifconfig vlan29700 fib 0",
+        "ifconfig vlan29700 down",
+        "ifconfig vlan29700 destroy",
+        "sysctl net.fibs=3",
+    ]
+
+
+def test_a_name_that_somebody_else_has_is_said() -> None:
+    def taken(line: str, done: list[str]) -> str | None:
+        if line == "ifconfig vlan29700":
+            return "vlan29700: flags=8843<UP> mtu 1500\n\tvlan: 7 vlanproto: 802.1q parent interface: eth1\n"
+        return "eth1 eth2 vlan29700\n" if line == "ifconfig -l" else freebsd_with_fibs(line, done)
+
+    shell = Recorder(taken)
+    with pytest.raises(TestbedError, match="has an interface vlan29700 already"):
+        make_router("freebsd", shell).configure_frames(SIDES, TAGS)
+    assert shell.commands == ["sysctl net.fibs=3"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,15 @@ import yaml
 from linerate.config import validate_config
 from linerate.counts.causes import Role, Stage
 from linerate.errors import TestbedError
-from linerate.project import Layers, packaged_variables
+from linerate.project import packaged_variables
 from linerate.routers import make_router
 from linerate.routers.base import Result, Side
-from linerate.routers.command_file import CommandFile, DescribedChange, read_command_file
+from linerate.routers.command_file import CommandFile, DescribedChange
 from linerate.routers.command_line_shell import CommandLineShell
 from linerate.routers.generic import Generic
 from linerate.routers.ssh_shell import SshShell
 from linerate.session.router_watch import RouterRestarted, RouterWatch
-from support.described_router import JSON
+from support.described_router import JSON, shipped
 from support.fake_cli import FakeCli
 from support.fake_router import SIDES
 
@@ -42,10 +43,6 @@ class Shell:
 def described(text: str = JSON, **changes: Any) -> CommandFile:
     data = {**yaml.safe_load(text), **changes}
     return validate_config(data, CommandFile, Path("mybox.yaml"), {})
-
-
-def shipped(name: str) -> CommandFile:
-    return read_command_file(Layers(Path("/nowhere"), packaged_variables() / "shells"), name)
 
 
 def generic(file: CommandFile, shell: Shell, interfaces: tuple[str, ...] = ("eth1",)) -> Generic:
@@ -70,9 +67,41 @@ def test_a_shipped_description_reads_its_examples_as_a_router(name: str) -> None
     assert (counts.rx_packets, counts.tx_packets) == (expected["rx_packets"], expected["tx_packets"])
     assert {cause.interface for cause in telemetry.causes} == {interface}
     mac = "02:00:00:00:00:01"
-    assert router.known_neighbours() == {("100.65.1.2", mac)}
+    assert router.facts().other["neighbours"] == f"100.65.1.2 {mac}"
+    side = Side(interface, "100.65.1.1/24", "100.65.1.2", mac, "16.0.0.0/8")
+    (found,) = router.neighbours((side,))
+    assert (found.mac, found.permanent, found.problem) == (mac, False, "")
+    # the file's own lines, where it says how to configure the router
+    assert (mac in found.fix or "0200.0000.0001" in found.fix) is bool(file.configure)
+    missing, wrong = router.neighbours(
+        (replace(side, peer="100.65.1.9"), replace(side, peer_mac="02:00:00:00:00:09")),
+    )
+    assert "no neighbour entry for 100.65.1.9" in missing.problem and "02:00:00:00:00:09" in wrong.problem
     if file.commands.load:
         assert router.facts().other["load"] == f"{file.commands.load.expected['percent']} %"
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("ios", "Internet  100.65.1.2  -   0200.0000.0001  ARPA"),
+        ("junos", "02:00:00:00:00:01 100.65.1.2      ge-0/0/1.0               permanent"),
+        ("routeros", " 0  C comment=made by hand address=100.65.1.2 mac-address=02:00:00:00:00:01 interface=ether1"),
+        ("vyos", "100.65.1.2       eth1         02:00:00:00:00:01     PERMANENT"),
+    ],
+)
+def test_an_entry_that_was_set_is_told_from_a_learned_one(name: str, row: str) -> None:
+    file = shipped(name)
+    assert file.commands.neighbours is not None
+    text = f"{row}  GigabitEthernet0/1\n" if name == "ios" else f"{row}\n"
+    (found,) = generic(file, Shell({file.commands.neighbours.run: text})).neighbours(SIDES[:1])
+    assert (found.mac, found.permanent) == ("02:00:00:00:00:01", True)
+
+
+def test_an_answer_of_neighbours_that_is_refused_ends_nothing() -> None:
+    file = shipped("ios")
+    router = generic(file, Shell({"show ip arp": "% Invalid input detected at '^' marker.\n"}))
+    assert router.neighbours(SIDES) == () and "neighbours" in router.facts().unread
 
 
 def test_the_shipped_descriptions_are_these() -> None:
@@ -86,7 +115,7 @@ def test_what_is_not_described_is_not_read() -> None:
     telemetry = router.read()
     assert (telemetry.uptime, dict(telemetry.interfaces), telemetry.causes, shell.ran) == (None, {}, (), [])
     assert "not asked" in router.identify()["version"]
-    assert (dict(router.facts().other), router.known_neighbours()) == ({}, frozenset())
+    assert (dict(router.facts().other), router.neighbours(SIDES)) == ({}, ())
     with pytest.raises(TestbedError, match="expected 'prepare: none'"):
         router.configure(SIDES)
 
@@ -188,6 +217,7 @@ def test_changes_are_undone_last_first_by_their_opposites() -> None:
     assert shell.ran[0] == "/ip address add address=100.65.1.1/24 interface=eth1 comment=linerate"
     done, shell.ran = shell.ran, []
     router.restore()
+    shell.ran = [line for line in shell.ran if " print " not in line]
     assert len(shell.ran) == len(done)
     assert shell.ran[0] == '/ip route remove [find comment=linerate dst-address="48.0.0.0/8"]'
     assert all("comment=linerate" in line and "remove" in line for line in shell.ran)
@@ -198,20 +228,25 @@ def test_a_saved_configuration_is_restored_as_a_whole() -> None:
     router = generic(shipped("junos"), shell, ("eth1", "eth2"))
     router.configure(SIDES)
     assert shell.ran[:3] == ["configure exclusive", "save /var/tmp/linerate-before.conf", "exit configuration-mode"]
-    assert shell.ran.count("commit and-quit") == 2
+    assert shell.ran.count("commit and-quit comment linerate") == 2
     shell.ran = []
     router.restore()
     router.restore()
-    assert shell.ran == ["configure exclusive", "load override /var/tmp/linerate-before.conf", "commit and-quit"]
+    assert shell.ran == [
+        "show system commit",
+        "configure exclusive",
+        "load override /var/tmp/linerate-before.conf",
+        "commit and-quit comment linerate-restored",
+    ]
 
 
 def test_a_refused_change_ends_the_configuration_and_closes_what_is_open() -> None:
     file, shell, resets = shipped("junos"), Shell(), list[int]()
-    shell.outputs["commit and-quit"] = "error: configuration check-out failed\n"
+    shell.outputs["commit and-quit comment linerate"] = "error: configuration check-out failed\n"
     router = Generic(CommandLineShell(shell, file, lambda: resets.append(1)), file, ("eth1",))
     with pytest.raises(TestbedError, match=r"refused 'configure exclusive .*check-out failed"):
         router.configure(SIDES[:1])
-    assert resets == [1] and shell.ran[-1] == "commit and-quit"
+    assert resets == [1] and shell.ran[-1] == "commit and-quit comment linerate"
     shell.outputs.clear()
     router.restore()
     assert "load override /var/tmp/linerate-before.conf" in shell.ran

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,11 +11,12 @@ from hypothesis import strategies as st
 
 from linerate.errors import TestbedError
 from linerate.routers import make_router
-from linerate.routers.base import Result, Side
+from linerate.routers.base import Result, Shell, Side
 from linerate.routers.linux_output import parse_net_dev, parse_snmp, parse_softnet, parse_uptime
 from linerate_bench.shells import linux as rendered
 from linerate_bench.state import InterfaceState
 from support.fake_router import SIDES, shell_of, simulated
+from support.kernel_namespace import kernel_namespace
 
 COUNT = st.integers(0, 2**64 - 1)
 
@@ -144,44 +143,29 @@ def test_commands_that_need_root_use_sudo() -> None:
 
 
 @pytest.fixture
-def namespace() -> Iterator[str]:
-    name = f"lr-test-{os.getpid()}"
-    commands = [
-        f"ip netns add {name}",
-        f"ip -n {name} link add eth1 type veth peer name peer1",
-        f"ip -n {name} link add eth2 type veth peer name peer2",
-    ]
-    try:
-        for command in commands:
-            subprocess.run(command.split(), check=True, capture_output=True, timeout=10)
-        yield name
-    finally:
-        subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=10, check=False)
+def kernel() -> Iterator[Shell]:
+    with kernel_namespace() as shell:
+        yield shell
 
 
 @pytest.mark.netns
-def test_a_real_kernel_is_configured_read_and_restored(namespace: str) -> None:
-    def shell(command: str, limit: float) -> Result:
-        argv = ["ip", "netns", "exec", namespace, "sh", "-c", command]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=limit, check=False)
-        return Result(done.stdout, done.stderr, done.returncode, 0.0)
-
+def test_a_real_kernel_is_configured_read_and_restored(kernel: Shell) -> None:
     def settings() -> list[str]:
         shown = ("ip -4 addr", "ip route", "ip neigh", "sysctl -n net.ipv4.ip_forward net.ipv4.conf.eth1.rp_filter")
-        return [shell(command, 5.0).stdout for command in shown]
+        return [kernel(command, 5.0).stdout for command in shown]
 
     before = settings()
-    router = make_router("linux", shell, ("eth1", "eth2"))
+    router = make_router("linux", kernel, ("eth1", "eth2"))
     router.configure(SIDES)
-    assert "16.0.0.0/8 via 100.65.1.2 dev eth1" in shell("ip route", 5.0).stdout
-    assert "100.65.2.2 dev eth2 lladdr 02:00:00:00:02:02 PERMANENT" in shell("ip neigh", 5.0).stdout
-    assert shell("sysctl -n net.ipv4.ip_forward", 5.0).stdout == "1\n"
-    make_router("linux", shell).configure(SIDES)
+    assert "16.0.0.0/8 via 100.65.1.2 dev eth1" in kernel("ip route", 5.0).stdout
+    assert "100.65.2.2 dev eth2 lladdr 02:00:00:00:02:02 PERMANENT" in kernel("ip neigh", 5.0).stdout
+    assert kernel("sysctl -n net.ipv4.ip_forward", 5.0).stdout == "1\n"
+    make_router("linux", kernel).configure(SIDES)
     first = router.read().interfaces["eth1"].tx_packets
-    shell("ping -c 1 -W 1 -I eth1 100.65.1.2; true", 5.0)
+    kernel("ping -c 1 -W 1 -I eth1 100.65.1.2; true", 5.0)
     assert router.read().interfaces["eth1"].tx_packets >= first
     assert set(router.read().interfaces) >= {"lo", "eth1", "eth2"}
     router.restore()
     # addresses of both sides and the routes through them are gone
     assert settings() == before
-    assert "UP" not in shell("ip link show dev eth2", 5.0).stdout.split(">")[0]
+    assert "UP" not in kernel("ip link show dev eth2", 5.0).stdout.split(">")[0]

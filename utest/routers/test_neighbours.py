@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from linerate.counts.neighbours import NeighbourEntry
 from linerate.routers import make_router
-from linerate.routers.neighbours import parse_arp, parse_ip_neigh
+from linerate.routers.neighbours import parse_arp, parse_ip_neigh, parse_ndp
 from linerate.routers.vpp_output import parse_neighbours
 from support.fake_router import SIDES, shell_of, simulated
 
@@ -37,6 +37,18 @@ def test_freebsds_entries_are_read() -> None:
     # usr.sbin/arp/arp.c of FreeBSD prints these where it has no address, or one that is no longer valid
     assert parse_arp("? (10.0.0.1) at (incomplete) on em0 expired [ethernet]\n", "10.0.0.1") == []
     assert parse_arp("? (10.0.0.1) at 00:50:56:00:00:02 on em0 expired [ethernet]\n", "10.0.0.1") == []
+
+
+def test_freebsds_ipv6_entries_are_read() -> None:
+    text = (
+        "Neighbor                             Linklayer Address  Netif Expire    S Flags\n"
+        "2001:2::6441:102                     02:00:00:00:01:0a    ix0 permanent R\n"
+        "2001:2::6441:202                     02:00:00:00:02:02    ix1 23h58m20s S R\n"
+        "2001:2::6441:302                     (incomplete)         ix1 expired   N\n"
+    )
+    assert parse_ndp(text, "2001:2::6441:102") == [("ix0", "02:00:00:00:01:0a", True)]
+    assert parse_ndp(text, "2001:2::6441:202") == [("ix1", "02:00:00:00:02:02", False)]
+    assert parse_ndp(text, "2001:2::6441:302") == parse_ndp(text, "2001:2::6441:1") == []
 
 
 def test_vpps_entries_are_read_of_both_families() -> None:

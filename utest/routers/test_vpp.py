@@ -16,6 +16,7 @@ from linerate.routers import make_router
 from linerate.routers.base import Result
 from linerate.routers.vpp import Vpp
 from linerate.routers.vpp_output import (
+    has_route,
     parse_addresses,
     parse_clock,
     parse_errors,
@@ -24,6 +25,7 @@ from linerate.routers.vpp_output import (
     parse_runtime,
     parse_version,
     refusal_by_vpp,
+    route_hops,
     strip_banner,
 )
 from linerate_bench.shells import vpp_render
@@ -104,6 +106,7 @@ def test_a_banner_before_an_answer_is_removed() -> None:
         ),
         ("sh -c 'vppctl ip route add 1/8 via x'", "ip route: parse error: 'via x'\n", "ip route: parse error"),
         ("vppctl show version; vppctl clear x", "vpp v26.10\nclear: unknown input `x'\n", "clear: unknown"),
+        ("vppctl ip route add 1.0.0.0/99 via drop", "Invalid prefix len: 99\r\n", "Invalid prefix len: 99"),
         ("vppctl show version", "vpp v26.10 built by root\n", ""),
         ("vppctl show runtime", sample("vpp/ssh/show_runtime.tty.txt"), ""),
         ("vppctl show interface", sample("vpp/w1_polling_50k/show_interface.txt"), ""),
@@ -132,6 +135,34 @@ def test_an_error_message_with_status_0_is_an_error(name: str, parse) -> None:
 def test_an_unknown_runtime_table_is_refused(path: str) -> None:
     with pytest.raises(TestbedError, match=r"columns|pager"):
         parse_runtime(sample(f"vpp/{path}"))
+
+
+@pytest.mark.parametrize(
+    ("name", "network", "table", "hops"),
+    [
+        ("recursive", "48.0.0.0/8", 0, ("203.0.113.9",)),
+        ("attached", "17.0.0.0/8", 0, ("203.0.113.9",)),
+        ("two_hops", "48.0.0.0/8", 0, ("203.0.113.9", "203.0.113.10")),
+        ("connected", "203.0.113.0/24", 0, ("loop0",)),
+        ("drop", "16.0.0.0/8", 0, ()),
+        # VPP sends nothing by the path that drops, where there is another
+        ("drop_and_hop", "16.0.0.0/8", 0, ("203.0.113.9",)),
+        ("ipv6", "2001:db8::/32", 0, ("fd00::1",)),
+        ("table", "19.0.0.0/8", 6, ("203.0.113.10",)),
+        ("other_table", "19.0.0.0/8", 0, ()),
+        ("default_route", "99.0.0.0/8", 0, ()),
+    ],
+)
+def test_the_next_hops_of_a_prefix_are_read(name: str, network: str, table: int, hops: tuple[str, ...]) -> None:
+    shown = sample(f"vpp/fib/{name}.txt")
+    assert route_hops(shown, network, table) == hops
+    assert not has_route("no route\n", network, "203.0.113.9", table)
+    for peer in ("203.0.113.9", "203.0.113.77"):
+        if others := [hop for hop in hops if hop != peer]:
+            with pytest.raises(TestbedError, match=rf"VPP has a route to \S+ via {others[0]}\b.*'ip route del"):
+                has_route(shown, network, peer, table)
+        else:
+            assert has_route(shown, network, peer, table) is bool(hops)
 
 
 def test_recorded_vpp_outputs_are_read() -> None:

@@ -15,6 +15,7 @@ from linerate.counts.foreign import Heard
 from linerate.counts.reachability import NONE_RATIO, check_arrival
 from linerate.counts.trial import DirectionCount, During, Fault, Load, Outcome, Problem
 from linerate.errors import TestbedError
+from linerate.generators.abilities import Abilities
 from linerate.generators.base import Direction, Probe
 from linerate.generators.streams import Stream, profile_streams
 from linerate.session.traffic import Traffic
@@ -94,7 +95,8 @@ def opened(forwards: Forwards = everything, bypassed: bool = False) -> tuple[Tra
     )
     links = SimpleNamespace(retried=lambda check: check())
     router: Any = SimpleNamespace(not_forwarded={}, restarts=0, restarted=False, connected=False, links=links)
-    plan: Any = SimpleNamespace(catalogue=CATALOGUE)
+    probe = (CATALOGUE.profile(["64b"]), True)
+    plan: Any = SimpleNamespace(catalogue=CATALOGUE, abilities=Abilities(), probe=probe, misfits=list)
     traffic = Traffic(plan, testbed, generator, router)
     traffic.check_reachability()
     driver.forwards = forwards

@@ -100,6 +100,31 @@ def test_a_described_router_is_judged_and_its_losses_are_in_the_ledger(tmp_path:
     assert judged.returncode == 0, judged.stdout + judged.stderr
 
 
+def test_an_entry_that_goes_makes_no_fail_of_a_described_router(tmp_path: Path, cli: FakeCli) -> None:
+    looks = iter(range(1, 10**6))
+    known = str(cli.answers["show ip arp"])
+
+    def goes_after_the_start(line: str) -> str:
+        # one look at what the router is, one before the first traffic
+        return known if next(looks) <= 2 else known.splitlines()[0]
+
+    cli.answers["show ip arp"] = goes_after_the_start
+    cli.answers["show interfaces "] = counters
+    with served(tmp_path, "--clock-speed", "1") as bench:
+        home = project(tmp_path, cli, bench)
+        suite = robot_run.write_suite(
+            tmp_path, "64b 1-flow ≥ 6 Mpps", setup="Open Testbed For    netgate6100    software=box"
+        )
+        found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "TESTBED:box", "-v", "GOAL:quick")
+        cli.answers["show ip arp"] = known.splitlines()[0]
+        examined = linerate(
+            tmp_path, "doctor", "box", "--platform", "netgate6100", "--software", "box", "--listen", "0", cwd=home
+        )
+    assert "INCONCLUSIVE" in found.message, found.console
+    assert "the router has no neighbour entry for 100.65.2.2 on GigabitEthernet0/2" in found.message
+    assert "wrong    router neighbour 100.65.2.2: the router has no neighbour entry" in examined.stdout
+
+
 def test_doctor_names_the_entry_that_reads_nothing_and_loses_no_other(tmp_path: Path, cli: FakeCli) -> None:
     home = project(tmp_path, cli, None, "warm")
     cli.answers |= {"show load": "CPU: odd", "show heat": "43 C"}

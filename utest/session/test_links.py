@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from linerate.counts.reachability import NothingArrives
+from linerate.counts.reachability import NothingArrives, OthersArrive
 from linerate.errors import TestbedError
+from linerate.generators.base import Generator, GeneratorPort
 from linerate.project import Project
 from linerate.routers.changes import Change
 from linerate.routers.link_state import LinkState, moves_link
+from linerate.session.generator import connect_generator
 from linerate.session.links import LinkWait
 from linerate.session.plan import Plan
 from linerate.session.session import Session
@@ -102,6 +105,28 @@ def test_slow_traffic_is_tried_again_until_the_wait_is_over_and_not_after_it_cam
     assert not wait.pending
 
 
+def test_frames_that_the_router_held_while_a_link_was_late_are_sent_again_once() -> None:
+    """They come with those of the next try, and then there are more than were sent."""
+
+    def answers(*found: type[TestbedError] | None) -> Callable[[], None]:
+        left = list(found)
+
+        def probe() -> None:
+            if (error := left.pop(0)) is not None:
+                raise error("port 1 received 2002 frames")
+
+        return probe
+
+    wait = LinkWait(30, 30)
+    wait.begin()
+    wait.retried(answers(NothingArrives, OthersArrive, None))
+    assert not wait.pending
+    for found in ((OthersArrive,), (NothingArrives, OthersArrive, OthersArrive)):
+        wait.begin()
+        with pytest.raises(OthersArrive):
+            wait.retried(answers(*found))
+
+
 @pytest.mark.parametrize(
     ("command", "moved"),
     [
@@ -169,3 +194,28 @@ def test_a_link_that_is_later_than_link_wait_is_named(tmp_path: Path) -> None:
         pytest.raises(TestbedError, match=r"neither the router's interface TenGigabitEthernet3/0/0 nor"),
     ):
         found.router.configure()
+
+
+class LateLinks:
+    """The driver of a generator whose links come up after some looks at its ports."""
+
+    def __init__(self, driver: Generator) -> None:
+        self._driver, self._looks = driver, 5
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._driver, name)
+
+    @property
+    def ports(self) -> tuple[GeneratorPort, ...]:
+        self._looks -= 1
+        return tuple(replace(port, link_up=self._looks < 0) for port in self._driver.ports)
+
+
+@pytest.mark.slow
+def test_links_that_come_up_late_are_awaited_where_nothing_is_configured_too(tmp_path: Path) -> None:
+    with session(tmp_path, prepare="none", link_wait=600) as found:
+        found.generator.release()
+        found.generator.connect(lambda testbed: cast(Generator, LateLinks(connect_generator(testbed))))
+        with pytest.raises(TestbedError, match="neighbour"):  # nobody has set up this router
+            found.router.configure()
+        assert "the generator's port 0 after " in found.router.links.noted_words

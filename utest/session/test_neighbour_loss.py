@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from linerate.counts.neighbours import NeighbourEntry
 from linerate.counts.telemetry import Telemetry
-from linerate.counts.trial import DirectionCount, Load, Outcome, assess_trial
-from linerate.project import Project
-from linerate.session.neighbour_loss import why_unaddressed
-from linerate.session.plan import Plan
+from linerate.routers.base import Side
+from linerate.session.neighbour_loss import ipv6_sides, lost_beside_unaddressed, why_unaddressed
 from linerate.sla.verdict import Ruling, Verdict
-from support.paths import ROOT
+from support.lossy_verdict import PLAN, verdict
 
-PLAN = Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick")
 NAMES = {0: "in0", 1: "in1"}
 GONE = NeighbourEntry("in1", "100.65.2.2", "02:00:00:00:00:02", fix="SET IT")
 THERE = NeighbourEntry("in0", "100.65.1.2", "02:00:00:00:00:01", "02:00:00:00:00:01", True)
-
-
-def verdict(sentence: str, *lost: int, ruling: Ruling = Ruling.FAIL) -> Verdict:
-    """Trials with so many of 100 000 frames *lost*: from port 0, and from port 1 if there is a second one."""
-    requirement = PLAN.requirement(sentence)
-    goal = PLAN.goal_for(requirement)
-    counts = tuple(DirectionCount(at, 1 - at, 100_000, 100_000, 100_000 - count) for at, count in enumerate(lost))
-    seconds = goal.final_trial_duration
-    outcome = Outcome(Load(100_000 / seconds), seconds, seconds, 0.0, counts)
-    trials = tuple(assess_trial(number, outcome, PLAN.testbed.tolerances(), 20) for number in range(1, 12))
-    return Verdict(requirement, goal, ruling, "lost", trials, 10e9, {})
 
 
 def reason(found: Verdict, *neighbours: NeighbourEntry) -> str:
@@ -58,6 +46,17 @@ def test_a_fail_that_has_another_cause_stands(sentence: str, lost: tuple[int, in
         assert reason(verdict(sentence, *lost), GONE) == ""
 
 
+def test_a_fail_that_stands_says_which_loss_is_not_the_routers() -> None:
+    after = Telemetry(1.0, {}, neighbours=(GONE,))
+    failed = verdict("64b bidirectional ≥ 100 kpps each way", 100_000, 50_000)
+    said = lost_beside_unaddressed(failed, after, NAMES)
+    assert "no neighbour entry for 100.65.2.2 on in1: the loss of 0 → 1 is not its forwarding's" in said
+    assert "'SET IT' on the router sets it" in said
+    for other in (verdict("64b bidirectional ≥ 100 kpps each way", 100_000, 0), replace(failed, ruling=Ruling.PASS)):
+        assert lost_beside_unaddressed(other, after, NAMES) == ""
+    assert lost_beside_unaddressed(failed, Telemetry(1.0, {}, neighbours=(THERE,)), NAMES) == ""
+
+
 @pytest.mark.parametrize("quantity", ["≥ 100 kpps", "loses ≤ 1% at 100 kpps", "forwards ≥ 100 kpps"])
 def test_a_fail_of_the_spared_direction_alone_proves_nothing(quantity: str) -> None:
     assert reason(verdict(f"64b bidirectional {quantity} each way", 100_000, 0), GONE)
@@ -74,3 +73,22 @@ def test_nothing_that_was_read_right_or_not_read_changes_a_verdict() -> None:
 def test_an_entry_with_another_address_is_as_good_as_none() -> None:
     other = NeighbourEntry("in1", "100.65.2.2", "02:00:00:00:00:02", "02:00:00:00:00:99", True)
     assert "has 02:00:00:00:00:99" in reason(verdict("64b unidirectional ≥ 100 kpps", 100_000), other)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "address", "spared"),
+    [
+        ("128b ipv6 unidirectional ≥ 100 kpps", "2001:2::6441:202", True),
+        ("128b ipv6 unidirectional ≥ 100 kpps", "100.65.2.2", False),
+        ("128b unidirectional ≥ 100 kpps", "2001:2::6441:202", False),
+        ("128b mpls unidirectional ≥ 100 kpps", "100.65.2.2", True),
+    ],
+)
+def test_only_the_entry_that_the_frames_need_excuses_their_loss(sentence: str, address: str, spared: bool) -> None:
+    gone = NeighbourEntry("in1", address, "02:00:00:00:00:02")
+    assert bool(reason(verdict(sentence, 100_000), gone)) is spared
+
+
+def test_the_ipv6_address_of_a_peer_is_that_of_the_traffic_words() -> None:
+    (side,) = ipv6_sides((Side("in1", "100.65.2.1/24", "100.65.2.2", "", "48.0.0.0/8"),), PLAN.catalogue)
+    assert side.peer == "2001:2::6441:202"

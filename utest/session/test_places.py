@@ -50,7 +50,9 @@ def test_one_core_at_10g_is_named_with_a_start_that_works() -> None:
         " 4, 5]}]}"
     )
     assert found(ports(0, 0, cores=1, speed=1e9)) == []
+    (unreported,) = place_findings(ports(0, 0, cores=1, speed=0), None, None, 25e9)
     (unread,) = place_findings(ports(0, 0, cores=1, speed=25e9), None, None)
+    assert unreported == unread
     assert unread.endswith("which run at 25 Gbit/s; start it with: ./t-rex-64 -i -c 8")
 
 
@@ -75,6 +77,32 @@ def test_pairs_on_two_nodes_get_processors_of_their_own() -> None:
 def test_a_pair_across_nodes_is_named() -> None:
     (words,) = found(ports(0, 1))
     assert words.startswith("ports 0 and 1 are cards on the NUMA nodes 0 and 1")
+
+
+def test_a_pair_across_nodes_gets_processors_of_both_in_turn() -> None:
+    words = found(ports(0, 1, cores=1), start=started())
+    (across,) = (each for each in words if "NUMA nodes 0 and 1" in each)
+    assert "'core_mask: pin'" in across
+    keys = re.search(r"cores: (\d+), threads: (\{.*\})$", across)
+    assert keys is not None
+    again = started(cores=int(keys[1]), threads=yaml.safe_load(keys[2]))
+    assert again.threads is not None
+    ((_, sending),) = again.threads.threads().pairs
+    node = {cpu.number: cpu.node for cpu in read_host_state(shell_of()).cpus}
+    # TRex's pinned mask: even cores send for the first port of a pair, odd ones for the second
+    assert [node[cpu] for cpu in sending] == [0, 1, 0, 1]
+    assert threads_problem(again.threads.threads(), 2) == ""
+    # no sentence is left but that the cards are apart
+    assert len(found(ports(0, 1), start=again)) == 1
+
+
+def test_pairs_across_and_within_nodes_share_no_processor() -> None:
+    words = found(ports(0, 1, 1, 1, cores=1), start=started())
+    keys = re.search(r"threads: (\{.*\})$", words[0])
+    assert keys is not None
+    made = yaml.safe_load(keys[1])
+    sending = [cpu for pair in made["pairs"] for cpu in pair["threads"]]
+    assert len({made["master"], made["latency"], *sending}) == len(sending) + 2
 
 
 def test_the_node_that_linux_shows_counts_where_trex_reports_none() -> None:

@@ -77,7 +77,7 @@ def test_without_a_meter_nothing_is_above_idle(software: str) -> None:
 
 
 def test_a_platform_without_watts_needs_a_meter() -> None:
-    plan = Plan.read(PROJECT, "linux_router", None, "simulated", "quick")
+    plan = Plan.read(PROJECT, "linux_router", None, "netns", "quick")
     with pytest.raises(SentenceError, match="or 'watts' in the platform's, as declared power"):
         plan.requirement("64b bidirectional costs ≤ 1.5 µJ/packet")
     with pytest.raises(SentenceError, match="expected 'workers' of linux in the file of platform 'linux_router'"):

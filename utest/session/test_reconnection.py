@@ -73,7 +73,7 @@ def test_the_ports_of_a_killed_client_are_claimed_again(session: Session) -> Non
     assert judged(session).ruling is Ruling.PASS
     driver = session.generator.driver
     assert isinstance(driver, TrexGenerator)
-    os.kill(driver.client_pid or 0, signal.SIGKILL)
+    os.kill(driver._process.pid, signal.SIGKILL)
     first = judged(session)
     assert first.ruling is Ruling.INCONCLUSIVE and "the TRex client's process ended" in first.reason
     second = judged(session)

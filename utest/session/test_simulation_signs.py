@@ -48,7 +48,9 @@ def connected(
     sides = tuple(SimpleNamespace(interface=name) for name in ("one", "two"))
     known = {"label": "lab", "link_bps": 10e9, "clock_speed": 1.0, "simulated": False, "sides": sides, **facts}
     testbed: Any = SimpleNamespace(
-        facts=SimpleNamespace(**known, router=SimpleNamespace(sudo=False, where="192.0.2.1:22")), problems=list
+        facts=SimpleNamespace(**known, router=SimpleNamespace(sudo=False, where="192.0.2.1:22")),
+        problems=list,
+        say=list,
     )
     session = Session(PLAN, testbed)
     driver: Any = SimpleNamespace(ports=(port, replace(port, index=1)), versions={"server": server})

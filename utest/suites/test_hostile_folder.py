@@ -58,12 +58,6 @@ def serve(hostile: HostileFolder, *words: str) -> str:
     return "".join(said)
 
 
-@pytest.mark.slow
-def test_the_simulated_bench_takes_nothing_from_the_current_folder(hostile: HostileFolder) -> None:
-    assert "Ctrl-C ends it" in (said := serve(hostile, "--platform", "netgate6100")), said
-    assert hostile.marks == {}
-
-
 @pytest.mark.netns
 def test_the_bench_with_real_frames_takes_nothing_from_the_current_folder(hostile: HostileFolder) -> None:
     assert "Ctrl-C ends it" in (said := serve(hostile, "--platform", "linux_router", "--testbed", "netns")), said
@@ -72,7 +66,7 @@ def test_the_bench_with_real_frames_takes_nothing_from_the_current_folder(hostil
 
 @pytest.mark.slow
 def test_a_run_takes_nothing_from_the_current_folder(hostile: HostileFolder) -> None:
-    """Robot with a profile of the user's own, which lies in that folder itself and imports a module from beside it."""
+    """Robot, the simulated bench, and a profile of the user's own in that folder, which imports a module beside it."""
     folder = hostile.folder
     body = "import random, yaml, xdrlib_of_ours\nreturn stream(64, direction)"
     project_with(folder, ours=ours(body))

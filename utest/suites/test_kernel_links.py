@@ -67,4 +67,4 @@ def _set_port(session: Session, state: str) -> None:
     folder = session.testbed.facts.runtime
     assert folder is not None
     argv = ("ip", "netns", "exec", f"lr-{folder.name}-gen", "ip", "link", "set", "port0", state)
-    subprocess.run(argv, capture_output=True, text=True, check=True, timeout=10)
+    subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)

@@ -123,5 +123,5 @@ def _received(netns: str) -> list[str]:
     for port in ("port0", "port1"):
         path = f"/sys/class/net/{port}/statistics/rx_packets"
         command = ("ip", "netns", "exec", netns, "cat", path)
-        found.append(subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout)
+        found.append(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
     return found

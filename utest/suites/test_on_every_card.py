@@ -13,6 +13,7 @@ from linerate.testbed.settings import SimulatedNic
 from support import robot_run
 from support.command_line import linerate
 from support.paths import DATA, ROOT
+from support.served_bench import served
 
 pytestmark = pytest.mark.slow
 
@@ -23,9 +24,9 @@ PORT = dict.fromkeys(CARDS, "link up at 10 Gbit/s") | {"virtio": "link up at a s
 KNOWN = {
     "i40e": "Intel X710 (by its description): 37 Mpps per card of frames below 160 bytes; 40 Mpps per card",
     "ice": "Intel E810 at 100 Gbit/s (by its description): 58.5 Mpps per port",
-    "ixgbe": "Intel 82599 family (X520, X540, X550, X552, X553) (by its driver): no ceiling is known",
+    "ixgbe": "Intel 82599 family (X520, X540, X550, X552, X553) (by its driver): no limit of its own is known",
     "mlx5": "Mellanox ConnectX-5 (by its description): 132 Mpps per card",
-    "virtio": "Paravirtualised card (virtio, vmxnet3, E1000) (by its driver): no ceiling is known",
+    "virtio": "Paravirtualised card (virtio, vmxnet3, E1000) (by its driver): no limit of its own is known",
 }
 
 
@@ -75,7 +76,10 @@ def test_doctor_and_calibrate_say_what_the_card_is(tmp_path: Path, card: str) ->
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 wrong" in done.stdout
     for port in (0, 1):
-        assert f"ok       port {port}: {PORT[card]}, 02:00:00:00:00:0{port + 1}, driver net_{card}\n" in done.stdout
+        said = f"ok       port {port}: {PORT[card]}, 02:00:00:00:00:0{port + 1}, driver net_{card}\n"
+        assert said in done.stdout
+    # also beside a card that does not know it
+    assert "ok       line rate: 10 Gbit/s by 'port_speed' of the platform, and each link shows the same" in done.stdout
     assert re.search(rf"^ok       card: {re.escape(KNOWN[card])} \(\w+\.yaml\)$", done.stdout, re.MULTILINE)
     assert re.search(r"^ok       calibration: ", done.stdout, re.MULTILINE), done.stdout
 
@@ -94,3 +98,28 @@ def test_faster_links_are_read(tmp_path: Path, card: str, speed: str, words: str
     found = [row["finding"] for row in json.loads(done.stdout)["checks"] if row["check"] == "port 0"]
     assert done.returncode == 0, done.stdout
     assert found[0].startswith(words)
+
+
+@pytest.mark.parametrize(("software", "witness"), [("vpp", "show hardware-interfaces"), ("pfsense", "ifconfig ix0")])
+def test_a_speed_that_only_the_router_knows_ends_a_run_before_any_traffic(
+    tmp_path: Path, software: str, witness: str
+) -> None:
+    slow = project(tmp_path / "slow", "virtio", ("port_speed: 10 Gbps", "port_speed: 1 Gbps"))
+    # the model's links are as slow as its platform says; the run's platform says that they are faster
+    with served(tmp_path, "--testbed", "on_card", "--software", software, project=slow) as bench:
+        home = bench.project(tmp_path)
+        suite = robot_run.write_suite(
+            tmp_path,
+            "64b unidirectional ≥ 1% line rate",
+            setup=f"Open Testbed For    netgate6100    software={software}    testbed=lab",
+        )
+        found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{home}")
+        doctor = linerate(tmp_path, "doctor", "lab", "--platform", "netgate6100", "--software", software, cwd=home)
+    words = rf"'{witness}'\), and 'port_speed' of the platform 'netgate6100' says 10 Gbit/s; the generator's port 0"
+    assert found.status == 1
+    assert re.search(rf"runs at 1 Gbit/s \({words} runs at a speed that its driver does not", found.console), (
+        found.console
+    )
+    assert not any(file.read_text(encoding="utf-8") for file in (tmp_path / "results").glob("*/trials.jsonl"))
+    assert doctor.returncode == 1
+    assert re.search(rf"^wrong    line rate: the router's .* runs at 1 Gbit/s \({words}", doctor.stdout, re.MULTILINE)

@@ -7,8 +7,9 @@ from pathlib import Path
 import yaml
 
 from linerate.config import validate_config
+from linerate.project import Layers, packaged_variables
 from linerate.routers.base import Result
-from linerate.routers.command_file import CommandFile
+from linerate.routers.command_file import CommandFile, read_command_file
 
 JSON = """\
 shell: mybox
@@ -68,6 +69,35 @@ configure:
   - do: [configure terminal, '{ROUTE}', '{ARP}', commit, exit]
     undo: [configure terminal, 'no {ARP}', 'no {ROUTE}', commit, exit]
 """,
+    "looking": f"""\
+shell: looking{BASE}
+configure:
+  - do: [configure terminal, '{ROUTE}', exit]
+    undo: [configure terminal, 'no {ROUTE}', exit]
+  - do: ['do {ARP}']
+    undo: ['no arp {{peer}}']
+    look:
+      run: show arp {{peer}}
+      pattern: '^arp \\S+ (?P<value>\\S+) '
+      ours: '{{peer_mac_dotted}}'
+      example: |
+        arp 192.0.2.9 0200.0000.0077 arpa
+      expected: {{value: 0200.0000.0077}}
+""",
+    "looking before": f"""\
+shell: looking before{BASE}
+save: ['copy running-config flash:before']
+restore: ['configure replace flash:before force']
+look:
+  run: show archive
+  pattern: '^changed by (?P<value>[^\\n]+)$'
+  example: |
+    saved by linerate
+    changed by bob on Monday
+  expected: {{value: bob on Monday}}
+configure:
+  - do: [configure terminal, '{ROUTE}', '{ARP}', exit]
+""",
 }
 
 
@@ -76,17 +106,28 @@ def description(name: str) -> CommandFile:
     return validate_config(yaml.safe_load(DESCRIPTIONS[name]), CommandFile, Path(f"{name}.yaml"), {})
 
 
+def shipped(name: str) -> CommandFile:
+    """One that comes with Linerate."""
+    return read_command_file(Layers(Path("/nowhere"), packaged_variables() / "shells"), name)
+
+
 class CommandLine:
     """A :data:`~linerate.routers.base.Shell` on it. What it is given takes effect at once, and stays over a restart."""
 
     def __init__(self) -> None:
         self._lines = ["ip route 16.0.0.0 255.0.0.0 192.0.2.9", "arp 192.0.2.9 0200.0000.0077 arpa"]
         self.saved: list[str] | None = None
+        self.archive = "saved by linerate\n"
 
     @property
     def configuration(self) -> str:
         """What is compared before and after."""
         return "\n".join(self._lines)
+
+    def change(self, old: str, new: str) -> None:
+        """As somebody else does."""
+        self._lines = [line.replace(old, new) for line in self._lines]
+        self.archive += "changed by bob on Monday\n"
 
     def answer(self, line: str) -> str:
         """What it prints for *line*."""
@@ -99,6 +140,15 @@ class CommandLine:
             if self.saved is None:
                 return "% no such item\n"
             self._lines = list(self.saved)
+        elif words == "show archive":
+            return self.archive
+        elif words.startswith("show arp "):
+            return "".join(f"{line}\n" for line in self._lines if line.startswith(f"{words.removeprefix('show ')} "))
+        elif words.startswith("no arp ") and len(words.split()) == 3:
+            start = f"{words.removeprefix('no ')} "
+            if not any(line.startswith(start) for line in self._lines):
+                return "% entry not found\n"
+            self._lines = [line for line in self._lines if not line.startswith(start)]
         elif words.startswith("no ") and words.removeprefix("no ") in self._lines:
             self._lines.remove(words.removeprefix("no "))
         elif words.startswith("no "):

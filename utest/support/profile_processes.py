@@ -23,6 +23,8 @@ class ProfileProcesses:
     TimeoutExpired = children.TimeoutExpired
     python = staticmethod(children.python)
     environment = staticmethod(children.environment)
+    pipes = staticmethod(children.pipes)
+    send_line = staticmethod(children.send_line)
 
     def __init__(self) -> None:
         self.server = ForkServer(__name__)

@@ -10,10 +10,10 @@ from linerate.routers.base import Result
 class Card:
     """A shell over one card's settings. *deaf*: it takes settings and keeps its own."""
 
-    def __init__(self, deaf: bool = False, tso: tuple[str, ...] = ("TSO4",)) -> None:
+    def __init__(self, deaf: bool = False) -> None:
         self.numbers = {"combined": 4, "rx": 512, "tx": 512}
         self.offloads = {"lro": "on", "gro": "on", "gso": "on", "tso": "on"}
-        self.flags = sorted(["RXCSUM", "LRO", *tso])
+        self.flags = ["LRO", "RXCSUM", "TSO4"]
         self.variable = "30 60"
         self.ran: list[str] = []
         self.deaf = deaf

@@ -70,7 +70,7 @@ class Rig:
     def cli(self, *words: str) -> str:
         """VPP's output for *words*."""
         command = [str(self.folder / "bin" / "vppctl"), *words]
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=10).stdout
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
 @contextlib.contextmanager
@@ -80,15 +80,15 @@ def rig(folder: Path, polling: bool = False) -> Iterator[Rig]:
     topology = namespaces.plan_topology(tag, INTERFACES)
     with contextlib.ExitStack() as stack:
         for command in topology.teardown:
-            stack.callback(subprocess.run, command, check=False, capture_output=True, timeout=10)
+            stack.callback(subprocess.run, command, check=False, capture_output=True, timeout=60)
         for command in topology.setup:
-            subprocess.run(command, check=True, capture_output=True, timeout=10)
+            subprocess.run(command, check=True, capture_output=True, timeout=60)
         _vpp(stack, folder, tag, topology, polling)
         ssh = sshd.prepare(folder / "ssh", topology.router)
         session = folder / "ssh" / "session"
         session.write_text(session.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\nPATH={folder}/bin:$PATH\n", 1))
         for command in ssh.setup:
-            subprocess.run(command, check=True, timeout=10)
+            subprocess.run(command, check=True, timeout=60)
         start_process(stack, *ssh.argv)
         ports = start_server(stack, topology)
         testbeds = robot_run.project(folder) / "variables" / "testbeds"
@@ -110,15 +110,15 @@ def _vpp(stack: contextlib.ExitStack, folder: Path, tag: str, topology: namespac
         stack, "ip", "netns", "exec", topology.router, str(program("vpp")), "-c", str(folder / "startup.conf")
     )
     limit = time.monotonic() + 20
-    while subprocess.run([wrapper, "show", "version"], capture_output=True, check=False, timeout=10).returncode:
+    while subprocess.run([wrapper, "show", "version"], capture_output=True, check=False, timeout=60).returncode:
         assert time.monotonic() < limit, (folder / "vpp.log").read_text()
         time.sleep(0.1)
     for cable in topology.cables:
         made = ("create", "host-interface", "name", cable.router_interface, "hw-addr", cable.router_mac)
-        subprocess.run([wrapper, *made], check=True, capture_output=True, timeout=10)
+        subprocess.run([wrapper, *made], check=True, capture_output=True, timeout=60)
         if polling:
             mode = ("set", "interface", "rx-mode", f"host-{cable.router_interface}", "polling")
-            subprocess.run([wrapper, *mode], check=True, capture_output=True, timeout=10)
+            subprocess.run([wrapper, *mode], check=True, capture_output=True, timeout=60)
 
 
 def start_server(stack: contextlib.ExitStack, topology: namespaces.Topology) -> dict[str, int]:

@@ -314,3 +314,11 @@ def test_a_file_that_is_no_capture_is_refused(tmp_path_factory: pytest.TempPathF
 def test_a_missing_capture_is_refused(own: Project) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         own("kind: pcap, name: ours, file: none.pcap").profile(["ours"])
+
+
+@pytest.mark.parametrize(
+    ("words", "length"),
+    [("datagram-1500", 1500), ("datagram-1500 2-flows", 1500), ("64b", 0), ("imix", 0), ("datagram-1500 vlan", 0)],
+)
+def test_two_fragments_are_known_as_a_datagram(words: str, length: int) -> None:
+    assert CATALOGUE.profile(words.split()).fragmented_datagram == length

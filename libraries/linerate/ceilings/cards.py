@@ -144,9 +144,10 @@ class FlowStatisticsLimit(CardFact):
 
 
 class CardQuirk(CardFact):
-    """A remark; no verdict depends on it."""
+    """A remark; no verdict depends on it. ``above_pps``: it may matter at more frames/s of a port; None: at no rate."""
 
     quirk: str
+    above_pps: Positive | None = None
 
 
 class FirmwareFact(CardFact):

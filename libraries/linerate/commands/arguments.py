@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +25,18 @@ def add_json(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
 
 
+def add_variables(parser: argparse.ArgumentParser, whose: str) -> None:
+    """``-v NAME:VALUE``: a variable of *whose*."""
+    parser.add_argument(
+        "-v",
+        "--variable",
+        action="append",
+        default=[],
+        metavar="NAME:VALUE",
+        help=f"a variable of {whose}, as for robot: -v TESTBED:lab",
+    )
+
+
 def print_json(document: Mapping[str, Any]) -> None:
     """The object that ``--json`` asks for."""
     print(json.dumps(document, ensure_ascii=False, indent=1))
@@ -40,4 +53,9 @@ def complete_names(argument: argparse.Action, kind: str) -> None:
         except LinerateError:
             return []
 
-    argument.completer = names  # type: ignore[attr-defined]
+    argument.completer = names  # type: ignore[attr-defined]  # argcomplete's
+
+
+def say(words: str) -> None:
+    """Print what a command waits for."""
+    print(f"linerate: {words}", file=sys.stderr, flush=True)

@@ -27,7 +27,7 @@ from ..testbed.settings import HardwareSettings
 from ..traffic.profiles import PAIRS, Profile
 from ..units import si
 from ..visible import shortened
-from .arguments import add_plan_arguments
+from .arguments import add_plan_arguments, say
 
 TRAFFIC = ("64b", "64b 1-flow", "imix", "1514b")
 """Measured by default: the smallest frames, the largest, a mix, and a single flow."""
@@ -78,7 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     plan = Plan.read(project, arguments.platform, arguments.software, arguments.testbed, arguments.goal, kept_in)
     profiles = [plan.catalogue.profile(words.split()) for words in arguments.traffic or TRAFFIC]
     if isinstance(plan.testbed, HardwareSettings):
-        used = plan.testbed.generator.ports[: 2 * arguments.pairs]
+        trex = plan.testbed.trex
+        used = (trex.ports if trex else tuple(range(plan.testbed.generator.port_count)))[: 2 * arguments.pairs]
         for first, second in zip(used[::2], used[1::2], strict=True):
             words = f"A cable must go from the generator's port {first} to its port {second}, past the router."
             print(words, flush=True)
@@ -104,7 +105,7 @@ def calibrate(
     """
     found: list[CeilingEntry] = []
     check_writable(calibrations)  # a measurement that cannot be kept is not begun
-    session = Session.start(plan, bypass=True)
+    session = Session.start(plan, bypass=True, say=say)
     try:
         session.generator.connect()
         if session.simulated:

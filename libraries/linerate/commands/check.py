@@ -21,11 +21,15 @@ from ..project import KINDS, Project, listed
 from ..routers.command_file import read_command_file
 from ..session.plan import replaced_files
 from ..sla.goals import read_goal
+from ..studies.preparing import check_study
 from ..system import children
-from ..testbed.files import read_testbed
+from ..system.login_settings import logins_in
+from ..system.private_key import too_open
+from ..testbed.files import read_testbed_or_pool
 from ..traffic.catalogue import Catalogue
 from ..units import counted
-from .arguments import add_json, print_json
+from .address_checks import address_findings
+from .arguments import add_json, add_variables, print_json
 
 _NAMES_A_FILE = re.compile(r"/.*?: ")
 
@@ -44,32 +48,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " the suites, without a testbed."
     )
     parser.add_argument(
-        "suites", nargs="*", type=Path, metavar="SUITE", help="suite files or folders (default: the project's tests/)"
+        "suites",
+        nargs="*",
+        type=Path,
+        metavar="SUITE",
+        help="suite files or folders, or files of variables/ (default: the project's tests/ and all of its files)",
     )
-    parser.add_argument(
-        "-v",
-        "--variable",
-        action="append",
-        default=[],
-        metavar="NAME:VALUE",
-        help="a variable of the suites, as for robot: -v TESTBED:lab",
-    )
+    add_variables(parser, "the suites")
     parser.add_argument("--project", type=Path, help="the folder with variables/ (found from here)")
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what is wrong, each with file and line; returns 0, or 1 where something is wrong."""
-    require_suites(arguments.suites)
+    data = [path for path in arguments.suites if path.suffix in (".yaml", ".yml")]
+    named = [path for path in arguments.suites if path not in data]
+    require_suites(named)
     project = Project.find(arguments.project)
     usual = project.root / "tests"
-    suites = arguments.suites or ([usual] if is_folder(usual) and _has_suite(usual) else [])
-    wrong, suite_count = _sentences(suites, arguments.variable) if suites else ([], 0)
-    of_files = list(_files(project))
+    suites = named or ([usual] if not data and is_folder(usual) and _has_suite(usual) else [])
+    wrong, said, suite_count = _sentences(suites, arguments.variable) if suites else ([], [], 0)
+    # files alone are read alone; with a suite, or without any name, all of the project's
+    alone = bool(data) and not suites
+    of_files = [words for path in data for words in _named_file(path, project, arguments.project is not None)]
+    of_files += [] if alone else _files(project)
+    for owner, testbeds in _testbeds(data, project, arguments.project is not None, alone):
+        unfit, unsure = address_findings(owner, testbeds)
+        of_files += unfit
+        said += unsure
     # a suite that reads a wrong file says so in other words: with the file's problem at the end
     wrong = [words for words in wrong if not any(words.endswith(problem) for problem in of_files)]
     problems = list(dict.fromkeys([*of_files, *wrong]))
-    warnings, file_count = _warnings(project), _file_count(project)
+    warnings, file_count = ([], len(data)) if alone else (_warnings(project), _file_count(project))
+    places = {found[0] for words in problems if (found := _NAMES_A_FILE.match(words))}
+    # of one line the problem says enough
+    warnings += [words for words in dict.fromkeys(said) if not words.startswith(tuple(places))]
+    beds = [path for path in data if path.absolute().parent.name == "testbeds"]
+    with contextlib.suppress(ConfigError):  # a problem already
+        beds += [] if alone else listed(project.testbeds.own, "*.yaml")
+    warnings += dict.fromkeys(words for path in beds for words in _open_keys(path))
     if arguments.json:
         counts = {"files": file_count, "suites": suite_count}
         print_json({"project": str(project.root), "problems": problems, "warnings": warnings, **counts})
@@ -102,17 +119,25 @@ def _file_count(project: Project) -> int:
     return 0
 
 
+def _testbeds(data: Iterable[Path], project: Project, given: bool, alone: bool) -> Iterator[tuple[Project, list[str]]]:
+    """The testbeds to be read, by their project: those among *data*, and unless *alone* all of *project*."""
+    for path in data:
+        if path.absolute().parent.name == "testbeds" and path.suffix == ".yaml":
+            yield (project if given else _owner(path)), [path.stem]
+    with contextlib.suppress(ConfigError):  # a problem already
+        yield project, [] if alone else [path.stem for path in listed(project.testbeds.own, "*.yaml")]
+
+
+def _owner(path: Path) -> Project:
+    """The project that the data file *path* is in."""
+    return Project(path.absolute().parent.parent.parent)
+
+
 def _files(project: Project) -> Iterator[str]:
     """What is wrong with the project's own files; packaged ones are right."""
-    readers: dict[Path, Callable[[str], object]] = {
-        project.platforms.own: lambda name: read_platform(project.platforms, name),
-        project.testbeds.own: lambda name: read_testbed(project.testbeds, name),
-        project.goals.own: lambda name: read_goal(project.goals, name),
-        project.shells.own: lambda name: read_command_file(project.shells, name),
-    }
-    for folder, read in readers.items():
+    for kind, read in _readers(project).items():
         try:
-            paths = listed(folder, "*.yaml")
+            paths = listed(getattr(project, kind).own, "*.yaml")
         except ConfigError as error:
             yield str(error)
             continue
@@ -120,6 +145,39 @@ def _files(project: Project) -> Iterator[str]:
             yield from _problem(partial(read, path.stem))
     yield from _words(project)
     yield from _problem(lambda: read_cards(project.generators))
+
+
+def _readers(project: Project) -> dict[str, Callable[[str], object]]:
+    """What reads a file of a kind by its name. Raise LinerateError."""
+    return {
+        "platforms": lambda name: read_platform(project.platforms, name),
+        "testbeds": lambda name: read_testbed_or_pool(project.testbeds, name),
+        "goals": lambda name: read_goal(project.goals, name),
+        "shells": lambda name: read_command_file(project.shells, name),
+        "studies": lambda name: check_study(project, name),
+    }
+
+
+def _named_file(path: Path, project: Project, given: bool) -> Iterator[str]:
+    """What is wrong with the data file *path*, of the project that it is in; *given*: of *project* in any case.
+
+    Raises ConfigError for a file of no kind.
+    """
+    if not os.path.exists(path):  # noqa: PTH110  (no error for what cannot be a path)
+        raise ConfigError("there is no such file", path)
+    folder = path.absolute().parent
+    if folder.parent.name != "variables" or folder.name not in KINDS:
+        kinds = ", ".join(f"variables/{kind}" for kind in KINDS)
+        raise ConfigError(f"is no suite and no file of a project; expected *.robot, or a file in {kinds}", path)
+    if path.suffix != ".yaml":
+        yield f"{path}: {_IGNORED}"
+        return
+    owner = project if given else _owner(path)
+    if read := _readers(owner).get(folder.name):
+        yield from _problem(partial(read, path.stem))
+    else:
+        yield from _words(owner)
+        yield from _problem(lambda: read_cards(owner.generators))
 
 
 def _warnings(project: Project) -> list[str]:
@@ -130,6 +188,14 @@ def _warnings(project: Project) -> list[str]:
         for kind in KINDS:
             found += [f"{path}: {_IGNORED}" for path in listed(getattr(project, kind).own, "*.yml")]
     return found
+
+
+def _open_keys(path: Path) -> Iterator[str]:
+    """Which private keys of the testbed file *path* a login on this machine would refuse."""
+    with contextlib.suppress(LinerateError):  # a problem already
+        for login in logins_in(read_testbed_or_pool(path.parent, path.stem)):
+            if login.key is not None and (problem := too_open(login.key)):
+                yield f"{path}: {problem}"
 
 
 def _words(project: Project) -> Iterator[str]:
@@ -150,16 +216,19 @@ def _problem(read: Callable[[], object]) -> Iterator[str]:
         yield str(error)
 
 
-def _sentences(suites: Sequence[Path], variables: Sequence[str]) -> tuple[list[str], int]:
-    """What a dry run finds wrong, and the number of suites."""
+def _sentences(suites: Sequence[Path], variables: Sequence[str]) -> tuple[list[str], list[str], int]:
+    """What a dry run finds wrong, what it warns of, and the number of suites."""
     with temporary_folder() as folder:
         tree = dry_run(suites, variables, folder)
     if isinstance(tree, str):
-        return [tree], 0
+        return [tree], [], 0
     problems = list(failed(tree))
     if not any(variable.upper().startswith("TESTBED:") for variable in variables):
         problems = [_with_default(words) for words in problems]
-    return problems, sum(suite.find("test") is not None for suite in tree.iter("suite"))
+    messages = [item.text or "" for item in tree.iterfind("./errors/msg") if item.get("level") == "WARN"]
+    # Robot has warnings of its own
+    warned = [text for text in messages if _NAMES_A_FILE.match(text)]
+    return problems, warned, sum(suite.find("test") is not None for suite in tree.iter("suite"))
 
 
 @contextlib.contextmanager

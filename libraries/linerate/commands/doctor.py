@@ -8,19 +8,26 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+from ..ceilings.cards import CardQuirk
 from ..errors import LinerateError, TestbedError
 from ..files import require_folder
+from ..generators.abilities import WORDS
 from ..generators.base import GeneratorPort
+from ..generators.kinds import DEFAULT
 from ..project import Project
 from ..session.plan import Plan
 from ..session.session import Session
-from ..units import counted
-from .arguments import add_json, add_plan_arguments, complete_names, print_json
+from ..testbed.settings import HardwareSettings
+from ..units import counted, si
+from .arguments import add_json, add_plan_arguments, complete_names, print_json, say
 from .calibrate import GOAL, folder
 from .findings import Check, State, ok, warning, wrong
 from .host_checks import firmware_checks, host_checks, place_checks
-from .noise_checks import LISTEN_SECONDS, flow_control_check, noise_checks
+from .noise_checks import LISTEN_SECONDS, filter_check, flow_control_check, noise_checks
 from .router_checks import router_checks
+
+SMALLEST_ON_WIRE = 84
+"""Bytes of the smallest frame on the wire: 64, preamble and the gap between frames."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
     count = {state: sum(check.state is state for check in done) for state in State}
     bad, odd = count[State.WRONG], count[State.WARNING]
     if arguments.json:
-        found = [{"check": check.name, "state": check.state.value, "finding": check.finding} for check in done]
+        found = [
+            {"check": item.name, "state": item.state.value, "finding": item.finding, "details": item.details}
+            for item in done
+        ]
         print_json({"testbed": arguments.testbed, "platform": arguments.platform, "checks": found})
     else:
         print(f"{counted(len(done), 'check')}: {bad} wrong, {counted(odd, 'warning')}", flush=True)
@@ -94,8 +104,10 @@ def examine(arguments: argparse.Namespace) -> Generator[Check, None, None]:
         "files",
         f"{plan.platform.description}, {plan.software_name} {plan.software.version}; {plan.testbed.kind} testbed",
     )
+    for misfit in plan.misfits():
+        yield (wrong if misfit.certain else warning)("addresses", plan.misfit_words(misfit))
     try:
-        session = Session.start(plan)
+        session = Session.start(plan, say=say)
     except LinerateError as error:
         yield wrong("testbed", error)
         return
@@ -149,16 +161,25 @@ def _generator(session: Session, listen: float) -> Iterator[Check]:
     except TestbedError as error:
         yield wrong("generator", error)
         return
-    yield ok(
-        "generator",
-        f"TRex {versions.get('server', '?')} at {access.host}:{access.sync_port} takes the client"
-        f" {versions.get('client', '?')}; no other user held ports {' and '.join(str(port.index) for port in ports)}",
-    )
+    if access.type == DEFAULT:
+        server = f"TRex {versions.get('server', '?')} at {access.host}:{access.sync_port} takes the client"
+        server += f" {versions.get('client', '?')}"
+    else:
+        server = versions.get("server", access.type)
+    yield ok("generator", f"{server}; no other user held ports {' and '.join(str(port.index) for port in ports)}")
+    if lacking := session.plan.abilities.lacking:
+        words = "; ".join(WORDS[name] for name in lacking)
+        yield warning("generator", f"'{access.type}' {words}; sentences that need it are refused before any traffic")
     if leftover := versions.get("leftover"):
         yield warning("leftovers", f"{leftover}; nothing more to do")
+    # the wires between interfaces of one machine filter nothing
+    filtered = isinstance(session.plan.testbed, HardwareSettings)
+    addressed = dict(zip(access.ports, (side.peer_mac for side in session.router.sides()), strict=True))
     for port in ports:
         yield _port(session, port)
         yield from flow_control_check(port)
+        if filtered:
+            yield from filter_check(port, addressed[port.index])
     yield from _card(session)
     yield from firmware_checks(session)
     yield from place_checks(session)
@@ -177,7 +198,8 @@ def _port(session: Session, port: GeneratorPort) -> Check:
             f"runs at {port.speed_text}, the platform '{session.plan.platform.platform}' says"
             f" {session.link_bps / 1e9:g}; fix 'port_speed' or the cabling",
         )
-    return ok(name, f"link up at {port.speed_text}, {port.mac}, driver {port.driver or 'not reported'}")
+    said = f"link up at {port.speed_text}, {port.mac}, driver {port.driver or 'not reported'}"
+    return ok(name, said)
 
 
 def _card(session: Session) -> Iterator[Check]:
@@ -188,14 +210,26 @@ def _card(session: Session) -> Iterator[Check]:
     yield ok("card", str(known))
     card = known.card_file.card
     for lacking in known.lacking_latency:
-        what = f"of {', '.join(lacking.frames)} frames " if lacking.frames else ""
-        yield warning("card", f"no latency {what}({lacking.source}); {lacking.remedy}")
+        of_frames = f" of {', '.join(lacking.frames)} frames" if lacking.frames else ""
+        found = f"it measures no latency{of_frames}; where a sentence asks for that: {lacking.remedy}"
+        yield warning("card", found, lacking.source)
     if card.flow_stats is not None and card.flow_stats.servers.include(known.server) and not known.software:
         bytes_too = "" if card.flow_stats.counts_bytes else ", without their bytes"
-        yield ok("card", f"it counts {card.flow_stats.streams} streams at a time{bytes_too} ({card.flow_stats.source})")
+        counts = f"it counts {card.flow_stats.streams} streams at a time{bytes_too}"
+        yield ok("card", counts, card.flow_stats.source)
     for quirk in card.quirks:
         if quirk.servers.include(known.server):
-            yield ok("card", f"{quirk.quirk} ({quirk.source})")
+            yield _quirk(session, quirk)
+
+
+def _quirk(session: Session, quirk: CardQuirk) -> Check:
+    """A warning where it may matter at the testbed's rates, and no calibration says what the generator carries."""
+    most, headroom = session.link_bps / (8 * SMALLEST_ON_WIRE), session.generator.headroom
+    measured = headroom is not None and not headroom.why_unfit
+    if quirk.above_pps is None or most <= quirk.above_pps or measured:
+        return ok("card", quirk.quirk, quirk.source)
+    line = f"the line rate is {si(most, 'pps')} of 64-byte frames: calibrate before you believe a FAIL above"
+    return warning("card", f"{quirk.quirk}; {line} {si(quirk.above_pps, 'pps')}", quirk.source)
 
 
 def _calibration(session: Session) -> Check:

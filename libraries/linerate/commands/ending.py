@@ -34,7 +34,7 @@ def finish(run: Callable[[], int]) -> NoReturn:
         except KeyboardInterrupt as error:
             status = INTERRUPTED
             _complain(str(error) or interrupt_words(signal.SIGINT))
-        except Exception as error:
+        except Exception as error:  # no traceback, whatever it is
             if isinstance(error, OSError) and error.filename is None and error.errno in _OF_OUTPUT:
                 raise
             _complain(in_words(error))

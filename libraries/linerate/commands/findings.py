@@ -19,24 +19,28 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One line. ``finding``: what was found, and what to do if something is wrong."""
+    """One line. ``finding``: what was found, and what to do if something is wrong.
+
+    ``details``: what the line leaves out, as a figure's source; ``--json`` has it.
+    """
 
     name: str
     state: State
     finding: str
+    details: str = ""
 
     def __str__(self) -> str:
         return f"{self.state.value:<8} {self.name}: {self.finding}"
 
 
-def ok(name: str, finding: str) -> Check:
+def ok(name: str, finding: str, details: object = "") -> Check:
     """Nothing to do."""
-    return Check(name, State.OK, finding)
+    return Check(name, State.OK, finding, str(details))
 
 
-def warning(name: str, finding: str) -> Check:
+def warning(name: str, finding: str, details: object = "") -> Check:
     """A run is possible, and something should be fixed."""
-    return Check(name, State.WARNING, finding)
+    return Check(name, State.WARNING, finding, str(details))
 
 
 def wrong(name: str, finding: object) -> Check:

@@ -63,11 +63,20 @@ COMMANDS = (
     ),
     Command("rejudge", "judge a recorded run again, from its folder alone", "rejudge"),
     Command("history", "all runs in one store, and what became better or worse over time", "history"),
+    Command("study", "variants of a router measured and compared; also the studies of the bench", "study"),
 )
 BENCH_COMMANDS = {
     "serve": "start the bench without hardware for other clients and print its ports (extra 'bench')",
-    "study": "a study of that bench; without a name: which there are (extra 'bench')",
 }
+
+
+OWN_STUDIES = ("list", "run", "report", "-h", "--help")
+"""What may follow ``linerate study``; any other word names a study of the bench."""
+
+
+def is_bench_study(words: Sequence[str]) -> bool:
+    """Whether ``linerate study WORDS`` is a study of the bench."""
+    return bool(words) and words[0] not in OWN_STUDIES
 
 
 def command_parser(loaded: Container[str]) -> argparse.ArgumentParser:
@@ -99,7 +108,7 @@ def command_parser(loaded: Container[str]) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str]) -> int:
     """Run one command; returns its exit status. Raises SystemExit after ``--help`` and for wrong arguments."""
-    if argv and argv[0] in BENCH_COMMANDS:
+    if argv and (argv[0] in BENCH_COMMANDS or (argv[0] == "study" and is_bench_study(argv[1:]))):
         return bench.run(argv)
     parser = command_parser(argv[:1])
     arguments = parser.parse_args(argv)

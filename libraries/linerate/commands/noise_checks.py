@@ -1,4 +1,4 @@
-"""The part of ``linerate doctor`` that listens: frames that come while nothing is sent, and flow control."""
+"""The part of ``linerate doctor`` about frames nobody sent or nobody gets: noise, flow control, a card's filter."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from ..counts.foreign import ForeignFrames
 from ..counts.frame_origin import origins
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
+from ..session.destinations import dropped_by_card
 from ..session.session import Session
 from .findings import Check, ok, warning, wrong
 
@@ -59,6 +60,12 @@ def flow_control_check(port: GeneratorPort) -> Iterator[Check]:
     if port.driver.startswith(SWITCHED_BY_TREX):
         remedy = f"in TRex's console: 'portattr -p {port.index} --fc none'"
     yield warning(f"port {port.index}", f"flow control is on ({port.flow_control}); switch it off {remedy}")
+
+
+def filter_check(port: GeneratorPort, addressed: str) -> Iterator[Check]:
+    """Whether the card of *port* drops what the router sends to the MAC address *addressed*."""
+    if words := dropped_by_card(port, addressed):
+        yield warning(f"port {port.index}", words)
 
 
 def router_flow_control(session: Session) -> Iterator[Check]:

@@ -21,7 +21,7 @@ from ..sla.goals import Goal, read_goal
 from ..sla.verdict import Ruling
 from ..units import counted
 from ..visible import visible
-from .arguments import add_json, print_json
+from .arguments import add_json, add_variables, print_json
 from .check import dry_run, failed, require_suites, temporary_folder
 
 LISTENER = "linerate.robot.sentence_listing.SentenceListing"
@@ -102,14 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--goal", metavar="NAME_OR_FILE", help="with this goal: a name, or a goal's file (default: the run's)"
     )
-    parser.add_argument(
-        "-v",
-        "--variable",
-        action="append",
-        default=[],
-        metavar="NAME:VALUE",
-        help="a variable of that suite, as for robot: -v TESTBED:lab",
-    )
+    add_variables(parser, "that suite")
     parser.add_argument("--project", type=Path, help="the folder with variables/ that has the goal (found from here)")
     add_json(parser)
 

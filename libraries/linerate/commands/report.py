@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ..errors import ConfigError
 from ..evidence.allure_program import fetch_allure, is_fetched
+from ..evidence.derived import seal_forms
 from ..evidence.report import LARGEST, make_report, newest, read_executions
 from ..evidence.run_files import PAGE, REQUIREMENTS
 from ..project import Project
@@ -37,6 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
         print("linerate: npm fetches Allure, which makes the report; this is needed once", file=sys.stderr)
         fetch_allure(node)
     size = make_report(executions, node, output)
+    if output.name == PAGE and (output.parent / REQUIREMENTS).is_file():
+        seal_forms(output.parent, (PAGE,))
     print(f"{output}: {size / 1e6:.1f} MB, made in {time.monotonic() - began:.1f} s; open it with a browser")
     if size > LARGEST:
         print(f"linerate: {output} is larger than {LARGEST >> 20} MiB: report fewer runs at once", file=sys.stderr)

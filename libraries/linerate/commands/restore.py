@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 from ..project import Project
 from ..routers.change_journal import ChangeJournal, Leftover
 from ..session.leftovers import leftover_text
 from ..session.plan import Plan
 from ..session.session import Session
-from .arguments import add_json, add_plan_arguments, print_json
+from ..testbed.lab.place import LabPlace, return_left_places
+from .arguments import add_json, add_plan_arguments, print_json, say
 from .calibrate import GOAL
 
 
@@ -29,7 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print what was undone. Returns 0, or 1 where there was something in a dry run. Raises LinerateError."""
     plan = Plan.read(Project.find(), arguments.platform, arguments.software, arguments.testbed, GOAL)
-    with closing(Session.of_router(plan)) as session:
+    lab = plan.testbed.lab
+    returned = () if lab is None or arguments.dry_run else return_left_places(lab)
+    if not arguments.json:
+        print("".join(f"{words}\n" for words in returned), end="", flush=True)
+    with ExitStack() as stack:
+        session = stack.enter_context(closing(Session.of_router(plan)))
         name = session.router.journal_name
         found = session.router.leftovers()
         changes = [change for each in found for change in each.changes]
@@ -37,6 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
         if changes and arguments.dry_run:
             text = "; ".join(_listed(each, name) for each in found if each.changes)
         elif changes:
+            if lab is not None:  # the router may be somebody else's now
+                stack.enter_context(closing(LabPlace.acquire(lab, arguments.testbed, say)))
             session.router.connect()
             text = session.router.undo_leftover(asked=True)
         elif not arguments.dry_run:
@@ -46,7 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
                 ChangeJournal.claim(router, host_key=key).close()
     if arguments.json:
         undos = [change.undo_text for change in reversed(changes)]
-        print_json({"router": name, "undone": not arguments.dry_run, "commands": undos, "finding": text})
+        more = {} if lab is None else {"given_back": list(returned)}
+        print_json({"router": name, "undone": not arguments.dry_run, "commands": undos, "finding": text, **more})
     else:
         print(text, flush=True)
     return 1 if changes and arguments.dry_run else 0

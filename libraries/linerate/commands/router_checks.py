@@ -6,18 +6,19 @@ from collections.abc import Iterator
 
 from ..counts.neighbours import NeighbourEntry
 from ..errors import TestbedError
-from ..evidence.facts_table import known_rows
 from ..generators.base import GeneratorPort
 from ..methods.budget import duration_text
 from ..routers.base import Shell
 from ..routers.black_box import WHY_UNREAD
-from ..routers.link_state import LinkState, read_link_states
+from ..routers.link_state import LinkState
+from ..session.destinations import wrong_destination
 from ..session.leftovers import leftover_text
+from ..session.line_rate import note_line_rate
 from ..session.router import WRONG_PEER
 from ..session.session import Session
-from ..units import counted
+from ..units import counted, si
 from .findings import Check, ok, or_wrong, warning, wrong
-from .host_checks import pcie_checks
+from .host_checks import facts_check, pcie_checks
 from .noise_checks import router_flow_control
 
 COMMAND_LIMIT = 10.0
@@ -29,6 +30,7 @@ def router_checks(session: Session, traffic: bool, dry_run: bool) -> Iterator[Ch
     if session.router.is_black_box:
         session.router.connect()
         yield ok("router", f"{WHY_UNREAD}: no login, no ledger")
+        yield from or_wrong("line rate", lambda: list(_interfaces(session, described=True)))
         yield from or_wrong("power meter", lambda: _power(session))
         if traffic and session.generator.connected:
             yield from or_wrong("traffic", lambda: _traffic(session))
@@ -54,8 +56,7 @@ def router_checks(session: Session, traffic: bool, dry_run: bool) -> Iterator[Ch
         if not described:
             yield from or_wrong("router rights", lambda: _rights(session, shell))
         yield from or_wrong("router counters", lambda: _counters(session))
-        if not described:
-            yield from or_wrong("router interfaces", lambda: _interfaces(session, shell))
+        yield from or_wrong("router interfaces", lambda: list(_interfaces(session, described)))
         yield from or_wrong("router neighbours", lambda: _neighbours(session))
         yield from or_wrong("router configuration", lambda: _planned_changes(session, dry_run))
         yield from or_wrong("power meter", lambda: _power(session))
@@ -79,10 +80,8 @@ def _refused_first(session: Session) -> list[Check]:
 
 def _facts(session: Session) -> Iterator[Check]:
     facts = session.router.facts
-    words = "; ".join(f"{name}: {value}" for name, value in known_rows(facts)) or "none"
     file = session.plan.command_file
-    missing = f"; {counted(len(facts.unread), 'command')} gave no answer" if facts.unread else ""
-    yield ok("router facts", words if file else f"{words}{missing}")
+    yield facts_check("router facts", facts, described=file is not None)
     if file:
         for name, why in facts.unread.items():
             entry = f"'commands.{name}'"
@@ -161,28 +160,34 @@ def _counters(session: Session) -> list[Check]:
     return [ok("router counters", f"{figures}; {up}")]
 
 
-def _interfaces(session: Session, shell: Shell) -> list[Check]:
-    facts = session.testbed.facts
-    names = [side.interface for side in facts.sides]
-    states = read_link_states(session.plan.software.shell, shell, names, facts.router.sudo)
+def _interfaces(session: Session, described: bool) -> Iterator[Check]:
+    states = session.router.link_states()
     ports = {port.index: port for port in session.generator.ports}
-    return [
-        _interface(session, state, ports.get(number))
-        for state, number in zip(states, facts.generator.ports, strict=True)
-    ]
+    if not described:
+        for state, number in zip(states, session.testbed.facts.generator.ports, strict=True):
+            yield _interface(session, state, ports.get(number))
+    if not session.generator.connected or any(port.contradicts(session.link_bps) for port in ports.values()):
+        # the lines of the ports say so
+        return
+    try:
+        note = note_line_rate(states, session.generator)
+    except TestbedError as error:
+        yield wrong("line rate", error)
+    else:
+        shown = f"{si(session.link_bps, 'bit/s')} by 'port_speed' of the platform, and each link shows the same"
+        yield warning("line rate", note) if note else ok("line rate", shown)
 
 
 def _interface(session: Session, state: LinkState, port: GeneratorPort | None) -> Check:
     name = f"router interface {state.interface}"
-    if port and port.destination and state.mac and port.destination.lower() != state.mac:
-        return wrong(
-            name,
-            f"has {state.mac}, and the generator's port {port.index}, which is to be cabled to it, sends to"
-            f" {port.destination}; fix the port's destination in trex_cfg.yaml, 'ports' in the testbed file or"
-            " 'interfaces' of the platform",
-        )
+    endpoint = session.testbed.facts.generator
+    if words := wrong_destination(state, port, endpoint):
+        return wrong(name, words)
+    asked = endpoint.next_hops.get(port.index) if port else None
     to = f", to which port {port.index} sends" if port and state.mac and port.destination else ""
-    found = f"{state.mac or 'its MAC address is not reported'}{to}"
+    to = f"; port {port.index} asks {asked} ('next_hop') where to send" if port and asked else to
+    speed = f"; at {si(state.speed_bps, 'bit/s')}" if state.speed_bps else ""
+    found = f"{state.mac or 'its MAC address is not reported'}{to}{speed}"
     if state.up is False:
         if session.plan.testbed.prepare == "configure":
             return ok(name, f"{found}; down, and taken up for a run, which waits for its link each time: leave it up")

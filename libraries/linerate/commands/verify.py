@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
+from ..evidence.run_files import STUDY_FORMS
 from ..evidence.signature import read_public_key
 from ..evidence.verification import VerifiedRun, verify
 from .arguments import add_json, print_json
@@ -69,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     found, refused = [], []
     for folder in arguments.run_folders:
         try:
-            found.append(verify(folder, key, arguments.signature))
+            found.append(_with_forms(verify(folder, key, arguments.signature)))
         except ConfigError as error:
             refused.append(str(error))
     if arguments.json and found:
@@ -79,3 +81,21 @@ def run(arguments: argparse.Namespace) -> int:
     if refused:
         raise ConfigError("; ".join(refused))
     return int(any(run.problems for run in found))
+
+
+def _with_forms(run: VerifiedRun) -> VerifiedRun:
+    """*run* with what is found of the results of a study: its records must be its own for that."""
+    found = run.found
+    if found.altered or not any(
+        (found.path / name).is_symlink() or (found.path / name).exists() for name in STUDY_FORMS
+    ):
+        return run
+    from ..studies.keeping import check_forms  # takes a second
+
+    named = {item.file for item in run.problems}
+    problems, notes = check_forms(found.path)
+    return replace(
+        run,
+        found=replace(found, notes=(*found.notes, *notes)),
+        problems=(*run.problems, *(item for item in problems if item.file not in named)),
+    )

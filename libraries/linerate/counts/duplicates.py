@@ -1,4 +1,4 @@
-"""Frames received twice: the generator's counts compared with the router's."""
+"""Frames received twice, or sent by others: the generator's counts compared with the router's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETTLE_SECONDS = 2.5
 def duplicates_reason(
     trials: Iterable[Trial], before: Telemetry, after: Telemetry, interfaces: Mapping[int, str]
 ) -> str | None:
-    """Why frames must have come twice: a port received more than the router sent to it. None: they did not.
+    """Why frames must have come twice, or from others: a port received more than the router sent to it. None: not so.
 
     *interfaces*: the router's, by the generator's port. One that counted less than half does not count forwarded
     frames (hardware offload) and proves nothing.
@@ -38,6 +38,7 @@ def duplicates_reason(
         if count / 2 < sent < count * (1 - SLACK_RATIO) - SLACK_FRAMES:
             return (
                 f"the generator's port {port} received {count} frames, the router counted only {sent} that {name} sent:"
-                " frames come twice on the way, or the router's counters were reset; fix the testbed and run again"
+                " frames come twice on the way, others send some (spanning tree, LLDP: 'linerate doctor --listen 60'"
+                " shows them), or the router's counters were reset; fix the testbed and run again"
             )
     return None

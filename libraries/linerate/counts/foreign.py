@@ -6,26 +6,48 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from .trial import Outcome
+from .group_frames import group_frames
+from .trial import HIDDEN, DirectionCount, Outcome
 
 IDLE_SECONDS = 4.0
 """How long nothing is sent, in s of the testbed's clock: two of spanning tree's hellos (IEEE 802.1D: 2 s)."""
 
+RECEIVED_AROUND = "received_around."
+"""Readings of a trial: frames that a port received while its card's own counters grew, which are read outside."""
+
+LARGEST_GROUP_SHARE = 0.5
+"""Where more of the received frames than this share go to a group, they are those that were sent (multicast)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """``frames`` that a port received in a time in which the generator sent nothing; ``kept``: some, without FCS."""
+    """``frames`` that a port received in a time in which the generator sent nothing; ``kept``: some, without FCS.
+
+    ``group_frames``: those to a group of receivers, as its card counts them.
+    """
 
     frames: int
     kept: tuple[bytes, ...] = ()
+    group_frames: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignFrames:
-    """Frames ``received`` by port in ``seconds`` in which the generator sent nothing."""
+    """Frames ``received`` by port in ``seconds`` in which the generator sent nothing.
+
+    ``overcounting``: ports whose card counts frames to a group also where it then drops them: its count is of no use.
+    """
 
     received: Mapping[int, int] = field(default_factory=dict)
     seconds: float = IDLE_SECONDS
+    overcounting: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, heard: Mapping[int, Heard]) -> ForeignFrames:
+        """From what came in IDLE_SECONDS."""
+        # the card's counters are read a little earlier and later than the others
+        over = frozenset(port for port, one in heard.items() if one.group_frames > one.frames + 1)
+        return cls({port: one.frames for port, one in heard.items()}, overcounting=over)
 
     def budget(self, port: int, seconds: float) -> int:
         """The most such frames that are expected at *port* in so many *seconds*; 0 where none came.
@@ -37,14 +59,33 @@ class ForeignFrames:
         return math.floor((found + 1) / self.seconds * seconds) + 1 if found else 0
 
     def with_budgets(self, outcome: Outcome) -> Outcome:
-        """*outcome* with the budget of each direction, for the s in which its frames were counted."""
-        if not any(self.received.values()):
-            return outcome
+        """*outcome* with the budget of each direction, for the s in which its frames were counted.
+
+        Where the card of a port counted frames to a group meanwhile, these are foreign ones in any case, and of the
+        reading ``hidden.1`` (port 1) as many may be in the place of lost frames: those that the frames received beyond
+        the offered ones are not. What came in the moments around the trial, which the card's counters cover, counts.
+        """
         readings = outcome.readings
         seconds = max(outcome.duration, outcome.elapsed + readings.get("elapsed_uncertainty", 0.0))
         seconds += readings.get("drain", 0.0)
-        rows = tuple(replace(row, foreign=self.budget(row.rx_port, seconds)) for row in outcome.directions)
-        return replace(outcome, directions=rows)
+        rows, hidden = [], {}
+        for row in outcome.directions:
+            found = self._group_frames(row, readings)
+            rows.append(replace(row, foreign=max(found, self.budget(row.rx_port, seconds))))
+            received = readings.get(f"{RECEIVED_AROUND}{row.rx_port}", row.forwarded)
+            if (count := min(found, found - (max(received, row.forwarded) - row.offered))) > 0:
+                hidden[f"{HIDDEN}{row.rx_port}"] = float(count)
+        if tuple(rows) == outcome.directions:
+            return outcome
+        return replace(outcome, directions=tuple(rows), readings={**readings, **hidden})
+
+    def _group_frames(self, row: DirectionCount, readings: Mapping[str, float]) -> int:
+        """Those of a trial at the receiving port of *row*; 0 where they are not known, or are what was sent."""
+        if row.rx_port in self.overcounting:
+            return 0
+        start = f"card.{row.rx_port}."
+        found = group_frames({name.removeprefix(start): n for name, n in readings.items() if name.startswith(start)})
+        return found if found < LARGEST_GROUP_SHARE * row.forwarded else 0
 
     def __str__(self) -> str:
         found = {port: count for port, count in self.received.items() if count}

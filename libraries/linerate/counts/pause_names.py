@@ -10,6 +10,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+LONGEST_PAUSE_BITS = 65535 * 512
+"""The longest time that one pause frame asks for, in bits of the link (IEEE 802.3 31B: quanta of 512 bits)."""
+
 _PAUSE = re.compile(r"xoff|pause", re.IGNORECASE)
 _OTHER = re.compile(r"xon|dur|time|quanta|transition|storm|warn|discard|drop|err|watchdog", re.IGNORECASE)
 """An end of a pause, how long pauses were, and what became of them."""
@@ -27,6 +30,11 @@ class Pauses:
     def since(self, before: Pauses) -> Pauses:
         """Those since *before*; counters that began anew give none."""
         return Pauses(max(0, self.received - before.received), max(0, self.sent - before.sent))
+
+
+def pause_seconds(frames: int, link_bps: float) -> float:
+    """The most s for which so many pause *frames* stop the end of a link of *link_bps* bit/s that receives them."""
+    return frames * LONGEST_PAUSE_BITS / link_bps
 
 
 def is_pause(name: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..errors import TestbedError
 from .trial import DirectionCount, Outcome
 
@@ -12,7 +14,7 @@ FOREIGN_RATIO = 0.08
 """Ratio of a direction's frames that may be of other protocols (LLDP); more are another direction's."""
 
 NONE_RATIO = 0.02
-"""So few of the frames (ratio) are none of them: a switch or the router itself sends some of its own."""
+"""So few of the frames (ratio) are none of them: a switch (spanning tree) or the router sends some of its own."""
 
 FOREIGN_FRAMES = 20
 """Foreign frames that are always allowed."""
@@ -22,9 +24,14 @@ class NothingArrives(TestbedError):
     """Slow traffic does not come back: a router that has not noticed its link yet drops it, too."""
 
 
-def check_reachability(outcome: Outcome) -> None:
-    """Raise TestbedError where a direction forwards nothing, or a port receives what was not sent to it.
+class OthersArrive(TestbedError):
+    """More frames come back than were sent: another direction's, or those of slow traffic that was held up before."""
 
+
+def check_reachability(outcome: Outcome, likely: Callable[[], str] = str) -> None:
+    """Raise TestbedError where a direction forwards (almost) nothing, or a port receives what was not sent to it.
+
+    *likely*: tells why, as far as that is known.
     Swapped cables, a wrong next hop or an unconfigured router are the testbed's fault and must not count as loss.
     """
     for direction in outcome.directions:
@@ -32,19 +39,24 @@ def check_reachability(outcome: Outcome) -> None:
             raise TestbedError(
                 f"the generator's port {direction.tx_port} sends nothing; look at the TRex server's console"
             )
-        if not direction.forwarded:
+        if direction.forwarded <= NONE_RATIO * direction.offered:
             raise NothingArrives(
-                f"none of {direction.offered} frames sent from the generator's port {direction.tx_port} came back at"
-                f" port {direction.rx_port}; check the cables, the router's addresses, routes and neighbours, and the"
-                " destination MAC of TRex's port"
+                f"{direction.forwarded or 'none'} of {direction.offered} frames sent from the generator's port"
+                f" {direction.tx_port} came back at port {direction.rx_port}{_reason(likely)} check the cables, the"
+                " router's addresses, routes and neighbours, and the destination MAC of TRex's port"
             )
     if found := _direction_with_foreign_frames(outcome):
         sent = ", ".join(f"{direction.offered} to port {direction.rx_port}" for direction in outcome.directions)
-        raise TestbedError(
+        raise OthersArrive(
             f"the generator's port {found.rx_port} received {found.forwarded} frames, and {found.offered} were to"
-            f" arrive there (sent: {sent}): some belong to another direction, or come from elsewhere; check which cable"
-            " leads where, and the router's routes"
+            f" arrive there (sent: {sent}): some belong to another direction, or come from"
+            f" elsewhere{_reason(likely)} check which cable leads where, and the router's routes"
         )
+
+
+def _reason(likely: Callable[[], str]) -> str:
+    words = likely()
+    return f"; most likely: {words}; else" if words else ";"
 
 
 def check_arrival(name: str, outcome: Outcome, likely: str) -> None:

@@ -22,7 +22,7 @@ def one_paragraph() -> Iterator[None]:
         yield
     except (LinerateError, SlaFailure, RobotError):
         raise
-    except Exception as error:
+    except Exception as error:  # whatever a library raises is no fault of the router
         if hasattr(error, "ROBOT_CONTINUE_ON_FAILURE") or hasattr(error, "ROBOT_SKIP_EXECUTION"):  # of Robot's API
             raise
         raise TestbedError(in_words(error)) from error
@@ -49,7 +49,7 @@ class CalmListener:
                 found(*arguments)
             except RobotError:
                 raise
-            except Exception as error:
+            except Exception as error:  # what keeps a listener from writing must not end the run
                 self._tidy()
                 kind = type(error), getattr(error, "errno", None)
                 if kind not in self._warned:

@@ -16,7 +16,6 @@ IPV4 = bytes.fromhex("0800")
 IPV4_HEADER = 20
 IPV4_ADDRESSES = ETHERNET + 12
 IPV4_TTL = ETHERNET + 8
-IPV4_CHECKSUM = ETHERNET + 10
 
 
 class FrameKeywords(Component):

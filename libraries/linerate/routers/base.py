@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -12,7 +12,7 @@ from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
 from ..counts.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
-from ..platforms import Tuning
+from ..platforms import CommandPair, Tuning
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .change_journal import ChangeJournal
 from .changes import Change
@@ -80,6 +80,14 @@ class Router(Protocol):
 
     def tune(self, tuning: Tuning) -> None:
         """Before :meth:`configure`: set what the platform's file has under ``tuning``. :meth:`restore` undoes it."""
+        ...
+
+    def apply(self, pairs: Sequence[CommandPair]) -> None:
+        """Run the commands of a study. :meth:`withdraw` or :meth:`restore` runs their opposites."""
+        ...
+
+    def withdraw(self) -> str:
+        """Undo what :meth:`apply` did. Returns and raises as :meth:`restore`."""
         ...
 
     def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from ..counts.neighbours import NeighbourEntry
@@ -10,7 +10,7 @@ from ..counts.router_facts import RouterFacts
 from ..counts.telemetry import Telemetry
 from ..counts.under_load import RouterLoad, SampledStacks
 from ..errors import TestbedError
-from ..platforms import Tuning
+from ..platforms import CommandPair, Tuning
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .base import Result, Side
 from .change_journal import ChangeJournal
@@ -45,6 +45,14 @@ class BlackBox:
 
     def tune(self, tuning: Tuning) -> None:
         """Before :meth:`configure`: set what the platform's file has under ``tuning``. :meth:`restore` undoes it."""
+
+    def apply(self, pairs: Sequence[CommandPair]) -> None:
+        """Refused, as :meth:`configure`."""
+        raise TestbedError("a black box (shell: none) runs no commands; expected a study's variant without any")
+
+    def withdraw(self) -> str:
+        """Nothing was changed."""
+        return ""
 
     def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
         """Refused, as :meth:`configure`."""

@@ -31,10 +31,15 @@ from pydantic import TypeAdapter
 from ..errors import TestbedError, system_words
 from ..files import append_to, not_written, sync_folder
 from ..json_text import parse_json
+from ..platforms import KnownPairs
+from ..system.file_lock import is_at, lock_within, remove_and_close
 from ..system.identity import STATE_ELSEWHERE, state_folder
 from .changes import Change
 from .command_file import CommandFile
 from .occasion import Occasion
+
+Pairs = Callable[[], KnownPairs]
+"""What studies do on a router and undo: read only where a change is nothing else."""
 
 LONGEST = 1 << 20
 """Bytes of a journal that are read."""
@@ -58,34 +63,25 @@ class Leftover:
     marks: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
 
-def _folder() -> Path:
-    folder = state_folder() / "routers"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise not_written(folder, error, STATE_ELSEWHERE) from error
-    return folder
-
-
 def journal_path(router: str) -> Path:
     """The file for *router* (``host:port``). Raises TestbedError if there is no folder for it."""
     readable = re.sub(r"[^A-Za-z0-9.-]", "_", router)[:80]
-    return _folder() / f"{readable}-{_digest(router)[:8]}.jsonl"
+    return state_folder("routers") / f"{readable}-{_digest(router)[:8]}.jsonl"
 
 
 def _digest(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
 
 
-def look(router: str, file: CommandFile | None = None) -> Leftover | None:
+def look(router: str, file: CommandFile | None = None, pairs: Pairs = frozenset) -> Leftover | None:
     """What the journal of *router* holds, whoever holds it; None if there is none. Raises TestbedError.
 
     *file*: that describes the router.
     """
-    return _look(journal_path(router), file)
+    return _look(journal_path(router), file, pairs)
 
 
-def _look(path: Path, file: CommandFile | None) -> Leftover | None:
+def _look(path: Path, file: CommandFile | None, pairs: Pairs = frozenset) -> Leftover | None:
     try:
         descriptor = _opened(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -96,19 +92,21 @@ def _look(path: Path, file: CommandFile | None) -> Leftover | None:
             in_use = False
         except BlockingIOError:
             in_use = True
-        return _read(path, descriptor, in_use, file)
+        return _read(path, descriptor, in_use, file, pairs)
     finally:
         os.close(descriptor)
 
 
-def look_elsewhere(router: str, host_keys: Collection[str], file: CommandFile | None = None) -> tuple[Leftover, ...]:
+def look_elsewhere(
+    router: str, host_keys: Collection[str], file: CommandFile | None = None, pairs: Pairs = frozenset
+) -> tuple[Leftover, ...]:
     """What journals of other addresses than *router* hold of a router with one of *host_keys*. Raises TestbedError.
 
     One that cannot be read is refused where its own address is used.
     """
     own, found = journal_path(router), list[Leftover]()
     for path in sorted(own.parent.glob("*.jsonl")):
-        if path == own or _host_key(path) not in host_keys or (leftover := _look(path, file)) is None:
+        if path == own or _host_key(path) not in host_keys or (leftover := _look(path, file, pairs)) is None:
             continue
         if leftover.occasion and journal_path(leftover.occasion.router) == path:
             found.append(leftover)
@@ -131,17 +129,26 @@ class ChangeJournal:
     """The journal of a router, held by this process. Made by :meth:`claim`; :meth:`close` it."""
 
     def __init__(
-        self, leftover: Leftover, descriptor: int, file: CommandFile | None, key: tuple[Path, int] | None
+        self,
+        leftover: Leftover,
+        descriptor: int,
+        file: CommandFile | None,
+        key: tuple[Path, int] | None,
+        pairs: Pairs = frozenset,
     ) -> None:
-        self.leftover, self._file, self._key = leftover, file, key
+        self.leftover, self._file, self._key, self._pairs = leftover, file, key, pairs
         self.occasion = leftover.occasion
         self._path, self._descriptor = leftover.path, descriptor
         self._pending = {change.undo: change for change in leftover.changes}
         self._marks = dict(leftover.marks)
 
     @classmethod
-    def claim(cls, router: str, file: CommandFile | None = None, host_key: str = "") -> ChangeJournal:
+    def claim(
+        cls, router: str, file: CommandFile | None = None, host_key: str = "", pairs: Pairs = frozenset
+    ) -> ChangeJournal:
         """Hold the journal of *router*, made if it is missing, and its *host_key*. *file*: that describes the router.
+
+        *pairs*: commands of studies, which it takes, too.
 
         Raises TestbedError if another process holds one of them, or the journal is damaged or could be written by
         others.
@@ -150,19 +157,19 @@ class ChangeJournal:
         descriptor = _hold(path, lambda: _in_use(router, _occasion(path, file)))
         key = None
         try:
-            leftover = _read(path, descriptor, False, file)
+            leftover = _read(path, descriptor, False, file, pairs)
             if host_key:
                 key_path = path.with_name(f"key-{_digest(host_key)[:16]}.lock")
                 key = key_path, _hold(key_path, lambda: _in_use_elsewhere(router, host_key, file))
             _cut(path, descriptor, leftover.size)
             sync_folder(path.parent)
-            return cls(leftover, descriptor, file, key)
+            return cls(leftover, descriptor, file, key, pairs)
         except BaseException:
             if not os.fstat(descriptor).st_size:
                 path.unlink(missing_ok=True)
             os.close(descriptor)
             if key is not None:
-                _let_go(*key)
+                remove_and_close(*key)
             raise
 
     @property
@@ -180,7 +187,7 @@ class ChangeJournal:
 
     def add(self, change: Change) -> None:
         """Have *change* on the disk. Raises TestbedError, and it must not be made then."""
-        if not change.is_undoable(self._file):
+        if not change.is_undoable(self._file, self._pairs):
             raise TestbedError(
                 f"'{change.do_text}' is not run on the router: '{change.undo_text}', which would undo it,"
                 " is none of the commands that are run from a journal; set this up by hand and use 'prepare: none'"
@@ -218,12 +225,12 @@ class ChangeJournal:
         finally:
             os.close(descriptor)
             if self._key is not None:
-                _let_go(*self._key)
+                remove_and_close(*self._key)
 
     def _append(self, row: dict[str, Any]) -> None:
         try:
             # to what is locked, and only while the next run finds it by its name
-            if self._descriptor < 0 or not _is_at(self._path, self._descriptor):
+            if self._descriptor < 0 or not is_at(self._path, self._descriptor):
                 raise TestbedError(
                     f"{self._path} was removed or replaced while a run had it; look at the router's configuration, and"
                     " let no program clean that folder"
@@ -255,26 +262,14 @@ def _hold(path: Path, refusal: Callable[[], TestbedError]) -> int:
     while True:
         descriptor = _opened(path, os.O_RDWR | os.O_CREAT)
         try:
-            while True:
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() > until:
-                        raise refusal() from None
-                    time.sleep(0.02)
-            if _is_at(path, descriptor):
+            if not lock_within(descriptor, until - time.monotonic()):
+                raise refusal()
+            if is_at(path, descriptor):
                 return descriptor
         except BaseException:
             os.close(descriptor)
             raise
         os.close(descriptor)
-
-
-def _let_go(path: Path, descriptor: int) -> None:
-    with contextlib.suppress(OSError):
-        path.unlink(missing_ok=True)
-    os.close(descriptor)
 
 
 def _occasion(path: Path, file: CommandFile | None) -> Occasion | None:
@@ -312,15 +307,7 @@ def _cut(path: Path, descriptor: int, size: int) -> None:
         raise not_written(path, error, STATE_ELSEWHERE) from error
 
 
-def _is_at(path: Path, descriptor: int) -> bool:
-    """Whether the open file still is *path*: whoever held it may have removed it meanwhile."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.lstat())
-    except FileNotFoundError:
-        return False
-
-
-def _read(path: Path, descriptor: int, in_use: bool, file: CommandFile | None) -> Leftover:
+def _read(path: Path, descriptor: int, in_use: bool, file: CommandFile | None, pairs: Pairs) -> Leftover:
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
         raise _unfit(path, "is no file")
@@ -356,7 +343,7 @@ def _read(path: Path, descriptor: int, in_use: bool, file: CommandFile | None) -
             raise _unfit(path, f"is damaged in line {number}") from None
         size += len(line)
     for change in pending.values():
-        if not change.is_undoable(file):
+        if not change.is_undoable(file, pairs):
             where = f", as variables/shells/{file.shell}.yaml describes it" if file else ""
             raise _unfit(path, f"has '{change.undo_text}', which is no command that undoes a change of a run{where}")
     return Leftover(path, occasion, tuple(pending.values()), size, in_use, marks)

@@ -88,27 +88,45 @@ class ChangingCommands(ShellCommands):
             raise TypeError(f"'{in_one_line(command)}' is for a command line that a file describes")
         whole(in_one_line(command), accepted(command, self._shell.undo(command, self._limit, left)))
 
-    def _undo_step(self, step: Change, left: float) -> None:
-        """Undo *step* in *left* s, unless what it set is there no more. Raises TestbedError."""
+    def _undo_step(self, step: Change, left: float, over: bool) -> None:
+        """Undo *step* in *left* s, unless what it set is there no more; *over*: see :meth:`restore`.
+
+        Raises TestbedError.
+        """
+        until = time.monotonic() + left
         if left <= 0:
             raise RouterUnreachable(f"not within the {RESTORE_LIMIT:g} s for all of them")
-        command, limit = self._text(step, step.undo), min(self._limit, left)
+        if not self._is_there(step, min(self._limit, left), over):
+            return
+        command, left = self._text(step, step.undo), until - time.monotonic()
         if step.lines and not step.whole:
             self._undo_lines(command, left)
-        elif self._is_there(step, limit):
-            self._running(step)(command, limit)
+        else:
+            self._running(step)(command, max(0.0, min(self._limit, left)))
 
-    def _is_there(self, step: Change, limit: float) -> bool:
-        """Whether the router still has what *step* has set. Another value is not to be lost: it is noted instead."""
-        look = None
+    def _is_there(self, step: Change, limit: float, over: bool) -> bool:
+        """Whether the router still has what *step* has set. Another value is not to be lost: it is noted instead.
+
+        Raises TestbedError where only all or nothing can be undone, unless it may go *over* what others have set.
+        """
+        look, file = None, self._shell.file if isinstance(self._shell, CommandLineShell) else None
         with contextlib.suppress(ValueError):  # one without a journal, which is undone here or never
-            look = step.look()
-        if look is None:
+            look = step.look(file)
+        if look is None or (step.whole and over):
             return True
-        now = parser(f"'{' '.join(look.argv)}'")(look.read)(self.run_quoted(self.quoted(look.argv), limit))
-        if now not in (look.ours, look.former):
-            self._others.append(f"'{step.do_text}' (now: {shortened(now)}; before the run: {shortened(look.former)})")
-        return now == look.ours
+        command = self._text(step, look.argv) if step.lines else self.quoted(look.argv)
+        now = parser(f"'{' '.join(look.argv)}'")(look.read)(self.run_quoted(command, limit))
+        if now == look.ours:
+            return True
+        if step.whole:
+            raise TestbedError(
+                f"it would go over what somebody else has configured since: {shortened(now)}; look at it, then"
+                " 'linerate restore' runs these commands in any case, or undo the run's changes by hand"
+            )
+        if now != look.former:
+            former = f"; before the run: {shortened(look.former)}" if look.former else ""
+            self._others.append(f"'{step.do_text}' (now: {shortened(now)}{former})")
+        return False
 
     def take_back(self) -> None:
         """Undo the last change at once, whatever it came to: the router made something else of it."""
@@ -121,8 +139,11 @@ class ChangingCommands(ShellCommands):
         """What is not undone yet, oldest first."""
         return tuple(self._undo)
 
-    def restore(self) -> str:
+    def restore(self, keep: int = 0, over: bool = False) -> str:
         """Undo every change, last first, even if some fail, within RESTORE_LIMIT; no further one if a login fails.
+
+        *keep*: so many of the oldest are left. *over*: a configuration that was saved before the run may be loaded over
+        what others have changed since.
 
         Returns a sentence about values that somebody has set since, which stay; "" if there are none. Raises
         TestbedError with the commands that undo what stays on the router. An interrupt keeps what is not undone for
@@ -130,10 +151,10 @@ class ChangingCommands(ShellCommands):
         """
         failed: dict[str, list[str]] = {}
         until = time.monotonic() + RESTORE_LIMIT
-        while self._undo:
+        while len(self._undo) > keep:
             step = self._undo[-1]
             try:
-                self._undo_step(step, until - time.monotonic())
+                self._undo_step(step, until - time.monotonic(), over)
             except RouterUnreachable as error:
                 failed.setdefault(str(error), []).extend(
                     f"'{in_one_line(self._text(other, other.undo))}'" for other in reversed(self._undo)

@@ -7,19 +7,21 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from ..config import Config, read_yaml, validate_config
+from ..config import Config, Location, read_yaml, validate_config
 from ..errors import ConfigError, TestbedError
 from ..expressions import compiled, matches_whole, search
 from ..platforms import named_file
 from ..project import Folder
 from ..system.ssh_terminal import Dialogue
 from ..visible import shortened
+from .command_output import MOST_OUTPUT, Values
 from .queries import (
     MOST_EXPRESSIONS,
     WORD_IN_BRACES,
     CountersQuery,
     Expression,
     Line,
+    LinkSpeedQuery,
     LoadQuery,
     NeighboursQuery,
     Query,
@@ -46,6 +48,7 @@ class Commands(Config):
     load: LoadQuery | None = None
     temperature: TemperatureQuery | None = None
     neighbours: NeighboursQuery | None = None
+    link_speed: LinkSpeedQuery | None = None
 
     def items(self) -> Iterator[tuple[str, Query]]:
         """Those that there are, by name."""
@@ -54,16 +57,55 @@ class Commands(Config):
                 yield name, command
 
 
+class LookQuery(Query):
+    """What is there before an undo: ``value``, which is somebody else's if it is not ``ours``, or that is missing."""
+
+    groups = needed = ("value",)
+
+    ours: Line | None = None
+
+    @classmethod
+    def words(cls) -> tuple[str, ...]:
+        """Those of a side."""
+        return SIDE_WORDS
+
+    @model_validator(mode="after")
+    def _check_look(self) -> LookQuery:
+        if len(self.pattern) != 1:
+            raise ValueError("expected one expression in 'pattern'")
+        check_words(self.ours or "", SIDE_WORDS)
+        return self
+
+    def read(self, output: str, interface: str = "") -> Values:
+        """``value``, where there is one. Raises TestbedError for output that is too long."""
+        if len(output) > MOST_OUTPUT:
+            raise TestbedError(f"its output has {len(output)} characters; expected at most {MOST_OUTPUT}")
+        found = search(compiled(self.pattern[0]), output)
+        return {"value": found["value"]} if found and found["value"] else {}
+
+
 class DescribedChange(Config):
-    """Commands that change the configuration, and those that undo it; with {words} of a side, for each side."""
+    """Commands that change the configuration, and those that undo it; with {words} of a side, for each side.
+
+    ``look``: whether what they have set is still there, before it is undone.
+    """
 
     do: Annotated[tuple[Line, ...], Field(min_length=1, max_length=50)]
     undo: Annotated[tuple[Line, ...], Field(max_length=50)] = ()
+    look: LookQuery | None = None
 
     @model_validator(mode="after")
     def _check(self) -> DescribedChange:
         for line in (*self.do, *self.undo):
             check_words(line, SIDE_WORDS)
+        if self.look is not None:
+            if not self.undo:
+                raise ValueError("'look' comes before an 'undo'; expected both, or the file's own 'look' for 'restore'")
+            named = tuple(
+                dict.fromkeys(word for line in (*self.do, *self.undo) for word in WORD_IN_BRACES.findall(line))
+            )
+            for line in (self.look.run, self.look.ours or ""):
+                check_words(line, named)
         return self
 
     @property
@@ -100,7 +142,7 @@ class CommandFile(Config):
 
     ``refused``: expressions that are found in the output of a command that was refused; ``gone``: in that of a line of
     an ``undo`` that has nothing to undo. ``save``, ``restore``: how the router keeps its configuration and goes back to
-    it. ``configure``: the changes for a test.
+    it. ``look``: what others have changed meanwhile, over which it is not to go. ``configure``: the changes for a test.
     """
 
     shell: str
@@ -114,6 +156,7 @@ class CommandFile(Config):
     commands: Commands = Commands()
     save: Annotated[tuple[Line, ...], Field(max_length=50)] = ()
     restore: Annotated[tuple[Line, ...], Field(max_length=50)] = ()
+    look: LookQuery | None = None
     configure: Annotated[tuple[DescribedChange, ...], Field(max_length=50)] = ()
 
     @model_validator(mode="after")
@@ -122,9 +165,16 @@ class CommandFile(Config):
             raise ValueError("'channel: terminal' and the key 'terminal' go together; expected both or none of them")
         if bool(self.save) != bool(self.restore):
             raise ValueError("'save' and 'restore' go together; expected both or none of them")
-        for line in (*self.save, *self.restore):
+        for line in (*self.save, *self.restore, *((self.look.run, self.look.ours or "") if self.look else ())):
             check_words(line, ())
+        if self.look is not None and not self.restore:
+            raise ValueError("the file's 'look' comes before its 'restore'; expected both, or 'look' beside an 'undo'")
         for number_, change in enumerate(self.configure, 1):
+            if change.look and self.restore:
+                raise ValueError(
+                    f"'configure': number {number_} has a 'look', and 'restore' undoes all at once; expected the"
+                    " file's own 'look'"
+                )
             if not change.undo and not self.restore:
                 raise ValueError(
                     f"'configure': number {number_} has no 'undo', and there is no 'restore'; expected one"
@@ -156,11 +206,21 @@ class CommandFile(Config):
         """Whether *output*, of a refused line of an ``undo``, says that there is nothing to undo."""
         return any(search(compiled(text), output) for text in self.gone)
 
-    def problems(self) -> Iterator[tuple[str, str]]:
-        """Key and problem of each command whose example does not give what is expected."""
+    def _queries(self) -> Iterator[tuple[Location, Query]]:
+        """All that are run and read, by where they stand."""
         for name, command in self.commands.items():
+            yield ("commands", name), command
+        for at, change in enumerate(self.configure):
+            if change.look is not None:
+                yield ("configure", str(at), "look"), change.look
+        if self.look is not None:
+            yield ("look",), self.look
+
+    def problems(self) -> Iterator[tuple[Location, str]]:
+        """Place and problem of each command whose example does not give what is expected."""
+        for name, command in self._queries():
             expected = dict(command.expected)
-            interface = str(expected.pop("interface", "")) if name == "counters" else ""
+            interface = str(expected.pop("interface", "")) if name[-1] == "counters" else ""
             if refusal := self.refusal_in(command.example):
                 yield name, f"its example is taken for a refusal, by '{shortened(refusal)}'; expected other 'refused'"
             if self.terminal is not None:
@@ -203,6 +263,6 @@ def read_command_file(folder: Folder, name: str) -> CommandFile:
     found = validate_config(data, CommandFile, path, lines)
     if found.shell != name:
         raise ConfigError(f"says 'shell: {shortened(found.shell)}'; in a file of this name expected '{name}'", path)
-    for key, problem in found.problems():
-        raise ConfigError(f"'commands.{key}': {problem}", path, lines.get(("commands", key)))
+    for place, problem in found.problems():
+        raise ConfigError(f"'{'.'.join(map(str, place))}': {problem}", path, lines.get(place))
     return found

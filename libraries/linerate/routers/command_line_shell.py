@@ -24,7 +24,7 @@ class CommandLineShell:
     """
 
     def __init__(self, shell: Shell, file: CommandFile, reset: Callable[[], None] = lambda: None) -> None:
-        self._shell, self._file, self._reset = shell, file, reset
+        self._shell, self.file, self._reset = shell, file, reset
 
     def __call__(self, command: str, limit: float) -> Result:
         """Run each line of *command* until one is refused, each within *limit* s."""
@@ -44,7 +44,7 @@ class CommandLineShell:
         def passes(at: int, found: Result, words: str) -> bool:
             if removes[at]:
                 return self._is_gone(found, words)
-            return not any(removes[at:]) and self._file.says_gone(found.stdout + found.stderr)
+            return not any(removes[at:]) and self.file.says_gone(found.stdout + found.stderr)
 
         return self._run(command, lambda: max(0.0, min(limit, until - time.monotonic())), passes)
 
@@ -58,7 +58,7 @@ class CommandLineShell:
                     self._reset()
                 raise
             stdout, stderr, took = stdout + found.stdout, found.stderr, took + found.duration
-            refusal = self._file.refusal_in(found.stdout) or self._file.refusal_in(found.stderr)
+            refusal = self.file.refusal_in(found.stdout) or self.file.refusal_in(found.stderr)
             words = refusal or found.stderr
             if (refusal or found.status) and not passes(at, found, words):
                 if line != command:
@@ -68,4 +68,4 @@ class CommandLineShell:
 
     def _is_gone(self, found: Result, words: str) -> bool:
         why = first_line(words) or first_line(found.stdout)
-        return self._file.says_gone(found.stdout + found.stderr) or already_gone(f"status {found.status or 1}: {why}")
+        return self.file.says_gone(found.stdout + found.stderr) or already_gone(f"status {found.status or 1}: {why}")

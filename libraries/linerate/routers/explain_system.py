@@ -8,12 +8,17 @@ from dataclasses import replace
 from ..counts.causes import Stage
 from ..counts.explanation import Confidence, Explanation
 from ..counts.ledger import Drop
-from .explain_evidence import RouterEvidence, busy_share
+from .explain_evidence import IDLE, RouterEvidence
 from .explain_workers import workers
 from .linux_losses import FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system
 
 VECTOR = 256
 """Frames that VPP reads from a queue at once, at most."""
+
+FEW_TURNS = 0.15
+"""Share of its time on packets up to which a processor that programs fill hardly lacks any for them: software
+interrupts go before programs, and the kernel's thread for those, where many are due, has its turn beside a few.
+"""
 
 TX_LOSS = 0.01
 """Of what was handed to the sending interfaces, the share lost there that makes them the limit."""
@@ -97,17 +102,17 @@ def backlog(evidence: RouterEvidence) -> Explanation | None:
     figures = {"backlog_full": float(full), "lost": float(evidence.lost)}
     if (found := workers(evidence)) is not None:
         return replace(found, rule="backlog", words=f"{words}; {found.words}", figures={**found.figures, **figures})
-    if (found := other_work(evidence)) is not None:
-        return replace(found, rule="backlog", words=f"{words}; {found.words}", figures={**found.figures, **figures})
-    if evidence.workers and len(evidence.idle) == len(evidence.workers):
-        busiest = max(busy_share(worker) or 0.0 for worker in evidence.workers)
+    if (moments := _too_short(evidence)) is not None:
+        rest, of_time, confidence = moments
         return Explanation(
             "backlog",
-            f"{words}, while the busiest is {busiest:.0%} busy: it is too short for moments when they come too late",
-            {**figures, "busiest_worker": busiest},
-            Confidence.LIKELY,
+            f"{words}, {rest}: it is too short for moments when they come too late",
+            {**figures, **of_time},
+            confidence,
             "enlarge net.core.netdev_max_backlog, or let the interrupts' own processors handle the frames (no RPS)",
         )
+    if (found := other_work(evidence)) is not None:
+        return replace(found, rule="backlog", words=f"{words}; {found.words}", figures={**found.figures, **figures})
     return Explanation(
         "backlog",
         f"{words}: frames came faster than they were handled there; how busy it was with them is not clear",
@@ -115,6 +120,21 @@ def backlog(evidence: RouterEvidence) -> Explanation | None:
         Confidence.LIKELY,
         "more processors for RPS or more queues; for bursts a larger net.core.netdev_max_backlog",
     )
+
+
+def _too_short(evidence: RouterEvidence) -> tuple[str, dict[str, float], Confidence] | None:
+    """How little those processors that handle packets have to do with them; None: it is not little, or not known."""
+    if not evidence.workers or evidence.load is None:
+        return None
+    handling = [cpu for cpu in evidence.load.cpus if evidence.handles(f"CPU {cpu.cpu}")]
+    busiest = max((1.0 if cpu.busy is None else cpu.busy for cpu in handling), default=1.0)
+    if busiest < IDLE:
+        return f"while the busiest is {busiest:.0%} busy", {"busiest_worker": busiest}, Confidence.LIKELY
+    packets = max((1.0 if cpu.softirq is None else cpu.softirq for cpu in handling), default=1.0)
+    if packets > FEW_TURNS:
+        return None
+    words = f"while packets take at most {packets:.0%} of a processor's time, and go before programs"
+    return words, {"time_on_packets": packets}, Confidence.POSSIBLE
 
 
 NO_BUFFERS = "no buffers"

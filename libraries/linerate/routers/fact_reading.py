@@ -45,9 +45,9 @@ class Answers:
         return answers
 
 
-def matched(pattern: str, text: str, flags: int = re.MULTILINE) -> str | None:
+def matched(pattern: str, text: str) -> str | None:
     """The first group of *pattern* in *text*, without blanks around it; None if it is not there or empty."""
-    found = re.search(pattern, text, flags)
+    found = re.search(pattern, text, re.MULTILINE)
     return (found[1].strip() or None) if found else None
 
 

@@ -110,7 +110,14 @@ class FreeBsd(ShellRouter):
         self._route(side, output["routes"])
 
     def _route(self, side: Side, table: str) -> None:
-        gateway = next((row[1] for row in map(str.split, table.splitlines()) if row[:1] == [side.network]), None)
+        gateways = [row[1] for row in map(str.split, table.splitlines()) if row[:1] == [side.network]]
+        if len(gateways) > 1:
+            raise TestbedError(
+                f"FreeBSD has {len(gateways)} routes to {side.network}, via {', '.join(gateways)}, and shares the"
+                " traffic between them; remove them for the test ('route delete'), or choose another 'network' of this"
+                " side"
+            )
+        gateway = next(iter(gateways), None)
         if gateway == side.peer:
             return
         if gateway is None:

@@ -6,7 +6,7 @@ import functools
 import ipaddress
 import time
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..counts.causes import Cause, Role, Stage
 from ..counts.neighbours import NeighbourEntry
@@ -15,11 +15,13 @@ from ..counts.telemetry import InterfaceCounters, Telemetry
 from ..counts.under_load import RouterLoad, per_second
 from ..errors import BREAKDOWN_ERRORS, TestbedError, in_words
 from ..expressions import compiled, search_all
+from ..platforms import CommandPair
 from ..traffic.frame_kinds import FrameKinds
 from .base import RouterUnreachable, Shell, Side
 from .changes import Change
 from .command_file import CommandFile
-from .queries import LOSS_GROUP, Query, filled
+from .neighbours import neighbour_of
+from .queries import LOSS_GROUP, Query, filled, plain_mac
 from .shell_router import ShellRouter
 from .sides import validated_side
 
@@ -54,6 +56,9 @@ class Generic(ShellRouter):
             raise TestbedError(f"{error}; {hint}") from None
         return facts | {name: str(value) for name, value in values.items()}
 
+    def _change_of(self, pair: CommandPair) -> Change:
+        return Change((pair.do,), (pair.undo,), lines=True)
+
     def _condition(self, unread: dict[str, str]) -> Mapping[str, str]:
         """Load and temperature, as far as they are described; why one cannot be read is in *unread*."""
         units, found = {"percent": "%", "celsius": "°C"}, dict[str, str]()
@@ -69,7 +74,7 @@ class Generic(ShellRouter):
         unread: dict[str, str] = {}
         versions = _read_or_note("version", self.identify, unread) if self._file.commands.version else {}
         condition = self._condition(unread)
-        neighbours = _read_or_note("neighbours", lambda: dict(self.known_neighbours()), unread)
+        neighbours = _read_or_note("neighbours", self._known_neighbours, unread)
         other = {key: value for key, value in versions.items() if key not in ("software", "version")}
         other |= condition
         other |= (
@@ -103,16 +108,53 @@ class Generic(ShellRouter):
         )
 
     def neighbours(self, sides: tuple[Side, ...]) -> tuple[NeighbourEntry, ...]:
-        """Not read: whether a description shows every entry, and of which interface, is not known."""
-        return ()
+        """As far as they are described and can be read: no verdict needs them. Raises RouterUnreachable."""
+        if self._file.commands.neighbours is None:
+            return ()
+        try:
+            rows = self._neighbour_rows()
+        except RouterUnreachable:
+            raise
+        except TestbedError:
+            return ()
+        return tuple(
+            neighbour_of(
+                side,
+                [(row["interface"], row["mac"], row["lasting"]) for row in rows if row["address"] == side.peer],
+                self._neighbour_fix(side),
+            )
+            for side in sides
+        )
 
-    def known_neighbours(self) -> frozenset[tuple[str, str]]:
-        """(address, MAC in lower case with colons) of each neighbour; none where they are not described."""
+    def _neighbour_rows(self) -> list[dict[str, Any]]:
+        """``address``, ``mac`` (lower case, colons), ``interface`` ("": not shown), ``lasting`` (None: not shown)."""
         command = self._file.commands.neighbours
         if command is None:
-            return frozenset()
-        found = search_all(compiled(command.pattern[0]), self._commands.run_quoted(command.run))
-        return frozenset((each["address"], plain_mac(each["mac"])) for each in found)
+            return []
+        found = [
+            each.groupdict()
+            for each in search_all(compiled(command.pattern[0]), self._commands.run_quoted(command.run))
+        ]
+        return [
+            {
+                "address": row["address"],
+                "mac": plain_mac(row["mac"]),
+                "interface": row.get("interface") or "",
+                "lasting": not row["learned"] if "learned" in row else None,
+            }
+            for row in found
+        ]
+
+    def _known_neighbours(self) -> dict[str, str]:
+        return {row["address"]: row["mac"] for row in self._neighbour_rows()}
+
+    def _neighbour_fix(self, side: Side) -> tuple[str, ...]:
+        """The file's own lines that set the IPv4 neighbour of *side*; none where it has none, or no MAC is known."""
+        if not side.peer_mac or ":" in side.peer:
+            return ()  # they are for IPv4 addresses
+        words = side_words(validated_side(side))
+        changes = [change.do for change in self._file.configure if any("{peer_mac" in line for line in change.do)]
+        return ("; ".join(_filled(changes[0], words)),) if changes else ()
 
     def configure(self, sides: tuple[Side, ...]) -> None:
         """The changes of the file. With ``restore`` that undoes them all, else their own ``undo``.
@@ -161,7 +203,7 @@ class Generic(ShellRouter):
                 counts = {key: int(value) for key, value in self._results("counters", counters, raw, name).items()}
                 known = {key: counts.get(key) for key in InterfaceCounters.__dataclass_fields__}
                 packets = {key: counts[key] for key in ("rx_packets", "tx_packets")}
-                interfaces[name] = InterfaceCounters(**{**known, **packets})  # type: ignore[arg-type]
+                interfaces[name] = InterfaceCounters(**{**known, **packets})  # type: ignore[arg-type]  # not None
                 causes.extend(causes_of(name, counts, _STAGES[counters.drops]))
         drops = {cause.label: cause.count for cause in causes}
         return Telemetry(uptime, interfaces, drops, raw=raw, causes=tuple(causes))
@@ -235,9 +277,3 @@ def side_words(side: Side) -> Mapping[str, str]:
         "network_length": str(network.prefixlen),
         "network_mask": str(network.netmask),
     }
-
-
-def plain_mac(text: str) -> str:
-    """*text* as ``02:00:00:00:00:01``, from whatever separators a router prints; unchanged if it is no MAC address."""
-    digits = "".join(each for each in text.lower() if each in "0123456789abcdef")
-    return ":".join(digits[at : at + 2] for at in range(0, 12, 2)) if len(digits) == 12 else text

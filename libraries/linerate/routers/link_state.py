@@ -1,16 +1,18 @@
-"""The state of a router's interfaces before configuration: MAC address, up or down, link or no link."""
+"""The state of a router's interfaces before configuration: MAC address, up or down, link or no link, its speed."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..errors import TestbedError
 from ..visible import shortened
-from .base import Shell
+from .base import RouterUnreachable, Shell
 from .changes import Change
+from .command_file import CommandFile
+from .queries import filled
 from .shell_commands import EXCHANGE_LIMIT, ShellCommands
 from .shell_output import parser
 from .sides import validated_interface
@@ -20,18 +22,31 @@ _MAC = r"([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})"
 
 @dataclass(frozen=True, slots=True)
 class LinkState:
-    """``mac`` in lower case, "" if unknown; ``up``: administratively; ``carrier``: there is a link. None: unknown."""
+    """``mac`` in lower case, "" if unknown; ``up``: administratively; ``carrier``: there is a link. None: unknown.
+
+    ``speed_bps``: of the link that it has, as ``speed_from`` shows; None: not known, or only a convention's.
+    """
 
     interface: str
     mac: str = ""
     up: bool | None = None
     carrier: bool | None = None
+    speed_bps: float | None = None
+    speed_from: str = ""
 
 
 _MOVES_LINKS = re.compile(
     r"ip link set dev \S+ up|ethtool -[LGK] .*|ifconfig \S+ (?:up|-?(?:lro|tso).*)|vppctl set interface state \S+ up"
 )
 """Changes after which a link may be negotiated anew: cards are reset for other queues, rings and offloads."""
+
+
+_SPEED_FILES = ("speed", "device/uevent")
+
+_BY_CONVENTION = re.compile(
+    r"virtio|vtnet|vmxnet|vmx[0-9]|netvsc|hn[0-9]|xen|xn[0-9]|epair|af_packet|veth", re.IGNORECASE
+)
+"""Names of interfaces and drivers whose speed is a number by convention, and no link's."""
 
 
 def moves_link(change: Change) -> bool:
@@ -44,20 +59,52 @@ def read_link_states(
     shell: Shell,
     interfaces: Sequence[str],
     sudo: bool = False,
+    file: CommandFile | None = None,
 ) -> tuple[LinkState, ...]:
-    """The state of each of *interfaces* of a router of *kind*; of ``generic`` nothing is known.
+    """The state of each of *interfaces* of a router of *kind*; of ``generic`` the speed, if its *file* describes it.
 
     Raises TestbedError if the router does not answer.
     """
     if kind in ("generic", "none"):
-        return tuple(map(LinkState, interfaces))
+        return tuple(_described(name, shell, file) for name in interfaces)
     names, commands = [validated_interface(name) for name in interfaces], ShellCommands(shell, EXCHANGE_LIMIT, sudo)
     if kind == "vpp":
         return parse_hardware(commands.run("vppctl", "show", "hardware-interfaces"), names)
     argv = ("ip", "link", "show", "dev") if kind == "linux" else ("ifconfig",)
-    output = commands.run_all({name: (*argv, name) for name in names})
-    read = parse_ip_link if kind == "linux" else parse_ifconfig
-    return tuple(read(output[name], name) for name in names)
+    wanted = {name: (*argv, name) for name in names}
+    if kind == "freebsd":
+        output = commands.run_all(wanted)
+        return tuple(parse_ifconfig(output[name], name) for name in names)
+    # an interface without a card (veth, bridge, tap) has no 'device'
+    files = {f"{name} {file}": ("cat", f"/sys/class/net/{name}/{file}") for name in names for file in _SPEED_FILES}
+    output = commands.run_all({**wanted, **files}, optional=tuple(files))
+    return tuple(
+        with_sysfs_speed(parse_ip_link(output[name], name), *(output[f"{name} {file}"] for file in _SPEED_FILES))
+        for name in names
+    )
+
+
+def _described(interface: str, shell: Shell, file: CommandFile | None) -> LinkState:
+    if file is None or (query := file.commands.link_speed) is None:
+        return LinkState(interface)
+    command = filled(query.run, {"interface": interface})
+    try:
+        found = query.results(ShellCommands(shell, file.limit).run_quoted(command), interface).get("speed")
+    except RouterUnreachable:
+        raise
+    except TestbedError:
+        # no verdict needs it
+        return LinkState(interface)
+    return LinkState(interface, speed_bps=float(found), speed_from=command) if found else LinkState(interface)
+
+
+def with_sysfs_speed(state: LinkState, speed: str, device: str) -> LinkState:
+    """*state* with the speed that Linux shows: *speed* in Mbit/s, and ``device/uevent`` of its card. "": not read."""
+    driver = re.search(r"^DRIVER=(\S+)", device, re.MULTILINE)
+    mbps = re.fullmatch(r"\s*([0-9]{1,7})\s*", speed)
+    if driver is None or _BY_CONVENTION.search(driver[1]) or not mbps or not int(mbps[1]):
+        return state
+    return replace(state, speed_bps=int(mbps[1]) * 1e6, speed_from=f"/sys/class/net/{state.interface}/speed")
 
 
 @parser("'ip link show'")
@@ -80,7 +127,14 @@ def parse_ifconfig(text: str, interface: str) -> LinkState:
     mac, status = re.search(rf"\bether {_MAC}", text), re.search(r"^\s*status: (.+?)\s*$", text, re.MULTILINE)
     up = "UP" in flags[1].split(",")
     carrier = status[1] == "active" if status and up else None
-    return LinkState(interface, mac[1].lower() if mac else "", up, carrier)
+    state = LinkState(interface, mac[1].lower() if mac else "", up, carrier)
+    media = re.search(r"^\s*media: (.+)$", text, re.MULTILINE)
+    # what is in use is in brackets, after what was chosen
+    words = re.search(r"\(([^)]*)\)", media[1]) if media else None
+    shown = re.search(r"\b([0-9]{1,6}(?:\.[0-9])?)(G?)base", words[1] if words else media[1] if media else "", re.I)
+    if shown is None or _BY_CONVENTION.match(interface):
+        return state
+    return replace(state, speed_bps=float(shown[1]) * (1e9 if shown[2] else 1e6), speed_from=f"ifconfig {interface}")
 
 
 @parser("'vppctl show hardware-interfaces'")
@@ -88,11 +142,19 @@ def parse_hardware(text: str, interfaces: Sequence[str]) -> tuple[LinkState, ...
     """``show hardware-interfaces`` of VPP, which shows the link but not the administrative state."""
     found: dict[str, LinkState] = {}
     name, carrier = "", None
+    conventional: set[str] = set()
     for line in text.splitlines():
         if row := re.match(r"(\S+)\s+\d+\s+(up|down)\b", line):
             name, carrier = row[1], row[2] == "up"
             found[name] = LinkState(name, carrier=carrier)
         elif name and (mac := re.search(rf"Ethernet address {_MAC}", line)):
-            found[name] = LinkState(name, mac[1].lower(), carrier=carrier)
+            found[name] = replace(found[name], mac=mac[1].lower())
+        elif name and (speed := re.fullmatch(r"\s*Link speed: ([0-9]{1,7}(?:\.[0-9]+)?) ([GMK])bps\s*", line)):
+            bps = float(speed[1]) * {"G": 1e9, "M": 1e6, "K": 1e3}[speed[2]]
+            found[name] = replace(found[name], speed_bps=bps or None, speed_from="show hardware-interfaces")
+        elif name and _BY_CONVENTION.search(line):
+            conventional.add(name)
+    for each in conventional:
+        found[each] = replace(found[each], speed_bps=None, speed_from="")
     # VPP shortens long names in this table
     return tuple(found.get(name, found.get(name[:32], LinkState(name))) for name in interfaces)

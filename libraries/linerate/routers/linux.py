@@ -104,7 +104,7 @@ class Linux(ShellRouter):
         commands = {" ".join(argv): argv for argv in (*needed, *helpful)}
         output = self._commands.run_all(commands, optional=[" ".join(argv) for argv in helpful])
         interfaces = parse_net_dev(output["cat /proc/net/dev"])
-        self._require_interfaces(interfaces)
+        self._require_interfaces(interfaces, hint=" (Linux does not have what VPP holds: for that 'shell: vpp')")
         ip = {**parse_snmp(output["cat /proc/net/snmp"]), **parse_snmp(output["cat /proc/net/netstat"], "IpExt")}
         drops = {f"ip {name}": count for name, count in ip.items()}
         softnet = output["cat /proc/net/softnet_stat"]

@@ -116,7 +116,7 @@ def machine_facts(machine: Mapping[str, str], **facts: object) -> RouterFacts:
         "threads_per_core": counted(r"^Thread\(s\) per core: +(\d+)", lscpu),
         "other": without_missing(other),
     }
-    return RouterFacts(**{**known, **facts})  # type: ignore[arg-type]
+    return RouterFacts(**{**known, **facts})  # type: ignore[arg-type]  # by name, each as it was read
 
 
 def _firewall(answers: Answers, loaded: str, network: Mapping[str, str]) -> str | None:

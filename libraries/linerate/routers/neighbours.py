@@ -1,4 +1,7 @@
-"""The router's neighbour entries of the generator's ports, as VPP, Linux and FreeBSD show them."""
+"""The router's neighbour entries of the generator's ports, as VPP, Linux and FreeBSD show them.
+
+Described routers show theirs by the command of their file (:mod:`.generic`).
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from .shell_output import parser
 from .sides import validated_interface
 from .vpp_output import parse_neighbours
 
-Entry = tuple[str, str, bool]
-"""Interface, MAC in lower case, and whether it was set for good."""
+Entry = tuple[str, str, bool | None]
+"""Interface ("": not shown), MAC in lower case, and whether it was set for good (None: not shown)."""
 
 _OF_TAGS = re.compile(r"^lr\d+\.|\.297\d\d$")
 """Interfaces that are made for tagged frames, with the same peers."""
@@ -27,7 +30,7 @@ def linux_neighbours(commands: ShellCommands, sides: Sequence[Side]) -> tuple[Ne
     """By ``ip neigh``. Raises TestbedError."""
     output = commands.run_all({side.peer: ("ip", "neigh", "show", side.peer) for side in sides})
     return tuple(
-        _neighbour(
+        neighbour_of(
             side,
             parse_ip_neigh(output[side.peer]),
             ("ip", "neigh", "replace", side.peer, "lladdr", "MAC", "nud", "permanent", "dev", side.interface),
@@ -40,7 +43,7 @@ def vpp_neighbours(commands: ShellCommands, sides: Sequence[Side]) -> tuple[Neig
     """By ``show ip neighbors``. Raises TestbedError."""
     rows = parse_neighbours(commands.run("vppctl", "show", "ip", "neighbors"))
     return tuple(
-        _neighbour(
+        neighbour_of(
             side,
             [(name, mac, static) for name, address, mac, static in sorted(rows) if address == side.peer],
             ("vppctl", "set", "ip", "neighbor", side.interface, side.peer, "MAC", "static"),
@@ -50,15 +53,23 @@ def vpp_neighbours(commands: ShellCommands, sides: Sequence[Side]) -> tuple[Neig
 
 
 def freebsd_neighbours(commands: ShellCommands, sides: Sequence[Side]) -> tuple[NeighbourEntry, ...]:
-    """By ``arp -an``. Raises TestbedError."""
-    output = commands.run("arp", "-an")
-    return tuple(_neighbour(side, parse_arp(output, side.peer), ("arp", "-S", side.peer, "MAC")) for side in sides)
+    """By ``arp -an`` and ``ndp -an``. Raises TestbedError."""
+    ipv6 = any(":" in side.peer for side in sides)
+    output = commands.run(*(("ndp", "-an") if ipv6 else ("arp", "-an")))
+    if ipv6 and not all(":" in side.peer for side in sides):
+        output += commands.run("arp", "-an")
+    return tuple(
+        neighbour_of(side, parse_ndp(output, side.peer), ("ndp", "-s", side.peer, "MAC"))
+        if ":" in side.peer
+        else neighbour_of(side, parse_arp(output, side.peer), ("arp", "-S", side.peer, "MAC"))
+        for side in sides
+    )
 
 
 @parser("'ip neigh show'")
 def parse_ip_neigh(text: str) -> list[Entry]:
     """Entries of ``ip neigh show ADDRESS`` that the kernel sends to, stale ones too."""
-    found = []
+    found: list[Entry] = []
     for line in text.splitlines():
         name, mac = re.search(r"\bdev (\S+)", line), re.search(rf"\blladdr {_MAC}", line)
         words = set(line.split())
@@ -74,8 +85,18 @@ def parse_arp(text: str, address: str) -> list[Entry]:
     return [(row[2], row[1].lower(), " permanent" in row[3]) for row in rows if " expired" not in row[3]]
 
 
-def _neighbour(side: Side, entries: Sequence[Entry], fix: Sequence[str]) -> NeighbourEntry:
-    """Of several entries that of the side's own interface: a router may reach it by another one, as a bridge."""
+@parser("'ndp -an'")
+def parse_ndp(text: str, address: str) -> list[Entry]:
+    """Entries of ``ndp -an`` of FreeBSD for *address*; ``(incomplete)`` ones are none."""
+    rows = re.finditer(rf"^{re.escape(address)}\s+{_MAC}\s+(\S+)\s+(\S+)", text, re.MULTILINE)
+    return [(row[2], row[1].lower(), row[3] == "permanent") for row in rows if row[3] != "expired"]
+
+
+def neighbour_of(side: Side, entries: Sequence[Entry], fix: Sequence[str]) -> NeighbourEntry:
+    """Of *entries* that of the side's own interface: a router may reach it by another one, as a bridge.
+
+    *fix*: the command that sets it, with ``MAC`` for the address.
+    """
     expected = side.peer_mac.lower()
     own = [entry for entry in entries if entry[0] == side.interface]
     own = own or [entry for entry in entries if not _OF_TAGS.search(entry[0])]

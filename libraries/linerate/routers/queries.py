@@ -30,6 +30,9 @@ UPTIME_UNITS = {
 }
 """Seconds of each group of ``uptime``."""
 
+SPEED_UNITS = {"gbps": 1e9, "mbps": 1e6, "kbps": 1e3, "bps": 1.0}
+"""bit/s of each group of ``link_speed``."""
+
 LOSS_GROUP = re.compile(rf"(?P<stage>{'|'.join(stage.name.lower() for stage in Stage)})_(?P<name>\w+)")
 """A counter of lost frames of its own: ``passing_no_route``."""
 
@@ -189,10 +192,35 @@ class TemperatureQuery(Query):
         return {name: number(name, value) for name, value in self.read(output).items()}
 
 
-class NeighboursQuery(Query):
-    """``address`` and ``mac`` of each neighbour: the expression is searched as often as it is found."""
+class LinkSpeedQuery(Query):
+    """The speed of an interface's link, as a number in one of the groups."""
 
-    groups = ("address", "mac", "interface")
+    groups = tuple(SPEED_UNITS)
+
+    @classmethod
+    def words(cls) -> tuple[str, ...]:
+        """The interface."""
+        return ("interface",)
+
+    @model_validator(mode="after")
+    def _check_interface(self) -> LinkSpeedQuery:
+        if "{interface}" not in self.run:
+            raise ValueError("'run' is for one interface; expected {interface} there")
+        return self
+
+    def results(self, output: str, interface: str = "") -> Mapping[str, str | float]:
+        """``speed`` in bit/s; nothing where none is shown."""
+        found = {name: number(name, value) for name, value in self.read(output, interface).items()}
+        return {"speed": sum(SPEED_UNITS[name] * value for name, value in found.items())} if found else {}
+
+
+class NeighboursQuery(Query):
+    """``address`` and ``mac`` of each neighbour: the expression is searched as often as it is found.
+
+    ``learned``: what the router shows of an entry that will age, and not of one that was set.
+    """
+
+    groups = ("address", "mac", "interface", "learned")
     needed = ("address", "mac")
 
     @model_validator(mode="after")
@@ -277,3 +305,9 @@ def count(name: str, text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,20}", plain):
         raise TestbedError(f"'{name}' is '{shortened(text)}'; expected a count")
     return int(plain)
+
+
+def plain_mac(text: str) -> str:
+    """*text* as ``02:00:00:00:00:01``, from whatever separators a router prints; unchanged if it is no MAC address."""
+    digits = "".join(each for each in text.lower() if each in "0123456789abcdef")
+    return ":".join(digits[at : at + 2] for at in range(0, 12, 2)) if len(digits) == 12 else text

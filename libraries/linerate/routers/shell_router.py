@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from ..counts.under_load import SampledStacks
 from ..errors import TestbedError
-from ..platforms import Tuning
+from ..platforms import CommandPair, Tuning
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .base import Shell, Side
 from .change_journal import ChangeJournal
@@ -27,6 +27,25 @@ class ShellRouter:
         self._interfaces = tuple(validated_interface(name) for name in interfaces)
         self._notes: list[str] = []
         self._not_forwarded: NotForwarded = {}
+        self._before_applied: int | None = None
+
+    def apply(self, pairs: Sequence[CommandPair]) -> None:
+        """Run the commands of *pairs*, whose opposites :meth:`withdraw` runs, and :meth:`restore` if it was not called.
+
+        Raises TestbedError.
+        """
+        if self._before_applied is None:
+            self._before_applied = len(self._commands.changes)
+        for pair in pairs:
+            self._commands.make(self._change_of(pair))
+
+    def _change_of(self, pair: CommandPair) -> Change:
+        return Change(pair.do_words, pair.undo_words)
+
+    def withdraw(self) -> str:
+        """Undo what :meth:`apply` did, last first. Returns and raises as :meth:`restore`."""
+        keep, self._before_applied = self._before_applied, None
+        return "" if keep is None else self._commands.restore(keep)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -43,8 +62,8 @@ class ShellRouter:
     def configure_frames(self, sides: tuple[Side, ...], frames: FrameKinds) -> None:
         """Raises TestbedError, unless a subclass supports other frames than plain IPv4."""
         raise TestbedError(
-            "the testbed file has 'set_up', and only Linux routers can be set up from here for IPv6, tags or labels;"
-            " set the router up by hand and remove the key"
+            "the testbed file has 'set_up', and only Linux, VPP and FreeBSD can be set up from here for IPv6, tags or"
+            " labels; set the router up by hand and remove the key"
         )
 
     @property
@@ -55,10 +74,13 @@ class ShellRouter:
     def clear(self) -> None:
         """Nothing, unless a subclass can reset counters: readers use differences."""
 
-    def _require_interfaces(self, existing: Collection[str], owner: str = "the router") -> None:
+    def _require_interfaces(self, existing: Collection[str], owner: str = "the router", hint: str = "") -> None:
         for name in self._interfaces:
             if name not in existing:
-                raise TestbedError(f"{owner} has no interface '{name}'; it has {', '.join(sorted(existing))}")
+                raise TestbedError(
+                    f"{owner} has no interface '{name}'; it has {', '.join(sorted(existing))}; fix 'interfaces' of the"
+                    f" platform's file{hint}"
+                )
 
     def boot_id(self) -> str:
         """None, unless a subclass has it."""

@@ -114,7 +114,7 @@ class SshShell:
                     return run_ssh_command(self._ssh.current.client, command, within)
                 except TestbedError:
                     raise
-                except Exception as error:
+                except Exception as error:  # paramiko's threads raise what they met, also EOFError
                     self._connected = False
                     raise LinkBroken(f"the SSH link to {self._who} broke during '{command}': {error}") from None
 

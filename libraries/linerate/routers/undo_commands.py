@@ -1,6 +1,7 @@
 """Which commands may be run on a router because a journal says so: the opposites of the changes that are made here.
 
-Those of a described router are in its file: an ``undo`` with any values in place of the words in braces, ``restore``.
+Those of a described router are in its file: an ``undo`` with any values in place of the words in braces, ``restore``;
+and so is how to look whether what they undo is still there.
 
 A journal is a file, and whoever could write it would otherwise run what they like on the router. A change whose
 opposite is not of these kinds is not made.
@@ -9,13 +10,13 @@ opposite is not of these kinds is not made.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..platforms import VARIABLE, VARIABLE_VALUE
 from . import set_values
-from .command_file import CommandFile
-from .queries import WORD_IN_BRACES
-from .set_values import Look, LookFor
+from .command_file import CommandFile, LookQuery
+from .queries import WORD_IN_BRACES, filled, plain_mac
+from .set_values import NONE, Look, LookFor
 
 _WORD = r"[A-Za-z0-9_][A-Za-z0-9_.:/@,+-]*"
 _NAME = rf"(?P<name>{_WORD})"
@@ -63,6 +64,8 @@ _UNDO: tuple[tuple[re.Pattern[str], LookFor | None], ...] = tuple(
         # of other frames
         (rf"ifconfig {_WORD} inet6 (?:ifdisabled|{_ADDRESS} -alias)", None),
         (rf"ndp (?:-d {_ADDRESS}|-s {_ADDRESS} {_MAC})", None),
+        (r"ifconfig vlan297\d\d (?:destroy|fib 0)", None),
+        (rf"setfib \d{{1,2}} (?:arp -d {_ADDRESS}|route delete -net {_ADDRESS} {_ADDRESS})", None),
         (rf"route -6 (?:delete|change) -net {_ADDRESS} {_WORD}", None),
         (rf"vppctl ip route del {_ADDRESS}(?: table 297\d\d)? via {_ADDRESS}(?: {_WORD})?", None),
         (rf"vppctl disable ip6 interface {_WORD}", None),
@@ -97,14 +100,36 @@ _VALUE = r"[A-Za-z0-9_./:@-]{1,80}"
 """What :func:`.generic.side_words` gives: nothing of it has a meaning in a shell or a command line."""
 
 
-def is_described_undo(lines: Sequence[str], file: CommandFile) -> bool:
-    """Whether *lines* are those that undo a change of *file*."""
-    text = "\n".join(lines)
-    return any(
-        _expression("\n".join(undo)).fullmatch(text)
-        for undo in (file.restore, *(change.undo for change in file.configure))
-        if undo
-    )
+def described_look(undo: Sequence[str], do: Sequence[str], file: CommandFile) -> Look | None:
+    """As :func:`look_before`, of a router that *file* describes; None: the file has no look for it.
+
+    A value that is not found is no one else's: what the file's author expected is not there, and its undo finds ours
+    or nothing.
+    """
+    if file.restore and tuple(undo) == file.restore:
+        return _look(file.look, {})
+    text, made = "\n".join(undo), "\n".join(do)
+    for change in file.configure:
+        lines = "\n".join(change.undo)
+        if lines and change.look is None and _expression(lines).fullmatch(text):
+            return None
+        # a word has one value in what is done and undone
+        if lines and (found := _expression(f"{lines}\0" + "\n".join(change.do)).fullmatch(f"{text}\0{made}")):
+            return _look(change.look, found.groupdict())
+    raise ValueError(f"'{text}' undoes no change of {file.shell}")
+
+
+def _look(query: LookQuery | None, words: Mapping[str, str]) -> Look | None:
+    if query is None:
+        return None
+    mac = query.ours is not None and "{peer_mac" in query.ours
+    ours = NONE if query.ours is None else filled(query.ours, words)
+
+    def read(text: str) -> str:
+        value = query.read(text).get("value", ours)
+        return ours if mac and plain_mac(value) == plain_mac(ours) else value
+
+    return Look((filled(query.run, words),), read, ours, "")
 
 
 def _expression(text: str) -> re.Pattern[str]:

@@ -19,7 +19,7 @@ from .neighbours import vpp_neighbours
 from .shell_router import ShellRouter
 from .sides import validated_side
 from .stacks import perf_stacks
-from .vpp_facts import parse_hardware_pauses, read_vpp_facts
+from .vpp_facts import parse_hardware_errors, parse_hardware_pauses, read_vpp_facts
 from .vpp_frames import VppFrameSetup
 from .vpp_load import vpp_load
 from .vpp_losses import vpp_causes
@@ -145,6 +145,7 @@ class Vpp(ShellRouter):
         blocks = parse_runtime(output["vppctl show runtime"])
         errors = parse_errors(output["vppctl show errors"])
         causes = vpp_causes(parse_interface_rows(output["vppctl show interface"]), errors)
+        causes = (*causes, *parse_hardware_errors(output["vppctl show hardware-interfaces"]))
         return Telemetry(
             uptime=parse_clock(output["vppctl show clock"]),
             interfaces={

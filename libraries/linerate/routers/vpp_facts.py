@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ..counts.causes import Cause, Role, Stage
 from ..counts.pause_names import Pauses, pauses_of
 from ..counts.router_facts import NicFacts, Placement, RouterFacts
 from ..errors import TestbedError
@@ -18,6 +19,7 @@ from .vpp_output import refusal_by_vpp, strip_banner
 _SHOW = ("version", "cpu", "threads", "interface rx-placement", "hardware-interfaces", "ip fib summary", "buffers")
 _THREAD = re.compile(r"^Thread (\d+) \((\S+)\):")
 _QUEUE = re.compile(r"^\s+(\S.*?) queue (\d{1,6}) \((\S+)\)\s*$")
+_DAMAGED = re.compile(r"rx_\w*(?:crc|symbol|illegal_byte|align)\w*")
 _EXTENDED = re.compile(r"^\s+(\w+)\s+(\d+)$", re.MULTILINE)
 _BLOCK = re.compile(r"^(?P<name>\S.*?)\s+\d+\s+(?:up|down|unknown)\s+(?P<hardware>\S.*?)\s*$")
 
@@ -110,6 +112,18 @@ def parse_hardware_pauses(text: str) -> Mapping[str, Pauses]:
         name: pauses_of({row[1]: counter_value(row[2]) for row in _EXTENDED.finditer(block)})
         for name, block in parse_hardware(strip_banner(text)).items()
     }
+
+
+@parser("'vppctl show hardware-interfaces'")
+def parse_hardware_errors(text: str) -> tuple[Cause, ...]:
+    """``show hardware-interfaces``: receive errors among its extended counters, which ``rx-error`` counts together."""
+    meaning = "its card took them for damaged: look at cable and transceivers"
+    return tuple(
+        Cause(Stage.ARRIVING, row[1], name, counter_value(row[2]), Role.REASON, meaning)
+        for name, block in parse_hardware(strip_banner(text)).items()
+        for row in _EXTENDED.finditer(block)
+        if _DAMAGED.fullmatch(row[1])
+    )
 
 
 def pci_address(block: str) -> str | None:

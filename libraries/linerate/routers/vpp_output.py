@@ -19,10 +19,11 @@ BLOCK_COUNTS = frozenset({"timed out block", "total received block"})
 
 _BANNER_END = re.compile(r"^ */_/ /____\(_\)_/\\___/.*\n", re.MULTILINE)
 _REFUSED = re.compile(r"([a-z][a-z0-9 -]*): ")
+_REFUSALS = ("unknown input ", "Invalid prefix len: ")
 _PROMPT = re.compile(r"\A\s*\S*vpp\S*# ?")
 _CLOSED = re.compile(r"^Connection to \S+ closed\.\n?", re.MULTILINE)
 """What an OpenSSH client with a terminal adds."""
-_THREAD = re.compile(r"Thread (?P<index>\d+) (?P<name>\S+) \(lcore (?P<lcore>\d+)\)")
+_THREAD = re.compile(r"Thread (?P<index>\d+) (?P<name>\S+) \(lcore \d+\)")
 _TIME = re.compile(r"Time (?P<time>[\d.e+-]+), .*?(?:vector rate (?P<rate>[\d.e+-]+))")
 _RATES = re.compile(r"vector rates in (?P<in>\S+), out \S+, drop \S+, punt \S+")
 _CLOCK = re.compile(r"Time now (?P<seconds>[\d.]+)")
@@ -40,7 +41,6 @@ class ThreadRuntime:
     """One block of ``show runtime``. ``time`` s since ``clear runtime`` (one decimal); rates in vectors/s."""
 
     thread: str
-    lcore: int | None
     time: float
     rate_in: float = 0.0
     nodes: tuple[NodeRuntime, ...] = ()
@@ -69,7 +69,8 @@ def refusal_by_vpp(command: str, output: str) -> str:
     """The line of *output* in which VPP refuses a ``vppctl …`` within the shell's *command*; "": it does not.
 
     It says so with exit status 0, as ``PATH: why``, where the command's words are PATH or abbreviate it, or as
-    ``unknown input`` (VPP, src/vlib/cli.c, vlib_cli_dispatch_sub_commands).
+    ``unknown input`` (VPP, src/vlib/cli.c, vlib_cli_dispatch_sub_commands), and of a prefix that is none as ``Invalid
+    prefix len`` (src/vnet/ip/lookup.c).
     """
     for line in strip_banner(output).splitlines() if "vppctl" in command else ():
         found = _REFUSED.match(line)
@@ -77,7 +78,7 @@ def refusal_by_vpp(command: str, output: str) -> str:
         for after in re.split(r"\bvppctl\b", command)[1:]:
             words = re.sub(r"\A\s+-s\s*\S+", "", after).replace("'", " ").replace('"', " ").split()
             abbreviated = len(path) <= len(words) and all(map(str.startswith, path, words))
-            if line.startswith("unknown input `") or (path and abbreviated):
+            if line.startswith(_REFUSALS) or (path and abbreviated):
                 return line
     return ""
 
@@ -86,12 +87,12 @@ def refusal_by_vpp(command: str, output: str) -> str:
 def parse_runtime(text: str) -> tuple[ThreadRuntime, ...]:
     """``show runtime``. Raises TestbedError for other text (also ``show runtime max`` and ``time``)."""
     blocks: list[ThreadRuntime] = []
-    thread, lcore, columns = "vpp_main", None, -1
+    thread, columns = "vpp_main", -1
     for line in strip_banner(text).splitlines():
         if found := _THREAD.match(line):
-            thread, lcore = found["name"], counter_value(found["lcore"])
+            thread = found["name"]
         elif found := _TIME.match(line):
-            blocks.append(ThreadRuntime(thread, lcore, figure(found["time"])))
+            blocks.append(ThreadRuntime(thread, figure(found["time"])))
             columns = -1
         elif (found := _RATES.search(line)) and blocks:
             blocks[-1] = replace(blocks[-1], rate_in=figure(found["in"]))
@@ -228,13 +229,31 @@ def parse_addresses(text: str) -> tuple[Mapping[str, bool], frozenset[tuple[str,
     return up, frozenset(addresses)
 
 
-def has_route(fib: str, network: str, peer: str) -> bool:
-    """Whether ``show ip fib PREFIX`` has exactly this prefix and next hop (it also prints a covering prefix)."""
-    text = strip_banner(fib)
-    return bool(
-        re.search(rf"^{re.escape(network)} ", text, re.MULTILINE)
-        and re.search(rf"(?<![\w.:]){re.escape(peer)}(?![\w.:])", text)
-    )
+def route_hops(fib: str, network: str, table: int = 0) -> tuple[str, ...]:
+    """The next hops that ``show ip fib PREFIX`` has for exactly this prefix: address or interface; none that drop.
+
+    It also prints a covering prefix, and without ``table`` those of all tables.
+    """
+    tables = re.split(r"^(?=ipv[46]-VRF:)", strip_banner(fib), flags=re.MULTILINE)
+    own = [text for text in tables if re.match(rf"ipv[46]-VRF:{table},", text)] or tables
+    hops = []
+    for entry in re.findall(rf"^{re.escape(network)} .*\n((?:[ \t]+.*\n|\n)*)", "".join(own) + "\n", re.MULTILINE):
+        paths = re.split(r"^ +path:.*\n", entry.partition(" forwarding:")[0], flags=re.MULTILINE)
+        # a path's next line: "via 203.0.113.9 in fib:0 …", "203.0.113.9 eth0", " eth0", "[@0]: dpo-drop ip4"
+        found = [re.match(r"\s*(?:via )?([^\s\[]\S*)", path) for path in paths[1:] or paths]
+        hops += [hop[1] for hop in found if hop]
+    return tuple(hops)
+
+
+def has_route(fib: str, network: str, peer: str, table: int = 0) -> bool:
+    """Whether ``show ip fib PREFIX`` has this prefix by way of *peer*. Raises TestbedError if by another way, too."""
+    hops = route_hops(fib, network, table)
+    if others := [hop for hop in hops if hop != peer]:
+        raise TestbedError(
+            f"VPP has a route to {network} via {', '.join(others)}, and would send a part of the traffic there; remove"
+            f" it for the test ('ip route del {network} via {others[0]}'), or choose another 'network' of this side"
+        )
+    return bool(hops)
 
 
 @parser("'vppctl show ip neighbors'")

@@ -41,6 +41,7 @@ class LiveCharacteriser(Characteriser):
         resolution: int = 1,
     ) -> tuple[BackToBackResult, ...]:
         """RFC 2544 26.4, RFC 9004: the longest burst that passes, at the testbed's maximum load."""
+        self.session.plan.check_able("RFC 2544's back-to-back test", "bursts")
         results = []
         for item, pps in _with_throughput(found):
             (traffic,) = self._of_sizes(words, [item.size])
@@ -65,6 +66,7 @@ class LiveCharacteriser(Characteriser):
         interval: float = 0.1,
     ) -> tuple[RecoveryResult, ...]:
         """RFC 2544 26.5 from 110 % of each throughput, or from the testbed's maximum load if that is less."""
+        self.session.plan.check_able("RFC 2544's system recovery", "live")
         results = []
         for item, pps in _with_throughput(found):
             (traffic,) = self._of_sizes(words, [item.size])
@@ -88,6 +90,7 @@ class LiveCharacteriser(Characteriser):
         If the testbed's ``prepare`` configures the router, that is repeated after the restart, and declared. Raises
         TestbedError if the router cannot be reset, SentenceError if no throughput was found.
         """
+        self.session.plan.check_able("RFC 2544's reset test", "live")
         rows = sorted(_with_throughput(found), key=lambda row: row[0].size)
         if not rows:
             raise SentenceError("a reset is measured at a throughput, and none was found")

@@ -10,38 +10,28 @@ from ..ceilings.cards import choose_card
 from ..ceilings.headroom import CeilingSource, MeasuredLimits
 from ..ceilings.published_limits import PublishedLimits
 from ..errors import TestbedError
-from ..generators.base import Generator, GeneratorPort
-from ..generators.trex.client_fetch import fetcher
-from ..generators.trex.driver import TrexGenerator, TrexSettings
-from ..generators.trex.next_hops import NextHop
+from ..generators.base import Generator, GeneratorPort, PortsTaken
+from ..generators.kinds import generator_kind
+from ..generators.site import Site, SiteSide
 from ..simulation.signs import simulation_signs
 from ..testbed.opening import OpenTestbed
 from ..testbed.settings import HardwareSettings, NetnsSettings
+from ..testbed.waiting_time import WaitProgress
 from .links import POLL
 from .plan import Plan
 
+PORTS_POLL = 1.0
+"""Seconds between two tries to claim ports that another user has."""
 
-def connect_trex(testbed: OpenTestbed) -> Generator:
-    """The TRex server of *testbed*, with its ports claimed. Raises TestbedError in one sentence."""
-    access, hops = testbed.facts.generator, {}
-    for port, side in zip(access.ports, testbed.facts.sides, strict=False):
-        named = access.next_hops.get(port)
-        hops[port] = NextHop(side.peer, named or side.address.partition("/")[0], explicit=named is not None)
-    return TrexGenerator(
-        TrexSettings(
-            server=access.host,
-            sync_port=access.sync_port,
-            async_port=access.async_port,
-            ports=access.ports,
-            force=access.force,
-            client=access.client,
-            clock_speed=testbed.facts.clock_speed,
-            pins_cores=access.pins_cores,
-            promiscuous=access.promiscuous,
-            next_hops=hops,
-        ),
-        fetch=fetcher(access.login, access.home) if access.login else None,
-    )
+AFTER_OTHERS = 5.0
+"""Seconds after another user gave the ports back: a run of Linerate restores its router then."""
+
+
+def connect_generator(testbed: OpenTestbed) -> Generator:
+    """The generator of *testbed*, of whatever type, with its ports claimed. Raises TestbedError in one sentence."""
+    facts = testbed.facts
+    sides = tuple(SiteSide(side.address, side.peer, side.network) for side in facts.sides)
+    return generator_kind(facts.generator.type).connect(Site(facts.generator, sides, facts.clock_speed))
 
 
 @dataclass
@@ -58,13 +48,35 @@ class GeneratorConnection:
     _said: tuple[str, ...] = field(default=(), repr=False)
     _card_macs: Mapping[int, str] = field(default_factory=dict, repr=False)
 
-    def connect(self, connect: Callable[[OpenTestbed], Generator] = connect_trex) -> None:
-        """Claim the generator's ports, and compare them with the platform. Raises TestbedError."""
-        self._driver = connect(self.testbed)
-        if self.bypassed and self.started:
+    def connect(self, connect: Callable[[OpenTestbed], Generator] = connect_generator) -> None:
+        """Claim the generator's ports, and compare them with the platform. Raises TestbedError.
+
+        Ports that another user has are waited for, as long as the testbed's file allows.
+        """
+        self._driver = self._free_generator(connect)
+        if self.bypassed:
             self.await_own_links()
-        # links may be down until the router's interfaces are configured; they are checked then
-        self._check_ports(linked=self.bypassed or (self.plan.testbed.prepare == "none" and not self.started))
+        else:
+            # links may be down until the router's interfaces are configured; they are awaited then
+            self._check_ports(linked=False)
+
+    def _free_generator(self, connect: Callable[[OpenTestbed], Generator]) -> Generator:
+        testbed = self.plan.testbed
+        limit = testbed.wait_for_testbed if isinstance(testbed, HardwareSettings) else 0.0
+        progress = WaitProgress(f"testbed '{testbed.testbed}'", limit, self.testbed.say)
+        while True:
+            try:
+                found = connect(self.testbed)
+            except PortsTaken as error:
+                if progress.is_over:
+                    raise
+                progress.note(str(error))
+                time.sleep(PORTS_POLL)
+                continue
+            if progress.noted:
+                # whoever had them may be restoring the router
+                time.sleep(AFTER_OTHERS)
+            return found
 
     def reconnect(self) -> None:
         """A new connection in place of one that failed, with no streams yet. Raises TestbedError."""
@@ -117,7 +129,7 @@ class GeneratorConnection:
         """Whether its server was started for this run, which takes its links down and up."""
         testbed = self.plan.testbed
         if isinstance(testbed, HardwareSettings):
-            return testbed.generator.start is not None
+            return testbed.starts_generator
         return isinstance(testbed, NetnsSettings) and testbed.generator == "trex"
 
     def check_links(self) -> None:

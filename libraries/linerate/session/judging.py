@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ..ceilings.headroom import apply_ceilings
@@ -25,7 +25,9 @@ from ..methods.verify import verify
 from ..sla.requirement import ENERGY_UNITS, RUNTIME_UNITS, Quantity, Requirement, Unit
 from ..sla.verdict import Ruling, Tally, Verdict
 from .bookkeeping import Bookkeeper
-from .neighbour_loss import why_unaddressed
+from .damaged_loss import damage_text, damaged_since, why_damaged
+from .neighbour_loss import lost_beside_unaddressed, why_unaddressed
+from .pause_loss import why_paused
 from .router_watch import Reading, RouterRestarted, RouterWatch
 from .session import Session
 
@@ -104,15 +106,22 @@ class Judge:
         book.close(after)
         if unaddressed := why_unaddressed(verdict, after, self.session.interfaces):
             return self.inconclusive(requirement, f"{verdict.reason}; {unaddressed}", verdict.trials)
+        if beside := lost_beside_unaddressed(verdict, after, self.session.interfaces):
+            verdict = replace(verdict, reason=f"{verdict.reason}; {beside}")
         if paused := after.pauses_since(before, self.session.interfaces.values()):
             # the router's card counts them where the generator's does not show them
             rows = ", ".join(f"{name} received {new.received} and sent {new.sent}" for name, new in paused.items())
             reason = f"{verdict.reason}; pause frames: the router's {rows}; switch flow control off at both ends"
-            if verdict.ruling is Ruling.FAIL and any(new.received for new in paused.values()):
-                unknown = "whether it lost frames because the generator stopped it is not known"
+            if unknown := why_paused(verdict, paused, self.session.interfaces):
                 return self.inconclusive(requirement, f"{reason}; {unknown}", verdict.trials)
             verdict = replace(verdict, reason=reason)
-        if _may_hide_duplicates(verdict):
+        if damaged := damaged_since(before, after, self.session.interfaces.values()):
+            reason = f"{verdict.reason}; {damage_text(damaged)}"
+            if unknown := why_damaged(verdict, damaged, self.session.interfaces):
+                return self.inconclusive(requirement, f"{reason}; {unknown}", verdict.trials)
+            verdict = replace(verdict, reason=reason)
+        drops = lost_at_router(before, after, self.session.interfaces.values())
+        if _may_hide_duplicates(verdict) or _more_dropped_than_missing(verdict, drops):
             try:
                 if self.session.plan.uncounted:
                     verdict, surplus = self._probed_duplicates(verdict)
@@ -122,7 +131,7 @@ class Judge:
                 surplus = str(error)
             if surplus:
                 return self.inconclusive(requirement, f"{verdict.reason}; {surplus}", verdict.trials)
-        return replace(verdict, router_drops=lost_at_router(before, after, self.session.interfaces.values()))
+        return replace(verdict, router_drops=drops)
 
     def decide(self, requirement: Requirement, book: Bookkeeper) -> Verdict:
         """Run trials until the goal's rule decides. A testbed that breaks down makes the verdict INCONCLUSIVE."""
@@ -224,7 +233,15 @@ def _may_hide_duplicates(verdict: Verdict) -> bool:
 
     Without any loss the generator's own counts show a duplicate. What a packet costs is counted by the router.
     """
+    return _is_pass_by_loss(verdict) and any(trial.lost for trial in verdict.trials if trial.blames_router)
+
+
+def _more_dropped_than_missing(verdict: Verdict, drops: Mapping[str, int]) -> bool:
+    """A PASS in which the router counts more *drops* than frames are missing: others may have taken their place."""
+    return _is_pass_by_loss(verdict) and sum(drops.values()) > sum(trial.lost for trial in verdict.trials)
+
+
+def _is_pass_by_loss(verdict: Verdict) -> bool:
+    """A PASS that lost frames would change."""
     loss_does_not_matter = (*RUNTIME_UNITS, *ENERGY_UNITS, Unit.SECONDS)
-    if verdict.ruling is not Ruling.PASS or verdict.requirement.threshold.unit in loss_does_not_matter:
-        return False
-    return any(trial.lost for trial in verdict.trials if trial.blames_router)
+    return verdict.ruling is Ruling.PASS and verdict.requirement.threshold.unit not in loss_does_not_matter

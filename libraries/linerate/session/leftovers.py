@@ -31,7 +31,8 @@ def undo_leftover(
     """Undo what *journal* has of an earlier run through *shell*; returns a sentence, "" if there is nothing.
 
     *limit*: s that a command may take. *asked*: a person asked for it; else a saved configuration that is older than
-    :data:`SAVED_FOR` is not loaded, because others may have configured the router since.
+    :data:`SAVED_FOR` is not loaded, because others may have configured the router since, nor one that would go over
+    what they certainly have.
 
     Nothing is run where the router has certainly restarted since, nor where that cannot be told, unless *asked*.
     Raises TestbedError if something stays on the router, or it is not the one that was changed by its host key or
@@ -73,7 +74,7 @@ def undo_leftover(
     commands = ChangingCommands(shell, limit, sudo)
     commands.keep_journal(journal)
     try:
-        kept = commands.restore()
+        kept = commands.restore(over=asked)
     except TestbedError as error:
         raise TestbedError(
             f"an earlier run left changes on the router at {before.router} ({before}): {error}. They are tried"

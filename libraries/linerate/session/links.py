@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ..counts.reachability import NothingArrives
+from ..counts.reachability import NothingArrives, OthersArrive
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
 from ..routers.link_state import LinkState
@@ -82,11 +82,20 @@ class LinkWait:
             time.sleep(min(POLL, self.limit))
 
     def retried(self, probe: Callable[[], T]) -> T:
-        """*probe*; while something that was brought up is awaited, again if it raises NothingArrives."""
+        """*probe*; while something that was brought up is awaited, again if it raises NothingArrives.
+
+        Frames of such a try may wait at the router and come with the next one's, which is made once more, too.
+        """
+        waiting = False
         while True:
             try:
                 found = probe()
+            except OthersArrive:
+                if not waiting:
+                    raise
+                waiting = False
             except NothingArrives as error:
+                waiting = True
                 if not self.pending:
                     raise
                 if time.monotonic() >= self._until:

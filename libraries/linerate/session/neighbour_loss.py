@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ..counts.neighbours import NeighbourEntry
 from ..counts.telemetry import Telemetry
 from ..counts.trial import Fault, Problem
-from ..sla.requirement import Quantity
-from ..sla.verdict import Ruling, Verdict, forwarding_rule, loss_rule, weigh
+from ..routers.base import Router, Side
+from ..sla.verdict import Ruling, Verdict
+from ..traffic.catalogue import Catalogue
+from ..traffic.frame_kinds import FrameKind, FrameKinds, ipv6_address, kinds_of
+from .other_causes import fails_all_the_same
+
+
+def ipv6_sides(sides: Sequence[Side], catalogue: Catalogue) -> tuple[Side, ...]:
+    """*sides* with the IPv6 address that the traffic words of *catalogue* have for each ``peer``."""
+    kinds: tuple[FrameKind, ...] = ("ipv6",)
+    prefixes = FrameKinds.of(catalogue, kinds).prefixes
+    return tuple(replace(side, peer=ipv6_address(prefix, side.peer)) for prefix in prefixes for side in sides)
+
+
+def ipv6_entries(router: Router, sides: Sequence[Side], catalogue: Catalogue) -> tuple[NeighbourEntry, ...]:
+    """The IPv6 entries of *sides* that there are: nothing shows whether more are wanted. Raises TestbedError."""
+    return tuple(found for found in router.neighbours(ipv6_sides(sides, catalogue)) if found.mac)
 
 
 def why_unaddressed(verdict: Verdict, after: Telemetry, interfaces: Mapping[int, str]) -> str:
@@ -16,32 +32,42 @@ def why_unaddressed(verdict: Verdict, after: Telemetry, interfaces: Mapping[int,
 
     *interfaces*: the router's, by the generator's port. What is lost in other directions still counts.
     """
-    gone = {found.interface: found for found in after.neighbours if found.problem}
-    if verdict.ruling is not Ruling.FAIL or not gone:
+    spared, words, remedy = _unaddressed(verdict, after, interfaces)
+    if not spared or _stands_without(verdict, spared):
         return ""
-    rows = {(row.tx_port, row.rx_port) for trial in verdict.trials for row in trial.outcome.directions}
-    spared = {row for row in rows if interfaces.get(row[1]) in gone}
-    if not spared or (spared != rows and _fails_without(verdict, spared)):
+    return f"{words}: frames that cannot be addressed are not lost by its forwarding; {remedy}, then run again"
+
+
+def lost_beside_unaddressed(verdict: Verdict, after: Telemetry, interfaces: Mapping[int, str]) -> str:
+    """What has to be known of a FAIL that stands although *after* it the router lacks a neighbour; "": nothing."""
+    spared, words, remedy = _unaddressed(verdict, after, interfaces)
+    if not spared or not _stands_without(verdict, spared):
         return ""
-    found = [gone[name] for name in dict.fromkeys(interfaces[port] for _, port in sorted(spared))]
-    words = "; ".join(each.problem for each in found)
-    remedy = "; ".join(each.remedy for each in found if each.remedy)
+    names = " and ".join(f"{tx} → {rx}" for tx, rx in spared)
     return (
-        f"{words}: frames that cannot be addressed are not lost by its forwarding; {remedy or 'set it for good'}, then"
-        " run again"
+        f"{words}: the loss of {names} is not its forwarding's, and the FAIL stands by that of the other directions;"
+        f" {remedy}"
     )
 
 
-def _fails_without(verdict: Verdict, spared: set[tuple[int, int]]) -> bool:
-    """Whether *verdict* is a FAIL by the directions alone that are not *spared*."""
-    requirement, goal = verdict.requirement, verdict.goal
-    problem = Problem(Fault.ROUTER, "a neighbour entry went", directions=tuple(sorted(spared)))
-    trials = [replace(trial, problems=(*trial.problems, problem)) for trial in verdict.trials]
-    match requirement.quantity:
-        case Quantity.THROUGHPUT | Quantity.LOSS:
-            rule = loss_rule(goal, requirement.in_total)
-        case Quantity.FORWARDING_RATE:
-            rule = forwarding_rule(requirement, verdict.link_bps)
-        case _:
-            return False
-    return weigh(goal, trials, rule).ruling is Ruling.FAIL
+def _unaddressed(
+    verdict: Verdict, after: Telemetry, interfaces: Mapping[int, str]
+) -> tuple[tuple[tuple[int, int], ...], str, str]:
+    """The directions of a FAIL whose frames the router could not address, why, and the remedy."""
+    # labelled frames leave through the IPv4 neighbour
+    ipv6 = kinds_of(verdict.requirement.profile) & {"ipv6", "mpls"} == {"ipv6"}
+    gone = {found.interface: found for found in after.neighbours if found.problem and (":" in found.address) is ipv6}
+    if verdict.ruling is not Ruling.FAIL:
+        return (), "", ""
+    rows = {(row.tx_port, row.rx_port) for trial in verdict.trials for row in trial.outcome.directions}
+    spared = tuple(sorted(row for row in rows if interfaces.get(row[1]) in gone))
+    found = [gone[name] for name in dict.fromkeys(interfaces[port] for _, port in spared)]
+    remedy = "; ".join(each.remedy for each in found if each.remedy) or "set it for good"
+    return spared, "; ".join(each.problem for each in found), remedy
+
+
+def _stands_without(verdict: Verdict, spared: tuple[tuple[int, int], ...]) -> bool:
+    """Whether *verdict* is a FAIL without what is lost in the directions *spared*."""
+    rows = {(row.tx_port, row.rx_port) for trial in verdict.trials for row in trial.outcome.directions}
+    problem = Problem(Fault.ROUTER, "a neighbour entry went", directions=spared)
+    return rows != set(spared) and fails_all_the_same(verdict, lambda trial: (problem,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import yaml
 
@@ -29,9 +30,13 @@ def place_text(ports: Sequence[GeneratorPort]) -> str:
 
 
 def place_findings(
-    ports: Sequence[GeneratorPort], host: HostState | None, start: StartSettings | None
+    ports: Sequence[GeneratorPort], host: HostState | None, start: StartSettings | None, link_bps: float = 0.0
 ) -> Iterator[str]:
-    """What is badly placed, a sentence each with what to do. *ports* in pairs; *host*: as far as it was read."""
+    """What is badly placed, a sentence each with what to do. *ports* in pairs; *host*: as far as it was read.
+
+    *link_bps*: line rate in bit/s, of ports whose driver does not report their speed.
+    """
+    ports = [replace(port, speed_bps=port.speed_bps or link_bps) for port in ports]
     proposal = _proposal(ports, host, start)
     for first, second in _pairs(ports):
         names = f"ports {first.index} and {second.index}"
@@ -42,7 +47,8 @@ def place_findings(
         if None not in nodes and nodes[0] != nodes[1]:
             yield (
                 f"{names} are cards on the NUMA nodes {nodes[0]} and {nodes[1]}, so that frames of one of them cross"
-                " from node to node; put both cards into slots of one node, or pair ports of one card"
+                " from node to node; put both cards into slots of one node, or pair ports of one card; until then"
+                f" 'core_mask: pin', which gives each port cores of its own where these alternate, and {proposal}"
             )
     yield from _far_threads(ports, host, start, proposal)
 
@@ -56,12 +62,12 @@ def _far_threads(
     nodes = {cpu.number: cpu.node for cpu in host.cpus}
     for place, (first, second) in enumerate(_pairs(ports)):
         sending = _sending(start, place, first)
-        wanted = {_node(first, host), _node(second, host)} - {None}
+        wanted = {node for node in (_node(first, host), _node(second, host)) if node is not None}
         far = [number for number in sending if number in nodes and nodes[number] not in wanted]
         if wanted and far:
             listed = ", ".join(map(str, far))
             yield (
-                f"ports {first.index} and {second.index} are on the NUMA node {min(wanted)}, and the CPUs {listed},"  # type: ignore[type-var]
+                f"ports {first.index} and {second.index} are on the NUMA node {min(wanted)}, and the CPUs {listed},"
                 f" which send for them, are not; {proposal}"
             )
 
@@ -103,32 +109,42 @@ def _flow(data: dict[str, object]) -> str:
 
 
 def _threads(ports: Sequence[GeneratorPort], host: HostState | None, most: int) -> Threads | None:
-    """CPUs for each pair on the node of its cards: one thread of a physical core each; None where they are unknown.
+    """CPUs for each pair on the nodes of its cards: one thread of a physical core each; None where they are unknown.
 
-    All pairs of TRex's own ports need some, whether they are used or not.
+    All pairs of TRex's own ports need some, whether they are used or not. Those of a pair across two nodes alternate:
+    with ``core_mask: pin`` the even ones send for its first port.
     """
     if host is None or not host.cpus:
         return None
     count = max(port.index for port in ports) // 2 + 1
     by_index = {port.index: port for port in ports}
-    nodes = [_node_of_pair(by_index, pair, host) for pair in range(count)]
+    nodes = [_nodes_of_pair(by_index, pair, host) for pair in range(count)]
     free = {node: _first_threads(host.cpus, node) for node in {cpu.node for cpu in host.cpus}}
-    if any(node not in free for node in nodes) or len(free[nodes[0]]) < THREADS_BESIDE:
+    first = nodes[0][0]
+    if any(node not in free for pair in nodes for node in pair) or len(free[first]) < THREADS_BESIDE:
         return None
-    master, latency, *free[nodes[0]] = free[nodes[0]]
-    size = min(most, *(len(free[node]) // nodes.count(node) for node in nodes))
+    master, latency, *free[first] = free[first]
+    halves = [node for pair in nodes for node in pair]
+    size = min(most, *(2 * len(free[node]) // halves.count(node) for node in halves))
+    if any(one != other for one, other in nodes):
+        size -= size % 2
     if size < 1:
         return None
     pairs = []
-    for node in nodes:
-        own, free[node] = free[node][:size], free[node][size:]
-        pairs.append((node, tuple(own)))
+    for pair in nodes:
+        own = []
+        for place in range(size):
+            own.append(free[pair[place % 2]].pop(0))
+        pairs.append((pair[0], tuple(own)))
     return Threads(master, latency, tuple(pairs))
 
 
-def _node_of_pair(ports: dict[int, GeneratorPort], pair: int, host: HostState) -> int:
-    found = [_node(ports[index], host) for index in (2 * pair, 2 * pair + 1) if index in ports]
-    return next((node for node in found if node is not None), 0)
+def _nodes_of_pair(ports: dict[int, GeneratorPort], pair: int, host: HostState) -> tuple[int, int]:
+    """Those of its two cards; one that is not known is the other's, or 0."""
+    found = [_node(ports[index], host) if index in ports else None for index in (2 * pair, 2 * pair + 1)]
+    known = [node for node in found if node is not None] or [0]
+    first, second = (known[0] if node is None else node for node in found)
+    return first, second
 
 
 def _first_threads(cpus: Sequence[Cpu], node: int) -> list[int]:

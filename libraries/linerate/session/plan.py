@@ -10,11 +10,13 @@ from ..ceilings.calibration import Calibration, read_calibration
 from ..ceilings.cards import CardFile, read_cards
 from ..counts.trial import Load
 from ..errors import ConfigError, SentenceError
+from ..generators.abilities import Abilities
+from ..generators.kinds import generator_kind, refusal
 from ..generators.streams import probe_size
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..methods.budget import Budget, sum_of_budgets
 from ..methods.recovery import OverloadPhases
-from ..platforms import Platform, Software, named_file, read_platform
+from ..platforms import KnownPairs, Platform, RouterSetup, Software, command_pairs, named_file, read_platform
 from ..project import KINDS, Layers, Project
 from ..routers.black_box import WHY_UNREAD
 from ..routers.command_file import CommandFile, read_command_file
@@ -22,11 +24,13 @@ from ..sla.goals import Goal, read_goal
 from ..sla.requirement import ENERGY_UNITS, RUNTIME_UNITS, Quantity, Requirement, TrafficWords, Unit
 from ..sla.sentence import parse
 from ..system.secrets import ENVIRONMENT, Secrets
+from ..testbed.addressing import Misfit, network_misfits, next_hop_misfits
 from ..testbed.files import read_testbed
 from ..testbed.settings import HardwareSettings, SimulatedSettings, Testbed
 from ..traffic.catalogue import Catalogue, ProgramLoader, replaced_entries
 from ..traffic.profiles import Profile
 from ..units import si
+from .simulable import check_simulable
 
 MIN_FRAMES = 100
 """The fewest frames of a trial: fewer prove nothing about a router."""
@@ -58,6 +62,9 @@ class Plan:
     secrets: Secrets = ENVIRONMENT
     """Of the logins in the testbed's file."""
 
+    setups: tuple[RouterSetup, ...] = ()
+    """What a study's commands may make of the router: a simulated one knows these commands beside its own."""
+
     @classmethod
     def read(
         cls,
@@ -68,10 +75,13 @@ class Plan:
         goal: str,
         calibrations: Path | None = None,
         load_program: ProgramLoader | None = None,
+        *,
+        instead: str = "",
     ) -> Plan:
         """Read all files. *calibrations*: the folder that may hold one of this testbed; None: none is read.
 
-        *load_program* loads profiles in TRex's format; None: with the testbed's client.
+        *load_program* loads profiles in TRex's format; None: with the testbed's client. *instead*: as of
+        :func:`.check_simulable`.
 
         Raises ConfigError naming file, line and remedy.
         """
@@ -92,6 +102,8 @@ class Plan:
         commands = box.software[name].commands
         command_file = None if commands is None else read_command_file(project.shells, commands)
         check_login(settings, box.software[name], project.testbeds / f"{testbed}.yaml", command_file)
+        if isinstance(settings, SimulatedSettings):
+            check_simulable(project, box, name, testbed, instead)
         if isinstance(settings, HardwareSettings) and settings.generator.card is not None:
             named_file(project.generators, settings.generator.card, "card")
         terms = read_goal(project.goals, goal)
@@ -125,6 +137,10 @@ class Plan:
         used["shells"] = self.software.commands or ""
         return tuple(replaced_files(self.project, used))
 
+    def study_commands(self) -> KnownPairs:
+        """What the project's studies do on routers, and undo."""
+        return command_pairs(self.project.studies)
+
     @property
     def uncounted(self) -> str:
         """Why the frames that the router itself counts are not read; "": they are."""
@@ -133,6 +149,22 @@ class Plan:
         if self.command_file is not None and self.command_file.commands.counters is None:
             return f"variables/shells/{self.command_file.shell}.yaml describes no 'counters', so that none are read"
         return ""
+
+    @property
+    def probe(self) -> tuple[Profile, bool]:
+        """What is sent slowly before anything is judged, through all pairs, and whether in both directions."""
+        return _probe(self.catalogue, self.abilities)
+
+    def misfits(self, requirements: Iterable[Requirement] = ()) -> list[Misfit]:
+        """The addresses of the testbed's file that do not fit the probe, or the traffic of *requirements*."""
+        found = list(misfits_of(self.testbed, self.catalogue))
+        for item in requirements:
+            found += network_misfits(self.testbed, item.profile, item.bidirectional, item.pairs)
+        return list({(item.side, item.key): item for item in reversed(found)}.values())[::-1]
+
+    def misfit_words(self, misfit: Misfit) -> str:
+        """*misfit* with file and line."""
+        return str(misfit.located(self.project.testbeds, self.testbed.testbed))
 
     @property
     def card(self) -> str | None:
@@ -172,6 +204,7 @@ class Plan:
                 )
             found = found.on_cores(self.software.workers)
         self.check_pairs(found)
+        self.check_generator(found)
         found.check(self.platform.link_bps)
         least = self.goal.duration_sum
         if found.duration_sum is not None and found.duration_sum < least:
@@ -203,6 +236,35 @@ class Plan:
         self._check_power(found)
         return found
 
+    @property
+    def abilities(self) -> Abilities:
+        """What the testbed's generator can do."""
+        return generator_kind(self.testbed.generator_type).abilities
+
+    def check_generator(self, traffic: Requirement | TrafficWords) -> None:
+        """Raise SentenceError if *traffic*, or what is asked of it, needs more than the testbed's generator can do."""
+        needed = self.abilities.lacks(traffic.profile, traffic.bidirectional, traffic.pairs)
+        if isinstance(traffic, Requirement) and not needed:
+            if traffic.statistic is not None:
+                needed = "" if self.abilities.latency else "latency"
+            elif traffic.quantity is Quantity.RECOVERY:
+                needed = "" if self.abilities.live else "live"
+        if needed:
+            words = refusal(self.testbed.generator_type, needed)
+            raise SentenceError(f"'{traffic.sentence}': {words} (testbed '{self.testbed.testbed}')")
+
+    def check_label(self, what: str) -> None:
+        """Raise SentenceError if *what*, which is named after RFC 2544, would rest on the counts of a host alone."""
+        settings = None if isinstance(self.testbed, SimulatedSettings) else self.testbed.generator
+        if getattr(settings, "switch", None) is None:
+            self.check_able(what, "own_counts")
+
+    def check_able(self, what: str, ability: str) -> None:
+        """Raise SentenceError if *what*, a method, needs an *ability* that the testbed's generator does not have."""
+        if not getattr(self.abilities, ability):
+            words = refusal(self.testbed.generator_type, ability)
+            raise SentenceError(f"{what} was not begun: {words} (testbed '{self.testbed.testbed}')")
+
     def _check_power(self, requirement: Requirement) -> None:
         """Raise SentenceError where nothing says how much power the router draws."""
         unit = requirement.threshold.unit
@@ -225,6 +287,17 @@ class Plan:
                 f"'{traffic.sentence}': testbed '{self.testbed.testbed}' has {count} pair{'s' * (count > 1)} of ports;"
                 f" for more, extend {key} in its file and 'interfaces' of the platform"
             )
+
+
+def _probe(catalogue: Catalogue, able: Abilities) -> tuple[Profile, bool]:
+    return catalogue.profile(["64b"] if able.flows else ["64b", "1-flow"]), able.bidirectional
+
+
+def misfits_of(testbed: Testbed, catalogue: Catalogue) -> Iterator[Misfit]:
+    """The addresses of *testbed* that do not fit each other, or what is sent before anything is judged."""
+    profile, both = _probe(catalogue, generator_kind(testbed.generator_type).abilities)
+    yield from network_misfits(testbed, profile, both, testbed.pair_count)
+    yield from next_hop_misfits(testbed)
 
 
 def check_login(testbed: Testbed, software: Software, path: Path, commands: CommandFile | None = None) -> None:
@@ -279,7 +352,9 @@ def replaced_files(project: Project, used: Mapping[str, str] | None = None) -> I
 
 
 def _client_of(testbed: Testbed) -> str:
-    return testbed.generator.client if isinstance(testbed, HardwareSettings) else testbed.client
+    if isinstance(testbed, HardwareSettings):
+        return testbed.trex.client if testbed.trex else ""
+    return testbed.client
 
 
 def _check_fixed_streams(sentence: str, profile: Profile, pps: float) -> None:

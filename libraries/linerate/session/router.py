@@ -12,7 +12,6 @@ from typing import TypeVar
 from ..counts.neighbours import NeighbourEntry
 from ..counts.router_facts import RouterFacts
 from ..errors import TestbedError
-from ..generators.base import GeneratorPort
 from ..routers import make_router
 from ..routers.base import RESTORE_LIMIT, Router, Shell, Side
 from ..routers.black_box import no_shell
@@ -32,7 +31,9 @@ from ..testbed.settings import HardwareSettings, NetnsSettings
 from ..traffic.frame_kinds import FrameKinds, NotForwarded
 from .generator import GeneratorConnection
 from .leftovers import undo_leftover
+from .line_rate import await_links
 from .links import LinkWait
+from .neighbour_loss import ipv6_entries, ipv6_sides
 from .plan import Plan
 from .router_watch import RouterWatch
 
@@ -65,6 +66,8 @@ class RouterConnection:
     """What it is, read by :meth:`connect`."""
     warnings: tuple[str, ...] = ()
     """What :meth:`configure` found that will make trouble later, in words."""
+    line_rate_note: str = ""
+    """What has to be known of the speed that "line rate" is of, in words."""
     _links_known: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -168,13 +171,15 @@ class RouterConnection:
         notes = [self._undone] if self._undone else []
         notes += self._router.notes if self._router else ()
         notes += [f"links were awaited{words}"] if (words := self.links.noted_words) else []
+        notes += [self.line_rate_note] if self.line_rate_note else []
         return {"prepare": self.plan.testbed.prepare, "sides": sides, "notes": notes}
 
     def configure(self, links_moved: bool = False) -> None:
         """Set addresses, static neighbours and routes, if the testbed has ``prepare: configure``.
 
-        What an earlier run has left there is undone first, in any case. Then its neighbours are checked, and if links
-        were brought up (*links_moved*: they were in any case) both ends of each are awaited. Raises TestbedError.
+        What an earlier run has left there is undone first, in any case. Then both ends of each link are awaited, the
+        longer if links were brought up (*links_moved*: they were in any case), and its neighbours are checked. Raises
+        TestbedError.
         """
         self.undo_leftover()
         before = self.driver.changes
@@ -184,23 +189,15 @@ class RouterConnection:
             self.links.begin()
         if self.plan.testbed.prepare == "configure":
             self.watch.configured()
-        if self.plan.testbed.prepare == "configure" or self.links.pending:
-            self._await_links()
+        self.line_rate_note = await_links(self.links, self.link_states, self.generator)
         self._links_known = True
         self._check_neighbours()
 
-    def _await_links(self) -> None:
-        kind, facts = self.plan.software.shell, self.testbed.facts
-        names = [side.interface for side in facts.sides]
-
-        def states() -> tuple[LinkState, ...]:
-            return read_link_states(kind, self.shell, names, facts.router.sudo)
-
-        def ports() -> dict[int, GeneratorPort]:
-            return {port.index: port for port in self.generator.driver.ports}
-
-        self.links.await_both(ports, states, dict(zip(facts.generator.ports, names, strict=True)))
-        self.generator.check_links()
+    def link_states(self) -> tuple[LinkState, ...]:
+        """Its interfaces under test, in the order of the sides. Raises TestbedError."""
+        names = [side.interface for side in self.testbed.facts.sides]
+        sudo, file = self.testbed.facts.router.sudo, self.plan.command_file
+        return read_link_states(self.plan.software.shell, self.shell, names, sudo, file)
 
     def sides(self) -> tuple[Side, ...]:
         """The testbed's sides, with the MAC addresses that the generator's ports have, as far as it is connected."""
@@ -213,12 +210,15 @@ class RouterConnection:
 
     def neighbours(self) -> tuple[NeighbourEntry, ...]:
         """What the router knows of the generator's ports now; nothing where it cannot be read. Raises TestbedError."""
-        return self.driver.neighbours(self.sides())
+        found, sides = self.driver.neighbours(self.sides()), self.sides()
+        own = self.plan.testbed.prepare != "configure" and bool(found)
+        return (*found, *(ipv6_entries(self.driver, sides, self.plan.catalogue) if own else ()))
 
     def _check_neighbours(self) -> None:
         """Raise TestbedError for a neighbour that is missing or wrong; from now on they are in each last reading."""
-        self.watch.sides = self.sides()
-        found = self.neighbours()
+        found, sides = self.neighbours(), self.sides()
+        there = {each.address for each in found}
+        self.watch.sides = (*sides, *(v6 for v6 in ipv6_sides(sides, self.plan.catalogue) if v6.peer in there))
         if bad := [f"{each.problem}; {each.remedy or 'set it for good'}" for each in found if each.problem]:
             hint = "" if self.plan.testbed.prepare == "configure" else WRONG_PEER
             raise TestbedError("; ".join(bad) + hint)
@@ -237,7 +237,7 @@ class RouterConnection:
 
         def configure() -> None:
             if not rehearsed:
-                self._begin_changes()
+                self.begin_changes()
             if not facts.simulated:
                 router.tune(self.plan.software.tuning)
             router.configure(sides)
@@ -274,9 +274,9 @@ class RouterConnection:
         """
         if not self.journal_name:
             return ()
-        own = look(self.journal_name, self.plan.command_file)
-        elsewhere = look_elsewhere(self.journal_name, self._host_keys(), self.plan.command_file)
-        return (*((own,) if own else ()), *elsewhere)
+        file, known = self.plan.command_file, self.plan.study_commands
+        own = look(self.journal_name, file, known)
+        return (*((own,) if own else ()), *look_elsewhere(self.journal_name, self._host_keys(), file, known))
 
     def _host_keys(self) -> frozenset[str]:
         login = self.testbed.facts.router
@@ -296,22 +296,22 @@ class RouterConnection:
 
     def _claim(self, now: Occasion, asked: bool = False) -> tuple[ChangeJournal, str]:
         """Its journal, after what earlier runs have left is undone, at whatever address, and a sentence about that."""
-        file = self.plan.command_file
-        journal = ChangeJournal.claim(self.journal_name, file, now.host_key)
+        file, known = self.plan.command_file, self.plan.study_commands
+        journal = ChangeJournal.claim(self.journal_name, file, now.host_key, known)
         try:
             limit = EXCHANGE_LIMIT if file is None else file.limit
             sudo = self.testbed.facts.router.sudo
             said = [undo_leftover(journal, self.shell, sudo, now, limit, asked)]
-            for found in look_elsewhere(self.journal_name, (now.host_key,), file):
+            for found in look_elsewhere(self.journal_name, (now.host_key,), file, known):
                 if found.occasion:
-                    with closing(ChangeJournal.claim(found.occasion.router, file)) as elsewhere:
+                    with closing(ChangeJournal.claim(found.occasion.router, file, pairs=known)) as elsewhere:
                         said.append(undo_leftover(elsewhere, self.shell, sudo, now, limit, asked))
             return journal, "; ".join(filter(None, said))
         except BaseException:
             journal.close()
             raise
 
-    def _begin_changes(self) -> None:
+    def begin_changes(self) -> None:
         """From now on have each change in the router's journal. Raises TestbedError as :meth:`undo_leftover`."""
         if not self.journal_name:
             return

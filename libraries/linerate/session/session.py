@@ -10,11 +10,15 @@ from ..errors import TestbedError
 from ..simulation.control import ControlClient
 from ..simulation.faults import InjectedFault
 from ..testbed.hardware import hardware_facts
+from ..testbed.held import HeldTestbed
+from ..testbed.lab.place import LabPlace
 from ..testbed.opening import OpenTestbed, open_testbed
 from ..testbed.settings import HardwareSettings
+from ..testbed.waiting_time import Say, silent
 from .generator import GeneratorConnection
 from .plan import Plan
 from .power import PoweredTrials
+from .revival import Revival
 from .router import RouterConnection
 from .traffic import Traffic
 
@@ -31,6 +35,7 @@ class Session:
         self.generator = GeneratorConnection(plan, testbed, bypassed)
         self.router = RouterConnection(plan, testbed, self.generator, self.cause_fault)
         self.traffic = Traffic(plan, testbed, self.generator, self.router)
+        self.revival = Revival(plan, testbed, self.router, self.traffic)
         self.power = PoweredTrials(
             plan.testbed.power,
             plan.platform.watts,
@@ -42,11 +47,29 @@ class Session:
         )
 
     @classmethod
-    def start(cls, plan: Plan, bypass: bool = False) -> Session:
-        """Start the testbed; *bypass*: without its router. Raises TestbedError."""
+    def start(
+        cls,
+        plan: Plan,
+        bypass: bool = False,
+        lab: LabPlace | None = None,
+        held: HeldTestbed | None = None,
+        say: Say = silent,
+    ) -> Session:
+        """Start the testbed, once it is free; *bypass*: without its router. Raises TestbedError.
+
+        *lab*: labgrid's place that it is, where a pool has acquired it. *held*: the testbed, where its
+        owner keeps it for several sessions. *say* prints what is waited for.
+        """
         file = plan.project.platforms / f"{plan.platform.platform}.yaml"
         testbed = open_testbed(
-            plan.testbed, plan.platform, plan.software_name, platform_file=file, bypass=bypass, secrets=plan.secrets
+            *(plan.testbed, plan.platform, plan.software_name),
+            platform_file=file,
+            bypass=bypass,
+            secrets=plan.secrets,
+            setups=plan.setups,
+            lab=lab,
+            held=held,
+            say=say,
         )
         return cls(plan, testbed, bypass)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
 from collections.abc import Mapping
@@ -18,8 +19,10 @@ from ..generators.base import Direction, Generator, Probe, directions_of
 from ..methods.recovery import reduced_load
 from ..sla.requirement import Quantity, Requirement
 from ..testbed.opening import OpenTestbed
+from ..testbed.settings import HardwareSettings
 from ..traffic.frame_kinds import refuse_not_forwarded
 from ..traffic.profiles import Profile
+from .destinations import dropped_by_card, wrong_destinations
 from .generator import GeneratorConnection
 from .plan import Plan
 from .reconnection import Reconnection
@@ -138,7 +141,7 @@ class Traffic:
         if self._link_was_down:
             self._restore_after_link()
         # nothing secret depends on it
-        time.sleep(random.uniform(0, LONGEST_PAUSE) / self.testbed.facts.clock_speed)  # noqa: S311
+        time.sleep(random.uniform(0, LONGEST_PAUSE) / self.testbed.facts.clock_speed)  # noqa: S311  (no secret)
         with self.reconnection.noting_failures():
             outcome = self.foreign.with_budgets(generator.measure(load, duration, during))
         self._link_was_down = any(problem.fault is Fault.LINK_DOWN for problem in outcome.problems)
@@ -174,6 +177,7 @@ class Traffic:
         self, profile: Profile, bidirectional: bool, load: Load, limit: int, pairs: int = 1
     ) -> Mapping[int, tuple[bytes, ...]]:
         """Frames received in a short trial: port -> frames without FCS, at most *limit* each."""
+        self.plan.check_able(f"a capture of '{profile.name}'", "capture")
         self.put(profile, bidirectional, pairs=pairs)
         with self.reconnection.noting_failures():
             return self.generator.driver.capture(load, 1.0, limit)
@@ -196,15 +200,16 @@ class Traffic:
         Raises TestbedError if a direction carries none: swapped cables, a wrong next hop or an unconfigured router are
         the testbed's fault and must not count as loss.
         """
-        profile = self.plan.catalogue.profile(["64b"])
+        profile, both = self.plan.probe
         self.reconnection.reconnect_if_lost(self.testbed, self._reconnect_generator)
-        self._refuse_unsendable(profile, True, None, self.pairs)
-        self._prepare(profile, True, None, self.pairs)
-        self.router.links.retried(lambda: check_reachability(self._send_slowly(2 * self.pairs, PROBE_PPS, 1.0)))
+        self._refuse_unsendable(profile, both, None, self.pairs)
+        self._prepare(profile, both, None, self.pairs)
+        count = len(self.directions(both, self.pairs))
+        self.router.links.retried(lambda: check_reachability(self._send_slowly(count, PROBE_PPS, 1.0), self._likely))
         with self.reconnection.noting_failures():
             heard = self._running_generator().idle(IDLE_SECONDS)
-        self.foreign = ForeignFrames({port: one.frames for port, one in heard.items()})
-        self._seen.note(profile, self.directions(True, self.pairs))
+        self.foreign = ForeignFrames.of(heard)
+        self._seen.note(profile, self.directions(both, self.pairs))
 
     def listen(self, seconds: float, keep: int) -> Mapping[int, Heard]:
         """What comes to each port in *seconds* of the testbed's clock without traffic, with up to *keep* frames each.
@@ -219,6 +224,22 @@ class Traffic:
         rates = [pps * (1 + DIRECTION_STEP * index) for index in range(directions)]
         with self.reconnection.noting_failures():
             return self._running_generator().measure_rates(rates, seconds)
+
+    def _likely(self) -> str:
+        """Why frames do not come back, as far as the testbed's file and the MAC addresses of both ends tell."""
+        if self.generator.bypassed:
+            return ""
+        found = list(map(self.plan.misfit_words, self.plan.misfits()))
+        endpoint = self.testbed.facts.generator
+        # the wires between interfaces of one machine filter nothing
+        if isinstance(self.plan.testbed, HardwareSettings):
+            addressed = dict(zip(endpoint.ports, (side.peer_mac for side in self.router.sides()), strict=True))
+            dropped = {port.index: dropped_by_card(port, addressed[port.index]) for port in self.generator.ports}
+            found += [f"of port {index}: {words}" for index, words in dropped.items() if words]
+        if self.router.connected and not self.router.is_black_box:
+            with contextlib.suppress(TestbedError):  # the frames are what is told
+                found += wrong_destinations(self.router.link_states(), self.generator.ports, endpoint)
+        return "; ".join(found)
 
     def _check_arrival(self, profile: Profile, bidirectional: bool, pairs: int) -> None:
         """Send frames of a kind that has not come through yet slowly. Raises TestbedError if they do not arrive.

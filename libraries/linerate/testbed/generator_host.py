@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 from ..counts.host_state import HostState
 from ..errors import TestbedError
+from ..routers.base import Shell
 from ..routers.host_reading import read_host_state
 from ..routers.local_shell import local_shell
 from ..routers.ssh_shell import SshShell
 from ..system.login import Login
-from .settings import GeneratorSettings
+from .trex.own_config import with_own_config
+from .trex.settings import TrexGeneratorSettings
 from .trex.start_findings import StartFinding, StartPlan, start_findings
 
 ROLE = "the generator's host"
@@ -36,26 +38,33 @@ class GeneratorHost:
         return "; ".join(found.text for found in sorted(self.findings, key=lambda found: not found.stops))
 
 
-def read_generator_host(generator: GeneratorSettings, login: Login | None) -> GeneratorHost | None:
+def read_generator_host(generator: TrexGeneratorSettings, login: Login | None) -> GeneratorHost | None:
     """What the generator's host shows; None where the testbed file has no way to it. Never raises."""
     start = generator.start
     local = start is not None and start.host == "local"
     if not local and login is None:
         return None
-    interfaces = start.interfaces if start else ()
     try:
         if local or login is None:
-            state = read_host_state(local_shell, interfaces)
-        else:
-            with closing(SshShell(login, who=ROLE)) as shell:
-                shell.open()
-                state = read_host_state(shell, interfaces)
+            return _read(local_shell, generator)
+        with closing(SshShell(login, who=ROLE)) as shell:
+            shell.open()
+            return _read(shell, generator)
     except TestbedError as error:
         return GeneratorHost(problem=str(error))
-    return GeneratorHost(state, findings=() if start is None else start_findings(state, _plan(generator)))
 
 
-def _plan(generator: GeneratorSettings) -> StartPlan:
+def _read(shell: Shell, generator: TrexGeneratorSettings) -> GeneratorHost:
+    if generator.start is None:
+        return GeneratorHost(read_host_state(shell))
+    plan, problems = _plan(generator), tuple[StartFinding, ...]()
+    if not plan.interfaces:
+        plan, problems = with_own_config(shell, plan)
+    state = read_host_state(shell, plan.interfaces)
+    return GeneratorHost(state, findings=(*problems, *start_findings(state, plan)))
+
+
+def _plan(generator: TrexGeneratorSettings) -> StartPlan:
     start = generator.start
     if start is None:
         return StartPlan("")

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ..errors import ConfigError
+from ..generators.site import GeneratorEndpoint
 from ..generators.trex.client_folders import client_folder
 from ..platforms import Platform
 from ..routers.base import Side
 from ..system.login import Login
 from ..system.secrets import ENVIRONMENT, Secrets
 from ..units import parse_link_speed
-from .facts import NO_ROUTER, GeneratorEndpoint, RouterEndpoint, TestbedFacts
+from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
 from .keeper_plan import Facts, KeeperPlan
 from .leases import Lease
-from .login_settings import LoginSettings
-from .settings import GeneratorSettings, HardwareSettings, RouterSettings, SideSettings, next_hops
+from .settings import HardwareSettings, RouterSettings, SideSettings, next_hops
 from .trex.config_file import PortInfo, TrexConfig
 from .trex.server import ServerOrder
-from .trex.settings import PortSettings, StartSettings
+from .trex.settings import PortSettings, StartSettings, TrexGeneratorSettings
 from .trex.wrapper import trex_arguments
 
 UNUSED_PORT = PortInfo(dest_mac="02:00:00:00:00:00")
@@ -31,25 +30,13 @@ def hardware_facts(
     testbed: HardwareSettings, platform: Platform, software: str, secrets: Secrets = ENVIRONMENT
 ) -> TestbedFacts:
     """The facts in the testbed's file."""
-    generator, router = testbed.generator, testbed.router
+    router = testbed.router
     sides = tuple(
         Side(interface, side.address, side.peer, side.peer_mac or "", side.network)
         for interface, side in zip(platform.software[software].interfaces, testbed.cabled_sides, strict=False)
     )
     return TestbedFacts(
-        generator=GeneratorEndpoint(
-            generator.address,
-            generator.sync_port,
-            generator.async_port,
-            generator.ports,
-            generator.client,
-            generator.force,
-            _host_login(generator, secrets),
-            generator.trex_home or "",
-            pins_cores=generator.core_mask == "pin",
-            promiscuous=generator.promiscuous,
-            next_hops=next_hops(generator.ports, testbed.cabled_sides),
-        ),
+        generator=generator_endpoint(testbed, secrets),
         router=NO_ROUTER if router is None else _endpoint(router, secrets),
         sides=sides,
         link_bps=platform.link_bps,
@@ -57,8 +44,31 @@ def hardware_facts(
     )
 
 
+def generator_endpoint(testbed: HardwareSettings, secrets: Secrets) -> GeneratorEndpoint:
+    """How the generator is reached, of whatever kind it is."""
+    generator = testbed.trex
+    if generator is None:
+        other = testbed.generator
+        ports = tuple(range(other.port_count))
+        hops = next_hops(ports, testbed.cabled_sides)
+        return GeneratorEndpoint("", 0, 0, ports, next_hops=hops, type=other.type, settings=other, secrets=secrets)
+    return GeneratorEndpoint(
+        generator.address,
+        generator.sync_port,
+        generator.async_port,
+        generator.ports,
+        generator.client,
+        generator.force,
+        _host_login(generator, secrets),
+        generator.trex_home or "",
+        pins_cores=generator.core_mask == "pin",
+        promiscuous=generator.promiscuous,
+        next_hops=next_hops(generator.ports, testbed.cabled_sides),
+    )
+
+
 def _endpoint(router: RouterSettings, secrets: Secrets) -> RouterEndpoint:
-    return RouterEndpoint(**_login(router.address, router, secrets), sudo=router.sudo)
+    return RouterEndpoint(**router.fields_of_login(router.address, secrets), sudo=router.sudo)
 
 
 class HardwareSetup:
@@ -67,7 +77,9 @@ class HardwareSetup:
     def __init__(
         self, settings: HardwareSettings, platform: Platform, software: str, lease: Lease, secrets: Secrets
     ) -> None:
-        self._generator, self._sides, self._lease = settings.generator, settings.cabled_sides, lease
+        if settings.trex is None:
+            raise ConfigError(f"nothing is to be started for the generator '{settings.generator_type}'")
+        self._generator, self._sides, self._lease = settings.trex, settings.cabled_sides, lease
         self._facts = replace(hardware_facts(settings, platform, software, secrets), runtime=lease.folder)
         self._secrets = secrets
 
@@ -86,7 +98,7 @@ class HardwareSetup:
 
 
 def server_order(
-    generator: GeneratorSettings, sides: tuple[SideSettings, ...], secrets: Secrets = ENVIRONMENT
+    generator: TrexGeneratorSettings, sides: tuple[SideSettings, ...], secrets: Secrets = ENVIRONMENT
 ) -> ServerOrder:
     """The server that the testbed's file asks for. Raises ConfigError."""
     start = generator.start
@@ -126,7 +138,7 @@ def server_order(
 
 
 def _port_infos(
-    generator: GeneratorSettings, start: StartSettings, sides: tuple[SideSettings, ...]
+    generator: TrexGeneratorSettings, start: StartSettings, sides: tuple[SideSettings, ...]
 ) -> tuple[PortInfo, ...]:
     """One for every interface: from ``ports`` of the file, and for the ports in use from the sides' addresses."""
     found = []
@@ -142,22 +154,5 @@ def _port_infos(
     return tuple(found)
 
 
-def _login(address: str, ssh: LoginSettings, secrets: Secrets) -> dict[str, Any]:
-    """The fields of :class:`Login`."""
-    return {
-        "host": address,
-        "port": ssh.port,
-        "user": ssh.user,
-        "key_path": ssh.key,
-        "known_hosts_path": ssh.known_hosts,
-        "password_from": ssh.password_from,
-        "passphrase_from": ssh.passphrase_from,
-        "key_from": ssh.key_from,
-        "host_keys": ssh.host_key,
-        "jump": Login(**_login(ssh.jump.address, ssh.jump, secrets)) if ssh.jump else None,
-        "secrets": secrets,
-    }
-
-
-def _host_login(generator: GeneratorSettings, secrets: Secrets) -> Login | None:
-    return None if generator.ssh is None else Login(**_login(generator.address, generator.ssh, secrets))
+def _host_login(generator: TrexGeneratorSettings, secrets: Secrets) -> Login | None:
+    return None if generator.ssh is None else generator.ssh.login(generator.address, secrets)

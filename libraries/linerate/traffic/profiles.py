@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
-from ..units import Layer, bits, line_rate_pps
+from ..units import FCS, Layer, bits, line_rate_pps
 from .trex_profile import TrexProfile
 
 ETHERNET, TAG, LABEL, IP, TRANSPORT = 14, 4, 4, {4: 20, 6: 40}, {"udp": 8, "tcp": 20}
@@ -178,6 +178,15 @@ class Profile:
     def is_one_flow(self) -> bool:
         """Every frame has the same addresses and ports."""
         return self.flows.count == 1
+
+    @property
+    def fragmented_datagram(self) -> int:
+        """Bytes of the UDP datagram of which its two sizes are the fragments over IPv4 (RFC 791 3.2); 0: none."""
+        if self.headers != Headers() or len(self.frames) != 2 or self.frames[0].weight != self.frames[1].weight:
+            return 0
+        last, first = sorted(frame.size - FCS - ETHERNET - IP[4] for frame in self.frames)
+        # all but the last are filled with eighths; a shorter last one would be padded
+        return first + last - TRANSPORT["udp"] if first > last and not first % 8 else 0
 
     @property
     def has_own_addresses(self) -> bool:

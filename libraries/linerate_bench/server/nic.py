@@ -30,10 +30,18 @@ FrameLayer = Literal["ipv6", "vlan", "qinq", "mpls"]
 """What a frame may have beside plain IPv4 over Ethernet."""
 
 Counted = Literal[
-    "received", "sent", "received_bytes", "sent_bytes", "missed", "unsent", "pauses_received", "pauses_sent"
+    "received",
+    "sent",
+    "received_bytes",
+    "sent_bytes",
+    "missed",
+    "unsent",
+    "multicasts",
+    "pauses_received",
+    "pauses_sent",
 ]
-"""What an extended counter counts: frames; bytes without FCS; frames that the card missed, or did not send; pause
-frames. All others stay 0."""
+"""What an extended counter counts: frames; bytes without FCS; frames that the card missed, or did not send; frames
+to a group of receivers; pause frames. All others stay 0."""
 
 _PLACE = re.compile(r"(src|scripts|doc)/\S+:\d+(-\d+)?|https://\S+")
 _RANGE = re.compile(r"\{(\d+)-(\d+)\}")
@@ -152,6 +160,7 @@ class ServerCard(Config):
         ("tx_good_packets", "sent"),
         ("rx_good_bytes", "received_bytes"),
         ("tx_good_bytes", "sent_bytes"),
+        ("rx_multicast_packets", "multicasts"),
         ("rx_missed_errors", None),
         ("rx_errors", "missed"),
         ("tx_errors", "unsent"),

@@ -3,7 +3,8 @@
 Specification (one JSON line on standard input): ``software`` vpp, linux, freebsd, or trex-host, a machine for TRex with
 ``habits`` (:mod:`.trex_host`), which needs no model; ``host``, ``port`` (0: free);
 ``control_port`` and ``control_token`` of the model; ``user`` and ``authorized_key`` (OpenSSH) that may log in;
-``host_key`` path of a private key, or null for a new one; ``sudo`` whether the user may. Ready: ``port``, ``host_key``.
+``host_key`` path of a private key, or null for a new one; ``sudo`` whether the user may; ``setups`` that a study's
+commands make of the router (none). Ready: ``port``, ``host_key``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from .control import ModelControl
 from .machine import Machine, MachineSoftware, Memory
 from .server import FaultQuery, listen
 from .ssh_library import asyncssh
+from .study_commands import StudyCommands
 
 SPECIFIED = {"software", "host", "port", "control_port", "control_token", "user", "authorized_key", "host_key", "sudo"}
 
@@ -43,7 +45,8 @@ def machine(specification: Mapping[str, Any], control: ModelControl) -> Machine:
     names = [interface.name for interface in control.state().interfaces]
     memories: dict[str, Memory] = {"freebsd": freebsd.first_memory(names), "linux": linux.first_memory(names)}
     memory = memories.get(kind) or linux.first_memory(())
-    return Machine(kinds[kind], control, memory, user, sudo)
+    override = StudyCommands(specification.get("setups") or (), kinds[kind].commands).run
+    return Machine(kinds[kind], control, memory, user, sudo, override)
 
 
 def host_key(path: str | None) -> asyncssh.SSHKey:

@@ -10,7 +10,8 @@ from dataclasses import replace
 from linerate.simulation.signs import BY_A_MODEL
 
 from ..state import InterfaceState, RouterState
-from . import posix
+from . import freebsd_frames, posix
+from .freebsd_frames import FreeBsdFrames
 from .iproute import interface_towards
 from .machine import CommandLine, CommandOutput, MachineSoftware, Memory
 
@@ -27,16 +28,41 @@ def software() -> MachineSoftware:
         "/etc/platform": lambda line: "pfSense\n" if is_pfsense(line.state) else "FreeBSD\n",
         "/etc/version": lambda line: f"{_number(line.state.version)}-SIMULATED\n",
     }
+    frames = FreeBsdFrames()
+
+    def ifconfig(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
+        names = [one.name for one in line.state.interfaces]
+        known = arguments and arguments[0] in names
+        if list(arguments) == ["-l"]:
+            return CommandOutput(" ".join([*names, "lo0", *frames.vlans]) + "\n")
+        if arguments and re.fullmatch(r"vlan\d+", arguments[0]):
+            return frames.vlan(arguments[0], arguments[1:], names)
+        if known and arguments[1:2] == ["inet6"]:
+            return frames.interface(arguments[0], arguments[2:])
+        shown = _ifconfig(arguments, line)
+        own = frames.of_interface(arguments[0]) if known and len(arguments) == 1 else ""
+        return replace(shown, stdout=shown.stdout + own)
+
+    def netstat(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
+        return CommandOutput(frames.shown_routes()) if "inet6" in arguments else _netstat(arguments, line)
+
+    def route(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
+        if "-6" not in arguments:
+            return _route(arguments, line)
+        return frames.route([word for word in arguments if not word.startswith("-")])
+
     return MachineSoftware(
         "# ",
         {
             **posix.commands(files),
             "uname": _uname,
             "sysctl": _sysctl,
-            "netstat": _netstat,
-            "ifconfig": _ifconfig,
+            "netstat": netstat,
+            "ifconfig": ifconfig,
+            "ndp": frames.ndp,
             "arp": _arp,
-            "route": _route,
+            "setfib": lambda arguments, line: frames.setfib(arguments, line.memory.sysctl["net.fibs"]),
+            "route": route,
             "pfctl": _pfctl,
         },
         files,
@@ -45,7 +71,7 @@ def software() -> MachineSoftware:
 
 def first_memory(interfaces: Sequence[str]) -> Memory:
     """As pfSense starts: forwarding, with its packet filter on."""
-    return Memory(sysctl={FORWARDING: "1"}, packet_filter=True)
+    return Memory(sysctl={FORWARDING: "1", freebsd_frames.FORWARDING: "0", "net.fibs": "1"}, packet_filter=True)
 
 
 def is_pfsense(state: RouterState) -> bool:
@@ -97,6 +123,7 @@ def _read_only(line: CommandLine) -> dict[str, str]:
         found |= {f"dev.{device}.%desc": BY_A_MODEL, f"dev.{device}.%driver": re.sub(r"\d+$", "", one.name)}
         # as igb and ix name them
         found[f"dev.{device}.mac_stats.xoff_recvd"] = str(one.pauses_received)
+        found[f"dev.{device}.mac_stats.crc_errs"] = str(one.rx_damaged)
         found[f"dev.{device}.mac_stats.xoff_txd"] = str(one.pauses_sent)
     for thread in state.threads:
         for name, queue in thread.queues:
@@ -159,7 +186,7 @@ def interface_table(state: RouterState, rows: Sequence[InterfaceState], octets: 
             continue
         name = one.name if one.name in state.configuration.up else one.name + "*"
         text += f"{name:{wide}} {1500:5d} {f'<Link#{number}>':13} {one.mac:17}"
-        text += f" {one.rx_packets:8d} {0:5d} {one.rx_missed:5d} " + f"{one.rx_bytes:10d} " * octets
+        text += f" {one.rx_packets:8d} {one.rx_damaged:5d} {one.rx_missed:5d} " + f"{one.rx_bytes:10d} " * octets
         text += f"{one.tx_packets:8d} {0:5d} " + f"{one.tx_bytes:10d} " * octets + f"{0:5d} "
         text += f"{one.tx_dropped:4d} " * drops + "\n"
         for owner, address in state.configuration.addresses:

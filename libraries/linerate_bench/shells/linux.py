@@ -51,7 +51,13 @@ def linux_files(own: bool) -> dict[str, Callable[[CommandLine], str]]:
 
 def linux_commands(files: Mapping[str, Callable[[CommandLine], str]], own: bool) -> dict[str, Builtin]:
     """Commands besides ``ip``."""
-    return {**posix.commands(files), **linux_machine.commands(own), "uname": _uname, "sysctl": _sysctl}
+    common = posix.commands(files)
+
+    def cat(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
+        shown = linux_machine.card_file(arguments[0], line.state) if own and len(arguments) == 1 else None
+        return common["cat"](arguments, line) if shown is None else CommandOutput(shown)
+
+    return {**common, **linux_machine.commands(own), "cat": cat, "uname": _uname, "sysctl": _sysctl}
 
 
 def kernel(state: RouterState) -> str:
@@ -74,7 +80,7 @@ def net_dev(interfaces: Sequence[InterfaceState]) -> str:
     )
     rows = [("lo", (0,) * 16)]
     for one in interfaces:
-        received = (one.rx_bytes, one.rx_packets, 0, one.rx_missed, 0, 0, 0, 0)
+        received = (one.rx_bytes, one.rx_packets, one.rx_damaged, one.rx_missed, 0, 0, 0, 0)
         rows.append((one.name, (*received, one.tx_bytes, one.tx_packets, 0, one.tx_dropped, 0, 0, 0, 0)))
     for name, counts in rows:
         text += f"{name:>6}: " + " ".join(f"{n:{width}d}" for n, width in zip(counts, _DEV_ROW, strict=True)) + "\n"

@@ -33,6 +33,16 @@ def files() -> dict[str, Callable[[CommandLine], str]]:
     }
 
 
+def card_file(path: str, state: RouterState) -> str | None:
+    """``speed`` and ``device/uevent`` of an interface under ``/sys/class/net``; None: another file."""
+    for one in state.interfaces:
+        if path == f"/sys/class/net/{one.name}/speed" and one.link_up:
+            return f"{one.speed_bps / 1e6:.0f}\n"
+        if path == f"/sys/class/net/{one.name}/device/uevent":
+            return f"DRIVER={DRIVER}\n"
+    return None
+
+
 def commands(own: bool) -> dict[str, Builtin]:
     """``lscpu``; of a kernel that forwards (*own*) also ``ethtool``."""
 
@@ -58,6 +68,7 @@ def ethtool(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
         alone = [(queue, thread) for queue, thread in own if len(thread.queues) == 1]
         rows = "".join(f"     rx_queue_{queue}_packets: {thread.packets}\n" for queue, thread in alone)
         state = next(one for one in line.state.interfaces if one.name == name)
+        rows += f"     rx_crc_errors: {state.rx_damaged}\n"
         rows += f"     rx_flow_control_xoff: {state.pauses_received}\n     tx_flow_control_xoff: {state.pauses_sent}\n"
         return CommandOutput(f"NIC statistics:\n{rows}")
     return CommandOutput("", "netlink error: Operation not supported\n", 95)

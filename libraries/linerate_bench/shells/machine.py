@@ -69,6 +69,8 @@ class CommandLine:
 
 
 Builtin = Callable[[Sequence[str], CommandLine], CommandOutput]
+Override = Callable[[Sequence[str], CommandLine], CommandOutput | None]
+"""``override(words, line)``: answers some commands before the machine's own; None: not this one."""
 """``builtin(arguments after the name, line) -> Output``"""
 
 
@@ -82,12 +84,18 @@ class MachineSoftware:
 
 
 class Machine:
-    """Runs command lines for any number of sessions. ``sudo``: whether the user may."""
+    """Runs command lines for any number of sessions. ``sudo``: whether the user may; *override*: of a study."""
 
     def __init__(
-        self, software: MachineSoftware, model: ModelledRouter, memory: Memory, user: str = "root", sudo: bool = True
+        self,
+        software: MachineSoftware,
+        model: ModelledRouter,
+        memory: Memory,
+        user: str = "root",
+        sudo: bool = True,
+        override: Override = lambda words, line: None,
     ) -> None:
-        self.software, self.memory, self.user = software, memory, user
+        self.software, self.memory, self.user, self._override = software, memory, user, override
         self._model, self._sudo = model, sudo
 
     def run(self, text: str) -> CommandOutput:
@@ -97,6 +105,8 @@ class Machine:
             return self._run(text, line)
 
     def _run(self, text: str, line: CommandLine) -> CommandOutput:
+        if (answer := self._override([text], line)) is not None:
+            return answer
         try:
             pipelines = parse(text)
         except SyntaxIssue as issue:
@@ -139,6 +149,8 @@ class Machine:
         if not words:
             return CommandOutput()
         name, arguments = words[0].rpartition("/")[2], list(words[1:])
+        if (answer := self._override([name, *arguments], line)) is not None:
+            return answer
         if name in ("sudo", "sh"):
             return self._nested(name, arguments, line)
         if name == "whoami":

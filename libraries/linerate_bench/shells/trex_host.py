@@ -38,6 +38,7 @@ HABITS = {
     "narrow slot": "the card has 4 of its 8 lanes",
     "old firmware": "the card's is from 2014",
     "no lspci": "that program is not installed",
+    "no configuration": "nobody wrote /etc/trex_cfg.yaml",
 }
 """What each habit means."""
 
@@ -114,6 +115,7 @@ def _tree(cards: Sequence[_Card], habits: Collection[str]) -> dict[str, str]:
         "/proc/cpuinfo": "microcode\t: 0xd0003d1\n",
         "/proc/meminfo": f"MemTotal:       65536000 kB\nMemAvailable:   {free * 1000000} kB\n",
         "/etc/os-release": 'PRETTY_NAME="Ubuntu 24.04 (SIMULATED)"\nID=simulated\n',
+        "/etc/trex_cfg.yaml": "- version: 2\n  interfaces: [03:00.0, 03:00.1]\n  port_limit: 2\n",
         "/sys/devices/system/cpu/intel_pstate/no_turbo": "1\n",
         "/sys/devices/system/cpu/smt/active": "1\n",
         "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "performance\n",
@@ -124,6 +126,8 @@ def _tree(cards: Sequence[_Card], habits: Collection[str]) -> dict[str, str]:
         if "secure boot" in habits
         else "[none] integrity confidentiality\n",
     }
+    if "no configuration" in habits:
+        del files["/etc/trex_cfg.yaml"]
     if "no iommu" not in habits:
         files["/sys/kernel/iommu_groups/0/type"] = "DMA\n"
     for node in range(NODES):

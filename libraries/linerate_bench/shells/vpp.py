@@ -6,6 +6,7 @@ import ipaddress
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from linerate.simulation.signs import BY_A_MODEL
 
@@ -14,6 +15,7 @@ from . import vpp_render as render
 from .iproute import interface_towards
 from .linux import linux_commands, linux_files
 from .machine import CommandLine, CommandOutput, MachineSoftware
+from .vpp_frames import FrameError, VppFrames
 
 Handler = Callable[[list[str], CommandLine], str]
 MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
@@ -25,20 +27,26 @@ class VppError(Exception):
 
 def software() -> MachineSoftware:
     """A Linux machine whose interfaces under test belong to VPP."""
-    files = linux_files(own=False)
-    return MachineSoftware("# ", {**linux_commands(files, own=False), "vppctl": vppctl}, files)
+    files, frames = linux_files(own=False), VppFrames()
+    return MachineSoftware("# ", {**linux_commands(files, own=False), "vppctl": partial(vppctl, frames)}, files)
 
 
-def vppctl(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
-    """One VPP command. Words may be abbreviated as long as they are unique."""
+def vppctl(frames: VppFrames, arguments: Sequence[str], line: CommandLine) -> CommandOutput:
+    """One VPP command. Words may be abbreviated as long as they are unique, but of those of *frames*."""
     words = " ".join(arguments).split()
     if not words:
         return CommandOutput(
             "", "vppctl: give a command, as in 'vppctl show runtime'; the prompt needs a terminal\n", 1
         )
     try:
-        text = _run(words, line)
-    except VppError as complaint:
+        own = frozenset(interface.name for interface in line.state.interfaces)
+        answer = frames.run(" ".join(words), own)
+        text = _run(words, line) if answer is None else answer
+        if words == ["show", "interface", "address"]:
+            text += frames.shown_addresses()
+        elif words == ["show", "ip", "neighbors"]:
+            text += frames.shown_neighbours(line.state.uptime)
+    except (VppError, FrameError) as complaint:
         text = f"{complaint}\n"
     return CommandOutput(text.replace("\n", "\r\n"))
 

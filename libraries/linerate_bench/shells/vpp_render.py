@@ -130,6 +130,7 @@ def _counts(interface: InterfaceState) -> list[tuple[str, int]]:
         ("drops", interface.no_route),
         ("ip4", interface.rx_packets),
         ("rx-miss", interface.rx_missed),
+        ("rx-error", interface.rx_damaged),
         ("tx-error", interface.tx_dropped),
     ]
     return [(title, count) for title, count in counts if count]
@@ -196,6 +197,7 @@ def hardware(state: RouterState) -> str:
         text += f"  Ethernet address {interface.mac}\n  {BY_A_MODEL} (simulated)\n"
         # as of DPDK's cards: those extended counters that are not 0
         counts = {"rx_xoff_packets": interface.pauses_received, "tx_xoff_packets": interface.pauses_sent}
+        counts |= {"rx_crc_errors": interface.rx_damaged}
         if any(counts.values()):
             text += "    extended stats:\n"
             text += "".join(f"      {name:<34}{count:>15}\n" for name, count in counts.items() if count)

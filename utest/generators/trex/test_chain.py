@@ -105,6 +105,7 @@ def children() -> set[int]:
     return {item.pid for item in psutil.Process().children() if item.status() != psutil.STATUS_ZOMBIE}
 
 
+@pytest.mark.usefixtures("processes_as_users_have_them")
 def test_frames_of_both_directions_are_counted(testbed: Testbed, client: str) -> None:
     before = children()
     with testbed.user("alice") as generator:
@@ -288,6 +289,7 @@ def test_a_trial_ends_when_its_ports_are_taken(testbed: Testbed) -> None:
         takeover[0].__exit__(None, None, None)
 
 
+@pytest.mark.usefixtures("processes_as_users_have_them")
 def test_a_server_killed_during_a_trial_is_an_error_and_leaves_no_process(another: Callable[..., Testbed]) -> None:
     before, dying = children(), another()
     with dying.user("alice") as generator:
@@ -315,7 +317,7 @@ from linerate.counts.trial import Load
 sync, events, folder, client = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]
 with TrexGenerator(TrexSettings("127.0.0.1", sync, events, username="alice", client=client)) as generator:
     generator.prepare(Catalogue.read(folder).profile(["64b"]), (Direction(0, 1),))
-    print(generator.client_pid, flush=True)
+    print(generator._process.pid, flush=True)
     generator.measure(Load(1000), 60)
 """
 

@@ -1,6 +1,7 @@
 """Copying the client that a server ships over SSH: once, checked, from a known host only, and the errors."""
 
 import asyncio
+import contextlib
 import errno
 import os
 import threading
@@ -28,8 +29,8 @@ SOURCE = "        api_ver = {'name': 'STL', 'major': 5, 'minor': 1}\n"
 class Host:
     """A machine with an SSH server whose root folder is *root*; ``running`` is where a TRex server runs there."""
 
-    def __init__(self, folder: Path, root: Path) -> None:
-        self.folder, self.running, self.logins = folder, "", 0
+    def __init__(self, folder: Path, root: Path, sftp: bool = True) -> None:
+        self.folder, self.running, self.logins, self._sftp = folder, "", 0, sftp
         self._root = root
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
@@ -59,7 +60,7 @@ class Host:
             0,
             server_host_keys=[host],
             authorized_client_keys=str(self.folder / "authorized"),
-            sftp_factory=files,
+            sftp_factory=files if self._sftp else None,
             process_factory=commands,
         )
 
@@ -182,6 +183,12 @@ def test_the_error_of_a_failed_login_has_no_password(host: Host, monkeypatch: py
 
 
 @pytest.mark.slow
+def test_a_host_without_sftp_is_named_with_both_ways_out(tmp_path: Path) -> None:
+    host = Host(tmp_path, tmp_path, sftp=False)
+    with contextlib.closing(host), pytest.raises(TestbedError, match=r"offers no SFTP .*'Subsystem sftp.*as 'client'"):
+        fetcher(host.login())(SERVER)
+
+
 def test_a_folder_beyond_the_limits_is_not_copied(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("linerate.generators.trex.client_fetch.MAX_FILES", 3)
     with pytest.raises(TestbedError, match="is more than a TRex client"):

@@ -67,7 +67,7 @@ def test_a_server_with_few_cores_takes_the_masks(tmp_path: Path, cores: int) -> 
 def test_the_key_of_the_testbed_file(tmp_path: Path) -> None:
     text = (VARIABLES / "testbeds" / "lab-example.yaml").read_text().replace("testbed: lab-example", "testbed: lab")
     (tmp_path / "lab.yaml").write_text(text.replace("  force: false", "  core_mask: pin\n  force: false"))
-    assert read_testbed(tmp_path, "lab").generator.core_mask == "pin"
+    assert read_testbed(tmp_path, "lab").trex.core_mask == "pin"
     (tmp_path / "lab.yaml").write_text(text.replace("  force: false", "  core_mask: pinned\n  force: false"))
     with pytest.raises(ConfigError, match="core_mask"):
         read_testbed(tmp_path, "lab")

@@ -258,6 +258,17 @@ def test_pause_frames_of_the_generator_may_be_why_the_router_lost_frames() -> No
     assert problem.fault is Fault.PAUSING and problem.directions == ((0, 1),) and problem.fault.excuses_router
 
 
+def test_a_pause_of_the_generator_explains_no_more_frames_than_came_meanwhile() -> None:
+    lost = answer({"0": {"opackets": 1005}, "1": {"ipackets": 507}}, pauses={"1": {"tx_xoff_packets": 5}})
+    found = make_outcome(lost, Load(1000), 1.0, BOTH[:1], speeds={1: 10e9})
+    # five pauses of 3.4 ms
+    assert [problem.frames for problem in found.problems] == [17]
+    trial = assess_trial(1, found, Tolerance())
+    assert trial.certain_loss(found.directions[0]) == 500 - 17
+    (unknown,) = make_outcome(lost, Load(1000), 1.0, BOTH[:1], speeds={1: 0.0}).problems
+    assert unknown.frames is None
+
+
 def test_errors_without_loss_are_readings_with_the_cards_own_counters() -> None:
     noisy = answer(
         {"0": {"opackets": 1005}, "1": {"ipackets": 1007, "ierrors": 4}}, extended={"1": {"rx_crc_errors": 4}}

@@ -65,7 +65,11 @@ def test_two_silent_gateways_are_named_in_time_and_nothing_is_left(tmp_path: Pat
             with pytest.raises(TestbedError) as caught:
                 found.prepare(session.plan.catalogue.profile(["64b"]), session.traffic.directions(True))
             assert time.monotonic() - began < search_limit(2) + 5
-            assert all(f"{NOBODY[port]} (asked by {OWN[port]} on port {port})" in str(caught.value) for port in (0, 1))
+            assert all(
+                f"{NOBODY[port]} (asked by {OWN[port]} on port {port}; 'next_hop' of the testbed file)"
+                in str(caught.value)
+                for port in (0, 1)
+            )
             for port in (0, 1):
                 assert not asked(session, "get_port_status", port_id=port)["service"]
             assert asked(session, "capture", command="status") == []

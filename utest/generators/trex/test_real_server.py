@@ -80,7 +80,7 @@ def test_a_server_killed_in_a_trial_is_started_again_for_the_next_sentence(sessi
 def test_an_overloaded_cpu_is_a_fault_of_this_trial_only(session: Session) -> None:
     session.traffic.put(session.plan.catalogue.profile(["64b"]), bidirectional=False)
     tolerance = session.plan.testbed.tolerances()
-    for load in (2e6, 6e5):
+    for load in (4e6, 2e6):
         beyond = assess_trial(1, session.traffic.measure(Load(load), 1.0), tolerance)
         assert {problem.fault for problem in beyond.problems} >= {Fault.CPU_BOUND, Fault.STRETCHED}
         assert not beyond.blames_router

@@ -126,9 +126,14 @@ def test_impossible_cpus_are_refused(threads: Threads, says: str) -> None:
         TrexConfig(CARDS, threads=threads).text()
 
 
+def ordered(found: HardwareSettings) -> ServerOrder:
+    assert found.trex is not None
+    return server_order(found.trex, found.cabled_sides)
+
+
 def test_a_testbed_file_becomes_a_server_order(tmp_path: Path) -> None:
     found = lab(tmp_path, "{interfaces: ['03:00.0', '03:00.1'], cores: 4, sudo: true, extra: [--prom]}")
-    made = server_order(found.generator, found.cabled_sides)
+    made = ordered(found)
     config = yaml.safe_load(made.config)[0]
     assert config["port_info"] == [
         {"ip": "100.65.1.2", "default_gw": "100.65.1.1"},
@@ -149,9 +154,7 @@ def test_ports_in_use_get_the_addresses_of_their_sides(tmp_path: Path) -> None:
         "{interfaces: ['03:00.0', '03:00.1', '04:00.0', dummy], ports: [{}, {dest_mac: 02:00:00:00:00:09},"
         " {default_gw: 10.1.1.1}, {}]}\n  ports: [2, 1]",
     )
-    first, second, third, fourth = yaml.safe_load(server_order(found.generator, found.cabled_sides).config)[0][
-        "port_info"
-    ]
+    first, second, third, fourth = yaml.safe_load(ordered(found).config)[0]["port_info"]
     assert third == {"ip": "100.65.1.2", "default_gw": "10.1.1.1"}
     assert second == {"dest_mac": "02:00:00:00:00:09"}
     assert first == fourth == {"dest_mac": "02:00:00:00:00:00"}
@@ -160,7 +163,7 @@ def test_ports_in_use_get_the_addresses_of_their_sides(tmp_path: Path) -> None:
 def test_speed_and_memory_of_the_ports_are_three_keys(tmp_path: Path) -> None:
     start = "{interfaces: ['03:00.0', '03:00.1'], port_speed: 2.5 Gbps, port_bandwidth_gb: 100, mbuf_factor: 0.5}"
     found = lab(tmp_path, start)
-    made = server_order(found.generator, found.cabled_sides)
+    made = ordered(found)
     (config,) = yaml.safe_load(made.config)
     assert (config["port_speed"], config["port_bandwidth_gb"]) == (2500, 100)  # Mbit/s, Gbit/s
     assert made.arguments[-2:] == ("--mbuf-factor", "0.5")
@@ -168,7 +171,7 @@ def test_speed_and_memory_of_the_ports_are_three_keys(tmp_path: Path) -> None:
 
 def test_linux_interfaces_mean_software(tmp_path: Path) -> None:
     found = lab(tmp_path, "{host: local, interfaces: [veth0, veth1]}", ssh="")
-    made = server_order(found.generator, found.cabled_sides)
+    made = ordered(found)
     assert made.login is None and made.linux and "--software" in made.arguments
     config = yaml.safe_load(made.config)[0]
     assert config["low_end"] is True and config["prefix"] == made.prefix == "linerate-4501"
@@ -176,9 +179,9 @@ def test_linux_interfaces_mean_software(tmp_path: Path) -> None:
 
 def test_start_true_uses_the_hosts_own_configuration(tmp_path: Path) -> None:
     found = lab(tmp_path, "true")
-    assert found.generator.start == StartSettings()
-    assert server_order(found.generator, found.cabled_sides).config == ""
-    assert lab(tmp_path, "false").generator.start is None
+    assert found.trex.start == StartSettings()
+    assert ordered(found).config == ""
+    assert lab(tmp_path, "false").trex.start is None
 
 
 @pytest.mark.parametrize(

@@ -114,11 +114,11 @@ class TestLocalServer:
     def test_the_server_answers_and_ends(self, lab: Lab, tmp_path: Path) -> None:
         settings = lab()
         with opened(settings, tmp_path) as testbed:
-            found = seen(settings.generator.trex_home)
-            assert ask_server("127.0.0.1", settings.generator.sync_port).takes_pypi
+            found = seen(settings.trex.trex_home)
+            assert ask_server("127.0.0.1", settings.trex.sync_port).takes_pypi
             assert testbed.problems() == ()
             assert found["config"]["interfaces"] == ["03:00.0", "03:00.1"]
-            assert found["config"]["zmq_rpc_port"] == settings.generator.sync_port
+            assert found["config"]["zmq_rpc_port"] == settings.trex.sync_port
         assert testbed.failures == ()
         assert "TRex v2.87" in testbed.logs["trex"]
         assert not psutil.pid_exists(found["pid"])
@@ -136,17 +136,17 @@ class TestLocalServer:
         if not used:
             pytest.skip("no network card of this machine has an address")
         settings = lab()
-        assert settings.generator.start is not None
-        start = settings.generator.start.model_copy(update={"interfaces": (used[0].address, "dummy")})
+        assert settings.trex.start is not None
+        start = settings.trex.start.model_copy(update={"interfaces": (used[0].address, "dummy")})
         generator = settings.generator.model_copy(update={"start": start})
         with pytest.raises(TestbedError, match=f"not started: Linux uses {used[0].address} .* ip addr flush dev"):
             opened(settings.model_copy(update={"generator": generator}), tmp_path)
-        assert not (Path(str(settings.generator.trex_home)) / "seen.json").exists()
+        assert not (Path(str(settings.trex.trex_home)) / "seen.json").exists()
 
     def test_a_server_that_does_not_end_is_killed(self, lab: Lab, tmp_path: Path) -> None:
         settings = lab("deaf")
         with opened(settings, tmp_path):
-            pid = seen(settings.generator.trex_home)["pid"]
+            pid = seen(settings.trex.trex_home)["pid"]
         assert within(30, lambda: not psutil.pid_exists(pid))
 
     @pytest.mark.parametrize(
@@ -195,10 +195,10 @@ class TestLocalServer:
 
     def test_a_server_that_ends_is_started_again_once(self, lab: Lab, tmp_path: Path) -> None:
         settings = lab()
-        port = settings.generator.sync_port
+        port = settings.trex.sync_port
         with opened(settings, tmp_path) as testbed:
             for back in (True, False):
-                first = seen(settings.generator.trex_home)["pid"]
+                first = seen(settings.trex.trex_home)["pid"]
                 # the program before its children: without them it would end by itself
                 children = psutil.Process(first).children()
                 os.kill(first, signal.SIGKILL)
@@ -213,7 +213,7 @@ class TestLocalServer:
                 assert (testbed.problems() == ()) is back
                 if back:
                     assert ask_server("127.0.0.1", port).takes_pypi
-                    assert seen(settings.generator.trex_home)["pid"] != first
+                    assert seen(settings.trex.trex_home)["pid"] != first
 
     @pytest.mark.parametrize("victim", ["owner", "keeper", "holder"])
     def test_the_server_ends_when_a_process_above_it_is_killed(self, lab: Lab, tmp_path: Path, victim: str) -> None:
@@ -227,7 +227,7 @@ class TestLocalServer:
         owner = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=environment(), cwd="/")
         try:
             assert owner.stdout is not None and owner.stdout.readline() == "open\n"
-            pid = seen(settings.generator.trex_home)["pid"]
+            pid = seen(settings.trex.trex_home)["pid"]
             (keeper,) = psutil.Process(owner.pid).children()
             (holder,) = keeper.children()
             victims: dict[str, Any] = {"owner": owner, "keeper": keeper, "holder": holder}
@@ -319,8 +319,8 @@ class TestRemoteServer:
     def test_the_server_answers_and_ends(self, lab: Lab, host: Host, tmp_path: Path) -> None:
         settings = self.settings(lab, host)
         with opened(settings, tmp_path) as testbed:
-            pid = seen(settings.generator.trex_home)["pid"]
-            assert ask_server("127.0.0.1", settings.generator.sync_port).takes_pypi
+            pid = seen(settings.trex.trex_home)["pid"]
+            assert ask_server("127.0.0.1", settings.trex.sync_port).takes_pypi
         assert testbed.failures == ()
         assert "TRex v2.87" in testbed.logs["trex"]
         assert within(30, lambda: not psutil.pid_exists(pid))
@@ -337,7 +337,7 @@ class TestRemoteServer:
             opened(settings, tmp_path)
         monkeypatch.setenv("LAB_PHRASE", "${a.port} horse")
         with opened(settings, tmp_path):
-            assert ask_server("127.0.0.1", settings.generator.sync_port).takes_pypi
+            assert ask_server("127.0.0.1", settings.trex.sync_port).takes_pypi
 
     def test_the_reason_for_a_failed_start_is_reported(self, lab: Lab, host: Host, tmp_path: Path) -> None:
         with pytest.raises(TestbedError, match=rf"at 127\.0\.0\.1:{host.port} ended with status 255 .*nix0"):
@@ -348,7 +348,7 @@ class TestRemoteServer:
     ) -> None:
         settings = self.settings(lab, host)
         with opened(settings, tmp_path) as testbed:
-            first = seen(settings.generator.trex_home)["pid"]
+            first = seen(settings.trex.trex_home)["pid"]
             host.cut()
             assert within(30, lambda: testbed.problems() != ())
             assert "lost with the SSH connection" in testbed.problems()[0]
@@ -368,13 +368,13 @@ class TestRemoteServer:
             login = f"user: {server.user}, key: {server.client_key}, known_hosts: {server.known_hosts}"
             settings = lab("good", start="", more=f"ssh: {{{login}, port: {server.port}}}")
             with opened(settings, tmp_path) as testbed:
-                pid = seen(settings.generator.trex_home)["pid"]
+                pid = seen(settings.trex.trex_home)["pid"]
                 if whose == "theirs":
                     for session in psutil.Process(listening.pid).children():
                         session.kill()
                     assert within(30, lambda: testbed.problems() != ())
                     assert within(30, lambda: not psutil.pid_exists(pid))
-            assert within(30, lambda: not psutil.pid_exists(seen(settings.generator.trex_home)["pid"]))
+            assert within(30, lambda: not psutil.pid_exists(seen(settings.trex.trex_home)["pid"]))
         finally:
             listening.kill()
             listening.wait(30)

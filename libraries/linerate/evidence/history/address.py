@@ -66,7 +66,7 @@ def store_address(given: str | None, results: Path, variables: Mapping[str, str]
     except (ArgumentError, ValueError):
         raise ConfigError(f"the store '{scheme}://…' is no URL; {EXPECTED}") from None
     try:
-        import psycopg  # noqa: F401
+        import psycopg  # noqa: F401  (is it there?)
     except ImportError as error:
         raise ConfigError(MISSING_EXTRA.format(module=error.name or "psycopg")) from None
     hidden = [str(url.query[name]) for name in _SECRETS if name in url.query]

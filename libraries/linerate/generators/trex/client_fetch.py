@@ -70,7 +70,7 @@ def _copy(login: Login, home: str, version: str) -> Path:
     until = time.monotonic() + COPY_LIMIT
     with contextlib.closing(connect(login, "the TRex server's host")) as client:
         try:
-            with contextlib.closing(client.open_sftp()) as sftp:
+            with contextlib.closing(_sftp(client)) as sftp:
                 channel = sftp.get_channel()
                 if channel is not None:
                     channel.settimeout(ANSWER_LIMIT)
@@ -88,6 +88,17 @@ def _copy(login: Login, home: str, version: str) -> Path:
             reason = str(error) or type(error).__name__
             raise TestbedError(f"copying TRex's client from {login.where} failed: {reason}") from error
     return copies.store_copy(version, files, f"{login.user}@{login.where}:{place}")
+
+
+def _sftp(client: paramiko.SSHClient) -> paramiko.SFTPClient:
+    try:
+        return client.open_sftp()
+    except (EOFError, paramiko.SSHException) as error:
+        raise TestbedError(
+            f"the TRex server's host offers no SFTP ({str(error).rstrip('.') or type(error).__name__}), by which TRex's"
+            " client is copied; write 'Subsystem sftp internal-sftp' into its sshd_config, or name a copy of the client"
+            " on this machine as 'client', under 'generator' in the testbed file"
+        ) from error
 
 
 def _find_installation(

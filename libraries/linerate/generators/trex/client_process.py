@@ -24,6 +24,9 @@ MODULE = "linerate.generators.trex.client"
 LONGEST_LINE = 128 << 20
 """Bytes of one answer; the largest are captured frames."""
 
+CLOSE_LIMIT = 5.0
+"""Seconds in which it stops the traffic and releases the ports."""
+
 
 class ClientError(TestbedError):
     """An error that the client's process answered. ``kind`` as in :class:`.service.Refusal`."""
@@ -59,8 +62,8 @@ class ClientProcess:
         self._number = 0
         self._unsent, self._pending = bytearray(), bytearray()
         self._searched = 0
-        assert self._process.stdin is not None  # noqa: S101
-        os.set_blocking(self._process.stdin.fileno(), False)
+        self._input, self._output = children.pipes(self._process)
+        os.set_blocking(self._input.fileno(), False)
 
     @property
     def pid(self) -> int:
@@ -93,17 +96,15 @@ class ClientProcess:
             return answer["ok"]
 
     def _send(self, line: bytes, command: str, until: float, limit: float) -> None:
-        assert self._process.stdin is not None  # noqa: S101
         self._unsent += line  # behind the rest of a line whose sending was interrupted
         try:
             while self._unsent:
-                self._wait(self._process.stdin, selectors.EVENT_WRITE, command, until, limit)
-                del self._unsent[: os.write(self._process.stdin.fileno(), self._unsent[: 1 << 16])]
+                self._wait(self._input, selectors.EVENT_WRITE, command, until, limit)
+                del self._unsent[: os.write(self._input.fileno(), self._unsent[: 1 << 16])]
         except (BrokenPipeError, ValueError) as error:
             raise self._ended(command) from error
 
     def _line(self, command: str, until: float, limit: float) -> bytes:
-        assert self._process.stdout is not None  # noqa: S101
         while (end := self._pending.find(b"\n", self._searched)) < 0:
             self._searched = len(self._pending)
             if self._searched > LONGEST_LINE:
@@ -112,8 +113,8 @@ class ClientProcess:
                     f"the TRex client's process answered '{command}' with more than {LONGEST_LINE >> 20} MB and was"
                     " ended"
                 )
-            self._wait(self._process.stdout, selectors.EVENT_READ, command, until, limit)
-            chunk = os.read(self._process.stdout.fileno(), 1 << 16)
+            self._wait(self._output, selectors.EVENT_READ, command, until, limit)
+            chunk = os.read(self._output.fileno(), 1 << 16)
             if not chunk:
                 raise self._ended(command)
             self._pending += chunk
@@ -148,17 +149,16 @@ class ClientProcess:
         lines = self._log.read().decode(errors="replace").strip().splitlines()
         return " / ".join(line.strip() for line in lines[-3:])
 
-    def close(self, limit: float = 5.0) -> bool:
-        """End it in order within *limit* s, then by force. May be repeated.
+    def close(self) -> bool:
+        """End it in order within :data:`CLOSE_LIMIT`, then by force. May be repeated.
 
         Returns whether it released its ports before it ended.
         """
         if self.alive:
             with contextlib.suppress(OSError, ValueError):
-                assert self._process.stdin is not None  # noqa: S101
-                self._process.stdin.close()  # it stops the traffic, releases the ports and ends
+                self._input.close()  # it stops the traffic, releases the ports and ends
             with contextlib.suppress(children.TimeoutExpired):
-                self._process.wait(limit)
+                self._process.wait(CLOSE_LIMIT)
         orderly = self._process.poll() == 0
         self.kill()
         self._log.close()
@@ -170,7 +170,6 @@ class ClientProcess:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._process.pid, signal.SIGKILL)
             self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
+        for stream in (self._input, self._output):
             with contextlib.suppress(OSError, ValueError):
-                if stream is not None:
-                    stream.close()
+                stream.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...errors import TestbedError
+from ..base import PortsTaken
 from .client_choice import handshake_error
 from .client_process import ClientError
 from .port_claims import read_claims
@@ -28,7 +29,7 @@ def connection_error(error: ClientError, async_port: int, server: ServerFacts, f
         )
     if error.kind == "taken":
         own_claims = "; ".join(f"port {claim.ports}: {claim}" for claim in read_claims(address)[1])
-        return TestbedError(
+        return PortsTaken(
             f"a port of the TRex server at {address} is taken: {error}"
             + (f" (runs of your own hold {own_claims})" if own_claims else " (TRex does not report since when)")
             + "; have it released there, or set 'force: true' for the generator in the testbed file to take it away"

@@ -178,11 +178,6 @@ class TrexGenerator:
         return tuple(map(make_port, self._ask("ports", ports=list(self.settings.ports))))
 
     @property
-    def client_pid(self) -> int | None:
-        """ID of the client's process; None once closed."""
-        return None if self._process is None else self._process.pid
-
-    @property
     def versions(self) -> Mapping[str, str]:
         """Versions of server, client, protocol and the libraries in the client's process."""
         return dict(self._versions)
@@ -208,7 +203,7 @@ class TrexGenerator:
         self._streams = data
         rates = self._ask("rates", ports=[direction.tx_port for direction in directions])
         check_layers(profile, rates, (probe, probe_size(profile, most_frequent_frame(profile))) if probe else None)
-        self._speeds = {int(port): rate["speed_bps"] for port, rate in rates.items()}
+        self._speeds = {port.index: port.speed_bps for port in self.ports}
         self._directions, self._profile = directions, profile
         self._groups = {str(direction.tx_port): probe_group_id(direction) for direction in directions} if probe else {}
 
@@ -235,6 +230,7 @@ class TrexGenerator:
             self.settings.clock_speed,
             trial["intended"],
             is_continuous(self._profile),
+            self._speeds,
         )
         readings = {**found.readings, **answer.get("readings", {})}
         if (steal := steal_percent(before, cpu_times())) is not None:
@@ -247,7 +243,8 @@ class TrexGenerator:
         """See :meth:`..base.Generator.idle`. Raises TestbedError."""
         wall = seconds / self.settings.clock_speed
         heard = self._ask("idle", CALL_LIMIT + wall, seconds=wall, keep=keep).items()
-        return {int(port): Heard(one["frames"], tuple(map(bytes.fromhex, one["kept"]))) for port, one in heard}
+        kept = {port: tuple(map(bytes.fromhex, one["kept"])) for port, one in heard}
+        return {int(port): Heard(one["frames"], kept[port], one["group_frames"]) for port, one in heard}
 
     def measure_rates(self, rates: Sequence[float], duration: float) -> Outcome:
         """See :meth:`..base.Generator.measure_rates`. All streams are sent as continuous ones. Raises TestbedError."""

@@ -23,6 +23,10 @@ CAPTURE_FILTER = "arp or ip6 or vlan"
 MAC_FROM_PACKET = 1
 """TRex's mode of a stream's destination MAC address (bits 1 and 2 of its ``flags``): from the packet."""
 
+DEFAULT_GATEWAY = "the server's 'default_gw'"
+NEXT_HOP, ADDRESS = "'next_hop' of the testbed file", "'address' of the testbed file"
+"""Where the address of a next hop comes from."""
+
 _SHORTEST = 60
 """Bytes of a frame without FCS (IEEE 802.3)."""
 
@@ -49,7 +53,8 @@ def link_local(mac: bytes) -> bytes:
 class NextHop:
     """Who answers with the MAC address that a port sends to: *address*, IPv4 or IPv6; *source*: the port's own IPv4.
 
-    *explicit*: it is asked in any case, not only where the server knows no destination.
+    *explicit*: the testbed file's ``next_hop``, which is asked in any case; else its ``address``, which is asked only
+    where the server knows no destination.
     """
 
     source: str
@@ -62,6 +67,7 @@ class Question:
     """*port*, with *mac*, asks for the MAC address of *address*. *source*: its own IPv4 address.
 
     An IPv6 address is asked for from the port's link-local address. *tags*: VLANs of the port, outermost first.
+    *named*: where the address comes from, in words.
     """
 
     port: int
@@ -69,9 +75,10 @@ class Question:
     source: str
     address: str
     tags: tuple[int, ...] = ()
+    named: str = DEFAULT_GATEWAY
 
     def __str__(self) -> str:
-        return f"{self.address} (asked by {self.source} on port {self.port})"
+        return f"{self.address} (asked by {self.source} on port {self.port}; {self.named})"
 
     @property
     def ipv6(self) -> bool:

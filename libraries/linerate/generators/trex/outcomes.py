@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...counts.foreign import RECEIVED_AROUND
 from ...counts.latency import LatencyCount
-from ...counts.pause_names import is_received_pause
+from ...counts.pause_names import is_received_pause, pause_seconds
 from ...counts.trial import DirectionCount, Fault, Load, Outcome, Problem
 from ..base import Direction, GeneratorPort
 from .snapshots import Snapshot, frames_under_way, sending_bounds, snapshots_of
@@ -33,11 +35,12 @@ def make_outcome(
     clock_speed: float = 1.0,
     intended: Mapping[str, int] | None = None,
     steady: bool = True,
+    speeds: Mapping[int, float] | None = None,
 ) -> Outcome:
     """The outcome of a trial from the *answer* of the client's process, with the problems that its counts show.
 
     *intended*: frames by sending port, if they are not *load* x *duration*. *steady*: they are sent at one rate, which
-    readings during the sending show.
+    readings during the sending show. *speeds*: of links, bit/s by port, where they are known.
 
     ``elapsed`` is in s of the testbed's clock, measured with the wall clock. Its range is known: sending began between
     the start's request and its answer, and ended before the message of its end came, at most by that message's delay
@@ -48,8 +51,9 @@ def make_outcome(
     Readings, each only if it was reported: ``cpu_util`` and ``rx_cpu_util``, per cent: the highest load of a core in a
     second of sending, and the receiving load after sending; ``queue_full``: times that a transmit queue was full, no
     fault if all frames were sent; ``ierrors``: frames that receiving ports got with errors or missed; ``oerrors``:
-    frames that sending ports failed to send; ``card.0.rx_crc_errors``: by how much a card's own counter of errors or
-    pause frames at port 0 grew; ``drain``: s of the testbed's clock.
+    frames that sending ports failed to send; ``card.0.rx_crc_errors``: by how much a card's own counter of errors,
+    pause frames or frames to a group at port 0 grew, ``received_around.0``: frames
+    that the port received while it could; ``drain``: s of the testbed's clock.
     """
     before, after = answer["before"], answer["after"]
     snapshots = snapshots_of(answer)
@@ -105,7 +109,7 @@ def make_outcome(
     missed = [difference(direction.rx_port, "ierrors") for direction in directions]
     probes = {int(item["tx_port"]): int(item["sent"]) for item in answer.get("latency", ())}
     for item, count in zip(counted, missed, strict=True):
-        problems.extend(_pauses(answer, item.tx_port, item.rx_port))
+        problems.extend(_pauses(answer, item.tx_port, item.rx_port, load, speeds or {}))
         if count and item.lost:
             # the generator itself may have missed so many of them; any loss beyond that is the router's
             words = f"port {item.rx_port} received {count} frames with errors, or missed them"
@@ -113,7 +117,7 @@ def make_outcome(
             if count == probes.get(item.tx_port):
                 words += f"; exactly as many as probe frames were sent: {MISCOUNTED_PROBES}"
             problems.append(Problem(Fault.GENERATOR, words, count, ((item.tx_port, item.rx_port),)))
-    first, last = (_global_counter(counters, "m_total_queue_full") for counters in (before, after))
+    first, last = (_full_queues(counters) for counters in (before, after))
     queue_full = None if first is None or last is None else max(0.0, last - first)
     cpu = answer["cpu_util"]
     if cpu is None or (not cpu and queue_full):
@@ -144,6 +148,11 @@ def make_outcome(
                 "queue_full": queue_full,
                 "drain": float(answer["drained"]) * clock_speed,
                 **_card_readings(answer),
+                **{
+                    f"{RECEIVED_AROUND}{port}": count
+                    for port, count in answer.get("received_around", {}).items()
+                    if answer.get("groups", {}).get(port)
+                },
             }.items()
             if value is not None
         },
@@ -161,9 +170,9 @@ def _raw_counters(counters: Mapping[str, Any]) -> dict[str, int]:
     return {f"{port}.{name}": int(count) for port in ports for name, count in counters[port].items()}
 
 
-def _global_counter(counters: Mapping[str, Any], name: str) -> float | None:
+def _full_queues(counters: Mapping[str, Any]) -> float | None:
     with contextlib.suppress(KeyError, TypeError, ValueError):
-        return float(counters["global"][name])
+        return float(counters["global"]["m_total_queue_full"])
     return None
 
 
@@ -175,7 +184,7 @@ def _extended_text(answer: Mapping[str, Any], port: int) -> str:
 
 def _card_readings(answer: Mapping[str, Any]) -> dict[str, int]:
     found = dict[str, int]()
-    for kind in ("extended", "pauses"):
+    for kind in ("extended", "pauses", "groups"):
         for port, counters in answer.get(kind, {}).items():
             found |= {f"card.{port}.{name}": count for name, count in counters.items()}
     return found
@@ -185,12 +194,21 @@ def _rows(counters: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counters.items())
 
 
-def _pauses(answer: Mapping[str, Any], tx_port: int, rx_port: int) -> Iterator[Problem]:
-    """That pause frames held up what goes from *tx_port* to *rx_port*, at either end of its way."""
+def _pauses(
+    answer: Mapping[str, Any], tx_port: int, rx_port: int, load: Load, speeds: Mapping[int, float]
+) -> Iterator[Problem]:
+    """That pause frames held up what goes from *tx_port* to *rx_port*, at either end of its way.
+
+    Where the link's speed is known, they explain no more frames than came in the longest pauses that they ask for.
+    """
     for port, received, fault in ((tx_port, True, Fault.PAUSED), (rx_port, False, Fault.PAUSING)):
         counters = answer.get("pauses", {}).get(str(port), {})
-        if rows := _rows({name: count for name, count in counters.items() if is_received_pause(name) == received}):
-            yield Problem(fault, f"port {port}: {rows}", directions=((tx_port, rx_port),))
+        found = {name: count for name, count in counters.items() if is_received_pause(name) == received}
+        if rows := _rows(found):
+            frames = None
+            if speed := speeds.get(port):
+                frames = math.ceil(pause_seconds(max(found.values()), speed) * load.pps)
+            yield Problem(fault, f"port {port}: {rows}", frames, ((tx_port, rx_port),))
 
 
 def _sending_time(

@@ -12,12 +12,13 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import psutil
 
 from ...json_text import parse_json
 from ...system import children
+from ...system.descendants import environment_variable
 
 MODULE = "linerate.generators.trex.client.profile_program"
 
@@ -77,15 +78,13 @@ def ask_profile(
 
 def _converse(process: children.Child[bytes], request: Mapping[str, Any]) -> dict[str, Any] | None:
     """The last line of the conversation; None if there is none. Raises ProfileFailed."""
-    assert process.stdin is not None and process.stdout is not None  # noqa: S101
-    with contextlib.suppress(BrokenPipeError):
-        process.stdin.write(json.dumps(request).encode() + b"\n")
-        process.stdin.flush()
+    _, output = children.pipes(process)
+    children.send_line(process, json.dumps(request))
     limit = float(request["limit"])
     until, begun, received = time.monotonic() + IMPORT_LIMIT, 0, 0
     rest: list[bytes] = []
     with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
+        selector.register(output, selectors.EVENT_READ)
         while True:
             left = until - time.monotonic()
             if left <= 0 or not selector.select(left):
@@ -94,7 +93,7 @@ def _converse(process: children.Child[bytes], request: Mapping[str, Any]) -> dic
                     if begun
                     else f"was not begun: the client's library was not imported within {IMPORT_LIMIT:g} s; try again"
                 )
-            chunk = os.read(process.stdout.fileno(), 1 << 16)
+            chunk = os.read(output.fileno(), 1 << 16)
             if not chunk:
                 return None
             received += len(chunk)
@@ -122,11 +121,9 @@ def _parse(line: bytes) -> dict[str, Any] | None:
 
 def _end(process: children.Child[bytes], mark: str) -> None:
     """End the guard, which ends the profile and all that it started; by force where the guard does not."""
-    streams: tuple[IO[bytes] | None, ...] = (process.stdout, process.stdin)
-    for stream in streams:
+    for stream in children.pipes(process):
         with contextlib.suppress(OSError):
-            if stream is not None:
-                stream.close()
+            stream.close()
     try:
         is_clean = process.wait(END_LIMIT) == 0
     except children.TimeoutExpired:
@@ -141,15 +138,9 @@ def _end(process: children.Child[bytes], mark: str) -> None:
 def _kill_marked(mark: str) -> None:
     until = time.monotonic() + END_LIMIT
     while time.monotonic() < until:
-        found = [item for item in psutil.process_iter() if _mark_of(item) == mark]
+        found = [item for item in psutil.process_iter() if environment_variable(item, MARK) == mark]
         for process in found:
             with contextlib.suppress(psutil.Error):
                 process.kill()
         if not psutil.wait_procs(found, 0.2)[1] and not found:
             return
-
-
-def _mark_of(process: psutil.Process) -> str | None:
-    with contextlib.suppress(psutil.Error, OSError):
-        return process.environ().get(MARK)
-    return None

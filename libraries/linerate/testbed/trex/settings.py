@@ -1,12 +1,17 @@
-"""The key ``start`` of a testbed file's generator: how its TRex server is started."""
+"""The key ``generator`` of a testbed file for a TRex server, and ``start`` in it: how the server is started."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from ...config import Config, Ipv4Address, MacAddress
+from ...generators.settings import GeneratorSettings
+from ...system.login_settings import HostName, LoginSettings, TcpPort
+from ...traffic.profiles import PAIRS
 from ...units import parse_link_speed
 from .config_file import NO_PORT, PortInfo, Threads, are_linux_interfaces, interfaces_problem, threads_problem
 from .wrapper import extra_problem
@@ -155,3 +160,93 @@ class StartSettings(Config):
             if self.interfaces[port] == NO_PORT:
                 return f"port {port} is 'dummy' among the 'interfaces' of 'start'"
         return ""
+
+
+TrexPort = Annotated[int, Field(ge=0, le=255)]
+
+
+def client_with_path(named: str, absolute: Callable[[Path], Path]) -> str:
+    """The client *named* in a testbed's file; a folder made *absolute*."""
+    return named if named in ("", "pypi", "from server") else str(absolute(Path(named)))
+
+
+class TrexGeneratorSettings(GeneratorSettings):
+    """A TRex server. ``ports``: those that are used, in pairs, each cabled to the side at its position.
+
+    ``client``: ``pypi``, ``from server`` or a folder with the client that came with the server. Default: the PyPI
+    client if the server takes it, else the server's own, copied from its host through ``ssh`` out of ``trex_home``,
+    the folder of its installation there (default: that of the running server).
+    ``force``: take the ports even if another user owns them. ``start``: how this testbed starts the server out of
+    ``trex_home`` (``true``: with the host's own configuration); default: it runs already. ``core_mask``: whether every
+    core of a pair sends for both of its ports, or each port has half of them (TRex's words). ``promiscuous``: whether
+    the ports receive frames for any MAC address while they are claimed; else only those for their card's own.
+    """
+
+    address: HostName
+    sync_port: TcpPort = 4501
+    async_port: TcpPort = 4500
+    ports: Annotated[tuple[TrexPort, ...], Field(min_length=2, max_length=2 * PAIRS)] = (0, 1)
+    client: str = ""
+    ssh: LoginSettings | None = None
+    trex_home: str | None = None
+    start: StartSettings | None = None
+    force: bool = False
+    promiscuous: bool = False
+    core_mask: Literal["split", "pin"] = "split"
+
+    @field_validator("start", mode="before")
+    @classmethod
+    def _from_bool(cls, value: Any) -> Any:
+        return {True: {}, False: None}[value] if isinstance(value, bool) else value
+
+    @field_validator("ports")
+    @classmethod
+    def _check_ports_in_pairs(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if len(value) % 2 or len(set(value)) < len(value):
+            raise ValueError("must be pairs of different ports, the first cabled to the first side, and so on")
+        return value
+
+    @field_validator("trex_home")
+    @classmethod
+    def _check_absolute_path(cls, value: str | None) -> str | None:
+        if value is not None and (not value.startswith("/") or ".." in value.split("/") or "\0" in value):
+            raise ValueError("must be an absolute path on the server's host; expected for example /opt/trex/v3.08")
+        return value
+
+    @property
+    def claimed(self) -> tuple[str, ...]:
+        """Each port by its number and the server's address."""
+        return tuple(f"port {port} of {self.address}:{self.sync_port}" for port in sorted(self.ports))
+
+    @property
+    def port_count(self) -> int:
+        """The number of ``ports``."""
+        return len(self.ports)
+
+    def with_paths(self, absolute: Callable[[Path], Path]) -> TrexGeneratorSettings:
+        """With the client's folder and the login's files made *absolute*."""
+        changed: dict[str, Any] = {"client": client_with_path(self.client, absolute)}
+        if self.ssh is not None:
+            changed["ssh"] = self.ssh.with_paths(absolute)
+        return self.model_copy(update=changed)
+
+    @model_validator(mode="after")
+    def _check_login_for_client(self) -> TrexGeneratorSettings:
+        if self.client == "from server" and self.ssh is None:
+            raise ValueError("'client: from server' needs a login there; expected 'ssh: {user: …, key: …}' too")
+        return self
+
+    @model_validator(mode="after")
+    def _check_start(self) -> TrexGeneratorSettings:
+        if self.start is None:
+            return self
+        if self.trex_home is None:
+            raise ValueError("'start' needs 'trex_home', the folder of the TRex installation on the generator's host")
+        if self.start.host != "local" and self.ssh is None:
+            raise ValueError(
+                "'start' needs a login on the generator's host; expected 'ssh: {user: …, key: …}', or, where that"
+                " is this machine, 'host: local' in 'start'"
+            )
+        if problem := self.start.ports_problem(self.ports):
+            raise ValueError(problem)
+        return self

@@ -35,13 +35,13 @@ class BoundedSocket(zmq.Socket[bytes]):
     ids: list[Any] | None = None
     reported = 0
 
-    def send(self, data: Any, flags: int = 0, **options: Any) -> Any:  # type: ignore[override]
+    def send(self, data: Any, flags: int = 0, **options: Any) -> Any:  # type: ignore[override]  # ZeroMQ's is overloaded
         """Send a request. Its calls' numbers are kept for the check of the answer."""
         calls = json.loads(plain_bytes(bytes(data)))
         self.ids = [call.get("id") for call in (calls if isinstance(calls, list) else [calls])]
         return super().send(data, flags, **options)
 
-    def recv(self, flags: int = 0, copy: bool = True, track: bool = False) -> bytes:  # type: ignore[override]
+    def recv(self, flags: int = 0, copy: bool = True, track: bool = False) -> bytes:  # type: ignore[override]  # as above
         """The next message, unzipped. Raises Refusal for a bad answer; bad published messages are left out."""
         while True:
             parts = [super().recv(flags)]
@@ -92,7 +92,7 @@ def bound_libraries() -> None:
     bounded = SimpleNamespace(**{**names, "Context": BoundedContext})
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in ("trex", "trex_stl_lib") and getattr(module, "zmq", None) is zmq:
-            setattr(module, "zmq", bounded)  # noqa: B010
+            setattr(module, "zmq", bounded)  # noqa: B010  (to mypy '=' is an error)
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     wanted = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (wanted, hard))

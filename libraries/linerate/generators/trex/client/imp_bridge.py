@@ -19,6 +19,6 @@ def install(modules: MutableMapping[str, ModuleType] | None = None) -> bool:
     if "imp" in target or importlib.util.find_spec("imp") is not None:
         return False
     bridge = ModuleType("imp", "Replaces the module that Python 3.12 removed: reload only.")
-    bridge.reload = importlib.reload  # type: ignore[attr-defined]
+    bridge.reload = importlib.reload  # type: ignore[attr-defined]  # a module has any
     target["imp"] = bridge
     return True

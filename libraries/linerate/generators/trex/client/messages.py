@@ -111,7 +111,7 @@ class ServerEvents:
             self.last_heard = time.monotonic()
             try:
                 original(data, baseline)
-            except Exception as error:
+            except Exception as error:  # as above
                 print(f"counters: {type(error).__name__}: {error}", file=sys.stderr)
 
         return handle

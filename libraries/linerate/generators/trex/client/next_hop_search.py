@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..next_hops import CAPTURE_FILTER, TRIES, TRY_SECONDS, Question
+from ..next_hops import ADDRESS, CAPTURE_FILTER, NEXT_HOP, TRIES, TRY_SECONDS, Question
 from .answers import destination_state
 from .service import Refusal
 
@@ -38,7 +38,8 @@ def question_of(
     mac = str((layers.get("ether") or {}).get("src") or own_mac)
     tags = tuple(int(tag) for tag in (status["attr"].get("vlan") or {}).get("tags") or ())
     if named and (explicit or state == "none"):
-        return Question(port, mac, named["source"], named["address"], tags)
+        key = NEXT_HOP if named.get("explicit") else ADDRESS
+        return Question(port, mac, named["source"], named["address"], tags, key)
     if state == "unresolved":
         return Question(port, mac, str(layers["ipv4"].get("src")), str(layers["ipv4"].get("dst")), tags)
     if state == "none":
@@ -102,6 +103,6 @@ def silence(questions: Sequence[Question]) -> str:
             parts.append(f"{asked} for {', '.join(map(str, missing))}")
     return (
         f"nobody answers {' and '.join(parts)}, asked {TRIES} times in {TRIES * TRY_SECONDS:g} s; expected that the"
-        " router's interfaces are up and have the addresses that the server's trex_cfg.yaml calls 'default_gw', or the"
-        " testbed file 'next_hop'"
+        " router's interfaces are up and have these addresses; if not, fix each where it comes from ('default_gw' is in"
+        " the server's trex_cfg.yaml)"
     )

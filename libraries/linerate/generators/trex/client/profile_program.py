@@ -159,7 +159,7 @@ def _allow_load_without_loader() -> None:
     import yaml
 
     original, safe = yaml.load, yaml.SafeLoader
-    setattr(yaml, "load", lambda stream, Loader=safe: original(stream, Loader=Loader))  # noqa: B010
+    setattr(yaml, "load", lambda stream, Loader=safe: original(stream, Loader=Loader))  # noqa: B010  (to mypy '=' is an error)
 
 
 # -- the profile -------------------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def _read_streams(path: Path, direction: int, tunables: list[str], named: Mappin
     try:
         with contextlib.redirect_stderr(output):
             found = _call_profile(path, direction, tunables, named)
-            return [_stream_data(stream, number, path) for number, stream in enumerate(found, 1)]
+            return [_stream_data(stream, number) for number, stream in enumerate(found, 1)]
     except (ProfileError, TimeLimitPassed):
         raise
     except SyntaxError as error:
@@ -211,13 +211,14 @@ def _read_streams(path: Path, direction: int, tunables: list[str], named: Mappin
         raise ProfileError(
             f"ends itself (exit {error.code})" + (f": {words}" if words else ""), _line_in(error, path)
         ) from None
-    except BaseException as error:
+    except BaseException as error:  # a user's code may raise anything
         raise ProfileError(f"fails with {type(error).__name__}: {_error_text(error)}", _line_in(error, path)) from None
 
 
 def _call_profile(path: Path, direction: int, tunables: list[str], named: Mapping[str, Any]) -> list[Any]:
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None  # noqa: S101
+    if spec is None or spec.loader is None:
+        raise ProfileError("is no Python file; expected a name that ends in '.py'")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     with warnings.catch_warnings():
@@ -247,7 +248,7 @@ def _call_profile(path: Path, direction: int, tunables: list[str], named: Mappin
     return found
 
 
-def _stream_data(stream: Any, number: int, path: Path) -> dict[str, Any]:
+def _stream_data(stream: Any, number: int) -> dict[str, Any]:
     """A stream as ``add_stream`` takes it, with its name and the name of the next one."""
     found = {**stream.to_json(), "name": stream.name, "next": stream.next}
     try:
@@ -269,7 +270,7 @@ def _error_text(error: BaseException) -> str:
     if not isinstance(text, str):
         try:
             text = str(error)
-        except Exception:
+        except Exception:  # the class may be the profile's own
             text = repr(error.args)
     return " ".join(text.split())[:300]
 

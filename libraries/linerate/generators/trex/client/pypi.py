@@ -41,7 +41,7 @@ def load_library(layers: Sequence[str] | None = None) -> SimpleNamespace:
         raise Refusal("install", f"the TRex client cannot be imported ({type(error).__name__}: {error})") from error
     # After an unknown message, the library's subscriber thread calls os.killpg(os.getppid(), SIGTERM) to end its shell.
     # Here the parent is Robot, so that call must do nothing. The library also marks the connection as lost.
-    setattr(os, "killpg", lambda *_: None)  # noqa: B010
+    setattr(os, "killpg", lambda *_: None)  # noqa: B010  (to mypy '=' is an error)
     use_steady_clock("trex_stl_lib")
     return SimpleNamespace(
         scapy=scapy, zmq=zmq, builder=builder, streams=streams, STLClient=STLClient, RpcCmdData=RpcCmdData

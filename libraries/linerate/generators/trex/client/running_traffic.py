@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ....counts.group_frames import group_frames, is_group_count
 from ....counts.pause_names import is_pause
 from .drain import wait_for_drain
 from .library import ClientLibrary
@@ -69,6 +70,8 @@ class _Traffic:
     next_link_check: float = 0.0
     extended: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """The cards' own counters before :attr:`before`, as :meth:`RunningTraffic._extended`."""
+    around: Mapping[str, Any] = field(default_factory=dict)
+    """The counters before these."""
 
 
 def _named(rows: Mapping[str, int], fits: Callable[[str], bool]) -> dict[str, int]:
@@ -115,12 +118,12 @@ class RunningTraffic(ABC):
         self._library.poll_events()
         self._library.events.clear()
         # outside of what is counted: some cards clear counters by it that the server reads too
-        extended = self._extended(involved)
+        around, extended = self._counters(), self._extended(involved)
         before = self._counters()
         self._running = running = _Traffic(
             sending, directions, involved, duration, count, before, self._round_trip, time.time(), time.monotonic()
         )
-        running.extended = extended
+        running.around, running.extended = around, extended
         running.began = self._library.start(
             sending, -1 if duration is None or frames is not None else duration, at_own_rates=patterns
         )
@@ -164,7 +167,8 @@ class RunningTraffic(ABC):
         ``complaints`` of the server. ``cpu_util``: the highest load of a core in a second of sending, in per cent
         (None: none was reported); after a change of load, since that change. ``snapshots``: readings during the
         sending, with ``asked``, ``answered`` (moments on this machine's clock) and ``ports`` (frames sent, received).
-        ``extended``, ``pauses``: by port, by how much the card's own counters of errors, and of pause frames, grew.
+        ``extended``, ``pauses``, ``groups``: by port, by how much the card's own counters of errors, of pause frames
+        and of frames to a group grew; ``received_around``: frames received from before they were read until after it.
         """
         running, events = self._require_running(), self._library.events
         self._running = None
@@ -194,6 +198,7 @@ class RunningTraffic(ABC):
             self._record_core_load(running, took + waited + LOAD_PERIOD)
         down = {item["index"] for item in self.ports(running.involved) if not item["link_up"]} | events.links_down
         grown = self._grown(running)
+        around = self._counters()
         return {
             "started": running.started,
             "clock_jump": (time.time() - running.started) - (time.monotonic() - running.asked),
@@ -211,13 +216,20 @@ class RunningTraffic(ABC):
             "snapshots": running.snapshots,
             "extended": {port: _named(rows, is_error) for port, rows in grown.items()},
             "pauses": {port: _named(rows, is_pause) for port, rows in grown.items()},
+            "groups": {port: _named(rows, is_group_count) for port, rows in grown.items()},
+            "received_around": {
+                port: around[port]["ipackets"] - running.around[port]["ipackets"] for port in map(str, running.involved)
+            },
         }
 
     def idle(self, seconds: float, keep: int = 0) -> dict[str, dict[str, Any]]:
-        """``frames`` that each held port receives in *seconds* without traffic; up to *keep* of them are ``kept``."""
+        """``frames`` that each held port receives in *seconds* without traffic; up to *keep* of them are ``kept``.
+
+        ``group_frames``: those to a group among them, as the card itself counts them.
+        """
         library, captures = self._connected(), dict[str, int]()
-        before = self._counters()
-        held = [int(port) for port in before if port != "global"]
+        held = [int(port) for port in self._counters() if port != "global"]
+        first, before = self._extended(held), self._counters()
         kept: dict[str, list[bytes]] = {}
         try:
             if keep:
@@ -226,7 +238,7 @@ class RunningTraffic(ABC):
             while (left := end - time.monotonic()) > 0:
                 self._check_cancelled()
                 time.sleep(min(left, POLL_INTERVAL))
-            after = self._counters()
+            after, last = self._counters(), self._extended(held)
             kept = {port: library.end_capture(number) for port, number in captures.items()}
         finally:
             if keep:
@@ -235,6 +247,7 @@ class RunningTraffic(ABC):
             port: {
                 "frames": after[port]["ipackets"] - before[port]["ipackets"],
                 "kept": [data.hex() for data in kept.get(port, ())],
+                "group_frames": group_frames(last.get(port, {})) - group_frames(first.get(port, {})),
             }
             for port in map(str, held)
         }
@@ -335,14 +348,15 @@ class RunningTraffic(ABC):
                     events.changed.wait(min([wait, *(max(0.0, moment - time.monotonic()) for moment in moments[:1])]))
 
     def _extended(self, ports: Sequence[int]) -> dict[str, dict[str, int]]:
-        """The cards' own counters of errors and pause frames, by port; of a card or server without them none."""
+        """The cards' own counters of errors, pause frames and frames to a group, by port; none where there are none."""
         found = {}
         for port in ports:
             self._check_cancelled()
             with contextlib.suppress(Exception):
                 counters = self._library.extended_counters(port)
+                kinds = (is_error, is_pause, is_group_count)
                 found[str(port)] = {
-                    name: int(count) for name, count in counters.items() if is_error(name) or is_pause(name)
+                    name: int(count) for name, count in counters.items() if any(fits(name) for fits in kinds)
                 }
         return found
 

@@ -72,7 +72,7 @@ class ClientService:
                 answer = {"id": number, "ok": find(command)(**message)}
             except Refusal as error:
                 answer = {"id": number, "error": {"kind": error.kind, "message": str(error)}}
-            except Exception as error:
+            except Exception as error:  # every request gets an answer
                 is_request = isinstance(error, TypeError | KeyError | ValueError | AttributeError)
                 kind = "request" if is_request else "internal"
                 text = f"{command or 'a command'}: {type(error).__name__}: {error}"

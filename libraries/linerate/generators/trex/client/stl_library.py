@@ -72,14 +72,13 @@ class StlLibrary(ABC):
 
     def load(self) -> None:
         """Import the library, once. Raises Refusal."""
-        if self._library is None:
-            self._library = self._import()
-            bound_libraries()
+        _ = self._loaded
 
     @property
     def _loaded(self) -> SimpleNamespace:
-        self.load()
-        assert self._library is not None  # noqa: S101
+        if self._library is None:
+            self._library = self._import()
+            bound_libraries()
         return self._library
 
     def _connect_client(self) -> None:

@@ -1,0 +1,189 @@
+"""docs/first-hardware-run.md is walked from an empty folder to its last command, against cards that are played."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import yaml
+from markdown_it import MarkdownIt
+
+from linerate.system.login import Login
+from linerate.testbed.settings import SimulatedNic
+from linerate.testbed.trex.config_file import interfaces_problem
+from support import robot_run
+from support.browser import chromium
+from support.paths import ROOT
+from support.served_bench import ServedBench, served
+
+PAGE = (ROOT / "docs" / "first-hardware-run.md").read_text(encoding="utf-8")
+CHECKLIST = PAGE[PAGE.index("## Checklist") : PAGE.index("## Doctor")]
+CARDS: tuple[SimulatedNic, ...] = ("i40e", "virtio")
+"""One that reports its speed, and one that does not. ``suites/test_on_every_card.py`` has them all."""
+
+LESS = {
+    "linerate calibrate": ["--goal", "quick", "--traffic", "1514b", "--unidirectional", "--duration", "0.2"],
+    "linerate doctor": ["--listen", "0.5"],
+}
+"""What is added to a command so that it takes seconds."""
+
+
+def blocks(language: str, text: str) -> Iterator[str]:
+    """The code blocks of *text* in *language*, without the indentation of their list."""
+    for indent, body in re.findall(rf"^( *)```{language}\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE):
+        yield re.sub(rf"^{indent}", "", body, flags=re.MULTILINE)
+
+
+COMMANDS = [line for block in blocks("sh", CHECKLIST) for line in block.splitlines()]
+FIRST_VERDICT = next(number for number, line in enumerate(COMMANDS, 1) if line.startswith("robot"))
+
+
+class Walker:
+    """A user with the page, an empty folder, and the machines of *bench*."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.home = folder, folder / "home"
+        self.home.mkdir()
+
+    def type(self, command: str) -> tuple[int, str]:
+        """Run a command of the page; its exit status and what it printed."""
+        words = shlex.split(command)
+        if "--listen" not in words:
+            words += LESS.get(" ".join(words[:2]), [])
+        if words[0] == "robot":
+            words.insert(1, "--exitonerror")
+        with tempfile.TemporaryFile() as output:
+            env = robot_run.environment(self.folder)
+            status = robot_run.programs().run(words, env, self.home, output, output, limit=120)
+            output.seek(0)
+            return status, output.read().decode()
+
+    def change(self, file: str, *changes: tuple[str, str]) -> None:
+        """Change a file that ``linerate init`` wrote; each expression is in it once."""
+        path = self.home / file
+        text = path.read_text(encoding="utf-8")
+        for expression, by in changes:
+            text, count = re.subn(expression, by, text, flags=re.MULTILINE | re.DOTALL)
+            assert count == 1, (file, expression)
+        path.write_text(text, encoding="utf-8")
+
+    def describe(self, bench: ServedBench) -> None:
+        """Step 3 of the page: both addresses, the login, and the router's interfaces."""
+        login: Login = bench.router
+        self.change(
+            "variables/testbeds/lab.yaml",
+            (r"192\.0\.2\.10$", f"127.0.0.1\n  sync_port: {bench.sync}\n  async_port: {bench.events}"),
+            (r"192\.0\.2\.20$", f"127.0.0.1\n  port: {login.port}"),
+            (r"user: admin", f"user: {login.user}"),
+            (r"^  key: \S+$", f"  key: {login.key_path}"),
+            (r"^  known_hosts: \S+$", "  known_hosts: known_hosts"),
+        )
+        self.change(
+            "variables/platforms/mybox.yaml",
+            (r"^  linux:\n.*?shell: linux$", "  vpp:\n    shell: vpp"),
+            (r"version: Debian 12", 'version: "22.02"'),
+            (r"enp1s0f0, enp1s0f1", "TenGigabitEthernet3/0/0, TenGigabitEthernet3/0/1"),
+            (r"^# Only for the simulated testbed.*", ""),
+        )
+
+    def point_at(self, bench: ServedBench) -> None:
+        """Other cables: the same lab behind other TCP ports of this machine."""
+        self.change(
+            "variables/testbeds/lab.yaml",
+            (r"(?<=  sync_port: )\d+", str(bench.sync)),
+            (r"(?<=async_port: )\d+", str(bench.events)),
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("card", CARDS)
+def test_the_commands_of_the_checklist_lead_to_a_verdict(tmp_path: Path, card: str) -> None:
+    """To the first one; with one card to the last."""
+    commands = COMMANDS[: None if card == "i40e" else FIRST_VERDICT]
+    machines = machine_room(tmp_path, card)
+    walker = Walker(tmp_path)
+    with ExitStack() as benches:
+        bench = benches.enter_context(served(tmp_path, "--testbed", "machines", "--bare", project=machines))
+        for command in commands:
+            if command.startswith("linerate calibrate"):
+                with served(tmp_path, "--testbed", "machines", "--cable", project=machines) as cable:
+                    walker.point_at(cable)
+                    status, printed = walker.type(command)
+                walker.point_at(bench)
+            else:
+                status, printed = walker.type(command)
+            if line := re.search(r"add this line to the file: (.*)$", printed, re.MULTILINE):
+                # step 3: nothing but this is wrong, and then nothing is
+                assert status == 1 and printed.count("\nwrong") == 1, printed
+                (walker.home / "variables" / "testbeds" / "known_hosts").write_text(line[1] + "\n", encoding="utf-8")
+                status, printed = walker.type(command)
+            assert status == 0, (command, printed)
+            if command.startswith("linerate init"):
+                assert f"plays '{card}'" in bench.said
+                walker.describe(bench)
+                shorten(walker.home)
+            if command.startswith("robot"):
+                assert "| PASS |" in printed and (walker.home / "results" / "log.html").exists()
+            if command == "linerate doctor lab --platform mybox":
+                assert "\nok       calibration: " in printed
+    assert len(list((walker.home / "results").glob("*/manifest.json"))) == sum(
+        line.startswith("robot") for line in commands
+    )
+
+
+def machine_room(folder: Path, card: str) -> Path:
+    """A project of whoever built the machines: a testbed with this card."""
+    root = robot_run.project(folder)
+    testbed = (root / "variables" / "testbeds" / "simulated.yaml").read_text(encoding="utf-8")
+    own = testbed.replace("testbed: simulated", "testbed: machines").replace("seed: 0\n", f"seed: 0\nnic: {card}\n")
+    (root / "variables" / "testbeds" / "machines.yaml").write_text(own, encoding="utf-8")
+    return root
+
+
+def shorten(home: Path) -> None:
+    """Goals with fewer seconds of traffic, and the user's own sentences: one."""
+    (home / "variables" / "goals").mkdir()
+    for name in ("quick", "standard"):
+        text = (ROOT / "variables" / "goals" / f"{name}.yaml").read_text(encoding="utf-8")
+        data = yaml.safe_load(text) | {"final_trial_duration": 0.5, "duration_sum": 1, "warm_up": 0}
+        (home / "variables" / "goals" / f"{name}.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
+    suite = home / "tests" / "mybox.robot"
+    text = suite.read_text(encoding="utf-8")
+    suite.write_text(text[: text.index("One Flow Forwards")], encoding="utf-8")
+
+
+def test_the_page_has_commands_and_the_configuration_of_trex_is_one() -> None:
+    assert len(COMMANDS) >= 8 and COMMANDS[0] == "linerate init mybox"
+    (config,) = [block for block in blocks("yaml", PAGE) if "port_info" in block]
+    (server,) = yaml.safe_load(config)
+    assert not interfaces_problem(tuple(server["interfaces"]))
+    lab = yaml.safe_load((ROOT / "libraries/linerate/commands/template/testbed.yaml").read_text(encoding="utf-8"))
+    for port, side in zip(server["port_info"], lab["sides"], strict=True):
+        assert (port["ip"], port["default_gw"]) == (side["peer"], side["address"].partition("/")[0])
+
+
+@pytest.mark.slow
+def test_the_checklist_fits_the_first_printed_page(tmp_path: Path) -> None:
+    if shutil.which("pdftotext") is None:
+        pytest.skip("needs pdftotext")
+    html, pdf = tmp_path / "page.html", tmp_path / "page.pdf"
+    body = MarkdownIt("commonmark").enable("table").render(PAGE)
+    html.write_text(f'<!doctype html><meta charset="utf-8"><body>{body}</body>', encoding="utf-8")
+    options = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
+    subprocess.run(
+        [chromium(), *options, f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={pdf}", html.as_uri()],
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
+    shown = subprocess.run(["pdftotext", "-l", "1", "-layout", pdf, "-"], capture_output=True, text=True, check=True)
+    # the words of the checklist's last link
+    last = re.findall(r"\[([^]]+)\]\(", CHECKLIST)[-1]
+    assert " ".join(last.split()) in " ".join(shown.stdout.split())

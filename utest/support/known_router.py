@@ -1,0 +1,53 @@
+"""A router of a known capacity behind a known generator, and the verdict on it without a testbed."""
+
+from __future__ import annotations
+
+from linerate.counts.trial import DirectionCount, Load, Measure, Outcome
+from linerate.methods.saturate import saturate
+from linerate.methods.sequential import TrialConditions
+from linerate.methods.verify import verify
+from linerate.sla.goals import read_goal
+from linerate.sla.sentence import parse
+from linerate.sla.verdict import Verdict
+from linerate.traffic.catalogue import Catalogue
+from support.paths import ROOT
+
+CATALOGUE = Catalogue.read(ROOT / "variables" / "profiles")
+GOALS = ROOT / "variables" / "goals"
+LINK = 10e9
+
+
+def run(sentence: str, measure: Measure, goal: str = "quick") -> Verdict:
+    """The verdict on *sentence* of what *measure* measures, at 10 Gbit/s."""
+    requirement = parse(sentence, CATALOGUE)
+    chosen = read_goal(GOALS, goal)
+    if requirement.quantity.value == "forwards":
+        load = Load(requirement.profile.line_rate_pps(LINK))
+        return saturate(requirement, load, chosen, measure, LINK, TrialConditions())
+    return verify(requirement, requirement.threshold_load(LINK), chosen, measure, LINK, TrialConditions())
+
+
+def router(capacity: float, ceiling: float = 1e9, directions: int = 1) -> Measure:
+    """A router of a known capacity (frames/s, all directions) behind a generator with a ceiling (frames/s a port)."""
+
+    def measure(load: Load, duration: float) -> Outcome:
+        asked = round(load.pps * duration)
+        offered = min(asked, round(ceiling * duration))
+        share = min(1.0, capacity * duration / (offered * directions))
+        counts = [DirectionCount(n, 1 - n, asked, offered, round(offered * share)) for n in range(directions)]
+        return Outcome(load, duration, duration, 0.0, tuple(counts))
+
+    return measure
+
+
+def timed(elapsed: float, uncertainty: float = 0.0) -> Measure:
+    """A generator that sends what is asked in *elapsed* times the trial's duration; its clock reads as uncertain."""
+
+    def measure(load: Load, duration: float) -> Outcome:
+        frames = round(load.pps * duration)
+        readings = {"elapsed_uncertainty": uncertainty}
+        return Outcome(
+            load, duration, duration * elapsed, 0.0, (DirectionCount(0, 1, *[frames] * 3),), readings=readings
+        )
+
+    return measure

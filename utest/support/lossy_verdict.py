@@ -1,0 +1,22 @@
+"""A verdict whose trials lost frames, as a method gives it."""
+
+from __future__ import annotations
+
+from linerate.counts.trial import DirectionCount, Load, Outcome, assess_trial
+from linerate.project import Project
+from linerate.session.plan import Plan
+from linerate.sla.verdict import Ruling, Verdict
+from support.paths import ROOT
+
+PLAN = Plan.read(Project(ROOT), "netgate6100", "vpp", "simulated", "quick")
+
+
+def verdict(sentence: str, *lost: int, ruling: Ruling = Ruling.FAIL) -> Verdict:
+    """Trials with so many of 100 000 frames *lost*: from port 0, and from port 1 if there is a second one."""
+    requirement = PLAN.requirement(sentence)
+    goal = PLAN.goal_for(requirement)
+    counts = tuple(DirectionCount(at, 1 - at, 100_000, 100_000, 100_000 - count) for at, count in enumerate(lost))
+    seconds = goal.final_trial_duration
+    outcome = Outcome(Load(100_000 / seconds), seconds, seconds, 0.0, counts)
+    trials = tuple(assess_trial(number, outcome, PLAN.testbed.tolerances(), 20) for number in range(1, 12))
+    return Verdict(requirement, goal, ruling, "lost", trials, 10e9, {})
