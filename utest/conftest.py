@@ -17,8 +17,9 @@ import zmq
 
 from linerate.system.identity import runtime_folder
 from linerate.testbed import namespaces
-from support import yaml_once
+from support import forked_testbed, yaml_once
 from support.fuzz import TIMES
+from support.processors import frames_are_safe
 from support.profile_processes import ProfileProcesses
 from support.trex_profile_support import Own
 
@@ -93,6 +94,8 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--quick"):
         WATCH.install()
+    else:
+        forked_testbed.install()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -137,11 +140,25 @@ def pytest_runtest_call() -> Iterator[None]:
     return result
 
 
+@pytest.fixture(autouse=True)
+def safe_frames(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests of real frames run beside each other, but not beside one that changes the whole machine's queues."""
+    with frames_are_safe() if request.node.get_closest_marker("netns") else contextlib.nullcontext():
+        yield
+
+
 @pytest.fixture
 def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder for leases, of this test alone."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     return runtime_folder()
+
+
+@pytest.fixture
+def processes_as_users_have_them() -> Iterator[None]:
+    """The processes of a testbed are not forked from one of the tests: they are the subject."""
+    with forked_testbed.not_forked():
+        yield
 
 
 @pytest.fixture(scope="module")

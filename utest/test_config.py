@@ -67,7 +67,11 @@ def write(tmp_path: Path, text: str) -> Path:
         ("inner:\n  speed: 1\n least: 2\n", 3, "not YAML: its indentation does not fit the lines above"),
         ("name: see: this\n", 1, "not YAML: a ':' where none may stand; put text with ': ' in quotes"),
         ("name: a\n  inner: b\n", 2, "or indent the line as its neighbours"),
-        ("name: a\ninner\nx: 1\n", 2, "not YAML: a key without ': ' after it"),
+        (
+            "name: a\ninner\nx: 1\n",
+            2,
+            "not YAML: a key without ': ' after it; put a space after the ':', as in 'key: value'",
+        ),
         ("name: a\n- b\n", 2, "not YAML: a list ('- …') and keys ('name: …') do not mix; check the indentation"),
         ("name: - b\n", 1, "not YAML: a list ('- …') begins on a line of its own"),
         ("name: @b\n", 1, "not YAML: text that begins with a special character; put it in quotes"),
@@ -75,7 +79,11 @@ def write(tmp_path: Path, text: str) -> Path:
         ("name:\ninner: {speed: 3}\n", 1, "'name': is empty; expected a value"),
         ("name: 24.10\ninner: {speed: 3}\n", 1, "'name': expected text; put it in quotes (got 24.1)"),
         ("name: [a]\ninner: {speed: 3}\n", 1, "'name': expected text"),
-        ("name: a\ninner: 3\n", 2, "'inner': expected keys below it, as 'name: value' (got 3)"),
+        (
+            "name: a\ninner: 3\n",
+            2,
+            "'inner': expected keys below it, as 'speed: value'; known here: speed, least (got 3)",
+        ),
         ("name: a\ninner: {speed: 3}\nmany: 3\n", 3, "'many': expected keys below it"),
         ("name: a\ninner: {speed: 1.5}\n", 2, "'inner.speed': expected a whole number without a unit (got 1.5)"),
         ("name: a\ninner: {speed: 3}\nports: 0, 1\n", 3, "'ports': expected a list, as [0, 1] (got '0, 1')"),
@@ -236,3 +244,22 @@ def test_the_page_of_goal_files_has_every_key_with_its_default():
             assert documented[key] == "needed", key
         elif field.default not in (None, {}, ()):
             assert documented[key] == str(field.default).lower().removesuffix(".0"), key
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("usr: x\n", r"unknown key 'usr'; did you mean 'user'\?$"),
+        ("usr: x\nport: y\n", r"unknown key 'usr'; did you mean 'user'\? \(1 more after this one\)$"),
+        ("zzz: x\n", r"\(1 more after this one\)$"),
+    ],
+)
+def test_a_missing_key_that_was_misspelt_is_no_second_problem(tmp_path: Path, text: str, says: str) -> None:
+    class Login(Config):
+        user: str
+        port: int = 22
+
+    path = tmp_path / "x.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=says):
+        load_config(path, Login)

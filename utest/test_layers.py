@@ -198,3 +198,10 @@ def test_what_is_slow_to_import_is_imported_by_who_needs_it() -> None:
             slow = [root for root in roots if root.partition(".")[0] in SLOW_TO_IMPORT]
             found += [f"{name}: {root}" for root in slow if not name.startswith(SLOW_TO_IMPORT[root.partition(".")[0]])]
     assert found == []
+
+
+def test_labgrid_is_imported_by_one_module_for_one_process() -> None:
+    users = {name for name in FILES for other in imports(name) if other.partition(".")[0] in {"labgrid", "grpc"}}
+    assert users == {"linerate.testbed.lab.coordinator"}
+    importers = {name for name in FILES if "linerate.testbed.lab.coordinator" in imports(name)}
+    assert importers == {"linerate.testbed.lab.holder"}

@@ -45,8 +45,8 @@ def unexplained(found: Ledger | DirectionAccount) -> tuple[Any, ...]:
     return found.unexplained_before_rx, found.unexplained_rx_to_tx, found.unexplained_after_tx
 
 
-def missed(count: int, interface: str = "eth1") -> Cause:
-    return Cause(Stage.ARRIVING, "rx-miss", interface, count, Role.LOSS, FULL)
+def missed(count: int) -> Cause:
+    return Cause(Stage.ARRIVING, "rx-miss", "eth1", count, Role.LOSS, FULL)
 
 
 CAUSES = st.lists(

@@ -100,3 +100,21 @@ def test_after_a_write_that_failed_only_the_folder_knows(tmp_path: Path, monkeyp
             recorder.carry(carried(3))
     recorder.carry(carried(4))
     assert recorder.rows is None
+
+
+@pytest.mark.parametrize("judged_again", [True, False])
+def test_a_sentence_that_was_tried_again_and_judged_then_is_finished(tmp_path: Path, judged_again: bool) -> None:
+    recorder = Recorder(tmp_path, RUN, ENVIRONMENT)
+    first = requirement_record()
+    recorder.begin(first.test)
+    for number in range(3):
+        item = replace(trial_record(number=number), test=first.test, sentence=first.sentence, evidence="good")
+        recorder._write(recorder.folder.add_trial, recorder._rows.add_trial, replace(item, requirement=1))
+    if judged_again:
+        recorder.carry(carried(2))
+    recorder.close()
+    assert recorder.rows is not None
+    run = read_run(recorder.folder.path)
+    kept = summary_of_kept(recorder.folder.path, recorder.environment, recorder.rows)
+    assert kept.incomplete == summarise(recorder.folder.path).incomplete
+    assert bool(kept.incomplete) is not judged_again and len(sentence_rows(run, read_margins(run.path))) == judged_again

@@ -104,12 +104,12 @@ def test_a_trial_that_is_set_aside_is_hatched_and_has_no_part_in_the_scale(sente
     assert "set aside" in words(plot(sentence, *good, wild)) and "back-" in plot(sentence, *good, wild)
 
 
-def repetition(number: int, seconds: float, lost: int = 40_000) -> tuple[Trial, StepDown]:
-    """An overload of 1 s, then half the load for 4 s, of which the router loses *lost* frames within *seconds*."""
+def repetition(number: int, seconds: float) -> tuple[Trial, StepDown]:
+    """An overload of 1 s, then half the load for 4 s, of which the router loses 40 000 frames within *seconds*."""
     start = 10**6
 
     def at(time: float) -> CountSnapshot:
-        offered, late = start + int(time * 500_000), int(lost * min(1.0, time / seconds)) if seconds else 0
+        offered, late = start + int(time * 500_000), int(40_000 * min(1.0, time / seconds)) if seconds else 0
         return CountSnapshot((offered,), (offered - 100_000 - late,))
 
     change, samples = at(0.0), tuple(at(0.1 * step) for step in range(1, 40))

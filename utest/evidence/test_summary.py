@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from linerate.commands.main import main
 from linerate.evidence.demand import Demand
 from linerate.evidence.margin import MarginRecord
+from linerate.evidence.recorder import Recorder
 from linerate.evidence.records import EnvironmentRecord
 from linerate.evidence.run import RunFolder
 from linerate.evidence.run_files import SUMMARIES
@@ -25,8 +26,9 @@ from linerate.evidence.summary import ExecutionSummary, RunSummary, margin_text,
 from linerate.evidence.summary_files import execution_summary, write_forms
 from linerate.evidence.summary_forms import COLUMNS, FORMS, WIDTH, comma_separated, html, markdown, text
 from linerate.sla.goals import read_goal
-from support.evidence_builders import LINK, RUN, requirement_record, trial_record
+from support.evidence_builders import ENVIRONMENT, LINK, RUN, requirement_record, trial_record
 from support.paths import ROOT
+from support.study_builders import measurements, study_of
 
 SENTENCE = "64b unidirectional forwards ≥ 5 Mpps"
 FORWARDS = Demand("forwards", "64b unidirectional", True, 5e6, "pps", pps=5e6)
@@ -168,3 +170,27 @@ def test_a_row_has_no_margin_where_nobody_looked_and_no_figure_where_it_has_no_b
     late = Demand("latency", "64b", False, 50.0, "µs", statistic="p99")
     endless = SentenceRow(requirement_record(demand=late, verdict="FAIL"), (20.0, float("inf")), 0.0)
     assert (measured_text(endless), margin_text(endless)) == ("beyond any limit in 1 of 2 trials", "–")
+
+
+def test_no_interval_goes_below_zero() -> None:
+    """That of two trials far apart would: nothing is forwarded at less than 0 frames/s."""
+    found = SentenceRow(requirement_record(verdict="FAIL"), (0.0, 1e6), 0.0)
+    assert found.measured is not None and found.measured.low == 0.0 and found.measured.estimate == 0.5e6
+    assert found.margin is not None and found.margin[0] == -1.0
+
+
+def test_a_study_has_its_tables_and_no_sentences(tmp_path: Path) -> None:
+    record = replace(ENVIRONMENT, extra={"study": "small", "suite": "study small"})
+    recorder = Recorder(tmp_path, RUN, record)
+    study = study_of(tmp_path)
+    for each in measurements(study, {"vpp": [33.6, None, 33.5, 33.4], "linux": [4.3, 4.3]}):
+        recorder.folder.add_measurement(replace(each, run=RUN))
+    recorder.close()
+    folder = tmp_path / RUN
+    found = ExecutionSummary((summarise(folder),))
+    assert found.runs[0].title == "study small: 6 measurements, 1 without a value" and not found.runs[0].incomplete
+    assert f"linerate study report {RUN}" in text(found)
+    (folder / "study.txt").write_text("one flow\nvpp  33.6\x1b\n", encoding="utf-8")
+    found = ExecutionSummary((summarise(folder),))
+    assert "PASS" not in text(found) and "vpp  33.6\\x1b\n" in text(found)
+    assert "<pre>one flow\nvpp" in html(found) and "\n    vpp  33.6" in markdown(found)

@@ -34,8 +34,7 @@ class Router:
     """Forwards *capacity* frames/s; loses a tenth for *lag* s after an overload; a buffer of *backlog* frames drains.
 
     *collapsed*: frames/s that it forwards while it is overloaded (None: its capacity). ``burst``: frames lost *later* s
-    after the change. *step*: s by which the time of the change is unknown; *noise*: frames by which counts differ;
-    *sample_step*: only every n-th sample is read.
+    after the change. *step*: s by which the time of the change is unknown; *noise*: frames by which counts differ.
     """
 
     def __init__(
@@ -46,19 +45,12 @@ class Router:
         step=0.01,
         noise=0,
         sent=1.0,
-        sample_step=1,
         directions=1,
         later=None,
         collapsed=None,
     ):
         self.capacity, self.lag, self.backlog, self.step = capacity, lag, backlog, step
-        self.noise, self.sent, self.sample_step, self.directions, self.later = (
-            noise,
-            sent,
-            sample_step,
-            directions,
-            later,
-        )
+        self.noise, self.sent, self.directions, self.later = noise, sent, directions, later
         self.collapsed = collapsed
         self.burst = 25_000
         self.random = random.Random(1)
@@ -86,8 +78,7 @@ class Router:
             came = max(0, int(offered - lost - waiting) + blur)
             return CountSnapshot((int(offered),) * self.directions, (came,) * self.directions)
 
-        wide = every * self.sample_step
-        samples = tuple(at(self.step + wide * number) for number in range(1, int((after - self.step) / wide)))
+        samples = tuple(at(self.step + every * number) for number in range(1, int((after - self.step) / every)))
         noise, self.noise, self.backlog = self.noise, 0, self.backlog
         end = at(after)
         self.noise = noise

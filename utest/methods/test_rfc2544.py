@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from linerate.counts.trial import Load
 from linerate.errors import TestbedError
-from linerate.methods.rfc2544 import FRAME_SIZES, frame_sizes
 from linerate.methods.rfc2544.back_to_back import back_to_back
 from linerate.methods.rfc2544.latency import latency
 from linerate.methods.rfc2544.loss_rate import loss_curve
@@ -19,12 +18,6 @@ from support.pure_router import EVERY_TRIAL, LINE, PureRouter
 
 def deviations_text(result):
     return " ".join(str(item) for item in result.deviations)
-
-
-def test_frame_sizes_fit_the_mtu():
-    assert frame_sizes() == FRAME_SIZES
-    assert frame_sizes(9198) == (*FRAME_SIZES, 9216)
-    assert frame_sizes(1280) == (64, 128, 256, 512, 1024, 1280)
 
 
 @settings(max_examples=40, deadline=None)

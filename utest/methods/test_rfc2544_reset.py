@@ -9,10 +9,10 @@ from linerate.methods.rfc2544.reset import SampleInterval, reset
 
 
 class LiveRouter:
-    """Forwards *capacity* frames/s; silent in *outage*."""
+    """Forwards 5 Mpps; silent in *outage*."""
 
-    def __init__(self, capacity=5e6, outage=None, breaks_at=None):
-        self.capacity, self.outage, self.breaks_at = capacity, outage, breaks_at
+    def __init__(self, outage=None, breaks_at=None):
+        self.capacity, self.outage, self.breaks_at = 5e6, outage, breaks_at
         self.time = self.offered = self.forwarded = 0.0
         self.load = 0.0
         self.loads, self.stopped = [], 0

@@ -30,7 +30,8 @@ def test_a_plot_that_cannot_be_drawn_costs_no_verdict(monkeypatch: Any, caplog: 
 
     monkeypatch.setattr(acceptance, "sentence_plot", broken)
     session, recorder = MagicMock(link_bps=10e9, simulated=True), MagicMock()
-    session.traffic.reconnection.note = ""
+    session.traffic.reconnection.note = session.revival.note = ""
+    session.testbed.lab = None
     shared = Shared(opened=[("suite", session)], recorder=recorder)
     with caplog.at_level(logging.INFO):
         acceptance.AcceptanceKeywords(shared).keep_evidence(verdict)

@@ -14,7 +14,9 @@ from support.paths import ROOT
 
 
 def test_they_are_those_of_the_resources():
-    text = "".join((ROOT / "resources" / f"{name}.resource").read_text() for name in ("testbed", "methodology"))
+    text = "".join(
+        (ROOT / "resources" / f"{name}.resource").read_text() for name in ("testbed", "methodology", "study")
+    )
     assert {line.split("}")[0][2:] for line in text.splitlines() if line.startswith("${") and "    " in line} >= set(
         NAMES
     )

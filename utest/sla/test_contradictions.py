@@ -101,9 +101,9 @@ def test_more_than_the_stated_loss_of_all_frames_is_no_pass(loses: str) -> None:
     assert found.ruling is Ruling.FAIL and f"at most {100 * share:.3g} % of all frames" in found.message
 
 
-def latency_trial(bucket: int, frames: int = 1000) -> Outcome:
+def latency_trial(bucket: int) -> Outcome:
     counts = (DirectionCount(0, 1, PPS, PPS, PPS),)
-    probes = LatencyCount(0, 1, frames, frames, 15.0, float(bucket), 10.0, {10: frames - 1, bucket: 1})
+    probes = LatencyCount(0, 1, 1000, 1000, 15.0, float(bucket), 10.0, {10: 999, bucket: 1})
     return Outcome(Load(PPS), 1.0, 1.0, 0.0, counts, latency=(probes,))
 
 

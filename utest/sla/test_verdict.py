@@ -1,19 +1,17 @@
 import pytest
 
 from linerate.counts.trial import DirectionCount, Fault, Load, Outcome, Tolerance, assess_trial
-from linerate.methods.saturate import saturate
 from linerate.methods.sequential import TrialConditions
 from linerate.methods.verify import verify
 from linerate.sla.goals import Goal, read_goal
 from linerate.sla.sentence import parse
-from linerate.sla.verdict import Ruling, Verdict
+from linerate.sla.verdict import Ruling
 from linerate.traffic.catalogue import Catalogue
+from support.known_router import GOALS, LINK, router, run, timed
 from support.outcomes import outcome
 from support.paths import ROOT
 
 CATALOGUE = Catalogue.read(ROOT / "variables" / "profiles")
-GOALS = ROOT / "variables" / "goals"
-LINK = 10e9
 
 
 @pytest.mark.parametrize("name", ["quick", "standard", "rfc2544"])
@@ -24,28 +22,6 @@ def test_each_goal_is_a_file(name: str):
 def test_rfc2544_goal_has_trials_of_60_s_without_loss():
     goal = read_goal(GOALS, "rfc2544")
     assert (goal.final_trial_duration, goal.loss_ratio, goal.exceed_ratio) == (60, 0, 0)
-
-
-def run(sentence: str, measure, goal: str = "quick") -> Verdict:
-    requirement = parse(sentence, CATALOGUE)
-    chosen = read_goal(GOALS, goal)
-    if requirement.quantity.value == "forwards":
-        load = Load(requirement.profile.line_rate_pps(LINK))
-        return saturate(requirement, load, chosen, measure, LINK, TrialConditions())
-    return verify(requirement, requirement.threshold_load(LINK), chosen, measure, LINK, TrialConditions())
-
-
-def router(capacity: float, ceiling: float = 1e9, directions: int = 1):
-    """A router of a known capacity (frames/s, all directions) behind a generator with a ceiling (frames/s a port)."""
-
-    def measure(load: Load, duration: float) -> Outcome:
-        asked = round(load.pps * duration)
-        offered = min(asked, round(ceiling * duration))
-        share = min(1.0, capacity * duration / (offered * directions))
-        counts = [DirectionCount(n, 1 - n, asked, offered, round(offered * share)) for n in range(directions)]
-        return Outcome(load, duration, duration, 0.0, tuple(counts))
-
-    return measure
 
 
 def test_pass_message():
@@ -145,13 +121,6 @@ def test_trial_of_an_overloaded_generator_is_inconclusive(forwarded):
         assert "the generator's CPU was too busy: 98 % of a second, at most 95 % is allowed" in found.message
         assert "use a faster generator" in found.message
     assert assess_trial(1, bound, Tolerance(cpu=98)).valid
-
-
-def test_only_rfc2544_goal_with_one_frame_size_is_rfc2544_throughput():
-    assert run("64b unidirectional ≥ 5 Mpps", router(6e6), "rfc2544").is_rfc2544_throughput
-    assert not run("imix unidirectional ≥ 1 Mpps", router(6e6), "rfc2544").is_rfc2544_throughput
-    assert not run("64b unidirectional ≥ 5 Mpps", router(4e6), "rfc2544").is_rfc2544_throughput
-    assert not run("64b unidirectional ≥ 5 Mpps", router(6e6), "standard").is_rfc2544_throughput
 
 
 def test_worse_direction_counts_unless_in_total():
@@ -290,19 +259,6 @@ def test_frames_that_come_out_of_a_queue_later_are_not_forwarded_at_the_load():
     assert gate.ruling is Ruling.INCONCLUSIVE
 
 
-def timed(elapsed: float, uncertainty: float = 0.0):
-    """A generator that sends what is asked in *elapsed* times the trial's duration; its clock reads as uncertain."""
-
-    def measure(load: Load, duration: float) -> Outcome:
-        frames = round(load.pps * duration)
-        readings = {"elapsed_uncertainty": uncertainty}
-        return Outcome(
-            load, duration, duration * elapsed, 0.0, (DirectionCount(0, 1, *[frames] * 3),), readings=readings
-        )
-
-    return measure
-
-
 def test_a_trial_that_took_longer_offered_less():
     late = run("64b unidirectional ≥ 20 kpps", timed(1.0099))
     assert late.ruling is Ruling.INCONCLUSIVE
@@ -321,14 +277,6 @@ def test_a_little_more_is_asked_for_where_the_clock_needs_it():
     # one that sends too few frames is slow
     slow = run("64b unidirectional ≥ 1 Mpps", sequence(outcome(load=1e6, sent=0.996)))
     assert slow.ruling is Ruling.INCONCLUSIVE and {trial.outcome.load.pps for trial in slow.trials} == {1e6}
-
-
-def test_the_label_of_rfc_2544_needs_the_whole_load():
-    sure = run("64b unidirectional ≥ 5 Mpps", timed(1.0, 0.003), "rfc2544")
-    assert sure.is_rfc2544_throughput
-    assert [trial.outcome.load.pps for trial in sure.trials] == [5e6, pytest.approx(5e6 * (1 + 0.003 / 60), rel=1e-6)]
-    assert not run("64b unidirectional ≥ 5 Mpps", timed(1.0, 0.2), "rfc2544").is_rfc2544_throughput
-    assert not run("64b unidirectional ≥ 100% line rate", timed(1.0), "rfc2544").is_rfc2544_throughput
 
 
 def test_beyond_99_98_percent_of_line_rate_the_clocks_are_allowed_for():

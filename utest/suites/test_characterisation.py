@@ -8,8 +8,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from linerate.evidence.integrity import check_integrity
 from linerate.evidence.records import CHARACTERISATION, schema
-from linerate.evidence.run import check_manifest, read_run
+from linerate.evidence.run import read_run
 from support import robot_run
 
 pytestmark = pytest.mark.slow
@@ -38,6 +39,8 @@ def test_it_passes_says_what_was_found_and_leaves_no_process(done: robot_run.Rob
     assert all("SIMULATED: " in message for _, message in done.tests.values())
     assert "NDR (without loss)" in done.tests["Capacity Of One Flow"][1]
     assert "Deviations from RFC 2544" in done.tests["Throughput And Latency By RFC 2544"][1]
+    assert "6 characterisations, no sentence" in done.console and "0 PASS" not in done.console
+    assert "results    search, ramp, RFC 2544 throughput, " in done.console
     assert robot_run.processes_of(done.folder) == []
 
 
@@ -57,7 +60,7 @@ def test_results_are_as_published_and_name_their_trials(left: Path, results: dic
         mine = [record for record in trials if item["number"] <= record.requirement <= item["last"]]
         assert mine and {record.test for record in mine} == {item["test"]}
         assert all(record.sentence for record in mine)
-    assert check_manifest(left) == ()
+    assert check_integrity(left).altered == ()
 
 
 def test_the_model_is_found_to_forward_what_is_published(results: dict[str, dict]):

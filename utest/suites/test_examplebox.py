@@ -110,13 +110,13 @@ def test_your_own_router_in_the_readme(tmp_path: Path):
     assert [plan.requirement(sentence).sentence for sentence in sentences(project / "tests" / "mybox.robot")] == [
         "imix bidirectional ≥ 70% line rate each way"
     ]
-    dry_run(project / "tests" / "mybox.robot", tmp_path)
+    dry_run(project / "tests" / "mybox.robot", tmp_path, "-v", "TESTBED:mylab")
 
 
-def dry_run(suite: Path, folder: Path) -> None:
+def dry_run(suite: Path, folder: Path, *options: str) -> None:
     """Robot finds every keyword and argument of *suite*, and its resource file."""
     argv = [sys.executable, "-m", "robot", "--dryrun", "--exitonerror", "--outputdir", str(folder / "out")]
-    argv += ["-v", f"RESULTS:{folder / 'results'}", str(suite)]
+    argv += ["-v", f"RESULTS:{folder / 'results'}", *options, str(suite)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, cwd=folder, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

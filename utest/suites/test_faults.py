@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from linerate.errors import TestbedError
+from linerate.generators.site import GeneratorEndpoint
 from linerate.project import Project
 from linerate.robot.faults import FaultKeywords
 from linerate.robot.shared import Shared
 from linerate.session.plan import Plan
 from linerate.session.session import Session
-from linerate.testbed.facts import NO_ROUTER, GeneratorEndpoint, TestbedFacts
+from linerate.testbed.facts import NO_ROUTER, TestbedFacts
 from linerate.testbed.opening import OpenTestbed
 from linerate_bench.studies import fault_cases, faults
 from support import robot_run

@@ -1,4 +1,6 @@
-"""Started and interrupted at random moments: after the next start nothing of it is left.
+"""A testbed of network namespaces that is interrupted at random moments: after the next start nothing of it is left.
+
+``test_kills.py`` does it on the simulated testbed, by each signal to each process.
 
 ``LINERATE_INTERRUPTS=50 pytest utest/suites/test_interrupt.py`` does it fifty times; the default is a sample.
 """
@@ -17,32 +19,22 @@ import pytest
 from linerate.testbed import leases
 from support import leftovers, robot_run
 
-pytestmark = pytest.mark.slow
-
 TIMES = int(os.environ.get("LINERATE_INTERRUPTS", "3"))
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 
-def interrupted(folder: Path, suite: Path, signal_: signal.Signals, after: float, *options: str) -> None:
+def interrupted(folder: Path, suite: Path, signal_: signal.Signals, after: float) -> None:
     """Start the suite, send *signal_* after *after* s, and wait until Robot itself is gone."""
-    with (folder / "console.txt").open("w") as console:
-        process = subprocess.Popen(
-            robot_run.command(folder, suite, *options),
-            stdout=console,
-            stderr=subprocess.STDOUT,
-            env=robot_run.environment(folder),
-            cwd=folder,
-            start_new_session=True,
-        )
-        try:
-            process.wait(after)
-        except subprocess.TimeoutExpired:
-            if signal_ is signal.SIGINT:
-                # as a terminal does it: the whole group hears it
-                os.killpg(process.pid, signal_)
-            else:
-                process.send_signal(signal_)
-        process.wait(60)
+    run = robot_run.start(folder, suite, forked=False)
+    try:
+        run.wait(after)
+    except subprocess.TimeoutExpired:
+        if signal_ is signal.SIGINT:
+            # as a terminal does it: the whole group hears it
+            os.killpg(run.pid, signal_)
+        else:
+            run.send_signal(signal_)
+    run.wait(60)
 
 
 def gone(folder: Path, limit: float = 15.0) -> list[str]:
@@ -55,18 +47,8 @@ def gone(folder: Path, limit: float = 15.0) -> list[str]:
     return left
 
 
-def test_simulated(tmp_path: Path):
-    suite = robot_run.ROOT / "tests" / "netgate6100.robot"
-    chance = random.Random(6100)
-    for number in range(TIMES):
-        signal_ = SIGNALS[number % len(SIGNALS)]
-        after = chance.uniform(0.3, 9.0)
-        interrupted(tmp_path, suite, signal_, after, "-v", "GOAL:quick")
-        assert gone(tmp_path) == [], f"run {number}, {signal_.name} after {after:.2f} s"
-
-
 @pytest.mark.netns
-def test_netns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", robot_run.environment(tmp_path)["XDG_RUNTIME_DIR"])
     suite = robot_run.ROOT / "tests" / "linux_router.robot"
     chance = random.Random(4500)

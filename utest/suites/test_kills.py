@@ -23,7 +23,8 @@ from unittest import mock
 import psutil
 import pytest
 
-from linerate.evidence.run import check_manifest, read_run
+from linerate.evidence.integrity import check_integrity
+from linerate.evidence.run import read_run
 from linerate.generators.trex import port_claims
 from linerate.testbed import leases
 from support import leftovers, robot_run
@@ -231,7 +232,7 @@ def run_robot(folder: Path, kill: Kill) -> None:
                 json.loads(row)
         assert {item.verdict for item in read_run(path).requirements} <= {"PASS", "INCONCLUSIVE"}, text[-3000:]
         if not (kill.process == "robot" and kill.number in ("KILL", "STOP")):
-            assert check_manifest(path) == ()
+            assert check_integrity(path).altered == ()
     assert list(run.temporary.iterdir()) == []
 
 

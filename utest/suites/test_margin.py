@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
+from linerate.evidence.integrity import check_integrity
 from linerate.evidence.margin import MarginRecord
 from linerate.evidence.rejudging import rejudge
-from linerate.evidence.run import check_manifest, read_margins, read_run
+from linerate.evidence.run import read_margins, read_run
 from linerate.evidence.sentence_rows import sentence_rows
 from support import robot_run
 
@@ -132,29 +132,20 @@ def test_its_trials_are_kept_and_judge_nothing(margins: dict[str, MarginRecord],
     assert sum(item.trial.outcome.duration for item in mine) == pytest.approx(margins["Ahead"].seconds)
     assert all(not item.evidence for item in mine)
     assert min(item.trial.outcome.load.pps for item in mine) > 4.7e6
-    assert check_manifest(left) == ()
+    assert check_integrity(left).altered == ()
     assert all(item.same for item in rejudge(left).sentences)
 
 
 def test_an_interrupt_in_a_search_leaves_the_verdict(tmp_path: Path) -> None:
     suite = robot_run.write_suite(tmp_path, "64b 1-flow unidirectional ≥ 2 Mpps")
-    options = ("-v", "MARGIN:on", "-v", "GOAL:standard")
-    with (tmp_path / "console.txt").open("w") as console:
-        process = subprocess.Popen(
-            robot_run.command(tmp_path, suite, *options),
-            stdout=console,
-            stderr=subprocess.STDOUT,
-            env=robot_run.environment(tmp_path),
-            cwd=tmp_path,
-            start_new_session=True,
-        )
-        try:
-            end = time.monotonic() + 60
-            while time.monotonic() < end and not _search_began(tmp_path / "results"):
-                time.sleep(0.02)
-            process.send_signal(signal.SIGTERM)
-        finally:
-            process.wait(60)
+    run = robot_run.start(tmp_path, suite, "-v", "MARGIN:on", "-v", "GOAL:standard")
+    try:
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not _search_began(tmp_path / "results"):
+            time.sleep(0.02)
+        run.send_signal(signal.SIGTERM)
+    finally:
+        run.wait(60)
     (folder,) = (tmp_path / "results").iterdir()
     (record,) = read_run(folder).requirements
     assert record.verdict == "PASS"

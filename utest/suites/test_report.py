@@ -15,8 +15,8 @@ import pytest
 
 from linerate.errors import LinerateError
 from linerate.evidence import allure_program
+from linerate.evidence.integrity import check_integrity
 from linerate.evidence.report_page import POLICY
-from linerate.evidence.run import check_manifest
 from linerate.system.node import find_node
 from support import robot_run
 from support.browser import look_at
@@ -100,7 +100,7 @@ def reported(tmp_path_factory: pytest.TempPathFactory, allure: None) -> Reported
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - began < 60, "20 s, on a busy machine"
     page = newer / "report.html"
-    assert page.stat().st_size < 10e6 and str(page) in done.stdout and check_manifest(newer) == ()
+    assert page.stat().st_size < 10e6 and str(page) in done.stdout and check_integrity(newer).altered == ()
     return Reported(newer, page, {test["name"]: test for test in data_of(page, 'data/test-results/[^"]+')})
 
 

@@ -1,21 +1,24 @@
-"""What people do with any suite: read the last lines, count tags, run failed tests again, run suites side by side."""
+"""What people do with any suite: read the last lines, count tags, run failed tests again.
+
+Suites side by side are those of ``test_lab.py`` and ``test_pool.py``.
+"""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
-from collections import Counter
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from robot.api import ExecutionResult
 
-from linerate.evidence.run import check_manifest, read_run
+from linerate.evidence.integrity import check_integrity
 from linerate.evidence.verification import verify
 from support import robot_run
-from support.command_line import PROGRAM
+from support.command_line import linerate
 from support.paths import ROOT
 
 pytestmark = pytest.mark.slow
@@ -38,16 +41,13 @@ Cannot Be Decided
 """
 
 
-def robot(folder: Path, *words: str, program: tuple[str, ...] = ("robot",)) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", *program, "--outputdir", "out", *words],
-        cwd=folder,
-        env=robot_run.environment(folder),
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+def robot(folder: Path, *words: str) -> tuple[int, str]:
+    """Exit status and output of ``robot WORDS`` in *folder*."""
+    with tempfile.TemporaryFile() as output:
+        options = ["robot", "--outputdir", "out", *words]
+        status = robot_run.programs().run(options, robot_run.environment(folder), folder, output, output, limit=200)
+        output.seek(0)
+        return status, output.read().decode()
 
 
 def metadata(output: Path) -> dict[str, str]:
@@ -68,9 +68,9 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The folder of a run with each verdict, and what was on its console."""
     folder = tmp_path_factory.mktemp("failed")
     (folder / "suite.robot").write_text(SUITE, encoding="utf-8")
-    found = robot(folder, "suite.robot")
-    assert found.returncode == 2, found.stdout + found.stderr
-    return folder, found.stdout
+    status, printed = robot(folder, "suite.robot")
+    assert status == 2, printed
+    return folder, printed
 
 
 def test_the_last_lines_name_the_folder_and_the_next_command(failed: tuple[Path, str]) -> None:
@@ -80,7 +80,7 @@ def test_the_last_lines_name_the_folder_and_the_next_command(failed: tuple[Path,
     assert line == f"Evidence: {run}"
     relative = run.relative_to(folder)
     assert command == f"Next: linerate report {relative}"
-    assert check_manifest(run) == ()
+    assert check_integrity(run).altered == ()
 
 
 def test_a_table_of_the_sentences_closes_the_console_and_the_log(failed: tuple[Path, str]) -> None:
@@ -95,10 +95,7 @@ def test_a_table_of_the_sentences_closes_the_console_and_the_log(failed: tuple[P
     assert "Suite: 1 PASS, 1 FAIL, 1 INCONCLUSIVE</h1>" in (folder / "out" / "output.xml").read_text().replace(
         "&lt;", "<"
     ).replace("&gt;", ">")
-    again = subprocess.run(
-        [*PROGRAM, "summary", str(run)], cwd=folder, capture_output=True, text=True, timeout=60, check=True
-    )
-    assert again.stdout == table
+    assert linerate(folder, "summary", str(run)).stdout == table
     assert verify(run).problems == ()
 
 
@@ -143,8 +140,8 @@ def test_an_xunit_file_has_the_verdicts(failed: tuple[Path, str]) -> None:
 def test_failed_tests_run_again_and_merged_name_the_evidence_of_both_runs(failed: tuple[Path, str]) -> None:
     folder, _ = failed
     words = ["--rerunfailed", "out/output.xml", "--output", "again.xml", "--log", "NONE", "--report", "NONE"]
-    again = robot(folder, *words, "-v", "LEAST:1", "suite.robot")
-    assert again.returncode == 1, again.stdout
+    status, printed = robot(folder, *words, "-v", "LEAST:1", "suite.robot")
+    assert status == 1, printed
     merge = [sys.executable, "-m", "robot.rebot", "--merge", "--output", "merged.xml", "--outputdir", "."]
     merged = subprocess.run(
         [*merge, "out/output.xml", "out/again.xml"], cwd=folder, capture_output=True, text=True, timeout=60, check=False
@@ -158,28 +155,3 @@ def test_failed_tests_run_again_and_merged_name_the_evidence_of_both_runs(failed
         "Fails Unless Less Is Asked": ("PASS",),
         "Cannot Be Decided": ("FAIL", "verdict:inconclusive"),
     }
-
-
-def test_suites_side_by_side_have_the_verdicts_of_suites_one_by_one(tmp_path: Path) -> None:
-    tests = tmp_path / "tests"
-    tests.mkdir()
-    for name in ("one", "two"):
-        (tests / f"{name}.robot").write_text(SUITE, encoding="utf-8")
-    found = robot(tmp_path, "tests", program=("pabot.pabot", "--processes", "2"))
-    assert found.returncode == 4, found.stdout + found.stderr
-    runs = sorted(path.parent for path in tmp_path.glob("out/*/requirements.jsonl"))
-    assert [Counter(item.verdict for item in read_run(run).requirements) for run in runs] == 2 * [
-        Counter(PASS=1, FAIL=1, INCONCLUSIVE=1)
-    ]
-    # one id, one Allure result, one summary of folders
-    assert [run.name for run in runs] == [runs[0].name, f"{runs[0].name}-2"]
-    (allure,) = tmp_path.rglob("allure")
-    assert allure.parent == runs[0] and len(list(allure.glob("*-result.json"))) == 6
-    summary = (runs[0] / "summary.txt").read_text(encoding="utf-8")
-    assert re.findall(r"^Evidence: (.*)$", summary, re.MULTILINE) == [str(run) for run in runs]
-    assert summary.count(": 1 PASS, 1 FAIL, 1 INCONCLUSIVE – SIMULATED") == 2
-    assert all(check_manifest(run) == () for run in runs)
-    assert {value for name, value in metadata(tmp_path / "out" / "output.xml").items() if "Evidence" in name} == {
-        str(run) for run in runs
-    }
-    assert robot_run.processes_of(tmp_path) == []

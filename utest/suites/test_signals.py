@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from robot.api import ExecutionResult
 
-from linerate.evidence.run import check_manifest, read_run
+from linerate.evidence.integrity import check_integrity
+from linerate.evidence.run import read_run
 from support import robot_run
 
 pytestmark = pytest.mark.slow
@@ -56,7 +57,7 @@ def test_twice_inside_a_command_of_a_router_that_stands_still(tmp_path: Path) ->
     assert not re.search(r"Traceback|SSH link to the router broke|terminated by signal", written)
     (folder,) = (path.parent for path in tmp_path.glob("results/*/requirements.jsonl"))
     assert [item.verdict for item in read_run(folder).requirements] == ["PASS"]
-    assert check_manifest(folder) == ()
+    assert check_integrity(folder).altered == ()
     assert robot_run.processes_of(tmp_path) == [] and left_in(tmp_path) == ["lock"]
 
 
@@ -66,8 +67,8 @@ def start(folder: Path, **more: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, env=robot_run.environment(folder), cwd=folder, start_new_session=True, **more)
 
 
-def await_verdicts(folder: Path, count: int, limit: float = 60.0) -> None:
-    until = time.monotonic() + limit
+def await_verdicts(folder: Path, count: int) -> None:
+    until = time.monotonic() + 60
     while sum(path.read_bytes().count(b"\n") for path in folder.glob("results/*/requirements.jsonl")) < count:
         assert time.monotonic() < until
         time.sleep(0.05)
@@ -91,7 +92,7 @@ def test_a_terminal_that_is_closed_ends_the_run_in_order(tmp_path: Path) -> None
     assert test.message.startswith("interrupted by a hang-up (SIGHUP)")
     (folder,) = (path.parent for path in tmp_path.glob("results/*/requirements.jsonl"))
     assert {item.verdict for item in read_run(folder).requirements} == {"PASS"}
-    assert check_manifest(folder) == ()
+    assert check_integrity(folder).altered == ()
     assert robot_run.processes_of(tmp_path) == [] and left_in(tmp_path) == ["lock"]
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from linerate.evidence.integrity import check_integrity
 from linerate.evidence.records import ENVIRONMENT, REQUIREMENT, TRIAL, schema
-from linerate.evidence.run import check_manifest, read_run
+from linerate.evidence.run import read_run
 from support import robot_run
 from support.paths import DATA, ROOT
 
@@ -79,7 +80,29 @@ def test_it_says_simulated_wherever_a_person_looks(done: robot_run.RobotRun, lef
     assert run.environment is not None and run.environment.simulated
     assert all(record.simulated for record in run.trials)
     assert all(record.simulated for record in run.requirements)
-    assert not any(record.extra["rfc2544_throughput"] for record in run.requirements)
+
+
+MINUTE = """\
+goal: minute
+about: one trial of 60 s without a lost frame
+final_trial_duration: 60
+duration_sum: 60
+loss_ratio: 0
+exceed_ratio: 0
+warm_up: 0
+"""
+
+
+def test_a_simulated_trial_of_a_minute_is_no_throughput_of_rfc_2544(tmp_path: Path):
+    home = robot_run.project(tmp_path)
+    (home / "variables" / "goals" / "minute.yaml").write_text(MINUTE, encoding="utf-8")
+    suite = robot_run.write_suite(tmp_path, "64b 1-flow unidirectional ≥ 10 kpps")
+    found = robot_run.run(tmp_path, suite, "-v", f"PROJECT:{home}", "-v", "GOAL:minute")
+    (folder,) = (tmp_path / "results").iterdir()
+    (record,) = read_run(folder).requirements
+    assert record.verdict == "PASS", found.message
+    assert record.goal_terms["final_trial_duration"] == 60
+    assert record.simulated and record.extra["rfc2544_throughput"] is False
 
 
 def test_the_records_are_as_published_and_unchanged(left: Path):
@@ -89,7 +112,7 @@ def test_the_records_are_as_published_and_unchanged(left: Path):
         for row in rows(left / file):
             validator.validate(row)
     jsonschema.validate(json.loads((left / "environment.json").read_text()), schema(ENVIRONMENT))
-    assert check_manifest(left) == ()
+    assert check_integrity(left).altered == ()
 
 
 def test_each_sentence_has_its_record_its_warm_up_and_its_trials(left: Path):

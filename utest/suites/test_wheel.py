@@ -51,13 +51,6 @@ def test_a_new_project_runs_at_once(tmp_path: Path, installed: dict[str, str]) -
     assert len(list(tmp_path.glob("results/*/requirements.jsonl"))) == 1
 
 
-def test_evidence_goes_where_robots_output_goes(tmp_path: Path, installed: dict[str, str]) -> None:
-    assert run(tmp_path, installed, "linerate", "init", "mybox").returncode == 0
-    ran = run(tmp_path, installed, "robot", "-v", "GOAL:quick", "--outputdir", "there", "-t", "Internet*", "tests")
-    assert ran.returncode == 0, ran.stdout
-    assert len(list(tmp_path.glob("there/*/requirements.jsonl"))) == 1 and not (tmp_path / "results").exists()
-
-
 def test_a_shipped_platform_comes_with_its_suite(tmp_path: Path, installed: dict[str, str]) -> None:
     assert run(tmp_path, installed, "linerate", "init", "--platform", "netgate6100").returncode == 0
     ran = run(tmp_path, installed, "robot", "--dryrun", "tests")
@@ -76,19 +69,6 @@ def test_the_projects_own_file_lies_over_the_packaged_one(tmp_path: Path, instal
 def test_doctor_needs_no_project(tmp_path: Path, installed: dict[str, str]) -> None:
     found = run(tmp_path, installed, "linerate", "doctor", "simulated", "--platform", "netgate6100")
     assert found.returncode == 0 and "0 wrong" in found.stdout, found.stdout + found.stderr
-
-
-def test_init_overwrites_nothing(tmp_path: Path, installed: dict[str, str]) -> None:
-    (tmp_path / "tox.ini").write_text("mine")
-    found = run(tmp_path, installed, "linerate", "init")
-    assert found.returncode == 2 and "tox.ini exists already" in found.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["tox.ini"]
-
-
-@pytest.mark.parametrize("name", ["../evil", "My Box", "a/b"])
-def test_a_name_that_files_cannot_have_is_refused(tmp_path: Path, installed: dict[str, str], name: str) -> None:
-    found = run(tmp_path, installed, "linerate", "init", name)
-    assert found.returncode == 2 and "cannot name a project's files" in found.stderr and not list(tmp_path.iterdir())
 
 
 def test_a_report_is_made_without_node_on_the_path(tmp_path: Path, installed: dict[str, str]) -> None:

@@ -38,11 +38,17 @@ class Seen:
     hosts: frozenset[str]
 
 
-def look_at(page: Path, folder: Path, place: str = "") -> Seen:
-    """Open *page*, at ``#place``, in a profile of its own in *folder*. Skips where there is no Chromium."""
+def chromium() -> str:
+    """The program. Skips where there is none."""
     program = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
     if program is None:
         pytest.skip("needs chromium")
+    return program
+
+
+def look_at(page: Path, folder: Path, place: str = "") -> Seen:
+    """Open *page*, at ``#place``, in a profile of its own in *folder*. Skips where there is no Chromium."""
+    program = chromium()
     copy, log = folder / "page.html", folder / "net.json"
     text = page.read_text(encoding="utf-8")
     before, _, after = text.rpartition("</body>")

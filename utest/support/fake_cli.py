@@ -27,7 +27,10 @@ Router uptime is 2 weeks, 3 days, 4 hours, 5 minutes
 ANSWERS: Mapping[str, Answer] = {
     "show version": VERSION,
     "show processes cpu": "CPU utilization for five seconds: 12%/3%; one minute: 9%; five minutes: 8%",
-    "show ip arp": "Internet  100.65.1.2  0   0200.0000.0001  ARPA   GigabitEthernet0/1",
+    "show ip arp": (
+        "Internet  100.65.1.2  -   0200.0000.0001  ARPA   GigabitEthernet0/1\n"
+        "Internet  100.65.2.2  -   0200.0000.0002  ARPA   GigabitEthernet0/2"
+    ),
 }
 
 
@@ -38,17 +41,19 @@ class Admits(Guard):
     admits = True
 
 
+PAGE = 3
+
+
 class FakeCli:
     """An IOS-like router. *answers*: output by command, added to its own; ``typed``: all lines that it got.
 
-    *page*: lines after which it pages, until 'terminal length 0'; 0: never.
+    It pages after PAGE lines, until 'terminal length 0'.
     """
 
-    def __init__(self, folder: Path, answers: Mapping[str, Answer] | None = None, page: int = 3) -> None:
+    def __init__(self, folder: Path, answers: Mapping[str, Answer] | None = None) -> None:
         self.answers: dict[str, Answer] = {**ANSWERS, **(answers or {})}
         self.typed: list[str] = []
         self.pages = 0
-        self._page = page
         self._server = HostileServer(folder, Admits, process_factory=self._serve, line_editor=False)
 
     @property
@@ -64,7 +69,7 @@ class FakeCli:
             process.stderr.write(b"Line has invalid autocommand\r\n")
             process.exit(1)
             return
-        page, mode, write = self._page, "", process.stdout.write
+        page, mode, write = PAGE, "", process.stdout.write
         write(b"\x1b]0;router\x07\r\n*** Router# is not for you ***\r\n")
         try:
             while True:

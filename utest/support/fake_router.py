@@ -93,8 +93,8 @@ def shell_of(machine: Machine) -> Callable[[str, float], Result]:
 class ControlServer:
     """The control socket in a thread, as the embedded server serves it."""
 
-    def __init__(self, state: RouterState, token: str = "secret") -> None:
-        self.model, self.token = FakeModel(state), token
+    def __init__(self, state: RouterState) -> None:
+        self.model, self.token = FakeModel(state), "secret"
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.REP)
         self.port = self._socket.bind_to_random_port("tcp://127.0.0.1")

@@ -1,6 +1,6 @@
 """Processes that are forked from one which has imported what they need: to import it takes most of a short run's time.
 
-A program is a module with ``preload()`` and ``main(argv)``. A forked process has its own session, environment, folder
+A program is a module with ``preload`` and ``main(argv)``. A forked process has its own session, environment, folder
 and streams, runs ``main`` and ends as any Python program does. Its command line is the server's.
 """
 
@@ -23,10 +23,13 @@ from support.paths import LIBRARIES, SUPPORT
 
 
 class ForkServer:
-    """Forks processes that run the module *program*, one after the other; :meth:`close` it."""
+    """Forks processes that run the module *program*, one after the other; :meth:`close` it.
 
-    def __init__(self, program: str) -> None:
-        self._program = program
+    They have the descriptors *kept* too, which ``preload`` finds in its arguments.
+    """
+
+    def __init__(self, program: str, *kept: int) -> None:
+        self._program, self._kept = program, kept
         self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -38,8 +41,9 @@ class ForkServer:
                 "PYTHONPATH": os.pathsep.join([str(LIBRARIES), str(SUPPORT.parent)]),
                 "OPENBLAS_NUM_THREADS": "1",
             }
-            command = [sys.executable, "-P", "-m", "support.fork_server", str(self._theirs.fileno()), self._program]
-            self._process = subprocess.Popen(command, env=environment, pass_fds=[self._theirs.fileno()])
+            words = [str(self._theirs.fileno()), self._program, *map(str, self._kept)]
+            command = [sys.executable, "-P", "-m", "support.fork_server", *words]
+            self._process = subprocess.Popen(command, env=environment, pass_fds=[self._theirs.fileno(), *self._kept])
         request = json.dumps([list(argv), dict(env), str(cwd)]).encode()
         socket.send_fds(self._ours, [request], list(streams))
         return int(self._ours.recv(100))
@@ -77,7 +81,7 @@ class ForkServer:
         self._theirs.close()
         self._ours.close()
         if self._process is not None:
-            self._process.wait(10)
+            self._process.wait(60)
 
 
 class ForkedProcess:
@@ -138,7 +142,7 @@ def _forked(channel: socket.socket) -> list[str] | None:
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
     module = importlib.import_module(sys.argv[2])
-    module.preload()
+    module.preload(*map(int, sys.argv[3:]))
     with socket.socket(fileno=int(sys.argv[1])) as requests:
         words = _forked(requests)
     if words is not None:

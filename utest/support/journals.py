@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from linerate.routers.base import Result, Shell
 from linerate.routers.change_journal import ChangeJournal
 from linerate.routers.changes import Change
 from linerate.routers.occasion import Occasion
@@ -15,6 +16,23 @@ CHANGE = Change(("ip", "link", "set", "dev", "eth1", "up"), ("ip", "link", "set"
 
 class Killed(BaseException):
     """SIGKILL, here."""
+
+
+def dying(shell: Shell, exchanges: int, *, before: bool) -> Shell:
+    """*shell* until it has answered so many *exchanges*: then this process is killed, *before* or after the next."""
+    count = 0
+
+    def run(command: str, limit: float) -> Result:
+        nonlocal count
+        count += 1
+        if count > exchanges and before:
+            raise Killed
+        found = shell(command, limit)
+        if count > exchanges:
+            raise Killed
+        return found
+
+    return run
 
 
 def occasion(uptime: float | None = 100.0, kind: str = "linux") -> Occasion:

@@ -12,15 +12,35 @@ import pytest
 from linerate.project import Project
 from linerate.session.plan import Plan
 from linerate.session.session import Session
+from support import robot_run
 from support.paths import ROOT
+
+SHORT = {"final_trial_duration: 1\n": "final_trial_duration: 0.5\n", "warm_up: 1\n": "warm_up: 0.2\n"}
+"""Of the goal ``quick``: what is made so loses many frames in half a second."""
+
+
+def _project(folder: Path) -> Project:
+    """One whose goal ``quick`` has short trials."""
+    goal = robot_run.project(folder) / "variables" / "goals" / "quick.yaml"
+    text = goal.read_text(encoding="utf-8")
+    for former, new in SHORT.items():
+        assert former in text
+        text = text.replace(former, new)
+    goal.write_text(text, encoding="utf-8")
+    return Project(folder / "project")
 
 
 @contextmanager
-def configured(runtime: Path) -> Iterator[Session]:
-    """The testbed, with *runtime* as its runtime folder. Fails if the router cannot be restored afterwards."""
+def configured(runtime: Path, short: bool = False) -> Iterator[Session]:
+    """The testbed, with *runtime* as its runtime folder. Fails if the router cannot be restored afterwards.
+
+    *short*: with short trials.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(runtime))
-        session = Session.start(Plan.read(Project(ROOT), "linux_router", "linux", "netns", "quick"))
+        session = Session.start(
+            Plan.read(_project(runtime) if short else Project(ROOT), "linux_router", "linux", "netns", "quick")
+        )
         try:
             session.generator.connect()
             session.router.connect()
@@ -32,7 +52,16 @@ def configured(runtime: Path) -> Iterator[Session]:
 
 def run_in_router(session: Session, *command: str) -> str:
     """What *command* prints in the router's namespace. Raises CalledProcessError."""
+    return _run(session, "dut", command)
+
+
+def run_in_generator(session: Session, *command: str) -> str:
+    """What *command* prints in the generator's namespace. Raises CalledProcessError."""
+    return _run(session, "gen", command)
+
+
+def _run(session: Session, namespace: str, command: tuple[str, ...]) -> str:
     folder = session.testbed.facts.runtime
     assert folder is not None
-    argv = ("ip", "netns", "exec", f"lr-{folder.name}-dut", *command)
-    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=10).stdout
+    argv = ("ip", "netns", "exec", f"lr-{folder.name}-{namespace}", *command)
+    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout

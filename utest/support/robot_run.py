@@ -15,6 +15,7 @@ from pathlib import Path
 
 from robot.api import ExecutionResult
 
+from support import forked_programs, forked_testbed
 from support.fork_server import ForkedProcess, ForkServer
 from support.paths import ROOT as ROOT
 from support.rejudged import check_runs
@@ -56,12 +57,12 @@ def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "XDG_RUNTIME_DIR": str(runtime), "XDG_STATE_HOME": str(runtime / "state")}
 
 
-def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRun:
+def run(folder: Path, suite: Path, *options: str, limit: float = 300, forked: bool = True) -> RobotRun:
     """Run *suite* to its end, in *folder*, and judge it again from what it left (:mod:`.rejudged`).
 
-    Raises subprocess.TimeoutExpired after *limit* seconds.
+    *forked*: so are the processes of its testbed. Raises subprocess.TimeoutExpired after *limit* seconds.
     """
-    words = ["robot", *_arguments(folder, suite, *options)]
+    words = [_program(forked), *_arguments(folder, suite, *options)]
     with tempfile.TemporaryFile() as console:
         status = programs().run(words, environment(folder), folder, console, console, limit)
         console.seek(0)
@@ -75,16 +76,21 @@ def run(folder: Path, suite: Path, *options: str, limit: float = 300) -> RobotRu
     return RobotRun(status, text, tests, folder)
 
 
-def start(folder: Path, suite: Path, *options: str) -> ForkedProcess:
+def start(folder: Path, suite: Path, *options: str, forked: bool = True) -> ForkedProcess:
     """A run of *suite* that goes on, with ``console.txt`` in *folder*; wait for it before the next."""
+    words = [_program(forked), *_arguments(folder, suite, *options)]
     with (folder / "console.txt").open("wb") as console:
-        return programs().start(["robot", *_arguments(folder, suite, *options)], environment(folder), folder, console)
+        return programs().start(words, environment(folder), folder, console)
+
+
+def _program(forked: bool) -> str:
+    return "robot" if forked else forked_programs.NOT_FORKED
 
 
 @cache
 def programs() -> ForkServer:
     """Where Robot and ``linerate`` are forked, one after the other. It ends with this process."""
-    server = ForkServer("support.forked_programs")
+    server = ForkServer("support.forked_programs", forked_testbed.FORKS.channel())
     atexit.register(server.close)
     return server
 
@@ -121,26 +127,38 @@ def project(folder: Path) -> Path:
 def short_goal(folder: Path) -> tuple[str, str]:
     """Robot's option for a project whose goal ``quick`` needs fewer seconds of trials, to save time."""
     home = project(folder)
+    shorten(home)
+    return "-v", f"PROJECT:{home}"
+
+
+def shorten(home: Path) -> None:
+    """Let the goal ``quick`` of the project *home* need fewer seconds of trials."""
     path = home / "variables" / "goals" / "quick.yaml"
     text = path.read_text(encoding="utf-8")
     if "duration_sum: 10\n" not in text:
         raise ValueError(f"{path} no longer says 'duration_sum: 10'")
     path.write_text(text.replace("duration_sum: 10\n", "duration_sum: 2\n"), encoding="utf-8")
-    return "-v", f"PROJECT:{home}"
 
 
 def processes_of(folder: Path) -> list[str]:
-    """Processes left by a run: those with this test's runtime folder in their environment or arguments."""
+    """Processes left by a run: with this test's folder in their environment or arguments; forked ones have it open."""
     found = []
     marker = str(folder).encode()
     for entry in Path("/proc").iterdir():
         if not re.fullmatch(r"\d+", entry.name) or int(entry.name) == os.getpid():
             continue
         try:
-            if marker in (entry / "environ").read_bytes() or marker in (entry / "cmdline").read_bytes():
+            words = (entry / "cmdline").read_bytes()
+            forked = forked_testbed.__name__.encode() in words and _has_open(entry, str(folder))
+            if forked or marker in (entry / "environ").read_bytes() or marker in words:
                 state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
                 if state != "Z":
-                    found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                    found.append(words.replace(b"\0", b" ").decode())
         except OSError:
             continue
     return found
+
+
+def _has_open(process: Path, folder: str) -> bool:
+    """Whether *process*, of ``/proc``, has a file of *folder* open."""
+    return any(str(link.readlink()).startswith(folder) for link in (process / "fd").iterdir())

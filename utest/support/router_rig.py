@@ -27,6 +27,7 @@ from support.command_line import linerate
 from support.described_router import DESCRIPTIONS, CommandLine
 from support.fake_cli import FakeCli
 from support.fork_server import ForkedProcess
+from support.forked_testbed import not_forked
 from support.paths import ROOT
 from support.served_bench import served
 from support.tcp_relay import relay
@@ -66,6 +67,11 @@ software:
 """
 TUNING = "tuning: {queues: 1, offloads: {tso: off, gro: on}, sysctls: {net.ipv4.ip_default_ttl: 65}}"
 """What a veth pair and its namespace can be given."""
+SETTLE = (
+    "for i in $(seq 200); do"
+    " ip -o link show | grep -E 'kr[01]@' | grep -Eq 'NO-CARRIER|state (DOWN|LOWERLAYERDOWN)' || break; sleep 0.1; done"
+)
+"""Both ends of each cable are up, but a kernel says a second or more later that a link has a carrier."""
 KERNEL_STATE = (
     "ip -o -4 addr show; ip -o -6 addr show; ip -o -4 route show table all; ip -6 route show table all; ip rule show;"
     " ip -6 rule show; ip neigh show nud permanent; ip -o link show | sed 's/ qlen.*//';"
@@ -126,12 +132,12 @@ def kernel(folder: Path, more: str = "") -> Iterator[Rig]:
     topology = namespaces.plan_topology(f"k{uuid.uuid4().hex[:6]}", ("kr0", "kr1"))
     with contextlib.ExitStack() as stack:
         for command in topology.teardown:
-            stack.callback(subprocess.run, command, check=False, capture_output=True, timeout=10)
+            stack.callback(subprocess.run, command, check=False, capture_output=True, timeout=60)
         for command in topology.setup:
-            subprocess.run(command, check=True, capture_output=True, timeout=10)
+            subprocess.run(command, check=True, capture_output=True, timeout=60)
         ssh = sshd.prepare(folder / "ssh", topology.router)
         for command in ssh.setup:
-            subprocess.run(command, check=True, timeout=10)
+            subprocess.run(command, check=True, timeout=60)
         server = start_process(stack, *ssh.argv)
         ports = start_server(stack, topology)
         login = {"port": ssh.port, "user": ssh.user, "key": ssh.client_key, "known_hosts": ssh.known_hosts}
@@ -143,14 +149,14 @@ def kernel(folder: Path, more: str = "") -> Iterator[Rig]:
 
         def run(text: str) -> str:
             argv = ("ip", "netns", "exec", topology.router, "sh", "-c", text)
-            return subprocess.run(argv, check=False, capture_output=True, text=True, timeout=20).stdout
+            return subprocess.run(argv, check=False, capture_output=True, text=True, timeout=120).stdout
 
         def cut() -> None:
             for session in psutil.Process(server.pid).children(recursive=True):
                 with contextlib.suppress(psutil.Error):
                     session.kill()
 
-        yield Rig(folder, run, lambda: run(KERNEL_STATE), cut)
+        yield Rig(folder, run, lambda: run(f"{SETTLE}; {KERNEL_STATE}"), cut)
 
 
 @contextlib.contextmanager
@@ -160,7 +166,9 @@ def simulated(folder: Path, software: str) -> Iterator[Rig]:
     platform = read_platform(project.platforms, "netgate6100")
     file = project.platforms / "netgate6100.yaml"
     testbed = read_testbed(project.testbeds, "simulated")
-    opened = open_testbed(testbed, platform, software, platform_file=file)
+    # it is looked for by its processes while runs are killed
+    with not_forked():
+        opened = open_testbed(testbed, platform, software, platform_file=file)
     with opened as bench, relay(bench.facts.router.port) as link:
         router, generator = bench.facts.router, bench.facts.generator
         known = folder / "known_hosts"
@@ -184,7 +192,8 @@ def simulated(folder: Path, software: str) -> Iterator[Rig]:
 def described(folder: Path, name: str) -> Iterator[Rig]:
     """A made-up router behind a command line in a terminal, with the description *name*."""
     machine = CommandLine()
-    cli = FakeCli(folder, dict.fromkeys(("do ", "no ", "ip ", "arp ", "copy ", "configure replace "), machine.answer))
+    words = ("do ", "no ", "ip ", "arp ", "copy ", "configure replace ", "show arp ", "show archive")
+    cli = FakeCli(folder, dict.fromkeys(words, machine.answer))
     with contextlib.closing(cli), relay(cli.login.port) as link, served(folder) as bench:
         login, known = cli.login, folder / "relay_hosts"
         write_known_hosts(known, "127.0.0.1", link.port, login.known_hosts_path.read_text().split(maxsplit=1)[1])

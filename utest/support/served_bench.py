@@ -52,15 +52,15 @@ class ServedBench:
 
 
 @contextmanager
-def served(folder: Path, *options: str) -> Iterator[ServedBench]:
-    """The served Netgate 6100, until the context ends."""
+def served(folder: Path, *options: str, project: Path = robot_run.ROOT) -> Iterator[ServedBench]:
+    """The served Netgate 6100, until the context ends; *project*: whose files are read."""
     ports = ["--rpc-port", "0", "--pub-port", "0"]
     process = subprocess.Popen(
         [*PROGRAM, "serve", "--platform", "netgate6100", *ports, *options],
         stdout=subprocess.PIPE,
         text=True,
         env=environment(folder),
-        cwd=robot_run.ROOT,
+        cwd=project,
     )
     assert process.stdout is not None
     said = ""

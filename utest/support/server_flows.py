@@ -25,6 +25,7 @@ from trex_stl_lib.api import (  # noqa: E402
     STLPktBuilder,
     STLStream,
     STLTXCont,
+    STLTXSingleBurst,
 )
 
 RPC, PUB = int(sys.argv[1]), int(sys.argv[2])
@@ -39,9 +40,9 @@ class Quiet(LoggerApi):  # type: ignore[misc]
         pass
 
 
-def stream(port: int, pps: float, flow: Any) -> Any:
+def stream(port: int, mode: Any, flow: Any) -> Any:
     packet = Ether() / IP(src=ENDS[port], dst=ENDS[1 - port]) / UDP(dport=9, sport=1025) / (18 * b"x")
-    return STLStream(packet=STLPktBuilder(pkt=packet), mode=STLTXCont(pps=pps), flow_stats=flow)
+    return STLStream(packet=STLPktBuilder(pkt=packet), mode=mode, flow_stats=flow)
 
 
 def figures(stats: Any, port: int) -> dict[str, Any]:
@@ -60,6 +61,7 @@ def figures(stats: Any, port: int) -> dict[str, Any]:
             **{key: latency["err_cntrs"][key] for key in ("dropped", "out_of_order", "dup")},
             **{key: row[key] for key in ("average", "total_min", "total_max")},
             "frames": sum(row["histogram"].values()),
+            "short": sum(frames for least, frames in row["histogram"].items() if int(least) == 0),
         },
     }
 
@@ -68,15 +70,17 @@ def main() -> None:
     client = STLClient(username="alice", server="127.0.0.1", sync_port=RPC, async_port=PUB, logger=Quiet())
     client.connect()
     client.acquire([0, 1])
-    client.reset([0, 1])
-    for port in (0, 1):
-        client.add_streams(stream(port, 10, STLFlowStats(1 + port)), ports=[port])
-        client.add_streams(stream(port, 1000, STLFlowLatencyStats(11 + port)), ports=[port])
     trials = []
-    for _ in range(2):
+    for burst in (True, False):
+        client.reset([0, 1])
+        for port in (0, 1):
+            plain = STLTXSingleBurst(pps=10, total_pkts=5000) if burst else STLTXCont(pps=10)
+            timed = STLTXSingleBurst(pps=1000, total_pkts=500) if burst else STLTXCont(pps=1000)
+            client.add_streams(stream(port, plain, STLFlowStats(1 + port)), ports=[port])
+            client.add_streams(stream(port, timed, STLFlowLatencyStats(11 + port)), ports=[port])
         client.clear_stats()
-        client.start([0, 1], mult="11kpps", duration=0.5)
-        client.wait_on_traffic([0, 1], timeout=5)
+        client.start([0, 1], mult="11kpps", duration=-1 if burst else 0.5)
+        client.wait_on_traffic([0, 1], timeout=60)
         stats = client.get_stats()
         trials.append({str(port): figures(stats, port) for port in (0, 1)})
     ids = client.get_active_pgids()

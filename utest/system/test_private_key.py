@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linerate.errors import TestbedError
-from linerate.system.private_key import load_key, parse_key
+from linerate.system.private_key import load_key, parse_key, too_open
 from linerate_bench.shells.ssh_library import asyncssh
 
 # keys of the tests have few rounds, for speed
@@ -46,6 +46,7 @@ def given_phrase(text: str) -> Callable[[], str]:
 def write(path: Path, key: asyncssh.SSHKey, form: str, passphrase: str | None) -> Path:
     options: dict[str, Any] = {"cipher_name": "aes256-cbc"} if form == "pkcs8-pem" else {}
     path.write_bytes(key.export_private_key(form, passphrase, rounds=1 if form == "openssh" else 128, **options))
+    path.chmod(0o600)
     return path
 
 
@@ -100,6 +101,32 @@ def test_a_key_that_cannot_be_read_is_told(tmp_path: Path) -> None:
             load_key(tmp_path / name, None)
 
 
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o620, 0o604, 0o611])
+@pytest.mark.parametrize("passphrase", [None, PASSPHRASE])
+def test_a_private_key_that_others_may_use_is_refused(tmp_path: Path, mode: int, passphrase: str | None) -> None:
+    path = write(tmp_path / "my key", KINDS["ed25519"], "openssh", passphrase)
+    path.chmod(mode)
+    with pytest.raises(TestbedError, match=rf"has the mode {mode:04o}, .*: chmod 600 '.*my key' \(where .*'key_from'"):
+        load_key(path, given_phrase(PASSPHRASE))
+    for fine in (0o600, 0o400, 0o700):
+        path.chmod(fine)
+        assert load_key(path, given_phrase(PASSPHRASE)).can_sign()
+
+
+def test_only_a_private_key_of_this_user_may_be_too_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "key", KINDS["ed25519"], "openssh", None)
+    path.chmod(0o640)
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    assert too_open(path) and too_open(link)
+    (tmp_path / "half.pub").write_bytes(KINDS["ed25519"].export_public_key())
+    (tmp_path / "half.pub").chmod(0o644)
+    assert not any(map(too_open, (tmp_path / "half.pub", tmp_path / "none", tmp_path)))
+    # somebody else's, who lends it by its group, as a mounted secret
+    monkeypatch.setattr(os, "getuid", lambda: path.stat().st_uid + 1)
+    assert not too_open(path) and load_key(path, None).can_sign()
+
+
 @settings(max_examples=30)
 @given(st.sampled_from([KINDS[kind].export_private_key("openssh") for kind in ("ed25519", "ecdsa")]), st.data())
 def test_a_damaged_key_is_read_or_refused_in_words(
@@ -108,6 +135,7 @@ def test_a_damaged_key_is_read_or_refused_in_words(
     place = data.draw(st.integers(0, len(good) - 1))
     path = tmp_path_factory.getbasetemp() / "damaged"
     path.write_bytes(good[:place] + data.draw(st.binary(max_size=4)) + good[place + data.draw(st.integers(0, 4)) :])
+    path.chmod(0o600)
     try:
         load_key(path, lambda: "x")
     except TestbedError as error:

@@ -80,7 +80,7 @@ def test_sessions_get_their_command_as_one_argument(tmp_path: Path) -> None:
     script.chmod(0o700)
     command = "echo 'a  b'; ls $HOME | wc"
     done = subprocess.run(
-        [script], env={"SSH_ORIGINAL_COMMAND": command}, capture_output=True, text=True, timeout=5, check=True
+        [script], env={"SSH_ORIGINAL_COMMAND": command}, capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout == f"[netns][exec][lr-x-dut][/bin/sh][-c][{command}]"
 
@@ -97,12 +97,12 @@ def test_a_real_sshd_serves_a_shell_inside_the_router(tmp_path: Path) -> None:
     process = None
     try:
         for command in topology.setup:
-            subprocess.run(command, check=True, capture_output=True, timeout=10)
+            subprocess.run(command, check=True, capture_output=True, timeout=60)
         server = sshd.prepare(tmp_path / "ssh", topology.router)
         assert stat.S_IMODE(server.folder.stat().st_mode) == 0o700
         assert stat.S_IMODE(server.client_key.stat().st_mode) == 0o600
         for command in server.setup:
-            subprocess.run(command, check=True, timeout=10)
+            subprocess.run(command, check=True, timeout=60)
         process = subprocess.Popen(server.argv, stderr=subprocess.DEVNULL)
         line = ("ssh", "-F", "none", "-i", str(server.client_key), "-p", str(server.port))
         options = ("BatchMode=yes", "StrictHostKeyChecking=yes", f"UserKnownHostsFile={server.known_hosts}")
@@ -113,7 +113,7 @@ def test_a_real_sshd_serves_a_shell_inside_the_router(tmp_path: Path) -> None:
                 [*line, *flags, f"{server.user}@{server.host}", "ip -o link show; exit 7"],
                 capture_output=True,
                 text=True,
-                timeout=10,
+                timeout=60,
                 check=False,
             )
             if done.returncode != 255:
@@ -126,7 +126,7 @@ def test_a_real_sshd_serves_a_shell_inside_the_router(tmp_path: Path) -> None:
             process.terminate()
             process.wait(30)
         for command in topology.teardown:
-            subprocess.run(command, check=False, capture_output=True, timeout=10)
+            subprocess.run(command, check=False, capture_output=True, timeout=60)
     assert namespaces.existing_namespaces(topology.generator.removeprefix("lr-").removesuffix("-gen")) == ()
 
 
@@ -136,10 +136,10 @@ def test_namespaces_are_found_by_the_start_of_their_tag() -> None:
     topology = namespaces.plan_topology(tag)
     try:
         for command in topology.setup[:1]:
-            subprocess.run(command, check=True, capture_output=True, timeout=10)
+            subprocess.run(command, check=True, capture_output=True, timeout=60)
         assert namespaces.existing_namespaces(tag[:-1]) == (topology.generator,)
     finally:
-        subprocess.run(topology.teardown[0], check=False, timeout=10)
+        subprocess.run(topology.teardown[0], check=False, timeout=60)
     assert namespaces.existing_namespaces(tag) == ()
 
 
@@ -150,10 +150,10 @@ def test_the_probe_of_a_killed_process_goes_at_the_next_one() -> None:
     names = [f"{namespaces.PREFIX}{namespaces.PROBE}{process}" for process in (ended.pid, os.getppid())]
     try:
         for name in names:
-            subprocess.run(["ip", "netns", "add", name], check=True, timeout=10)
+            subprocess.run(["ip", "netns", "add", name], check=True, timeout=60)
         assert namespaces.reason_against() is None
         left = namespaces.existing_namespaces(namespaces.PROBE)
         assert names[0] not in left and names[1] in left, "that of a living process stays"
     finally:
         for name in names:
-            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True, timeout=10)
+            subprocess.run(["ip", "netns", "del", name], check=False, capture_output=True, timeout=60)

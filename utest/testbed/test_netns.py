@@ -67,7 +67,7 @@ class TestNetnsTestbed:
             assert len(namespaces.existing_namespaces(tag)) == 2
             assert not facts.simulated
             assert facts.link_bps == 1e9
-            found = subprocess.run(ssh(testbed, "ip -o link"), capture_output=True, text=True, timeout=10, check=False)
+            found = subprocess.run(ssh(testbed, "ip -o link"), capture_output=True, text=True, timeout=60, check=False)
             assert " left@" in found.stdout, found.stderr
             assert " right@" in found.stdout
             sleeper = subprocess.Popen(ssh(testbed, "sleep 60"), stdin=subprocess.DEVNULL)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from linerate.counts.trial import Fault
 from linerate.errors import SentenceError
 from linerate.project import Project
 from linerate.session.plan import Plan
@@ -54,6 +55,29 @@ def test_frames_that_come_twice_do_not_hide_lost_ones(plan: Plan) -> None:
         verdict = judged(session, sentence)
         assert verdict.ruling is Ruling.INCONCLUSIVE
         assert "frames come twice on the way" in verdict.reason
+
+
+def test_frames_that_come_twice_do_not_hide_exactly_as_many_lost_ones(plan: Plan) -> None:
+    """Of 1 000 000 frames 800 000 come, and a quarter of them twice: no count of the generator shows that."""
+    with faults.opened(plan) as session:
+        session.cause_fault(parse_fault("one-way loss", start=1, share=0.2, port=0))
+        session.cause_fault(parse_fault("duplicated frames", start=1, share=0.25))
+        verdict = judged(session, "64b 1-flow unidirectional ≥ 1 Mpps")
+        assert not any(trial.lost for trial in verdict.trials)
+        assert verdict.ruling is Ruling.INCONCLUSIVE, verdict.message
+        assert "received 4000000 frames, the router counted only 3200000" in verdict.reason
+
+
+def test_a_moments_pause_does_not_excuse_the_loss_of_half_the_frames(plan: Plan) -> None:
+    """Three pauses of at most 3.4 ms, in which 10 066 of 1 000 000 frames come."""
+    with faults.opened(plan) as session:
+        session.cause_fault(
+            parse_fault("pause frames", start=1, at=0.1, port=1, of="generator", every=True, **{"for": 0.03})
+        )
+        session.cause_fault(parse_fault("one-way loss", start=1, share=0.5, port=0))
+        verdict = judged(session, "64b 1-flow unidirectional ≥ 1 Mpps")
+        assert any(problem.fault is Fault.PAUSING for trial in verdict.trials for problem in trial.problems)
+        assert verdict.ruling is Ruling.FAIL, verdict.message
 
 
 def test_a_rate_needs_proof_that_no_frames_are_duplicates(plan: Plan) -> None:

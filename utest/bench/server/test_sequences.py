@@ -29,9 +29,9 @@ def single(frames: int, pps: float = 1000) -> dict[str, Any]:
     return {"mode": {"type": "single_burst", "total_pkts": frames, "rate": {"type": "pps", "value": pps}}}
 
 
-def multi(frames: int, count: int, gap_usec: float, pps: float = 1000) -> dict[str, Any]:
-    rate = {"type": "pps", "value": pps}
-    return {"mode": {"type": "multi_burst", "pkts_per_burst": frames, "count": count, "ibg": gap_usec, "rate": rate}}
+def bursts(count: int) -> dict[str, Any]:
+    rate = {"type": "pps", "value": 1000}
+    return {"mode": {"type": "multi_burst", "pkts_per_burst": 11, "count": count, "ibg": 990_000, "rate": rate}}
 
 
 def rows(
@@ -50,8 +50,8 @@ def test_a_chain_ends_when_its_last_stream_has_gone_on_often_enough() -> None:
 
 
 def test_bursts_of_a_stream() -> None:
-    assert rows([parsed(**multi(11, 3, 990_000))]) == [(1, 0.0, 11), (1, 1.0, 11), (1, 2.0, 11)]
-    endless = parsed(**multi(11, 0, 990_000))
+    assert rows([parsed(**bursts(3))]) == [(1, 0.0, 11), (1, 1.0, 11), (1, 2.0, 11)]
+    endless = parsed(**bursts(0))
     assert rows([endless], duration=2.5) == [(1, 0.0, 11), (1, 1.0, 11), (1, 2.0, 11)]
     (leg,) = segments_of([endless], 1.0, None)
     assert (leg.pps, leg.count) == (pytest.approx(11), None), "too many to be sent one by one: their mean rate"
@@ -65,7 +65,7 @@ def test_too_many_bursts_are_sent_evenly_only_if_that_is_the_same_traffic() -> N
     with pytest.raises(RpcError, match=r"comes 1818 times in this time, in 1818 bursts.*a real TRex"):
         segments_of([even], 1.0, 200.0)
     with pytest.raises(RpcError, match="comes 2001 times in this time"):
-        segments_of([parsed(**multi(11, 0, 990_000))], 1.0, 2000.0)
+        segments_of([parsed(**bursts(0))], 1.0, 2000.0)
 
 
 def test_rates_of_a_chain_are_multiplied_and_its_gaps_are_not() -> None:

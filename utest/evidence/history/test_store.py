@@ -15,8 +15,10 @@ from linerate.errors import ConfigError, TestbedError
 from linerate.evidence.history import run_reading
 from linerate.evidence.history.address import store_address
 from linerate.evidence.history.importing import find_runs, import_all, import_one
-from linerate.evidence.history.run_reading import read_for_history
+from linerate.evidence.history.run_reading import stored_run
 from linerate.evidence.history.store import Added, HistoryStore
+from linerate.evidence.history.stored_run import StoredRun
+from linerate.evidence.integrity import check_integrity
 from linerate.evidence.run import RunFolder
 from support import postgres
 from support.evidence_builders import trial_record
@@ -31,6 +33,10 @@ def counts(store: HistoryStore) -> list[int]:
     return [store.query(f"SELECT COUNT(*) AS n FROM {name}")[0]["n"] for name in ("runs", "sentences", "trials")]
 
 
+def stored_run_in(folder: Path) -> StoredRun:
+    return stored_run(check_integrity(folder))
+
+
 def whole(store: HistoryStore) -> list[object]:
     return [store.query(f"SELECT * FROM {name} ORDER BY 1, 2") for name in ("runs", "sentences", "trials")]
 
@@ -38,7 +44,7 @@ def whole(store: HistoryStore) -> list[object]:
 def test_a_run_is_stored_with_its_figures(store_url: str, tmp_path: Path) -> None:
     store = open_store(store_url)
     run = write_run(tmp_path, 3, [5.1e6, 5.2e6, 5.3e6], margin=(1.08, 1.09))
-    assert store.add(read_for_history(run)) is Added.NEW
+    assert store.add(stored_run_in(run)) is Added.NEW
     (row,) = store.query("SELECT * FROM trend")
     assert (row["run"], row["sentence"], row["release"]) == ("run-0003", SENTENCE, "vpp 24.02")
     assert (row["kind"], row["value"], row["high"]) == ("capacity", pytest.approx(5.4e6), pytest.approx(5.45e6))
@@ -54,11 +60,11 @@ def test_a_run_is_stored_with_its_figures(store_url: str, tmp_path: Path) -> Non
 def test_the_same_run_again_changes_nothing(store_url: str, tmp_path: Path) -> None:
     store = open_store(store_url)
     run = write_run(tmp_path, 1, around(5e6, 1))
-    assert store.add(read_for_history(run)) is Added.NEW
+    assert store.add(stored_run_in(run)) is Added.NEW
     before = whole(store)
-    assert store.add(read_for_history(run)) is Added.SAME
+    assert store.add(stored_run_in(run)) is Added.SAME
     copy = shutil.copytree(run, tmp_path / "copy")
-    assert store.add(read_for_history(copy)) is Added.SAME
+    assert store.add(stored_run_in(copy)) is Added.SAME
     assert whole(store) == before
 
 
@@ -67,24 +73,24 @@ def test_an_unclosed_run_is_replaced_by_its_later_states_and_never_by_an_earlier
 ) -> None:
     store = open_store(store_url)
     run = write_run(tmp_path, 1, [5e6, 5.1e6], close=False)
-    first = read_for_history(run)
+    first = stored_run_in(run)
     assert store.add(first) is Added.NEW
     assert [row["closed"] for row in store.query("SELECT closed FROM trend")] in ([False], [0])
     shutil.rmtree(run)
-    second = read_for_history(write_run(tmp_path, 1, [5e6, 5.1e6, 5.2e6], close=False))
+    second = stored_run_in(write_run(tmp_path, 1, [5e6, 5.1e6, 5.2e6], close=False))
     assert store.add(second) is Added.REPLACED
     assert store.add(first) is Added.OLDER
     assert counts(store) == [1, 1, 3]
     shutil.rmtree(run)
-    assert store.add(read_for_history(write_run(tmp_path, 1, [5e6, 5.1e6, 5.2e6]))) is Added.REPLACED
+    assert store.add(stored_run_in(write_run(tmp_path, 1, [5e6, 5.1e6, 5.2e6]))) is Added.REPLACED
     assert store.add(second) is Added.OLDER
     assert counts(store) == [1, 1, 3]
 
 
 def test_a_closed_run_of_the_same_name_is_refused_unless_asked_for(store_url: str, tmp_path: Path) -> None:
     store = open_store(store_url)
-    store.add(read_for_history(write_run(tmp_path / "one", 1, [5e6, 5e6])))
-    other = read_for_history(write_run(tmp_path / "two", 1, [6e6, 6e6, 6e6]))
+    store.add(stored_run_in(write_run(tmp_path / "one", 1, [5e6, 5e6])))
+    other = stored_run_in(write_run(tmp_path / "two", 1, [6e6, 6e6, 6e6]))
     before = whole(store)
     with pytest.raises(ConfigError, match=r"differs from the run run-0001.*--replace"):
         store.add(other)
@@ -107,7 +113,7 @@ def test_a_run_that_fails_halfway_leaves_nothing(
     store_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = open_store(store_url)
-    run = read_for_history(write_run(tmp_path, 1, [5e6, 5e6]))
+    run = stored_run_in(write_run(tmp_path, 1, [5e6, 5e6]))
     twice = replace(run, trials=(*run.trials, run.trials[0]))
     with pytest.raises(TestbedError, match="does not answer"):
         store.add(twice)
@@ -125,7 +131,7 @@ def test_two_writers_at_once_lose_nothing(store_url: str, tmp_path: Path) -> Non
             start.wait(20)
             store = open_store(store_url)
             for path in own:
-                store.add(read_for_history(path))
+                store.add(stored_run_in(path))
         except BaseException as error:
             failed.append(error)
 
@@ -220,9 +226,9 @@ def test_the_fast_way_reads_what_the_slow_one_does(tmp_path: Path, monkeypatch: 
     with RunFolder.create(tmp_path, trial_record().run) as run:
         for record in records:
             run.add_trial(record)
-    fast = read_for_history(run.path)
+    fast = stored_run_in(run.path)
     monkeypatch.setattr(run_reading, "_needed_of_trials", None)
-    assert read_for_history(run.path) == fast
+    assert stored_run_in(run.path) == fast
     assert len(fast.trials) == 4
 
 
@@ -234,19 +240,19 @@ def test_a_record_of_other_types_is_refused_with_its_line(tmp_path: Path) -> Non
     run._append("trials.jsonl", {**record.to_json(), "directions": [{"tx_port": "zero"}]})
     run.close()
     with pytest.raises(ConfigError, match=r"trials\.jsonl:2"):
-        read_for_history(run.path)
+        stored_run_in(run.path)
     other = RunFolder.create(tmp_path, "run-2")
     huge = {**record.to_json()["directions"][0], "offered": 2**70}
     other._append("trials.jsonl", {**record.to_json(), "run": "run-2", "directions": [huge]})
     other.close()
     with pytest.raises(ConfigError, match=r"trials\.jsonl:1"):
-        read_for_history(other.path)
+        stored_run_in(other.path)
 
 
 def test_text_that_a_database_cannot_hold_is_stored_visibly(store_url: str, tmp_path: Path) -> None:
     store = open_store(store_url)
     run = write_run(tmp_path, 1, [5e6, 5e6], release="24\x00.02 \x1b[31m", platform="bö\udcff")
-    assert store.add(read_for_history(run)) is Added.NEW
+    assert store.add(stored_run_in(run)) is Added.NEW
     (row,) = store.query("SELECT release, platform FROM runs")
     assert row == {"release": r"vpp 24\x00.02 \x1b[31m", "platform": r"bö\udcff"}
 
