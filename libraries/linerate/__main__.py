@@ -6,7 +6,7 @@ import sys
 
 def _forget_current_folder() -> None:
     """With -m Python looks for every module in the current folder first; here no more, unless this package is there."""
-    # os alone: whatever else is imported may come from there
+    # os alone (so PTH): whatever else is imported may come from there
     try:
         here = os.getcwd()  # noqa: PTH109
     except OSError:

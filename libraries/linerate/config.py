@@ -41,14 +41,21 @@ def _checked_ipv4(value: str) -> str:
     return str(ipaddress.IPv4Address(value))
 
 
-def _checked_mac(value: str) -> str:
-    if not re.fullmatch(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", value):
-        raise ValueError("is not a MAC address; expected for example 02:00:00:00:00:01")
-    return value
+def matching(pattern: str, problem: str) -> AfterValidator:
+    """Refuses a text that *pattern* does not match as a whole, with *problem*."""
+
+    def check(value: str) -> str:
+        if not re.fullmatch(pattern, value):
+            raise ValueError(problem)
+        return value
+
+    return AfterValidator(check)
 
 
 Ipv4Address = Annotated[str, AfterValidator(_checked_ipv4)]
-MacAddress = Annotated[str, AfterValidator(_checked_mac)]
+MacAddress = Annotated[
+    str, matching(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", "is not a MAC address; expected for example 02:00:00:00:00:01")
+]
 
 
 class _Loader(yaml.SafeLoader):
@@ -198,7 +205,11 @@ _YAML_WORDS = (
         False,
     ),
     (r"sequence entries are not allowed", "a list ('- …') begins on a line of its own", False),
-    (r"could not find expected ':'", "a key without ': ' after it", True),
+    (
+        r"could not find expected ':'",
+        "a key without ': ' after it; put a space after the ':', as in 'key: value'",
+        True,
+    ),
     (r"cannot start any token|undefined alias", "text that begins with a special character; put it in quotes", False),
     (r"unknown escape character", "an unknown escape (\\…) in double quotes; use single quotes", False),
 )
@@ -225,8 +236,16 @@ def validate_config(data: Any, model: type[M], path: Path, lines: Mapping[Locati
         # a misspelt required key is both unknown and missing: report it as unknown
         first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
         explained = _explain_error(first, _key(lines, first), model)
-        more = f" ({error.error_count() - 1} more after this one)" if error.error_count() > 1 else ""
+        others = [found for found in error.errors() if found != first and not _is_meant(first, found)]
+        more = f" ({len(others)} more after this one)" if others else ""
         raise ConfigError(explained + more, path, _line(lines, first)) from None
+
+
+def _is_meant(unknown: Any, missing: Any) -> bool:
+    """Whether the key that is *missing* is what the *unknown* one beside it stands for."""
+    (*folder, name), (*other, key) = unknown["loc"] or ("",), missing["loc"] or ("",)
+    kinds = (unknown["type"], missing["type"])
+    return kinds == ("extra_forbidden", "missing") and folder == other and bool(did_you_mean(str(name), [str(key)]))
 
 
 def _place(lines: Mapping[Location, int], parts: Iterable[int | str]) -> Location:
@@ -284,6 +303,12 @@ def _explain_error(error: Any, key: str, model: type[BaseModel]) -> str:
     secret = any(issubclass(found, Config) and found.is_login for found in _models(model, location))
     hidden = secret or value is None or isinstance(value, dict | list | tuple)
     message = _expected(error, hidden)
+    inner = _models(model, location)[-1]
+    # not of a choice between several, whose keys are not known yet
+    if inner.__name__ == error.get("ctx", {}).get("class_name"):
+        fields = inner.model_fields
+        first = next((name for name, field in fields.items() if field.is_required()), next(iter(fields)))
+        message = f"expected keys below it, as '{first}: value'; known here: {', '.join(fields)}"
     return f"'{key}': {message}{'' if hidden else f' (got {shortened(repr(value))})'}" if key else message
 
 

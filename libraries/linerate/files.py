@@ -53,7 +53,7 @@ def read_text(path: Path, most: int) -> str:
 
 def is_folder(path: Path) -> bool:
     """Whether *path* is one; unlike `Path.is_dir` no error for a path that cannot be one."""
-    return os.path.isdir(path)  # noqa: PTH112
+    return os.path.isdir(path)  # noqa: PTH112  (Path's raises)
 
 
 def require_folder(path: Path, what: str) -> Path:
@@ -121,10 +121,10 @@ def put_in_place(fresh: Path, path: Path, instead: str = "") -> None:
         raise not_written(path, error, instead) from error
 
 
-def check_writable(folder: Path, instead: str = "") -> None:
+def check_writable(folder: Path) -> None:
     """Raise TestbedError unless a file can be written in *folder*, which is made: before work that ends with one."""
     probe = folder / f".{secrets.token_hex(6)}.part"
-    write_whole(probe, bytes(1 << 16), instead)
+    write_whole(probe, bytes(1 << 16))
     with contextlib.suppress(OSError):
         probe.unlink()
 

@@ -31,10 +31,8 @@ class JsonError(ValueError):
         self.line = line
 
 
-def parse_json(
-    text: str | bytes, largest: int | None = None, deepest: int = DEEPEST, *, strict: bool = True, own: bool = False
-) -> Any:
-    """The data in *text* (bytes: UTF-8) of at most *largest* bytes, *deepest* arrays and objects. Raises JsonError.
+def parse_json(text: str | bytes, largest: int | None = None, *, strict: bool = True, own: bool = False) -> Any:
+    """The data in *text* (bytes: UTF-8) of at most *largest* bytes, :data:`DEEPEST` levels. Raises JsonError.
 
     A key that stands twice, NaN, infinities, numbers beyond a float's range (1e999), whole ones of thousands of digits
     and halves of characters are no data. *strict*: False for what a device answers, where whoever takes a value checks
@@ -44,7 +42,7 @@ def parse_json(
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if largest is not None and len(data) > largest:
         raise JsonError(f"{len(data)} bytes are too many; at most {largest}")
-    check_depth(data, deepest)
+    check_depth(data)
     try:
         text = text.decode() if isinstance(text, bytes) else text
         found = json.loads(text, parse_int=_whole, **(_STRICT if strict else {}))
@@ -63,14 +61,14 @@ def parse_json(
     return found
 
 
-def check_depth(data: bytes, deepest: int = DEEPEST) -> None:
-    """Raise JsonError where *data*, if it is JSON, is deeper than *deepest*. The time grows with its length only."""
-    if data.count(b"[") + data.count(b"{") <= deepest:
+def check_depth(data: bytes) -> None:
+    """Raise JsonError where *data*, if it is JSON, is deeper than DEEPEST. The time grows with its length only."""
+    if data.count(b"[") + data.count(b"{") <= DEEPEST:
         return
     # one step down or up for each bracket outside of strings; those that do not match are json's to find
     steps = memoryview(_STRING.sub(b"", data).translate(_STEPS, _ALL_BUT_BRACKETS)).cast("b")
-    if max(accumulate(steps), default=0) > deepest:
-        raise JsonError(f"its arrays and objects are deeper than {deepest}")
+    if max(accumulate(steps), default=0) > DEEPEST:
+        raise JsonError(f"its arrays and objects are deeper than {DEEPEST}")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

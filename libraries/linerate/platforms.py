@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from .config import Config, did_you_mean, load_config
+from .config import Config, did_you_mean, load_config, read_yaml
 from .errors import ConfigError
 from .project import Folder, listed
 from .units import parse_link_speed
@@ -81,6 +83,56 @@ class Software(Config):
                 " variables/shells, or none of them"
             )
         return self
+
+
+_LINE = Annotated[str, Field(min_length=1, max_length=1000, pattern=r"^[^\r\n]*\S[^\r\n]*$")]
+
+
+class CommandPair(Config):
+    """A command for a shell of the router, one line, and its opposite: what a study does there and undoes."""
+
+    do: _LINE
+    undo: _LINE
+
+    @field_validator("do", "undo")
+    @classmethod
+    def _check_words(cls, value: str) -> str:
+        shlex.split(value)  # ValueError: a quote is not closed
+        return value
+
+    @property
+    def do_words(self) -> tuple[str, ...]:
+        """The command as a shell takes it apart."""
+        return tuple(shlex.split(self.do))
+
+    @property
+    def undo_words(self) -> tuple[str, ...]:
+        """The same of the opposite."""
+        return tuple(shlex.split(self.undo))
+
+
+KnownPairs = frozenset[tuple[tuple[str, ...], tuple[str, ...]]]
+"""Commands of studies with their opposites, as words for a shell and as lines for a command line."""
+
+
+def command_pairs(studies: Folder) -> KnownPairs:
+    """Those of all files of *studies* that can be read, whatever else is wrong with one."""
+    found: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
+    for path in listed(studies, "*.yaml"):
+        # AttributeError: what should be a mapping is none
+        with contextlib.suppress(ConfigError, ValueError, AttributeError, TypeError):
+            for variant in read_yaml(path)[0]["variants"].values():
+                for row in (variant or {}).get("commands", ()):
+                    pair = CommandPair.model_validate(row)
+                    found |= {((pair.do,), (pair.undo,)), (pair.do_words, pair.undo_words)}
+    return frozenset(found)
+
+
+class RouterSetup(Config):
+    """What *commands* make of a router. *configured*: the same in words, for the simulation's model; nothing else."""
+
+    commands: tuple[CommandPair, ...] = ()
+    configured: Mapping[str, bool | int | float | str] = {}
 
 
 class Platform(Config):

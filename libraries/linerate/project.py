@@ -1,4 +1,4 @@
-"""Where a project keeps its files: platforms, testbeds, goals, profiles, generator cards, shells, results."""
+"""Where a project keeps its files: platforms, testbeds, goals, profiles, generator cards, shells, studies, results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from .errors import ConfigError
 from .files import is_folder, require_folder
 
-KINDS = ("platforms", "testbeds", "goals", "profiles", "generators", "shells")
+KINDS = ("platforms", "testbeds", "goals", "profiles", "generators", "shells", "studies")
 """The folders of ``variables/``."""
 
 
@@ -122,6 +122,11 @@ class Project:
     def shells(self) -> Layers:
         """``variables/shells``."""
         return self._layers("shells")
+
+    @property
+    def studies(self) -> Layers:
+        """``variables/studies``."""
+        return self._layers("studies")
 
     @property
     def results(self) -> Path:

@@ -21,6 +21,7 @@ USAGE = "\n".join(
     [
         "Studies of the bench, each with --help:",
         *(f"  linerate study {name:<14} {what}" for name, what in STUDIES.items()),
+        "Studies of routers: linerate study list",
     ]
 )
 

@@ -121,7 +121,8 @@ class StreamTraffic:
 class PortCounters:
     """Frames and L2 bytes (with FCS) since the server started, never reset, never derived from a rate.
 
-    ``ierrors``: frames that the card missed. ``pauses_received``, ``pauses_sent``: pause frames (IEEE 802.3 31B).
+    ``ierrors``: frames that the card missed. ``multicasts``: received frames to a group.
+    ``pauses_received``, ``pauses_sent``: pause frames (IEEE 802.3 31B).
     """
 
     opackets: int = 0
@@ -131,6 +132,7 @@ class PortCounters:
     oerrors: int = 0
     ierrors: int = 0
     queue_full: int = 0
+    multicasts: int = 0
     pauses_received: int = 0
     pauses_sent: int = 0
 

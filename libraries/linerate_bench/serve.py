@@ -59,7 +59,8 @@ def _serve(arguments: argparse.Namespace) -> None:
         else:
             if not arguments.bare:
                 configure(bench.facts, platform.software[software].shell, arguments.learned_neighbours)
-            print(describe(bench.facts, configured=not arguments.bare), flush=True)
+            nic = testbed.nic if isinstance(testbed, SimulatedSettings) else None
+            print(describe(bench.facts, not arguments.bare, nic or ""), flush=True)
         problem = _watch(bench)
     for failure in bench.failures:
         print(failure, file=sys.stderr)
@@ -111,8 +112,8 @@ def describe_cable(facts: TestbedFacts) -> str:
     )
 
 
-def describe(facts: TestbedFacts, configured: bool) -> str:
-    """How to reach the bench, for a person."""
+def describe(facts: TestbedFacts, configured: bool, nic: str) -> str:
+    """How to reach the bench, for a person. *nic*: the card that its server plays; "": none."""
     generator, router = facts.generator, facts.router
     ssh = [
         "ssh",
@@ -123,6 +124,7 @@ def describe(facts: TestbedFacts, configured: bool) -> str:
     lines = [
         facts.label,
         _server_line(facts),
+        *([f"card:        plays '{nic}'"] if nic else []),
         f"router:      {shlex.join(ssh)}",
         *(
             f"port {port}:      cabled to {side.interface} ({side.address}; {side.network} is behind {side.peer})"

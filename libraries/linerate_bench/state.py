@@ -14,7 +14,9 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True, slots=True)
 class InterfaceState:
-    """Counts since boot. ``rx_packets`` were received by the router; ``rx_missed`` never left the NIC's ring."""
+    """Counts since boot. ``rx_packets`` were received by the router; ``rx_missed`` never left the NIC's ring;
+    ``rx_damaged`` had CRC errors.
+    """
 
     name: str
     mac: str
@@ -27,6 +29,7 @@ class InterfaceState:
     rx_missed: int = 0
     no_route: int = 0
     tx_dropped: int = 0
+    rx_damaged: int = 0
     pauses_received: int = 0
     pauses_sent: int = 0
 
@@ -69,12 +72,14 @@ class RouterConfiguration:
     """(prefix, next hop)"""
     learned: tuple[tuple[str, str], ...] = ()
     """(interface, address) of the neighbours that are not set for good, but as if by ARP."""
+    done: tuple[str, ...] = ()
+    """Commands of a study that have been run and not undone, in their order."""
 
     def is_learned(self, interface: str, address: str) -> bool:
         """Whether the neighbour *address* is not set for good."""
         return (interface, address) in self.learned
 
-    def with_neighbour(self, row: tuple[str, str, str], learned: bool = False) -> RouterConfiguration:
+    def with_neighbour(self, row: tuple[str, str, str], learned: bool) -> RouterConfiguration:
         """With this neighbour, in place of any other entry of its address there."""
         found = self.without_neighbour(*row[:2])
         mark = (row[:2],) if learned else ()
@@ -138,6 +143,7 @@ def configuration_from_json(data: Mapping[str, Any]) -> RouterConfiguration:
         neighbours=tuple((row[0], row[1], row[2]) for row in data["neighbours"]),
         routes=tuple((row[0], row[1]) for row in data["routes"]),
         learned=tuple((row[0], row[1]) for row in data.get("learned", ())),
+        done=tuple(data.get("done", ())),
     )
 
 

@@ -141,7 +141,7 @@ class PublishedLimits:
         if self.card_file is None:
             return f"limits of the generator's card are not known: {self.choice.why}"
         file, known = self.card_file, "; ".join(_limit_text(limit) for limit in self.limits)
-        return f"{file.card.name} ({self.choice.why}): {known or 'no ceiling is known'} ({file.path.name})"
+        return f"{file.card.name} ({self.choice.why}): {known or 'no limit of its own is known'} ({file.path.name})"
 
 
 def _pps_per_port(limit: CardLimit, profile: Profile, sending: int) -> float:

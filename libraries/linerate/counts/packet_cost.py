@@ -88,13 +88,13 @@ def packet_costs(telemetry: Telemetry) -> tuple[PacketCost, ...]:
     return tuple(found)
 
 
-def together(costs: Iterable[PacketCost], thread: str = "all") -> PacketCost | None:
+def together(costs: Iterable[PacketCost]) -> PacketCost | None:
     """The sum of *costs*: of several threads, or of one in several readings. None if there is none."""
     rows = tuple(costs)
     if not rows:
         return None
     return PacketCost(
-        thread,
+        "all",
         sum(row.received for row in rows),
         sum(row.handled for row in rows),
         sum(row.graph for row in rows),

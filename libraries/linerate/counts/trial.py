@@ -82,6 +82,7 @@ class Fault(Enum):
     LINK_DOWN = "a link was down"
     BACKLOG = "too many frames were still under way when sending ended"
     COUNTERS = "counters went backwards or could not be read"
+    MISCOUNTED = "two counts of the same frames differ"
     READING = "what is read while frames flow was not"
     PAUSED = "pause frames stopped the generator"
     PAUSING = "the generator stopped the router with pause frames"
@@ -158,6 +159,15 @@ MeasureDuring = Callable[[Load, float, During], Outcome]
 DURING_READING = "during_ended"
 """The reading of such a trial that says when it was done: s of the testbed's clock since the start was requested. What
 is below the trial's duration was done before the last frame was sent."""
+
+
+HOST_COUNTS = "host_counts"
+"""The reading of a trial whose frames no generator counted by itself: 1 where the counts of the host that sends and
+receives stand alone, 0 where a switch counted the same. A trial without this reading was counted by its generator."""
+
+
+HIDDEN = "hidden."
+"""Readings of a trial, by receiving port: the most lost frames in whose place others came, as its card shows them."""
 
 
 LEAST_OFFERED = 0.998
@@ -278,6 +288,28 @@ class Trial:
             beyond = max(0, math.floor(direction.offered - self.needed_pps * self.least_seconds))
         return max(0.0, direction.lost - self.explained(direction) - beyond)
 
+    def possible_loss(self, direction: DirectionCount) -> float:
+        """As :meth:`certain_loss`, with the lost frames that others may hide: no more of *direction* are lost."""
+        return self.certain_loss(direction) + self.outcome.readings.get(f"{HIDDEN}{direction.rx_port}", 0.0)
+
+    def possible_loss_ratios(self, in_total: bool) -> tuple[float, ...]:
+        """:meth:`possible_loss` of each direction as a ratio, or of all together."""
+        rows = self.outcome.directions
+        if in_total:
+            return (math.fsum(map(self.possible_loss, rows)) / max(1, self.offered),)
+        return tuple(self.possible_loss(row) / max(1, row.offered) for row in rows)
+
+    @property
+    def hidden_text(self) -> str:
+        """Where others may have come in the place of lost frames, in words; "": nowhere."""
+        found = {row: self.possible_loss(row) - self.certain_loss(row) for row in self.outcome.directions}
+        return "; ".join(
+            f"{Fault.FOREIGN.value}: port {row.rx_port} received {count:.0f} multicast or broadcast frames that may be"
+            f" in the place of as many from port {row.tx_port}"
+            for row, count in found.items()
+            if count
+        )
+
     @property
     def certain_loss_ratios(self) -> tuple[float, ...]:
         """:meth:`certain_loss_ratio` of each direction."""
@@ -325,7 +357,9 @@ def assess_trial(
             share = 100 * offered / intended
             found.append(Problem(Fault.UNDER_OFFERED, f"{name}: {offered} of {intended} frames ({share:.2f} %)"))
         elif offered < asked:
-            found.append(Problem(Fault.UNDER_OFFERED, f"{name}: {offered} of {intended} frames, in {earliest:.3f} s"))
+            share = 100 * offered / intended * outcome.duration / earliest
+            words = f"{offered} of {intended} frames, in {earliest:.3f} s instead of {outcome.duration:g} s"
+            found.append(Problem(Fault.UNDER_OFFERED, f"{name}: {share:.2f} % of the rate ({words})"))
         elif needed is not None and offered + 1 < LEAST_OFFERED * needed.pps * latest:
             words = f"{name}: {offered} frames in up to {latest:.3f} s, expected {needed.pps * latest:.0f}"
             found.append(Problem(Fault.UNDER_OFFERED, words))

@@ -29,6 +29,15 @@ _LARGEST = 64 * 2**10
 _EXPECTED = "expected the folder of a run, the beginning of its id, or a tag that 'linerate gate RUN --tag NAME' gave"
 
 
+def find_one_run(name: str, beside: Path | None = None) -> Path:
+    """The one run that *name* stands for, as :func:`find_runs`. Raises ConfigError, also if it stands for several."""
+    runs = find_runs(name, beside)
+    if len(runs) != 1:
+        listed = ", ".join(path.name for path in runs)
+        raise ConfigError(f"'{shortened(name)}' stands for {len(runs)} runs ({listed}); expected the id of one")
+    return runs[0]
+
+
 def find_runs(name: str, beside: Path | None = None) -> tuple[Path, ...]:
     """The folders of the runs that *name* stands for; *beside*: the folder of results to look in first.
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..sla.requirement import Quantity
 from ..stats import Comparison, Method, RelativeChange, compare, holm_levels
+from .margin import MarginRecord
 from .run import RecordedRun, read_margins
 from .run_files import MANIFEST_FILE
 from .sentence_rows import SentenceRow, sentence_rows
@@ -192,7 +193,7 @@ def compare_rows(
 ) -> list[ComparedSentence]:
     """Reference and candidate of each sentence, and whether their runs are comparable."""
     found = [_compared(before, after, comparable, rule) for before, after, comparable in couples]
-    tests = [(place, row, _relative(row)) for place, row in enumerate(found) if row.test is not None]
+    tests = [(place, row, _relative(row, row.test)) for place, row in enumerate(found) if row.test is not None]
     levels = holm_levels([change.p for _, _, (change, _) in tests], 1 - rule.confidence)
     for (place, row, (change, of)), level in zip(tests, levels, strict=True):
         low, high = change.interval(1 - level)
@@ -305,11 +306,12 @@ def _compared(before: SentenceRow, after: SentenceRow, comparable: bool, rule: C
     if old.demand.quantity == Quantity.THROUGHPUT.value and "PASS" in verdicts:
         if verdicts != ("PASS", "PASS"):
             return not_compared("the verdicts say it")
-        if before.search is None or after.search is None:
+        old_search, new_search = before.search, after.search
+        if old_search is None or new_search is None:
             missing = [name for name, row in (("reference", before), ("candidate", after)) if row.search is None]
             where = "either run" if len(missing) == 2 else f"the {missing[0]}"
             return not_compared(f"margin not measured in {where}: {MARGIN_REMEDY}")
-        return _compared_margins(before, after, rule, comparable)
+        return _compared_margins(before, after, old_search, new_search, rule, comparable)
     for row in (before, after):
         if endless := sum(not math.isfinite(value) for value in row.sample):
             return not_compared(f"{endless} of {len(row.sample)} trials of {row.record.run} have no upper bound")
@@ -323,10 +325,13 @@ def _compared(before: SentenceRow, after: SentenceRow, comparable: bool, rule: C
 
 
 def _compared_margins(
-    before: SentenceRow, after: SentenceRow, rule: ComparisonRule, comparable: bool
+    before: SentenceRow,
+    after: SentenceRow,
+    old: MarginRecord,
+    new: MarginRecord,
+    rule: ComparisonRule,
+    comparable: bool,
 ) -> ComparedSentence:
-    old, new = before.search, after.search
-    assert old is not None and new is not None  # noqa: S101
     # the reference carries low to high of the threshold: what it lost is between these two
     low = None if old.high is None else new.low / old.high - 1
     high = None if new.high is None or old.low <= 0 else new.high / old.low - 1
@@ -345,9 +350,7 @@ def _scale(test: Comparison, row: SentenceRow) -> float | None:
     return None
 
 
-def _relative(row: ComparedSentence) -> tuple[RelativeChange, str]:
-    test = row.test
-    assert test is not None  # noqa: S101
+def _relative(row: ComparedSentence, test: Comparison) -> tuple[RelativeChange, str]:
     allowed = max(row.rule.allowed, RELEVANT) if _still(test) else row.rule.allowed
     scale = _scale(test, row.before)
     return test.relative_to(scale or None, allowed), "the threshold" if scale else "the reference"

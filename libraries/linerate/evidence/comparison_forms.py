@@ -275,7 +275,8 @@ def _range(side: SentenceRow, row: ComparedSentence) -> Range | None:
 
 def _ends(found: Range, row: ComparedSentence) -> str:
     text = row.after.record.demand.text
+    if found.high is None:
+        return f"from {text(found.low)} on"
     if found.middle is None:
-        return f"{text(found.low)} to {text(found.high)}" if found.high is not None else f"from {text(found.low)} on"
-    assert found.high is not None  # noqa: S101
+        return f"{text(found.low)} to {text(found.high)}"
     return " / ".join(dict.fromkeys((text(found.low), text(found.middle), text(found.high))))

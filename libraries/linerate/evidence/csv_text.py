@@ -1,10 +1,23 @@
-"""Text from elsewhere in a CSV file."""
+"""Tables as CSV, with text from elsewhere in them."""
 
 from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
 
 from ..visible import one_line
 
 _FORMULA = ("=", "+", "-", "@", "\t", "＝", "＋", "－", "＠")
+
+
+def csv_table(heads: Sequence[str], rows: Iterable[Iterable[object]], end: str = "\r\n") -> str:
+    """The table as in RFC 4180, with lines that *end* so. A text that a spreadsheet takes for a formula is marked."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator=end)
+    writer.writerow(heads)
+    writer.writerows(map(csv_cell, row) for row in rows)
+    return out.getvalue()
 
 
 def csv_cell(value: object) -> object:

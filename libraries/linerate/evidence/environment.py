@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import sys
+import time
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,11 @@ from typing import Any
 import psutil
 
 from .. import __version__
+from ..files import read_file
+from ..session.plan import Plan
 from ..system import children
+from .recorder import EXECUTOR
+from .records import EnvironmentRecord
 
 UNKNOWN = "unknown"
 
@@ -56,6 +63,25 @@ GIT_LIMIT = 5.0
 """Seconds for each question to git."""
 
 
+def environment_record(
+    plan: Plan, run: str, *, simulated: bool, clock_speed: float, extra: Mapping[str, Any]
+) -> EnvironmentRecord:
+    """That of a run of *plan* which begins now and here. *extra*: what there is beside its goal and executor."""
+    return EnvironmentRecord(
+        run=run,
+        simulated=simulated,
+        testbed=plan.testbed.testbed,
+        platform=plan.platform.platform,
+        software=plan.software_name,
+        clock_speed=clock_speed,
+        started=time.time(),
+        host=host_facts(),
+        packages=package_versions(),
+        code=code_identity(),
+        extra={"goal": plan.goal.model_dump(), EXECUTOR: executor_facts(os.environ), **extra},
+    )
+
+
 def code_identity(folder: Path = Path(__file__).parents[1]) -> dict[str, Any]:
     """Which Linerate this is: ``version``, and of a git checkout the ``commit`` and whether it is ``dirty``.
 
@@ -70,6 +96,16 @@ def code_identity(folder: Path = Path(__file__).parents[1]) -> dict[str, Any]:
     if described is None:
         return found
     return {**found, "commit": described.removesuffix("-dirty"), "dirty": described.endswith("-dirty")}
+
+
+@cache
+def code_digest(folder: Path = Path(__file__).parents[2]) -> str:
+    """SHA-256 of all of Linerate's Python, the bench's too where it is: what a commit alone does not say of changes."""
+    found = hashlib.sha256()
+    for path in sorted(folder.glob("linerate*/**/*.py")):
+        found.update(f"{path.relative_to(folder)}\n".encode())
+        found.update(read_file(path))
+    return found.hexdigest()
 
 
 def _git(folder: Path, *words: str) -> str | None:

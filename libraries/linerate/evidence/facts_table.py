@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from ..counts.router_facts import NicFacts, RouterFacts
-from .tables import SIMULATED, STYLE, html_page
+from .tables import SIMULATED, STYLE
 
 NOT_READ = "not read"
 
@@ -17,13 +17,11 @@ _STYLE = """
 """
 
 
-def facts_page(facts: RouterFacts, simulated: bool = False) -> str:
-    """The facts as an HTML page without scripts and external resources; all text is escaped."""
-    return html_page("The router", facts_fragment(facts, simulated))
-
-
 def facts_fragment(facts: RouterFacts, simulated: bool = False, title: str = "") -> str:
-    """The facts for use inside another page, as Robot's log. *title*: of another machine; only what was read."""
+    """The facts for use inside another page, as Robot's log; all text is escaped.
+
+    *title*: of another machine, of which only what was read is shown.
+    """
     shown = known_rows(facts) if title else fact_rows(facts)
     rows = "".join(
         f'<tr><td class="fact">{escape(name)}</td><td class="fact">{escape(value)}</td></tr>\n' for name, value in shown

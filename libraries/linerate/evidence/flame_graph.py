@@ -58,7 +58,7 @@ def flame_graph(stacks: Mapping[str, int], title: str, caption: str, simulated: 
     titles = textwrap.wrap(title, 110) or [""]
     top = 30 + 1.25 * TITLE_SIZE * len(titles) + 1.5 * WORD_SIZE
     picture = SvgPicture(WIDTH, top + ROW * rows + MARGIN, title)
-    picture.texts(MARGIN, 38, titles, TITLE_SIZE, TEXT_COLOUR, bold=True)
+    picture.titles(MARGIN, 38, titles, TITLE_SIZE, TEXT_COLOUR)
     picture.text(MARGIN, top - 12, caption, WORD_SIZE, TEXT_COLOUR)
     if simulated:
         picture.text(WIDTH - MARGIN, 17, SIMULATED, WORD_SIZE, SIMULATED_COLOUR, anchor="end", bold=True)

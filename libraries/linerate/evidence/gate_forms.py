@@ -108,7 +108,7 @@ def junit(found: Gate) -> bytes:
         suite = _suite(root, name, [item.answer for item in items], _times(run))
         properties = ElementTree.SubElement(suite, "properties")
         for key, value in _properties(found, run).items():
-            ElementTree.SubElement(properties, "property", name=key, value=_xml(value))
+            ElementTree.SubElement(properties, "property", name=key, value=visible(value))
         for item in items:
             _case(suite, name, item)
     if found.problems:
@@ -128,7 +128,7 @@ def add_problems(root: ElementTree.Element, problems: tuple[str, ...] | list[str
     suite = _suite(root, _GATE, [Answer.INCONCLUSIVE] * len(problems), (0.0, 0.0))
     for number, words in enumerate(problems, 1):
         case = ElementTree.SubElement(suite, "testcase", classname=_GATE, name=f"decided ({number})", time="0.000")
-        ElementTree.SubElement(case, "error", message=_xml(line(words)), type="INCONCLUSIVE").text = _xml(words)
+        ElementTree.SubElement(case, "error", message=visible(line(words)), type="INCONCLUSIVE").text = visible(words)
 
 
 def _document(root: ElementTree.Element) -> bytes:
@@ -147,7 +147,7 @@ def _suite(
     return ElementTree.SubElement(
         root,
         "testsuite",
-        name=_xml(name),
+        name=visible(name),
         tests=str(len(answers)),
         failures=str(answers.count(Answer.FAIL)),
         errors=str(answers.count(Answer.INCONCLUSIVE)),
@@ -162,15 +162,15 @@ def _case(suite: ElementTree.Element, name: str, item: GatedSentence) -> None:
     case = ElementTree.SubElement(
         suite,
         "testcase",
-        classname=_xml(name),
-        name=_xml(f"{record.test}: {record.sentence}"),
+        classname=visible(name),
+        name=visible(f"{record.test}: {record.sentence}"),
         time=f"{max(record.ended - record.started, 0):.3f}",
     )
     if item.answer is not Answer.PASS:
         tag = "failure" if item.answer is Answer.FAIL else "error"
         kind = record.verdict if record.verdict != "PASS" else "regression" if tag == "failure" else "INCONCLUSIVE"
-        ElementTree.SubElement(case, tag, message=_xml(line(item.why)), type=kind).text = _xml(_words(item))
-    ElementTree.SubElement(case, "system-out").text = _xml(_words(item))
+        ElementTree.SubElement(case, tag, message=visible(line(item.why)), type=kind).text = visible(_words(item))
+    ElementTree.SubElement(case, "system-out").text = visible(_words(item))
 
 
 def _properties(found: Gate, run: RecordedRun) -> dict[str, str]:
@@ -194,11 +194,6 @@ def _times(run: RecordedRun) -> tuple[float, float]:
         return (0.0, 0.0)
     started = run.environment.started
     return started, run.environment.ended or max(ends, default=started)
-
-
-def _xml(words: str) -> str:
-    """Without the characters that XML cannot hold."""
-    return visible(words)
 
 
 def document(found: Gate) -> dict[str, Any]:

@@ -57,6 +57,7 @@ def input_files(plan: Plan) -> dict[str, Path]:
             "platforms": [f"{plan.platform.platform}.yaml"],
             "testbeds": [f"{plan.testbed.testbed}.yaml"],
             "goals": [f"{plan.goal.goal}.yaml"],
+            "studies": [],  # the run of one keeps its own
             "shells": [f"{plan.command_file.shell}.yaml"] if plan.command_file else [],
         }
         paths = [layers / name for name in named[kind]] if kind in named else list(layers.glob("*.yaml"))

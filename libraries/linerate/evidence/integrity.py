@@ -17,6 +17,7 @@ from .chain import breaks
 from .json_fields import Fields
 from .records import EARLIER, FILE
 from .run_files import (
+    CHAINED,
     ENVIRONMENT_FILE,
     FILES,
     MANIFEST_FILE,
@@ -102,7 +103,7 @@ def check_integrity(folder: Path) -> Integrity:
         raise ConfigError("is no folder; expected the folder of one run, as results/<run id>", folder)
     found = dict(entries(folder))
     present = {name for name, regular in found.items() if regular}
-    if not found.keys() & {*RECORDS, ENVIRONMENT_FILE, MANIFEST_FILE}:
+    if not found.keys() & {*CHAINED, ENVIRONMENT_FILE, MANIFEST_FILE}:
         if (folder / "allure").is_dir():
             raise ConfigError("holds no run: nothing was measured, as the set-up failed or was interrupted", folder)
         raise ConfigError("holds no run; expected the folder of one run, as results/<run id>", folder)
@@ -112,7 +113,7 @@ def check_integrity(folder: Path) -> Integrity:
         for name in sorted(found.keys() - present)
     ]
     environment = _environment(folder, present)
-    lines = {name: _lines(folder / name, notes) if name in present else [] for name in RECORDS}
+    lines = {name: _lines(folder / name, notes) if name in present else [] for name in CHAINED}
     for name, content in lines.items():
         altered += [Alteration(name, words, line) for line, words in breaks(content, environment["run"])]
     journal = None
@@ -126,7 +127,7 @@ def check_integrity(folder: Path) -> Integrity:
     known = {**(listed or {}), **(journal.sums if journal else {})}
     names = sorted(present - {MANIFEST_FILE, SUMS})
     # what nobody listed may be anything, and of any size
-    sums = {name: sha256_of(folder / name) if name in known or name in RECORDS else "" for name in names}
+    sums = {name: sha256_of(folder / name) if name in known or name in CHAINED else "" for name in names}
     differences: list[Alteration] = []
     if journal is not None:
         differences += _against_journal(folder, journal, sums, closed, notes)
@@ -140,15 +141,6 @@ def check_integrity(folder: Path) -> Integrity:
     altered += [first[name] for name in dict.fromkeys(item.file for item in differences) if name not in named]
     manifest = sha256_of(folder / MANIFEST_FILE) if closed else None
     return Integrity(folder, tuple(altered), tuple(notes), lines, len(sums), manifest)
-
-
-def manifest_alterations(folder: Path) -> tuple[Alteration, ...]:
-    """What differs from the manifest alone. Raises ConfigError if there is none."""
-    if not (folder / MANIFEST_FILE).is_file():
-        raise ConfigError("is no manifest of a run: no such file", folder / MANIFEST_FILE)
-    names = sorted({name for name, regular in entries(folder) if regular} - {MANIFEST_FILE, SUMS})
-    sums = {name: sha256_of(folder / name) for name in names}
-    return tuple(_against_manifest(folder, _read_manifest(folder), sums))
 
 
 def sums_content(sums: Mapping[str, str], manifest: str) -> bytes:
@@ -210,7 +202,7 @@ def _against_journal(
 
     A line is written just before its file takes its name: a crash comes between the last line and that file.
     """
-    others = [name for name in sums if name not in RECORDS and not is_partial(name)]
+    others = [name for name in sums if name not in CHAINED and not is_partial(name)]
     if not journal.sums:
         if others:
             yield Alteration(FILES, f"{MISSING} or empty, though the run has other files")
@@ -229,7 +221,7 @@ def _against_journal(
     for name in sums:
         if is_partial(name) and not closed:
             notes.append(f"{name} is what the run was writing when it was killed")
-        elif name not in journal.sums and name not in RECORDS:
+        elif name not in journal.sums and name not in CHAINED:
             yield Alteration(name, ADDED)
 
 

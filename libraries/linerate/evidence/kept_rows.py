@@ -46,7 +46,7 @@ class KeptRows:
     def unfinished(self, environment: EnvironmentRecord) -> dict[tuple[str, str], int]:
         """As :func:`.sentence_rows.unfinished_sentences`."""
         last = [Begun.of([record for _, record in self._trials])] if self._trials else []
-        return unfinished([*self._begun, *last], environment)
+        return unfinished([*self._begun, *last], environment, [row.record for row in self._rows.values()])
 
     def _let_go(self, number: int) -> None:
         """Of trials that are not of sentence *number*, only how many there were stays."""

@@ -31,7 +31,7 @@ class PlotFrame:
         titles = textwrap.wrap(self.title, 84) or [""]
         self.top = 34 + 1.25 * TITLE_SIZE * len(titles)
         self.bottom = self.top + AXES_HEIGHT
-        self.picture.texts(LEFT, 42, titles, TITLE_SIZE, TEXT_COLOUR, bold=True)
+        self.picture.titles(LEFT, 42, titles, TITLE_SIZE, TEXT_COLOUR)
         if self.simulated:
             self.picture.text(WIDTH - 5, 17, SIMULATED, LEGEND_SIZE, SIMULATED_COLOUR, anchor="end", bold=True)
             style = {"turned": -18.0, "opacity": 0.16}

@@ -79,7 +79,7 @@ def trials_plot(
         max(len(trials), 1),
         top=34 + 1.25 * TITLE_SIZE * len(titles),
     )
-    plot.picture.texts(LEFT, 42, titles, TITLE_SIZE, TEXT_COLOUR, bold=True)
+    plot.picture.titles(LEFT, 42, titles, TITLE_SIZE, TEXT_COLOUR)
     if simulated:
         plot.picture.text(WIDTH - 5, 17, SIMULATED, LEGEND_SIZE, SIMULATED_COLOUR, anchor="end", bold=True)
     _mark_invalid(plot, trials)

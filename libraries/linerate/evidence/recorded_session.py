@@ -20,6 +20,7 @@ from ..counts.telemetry import Telemetry
 from ..counts.trial import DURING_READING, During, Load, Outcome, Tolerance, Trial
 from ..errors import TestbedError
 from ..generators.base import GeneratorPort
+from ..generators.site import GeneratorEndpoint
 from ..routers.base import Router, Side
 from ..session.generator import GeneratorConnection
 from ..session.judging import PROBED, PROBED_AGAIN
@@ -31,7 +32,7 @@ from ..session.session import Session
 from ..session.traffic import Traffic
 from ..sla.requirement import Requirement
 from ..sla.verdict import Tally
-from ..testbed.facts import NO_ROUTER, GeneratorEndpoint, TestbedFacts
+from ..testbed.facts import NO_ROUTER, TestbedFacts
 from ..testbed.opening import OpenTestbed
 from ..units import si
 from .readings import ReadingRecord
@@ -276,7 +277,7 @@ def _port(data: object) -> GeneratorPort:
     measures = cast(list[str] | None, found.pop("measures", None))
     cores = cast(list[int], found.pop("cores", []))
     return replace(
-        GeneratorPort(**found),  # type: ignore[arg-type]
+        GeneratorPort(**found),  # type: ignore[arg-type]  # a record's own fields
         measures=None if measures is None else frozenset(measures),
         cores=tuple(cores),
     )

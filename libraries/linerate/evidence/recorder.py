@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -35,9 +34,10 @@ from .kept_rows import KeptRows
 from .margin import FILE_ENDING, MarginRecord
 from .rate_intervals import rate_intervals
 from .readings import ReadingRecord
-from .records import INTERRUPTED, EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord, dumps
+from .records import INTERRUPTED, UNJUDGED, EnvironmentRecord, RateFigures, RequirementRecord, TrialRecord, dumps
 from .resume import CarriedVerdict
 from .run import RunFolder
+from .run_files import RECORDS
 from .under_load_record import under_load_data
 from .why_record import WHY, why_data
 
@@ -64,11 +64,12 @@ _MARGIN_FILE = FILE_ENDING.removeprefix("-")
 class Recorder:
     """Writes one run. Each call's record is on the disk when the call returns."""
 
-    def __init__(self, results: Path, run_id: str, environment: EnvironmentRecord) -> None:
-        self.folder = RunFolder.create(results, run_id)
+    def __init__(
+        self, results: Path, run_id: str, environment: EnvironmentRecord, files: Sequence[str] = RECORDS
+    ) -> None:
+        self.folder = RunFolder.create(results, run_id, files)
         self.environment = replace(environment, run=self.folder.run_id)
         self.folder.write_environment(self.environment)
-        self.verdicts: Counter[str] = Counter()
         self._rows, self._unkept = KeptRows(), 0
         self._number = 0
         self._passed: dict[tuple[str, bool, int], float] = {}
@@ -275,7 +276,6 @@ class Recorder:
         """
         requirement = verdict.requirement
         self._keep_traffic(requirement.profile)
-        self.verdicts[verdict.ruling.value] += 1
         size, link = requirement.profile.mean_size, verdict.link_bps
         pps = verdict.figures.get("forwarded_pps")
         threshold = str(requirement.threshold)
@@ -320,7 +320,6 @@ class Recorder:
 
     def carry(self, carried: CarriedVerdict) -> CarriedVerdict:
         """Copy a verdict of an earlier run, with its trials, into this one's records; returns the copy."""
-        self.verdicts[carried.record.verdict] += 1
         copy = carried.copy_to(self.folder.run_id, self.folder.next_requirement())
         self.folder.copy_missing(carried.folder)
         for trial in copy.trials:
@@ -349,14 +348,16 @@ class Recorder:
         keep(record)
         self._unkept -= 1
 
-    def close(self, cpu_steal_percent: float | None = None, interrupted: str = "") -> str:
+    def close(self, cpu_steal_percent: float | None = None, interrupted: str = "", unjudged: str = "") -> str:
         """Note the end and write the manifest; returns its SHA-256. Harmless when repeated.
 
-        *interrupted*: the sentence that has no verdict because the run ended in it.
+        *interrupted*: the sentence that has no verdict because the run ended in it. *unjudged*: why the suite's
+        set-up failed.
         """
         first = self.environment.ended is None
         if first:
-            extra = {**self.environment.extra, **({INTERRUPTED: interrupted} if interrupted else {})}
+            reasons = {INTERRUPTED: interrupted, UNJUDGED: unjudged}
+            extra = {**self.environment.extra, **{key: words for key, words in reasons.items() if words}}
             ended = time.time()
             self.environment = replace(self.environment, ended=ended, cpu_steal_percent=cpu_steal_percent, extra=extra)
         return self.folder.close(self.environment if first else None)

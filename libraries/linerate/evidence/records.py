@@ -31,6 +31,7 @@ MANIFEST = "linerate.manifest/1"
 CHARACTERISATION = "linerate.characterisation/1"
 UNDER_LOAD = "linerate.under_load/1"
 MARGIN = "linerate.margin/1"
+MEASUREMENT = "linerate.measurement/1"
 
 EARLIER = {
     TRIAL: ("linerate.trial/1", "linerate.trial/2"),
@@ -41,6 +42,9 @@ EARLIER = {
 
 INTERRUPTED = "interrupted"
 """Key of the sentence in which the run was ended, in the environment record's extra data."""
+
+UNJUDGED = "unjudged"
+"""Key of the reason why no sentence was judged, the suite's set-up that failed, in the same data."""
 
 VerdictWord = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 VERDICTS: tuple[str, ...] = get_args(VerdictWord)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -39,13 +40,19 @@ class ResultTable:
     def text(self) -> str:
         """The table as plain text, for a console or a mail."""
         heads = [f"{name} [{unit}]" if unit else name for name, unit in self.columns]
-        lines = [list(row) for row in self.rows]
-        widths = [max(len(line[column]) for line in [heads, *lines]) for column in range(len(heads))]
+        dashes = ["-" * max(map(len, column)) for column in zip(heads, *self.rows, strict=True)]
         shown = [SIMULATED] if self.simulated else []
-        shown += [self.title, *self.findings]
-        for line in [heads, ["-" * width for width in widths], *lines]:
-            shown.append("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        shown += [self.title, *self.findings, *text_columns([heads, dashes, *self.rows])]
         return "\n".join([*shown, *self.notes]) + "\n"
+
+
+def text_columns(table: Sequence[Sequence[str]], left: Collection[int] = ()) -> list[str]:
+    """*table* with columns as wide as their words; those of *left* begin, the others end at one place."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        "  ".join(f"{word:{'<' if place in left else '>'}{widths[place]}}" for place, word in enumerate(line)).rstrip()
+        for line in table
+    ]
 
 
 def _unit_html(unit: str) -> str:

@@ -131,9 +131,9 @@ class Resumption:
             names.append("simulated")
         for name in names:
             differences += _difference(name.replace("_", " "), getattr(before, name), getattr(now, name))
-        differences += _differences("", before.extra.get(FINGERPRINTS, {}), now.extra.get(FINGERPRINTS, {}), "changed")
+        differences += _differences(before.extra.get(FINGERPRINTS, {}), now.extra.get(FINGERPRINTS, {}), "changed")
         # a run that ended before it had read them has no versions
-        differences += _differences("", before.versions, now.versions if before.versions else {})
+        differences += _differences(before.versions, now.versions if before.versions else {})
         if differences:
             raise TestbedError(
                 f"run '{self.run_id}' cannot be resumed: {'; '.join(differences)}; run the suite again, without RESUME"
@@ -155,11 +155,11 @@ def _suite(path: Path) -> str | None:
         return None
 
 
-def _differences(prefix: str, before: Mapping[str, Any], now: Mapping[str, Any], words: str | None = None) -> list[str]:
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any], words: str | None = None) -> list[str]:
     found = []
     for name in sorted(before.keys() & now.keys()):
         if before[name] != now[name]:
-            found += [f"the {name} has {words}"] if words else _difference(prefix + name, before[name], now[name])
+            found += [f"the {name} has {words}"] if words else _difference(name, before[name], now[name])
     return found
 
 

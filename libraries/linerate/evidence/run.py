@@ -22,17 +22,20 @@ from ..errors import BREAKDOWN_ERRORS, ConfigError, TestbedError, in_words, syst
 from ..files import append_line, put_in_place, read_file, sync_folder, write_beside
 from ..json_text import parse_json
 from .chain import first_link, sealed
-from .integrity import Integrity, check_integrity, manifest_alterations, sums_content
+from .integrity import Integrity, check_integrity, sums_content
 from .margin import FILE_ENDING, MarginRecord
+from .measurement import MeasurementRecord
 from .readings import ReadingRecord
 from .record_schemas import LINES, why_unfit
 from .records import ENVIRONMENT, FILE, MANIFEST, MARGIN, EnvironmentRecord, RequirementRecord, TrialRecord, json_bytes
 from .run_files import (
+    CHAINED,
     CHARACTERISATION,
     ENVIRONMENT_FILE,
     FILES,
     INPUTS,
     MANIFEST_FILE,
+    MEASUREMENTS,
     READINGS,
     RECORDS,
     REQUIREMENTS,
@@ -73,12 +76,12 @@ class RunFolder:
         self.path = path
         self.run_id = run_id
         self._requirements = 0
-        self._chains = dict.fromkeys(RECORDS, _Chain(first_link(run_id)))
+        self._chains = dict.fromkeys(CHAINED, _Chain(first_link(run_id)))
         self._begun: dict[str, tuple[bytes, _Chain]] = {}
 
     @classmethod
-    def create(cls, results: Path, run_id: str) -> RunFolder:
-        """Make ``results/run_id``, or ``run_id-2`` and so on if it exists, with empty record files.
+    def create(cls, results: Path, run_id: str, files: Sequence[str] = RECORDS) -> RunFolder:
+        """Make ``results/run_id``, or ``run_id-2`` and so on if it exists, with empty *files* of records.
 
         The runs of an execution share an id. Raises TestbedError if the folder cannot be made.
         """
@@ -93,7 +96,7 @@ class RunFolder:
                         raise
                     number += 1
                     path = results / f"{run_id}-{number}"
-            for file in RECORDS:
+            for file in files:
                 (path / file).touch(exist_ok=False)
             for folder in (path, results):
                 sync_folder(folder)
@@ -126,16 +129,20 @@ class RunFolder:
         """Append one reading of the router. Raises TestbedError if it cannot be written."""
         self._append(READINGS, record.to_json())
 
+    def add_measurement(self, record: MeasurementRecord) -> None:
+        """Append one measurement of a study. Raises TestbedError if it cannot be written."""
+        self._append(MEASUREMENTS, record.to_json())
+
     def add_input(self, name: str, content: bytes) -> None:
         """Keep a file that defines the run, as ``inputs/NAME``; *name* may have folders. Raises TestbedError."""
-        self._add_file(f"{INPUTS}/{name}", content)
+        self._replace(f"{INPUTS}/{name}", content)
 
     def add_streams(self, streams: Mapping[str, object]) -> str:
         """Keep what a generator was told to send, once; returns the file's name. Raises TestbedError."""
         content = json.dumps(streams, sort_keys=True).encode()
         name = f"{STREAMS}/{hashlib.sha256(content).hexdigest()[:16]}.json.gz"
         if not (self.path / name).exists():
-            self._add_file(name, gzip.compress(content, mtime=0))
+            self._replace(name, gzip.compress(content, mtime=0))
         return name
 
     def copy_missing(self, other: Path) -> None:
@@ -143,10 +150,7 @@ class RunFolder:
         for path in sorted(item for folder in (INPUTS, STREAMS) for item in (other / folder).rglob("*")):
             name = path.relative_to(other).as_posix()
             if path.is_file() and not (self.path / name).exists():
-                self._add_file(name, path.read_bytes())
-
-    def _add_file(self, name: str, content: bytes) -> None:
-        self._replace(name, content)
+                self._replace(name, path.read_bytes())
 
     def write_environment(self, record: EnvironmentRecord) -> None:
         """Write or replace ``environment.json``."""
@@ -296,9 +300,13 @@ def margin_numbers(folder: Path) -> Iterator[tuple[int, MarginRecord]]:
             raise ConfigError(f"is no record of a margin: {error}", path) from None
 
 
-def check_manifest(folder: Path) -> tuple[str, ...]:
-    """What differs from the manifest, in words; empty if nothing does. Raises ConfigError if there is none."""
-    return tuple(map(str, manifest_alterations(folder)))
+def read_measurements(folder: Path) -> tuple[MeasurementRecord, ...]:
+    """The measurements of the study whose run is in *folder*, closed or not. Raises ConfigError as :func:`read_run`."""
+    found = check_integrity(folder)
+    found.refuse_altered()
+    if not (folder / MEASUREMENTS).is_file():
+        raise ConfigError("is no run of a study: it has no measurements.jsonl", folder)
+    return _records(folder / MEASUREMENTS, found.lines[MEASUREMENTS], MeasurementRecord.from_json)
 
 
 def _records(path: Path, lines: Sequence[bytes], parse: Callable[[Mapping[str, Any]], R]) -> tuple[R, ...]:

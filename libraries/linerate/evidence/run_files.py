@@ -17,6 +17,10 @@ FILES = "files.jsonl"
 RECORDS = (TRIALS, READINGS, REQUIREMENTS, FILES)
 """Files of one record in each line, chained."""
 
+MEASUREMENTS = "measurements.jsonl"
+"""Those of a study; other runs have none."""
+CHAINED = (*RECORDS, MEASUREMENTS)
+
 INPUTS = "inputs"
 STREAMS = "streams"
 ENVIRONMENT_FILE = "environment.json"
@@ -26,6 +30,9 @@ MANIFEST_FILE = "manifest.json"
 SUMS = "SHA256SUMS"
 SUMMARIES = ("summary.txt", "summary.html", "summary.csv", "summary.md")
 """In the folder of the execution's first run: the table of the sentences of all its runs."""
+
+STUDY_FORMS = ("study.txt", "study.html", "study.csv", "study.md")
+"""The results of a study."""
 
 DERIVED_SUMS = "derived.sha256"
 """Beside the summaries: the sums of them and of Allure's results, after the last suite."""
@@ -46,7 +53,7 @@ def partial(path: Path) -> Path:
 PAGE = "report.html"
 """What ``linerate report`` makes."""
 
-_DERIVED_FILES = (*SUMMARIES, DERIVED_SUMS, PAGE, SIGNATURE, *SHEETS, *DRAFTS)
+_DERIVED_FILES = (*SUMMARIES, *STUDY_FORMS, DERIVED_SUMS, PAGE, SIGNATURE, *SHEETS, *DRAFTS)
 DERIVED = frozenset({"allure", "report", *_DERIVED_FILES, *(partial(Path(name)).name for name in _DERIVED_FILES)})
 """What can be made again from the records; it is not in the manifest."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..sla.requirement import Quantity
@@ -57,9 +57,13 @@ class SentenceRow:
 
     @cached_property
     def measured(self) -> Interval | None:
-        """The mean of the finite figures of ``sample`` with its interval; None without one."""
-        found = [value for value in self.sample if math.isfinite(value)]
-        return self.method(found, self.confidence) if found else None
+        """The mean of the finite figures of ``sample`` with its interval; None without one.
+
+        No quantity of a sentence is below 0, so neither is the interval: Student's t of two trials does not know that.
+        """
+        values = [value for value in self.sample if math.isfinite(value)]
+        found = self.method(values, self.confidence) if values else None
+        return found if found is None or found.low is None else replace(found, low=max(0.0, found.low))
 
     @property
     def margin(self) -> tuple[float, float | None] | None:
@@ -101,12 +105,13 @@ class Begun:
     sentence: str
     trials: int
     judged: bool
+    number: int
 
     @classmethod
     def of(cls, records: Sequence[TrialRecord]) -> Begun:
         """That of its trials, at least one."""
-        count = sum(bool(item.trial.number) for item in records)
-        return cls(records[0].test, records[0].sentence, count, any(item.evidence for item in records))
+        count, number = sum(bool(item.trial.number) for item in records), records[0].requirement
+        return cls(records[0].test, records[0].sentence, count, any(item.evidence for item in records), number)
 
 
 def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
@@ -116,11 +121,18 @@ def unfinished_sentences(run: RecordedRun) -> dict[tuple[str, str], int]:
     for item in run.trials:
         if item.requirement not in judged:
             begun.setdefault(item.requirement, []).append(item)
-    return unfinished(map(Begun.of, begun.values()), run.environment)
+    return unfinished(map(Begun.of, begun.values()), run.environment, run.requirements)
 
 
-def unfinished(begun: Iterable[Begun], environment: EnvironmentRecord | None) -> dict[tuple[str, str], int]:
-    """As :func:`unfinished_sentences`, of what was *begun* in a run with this *environment*."""
+def unfinished(
+    begun: Iterable[Begun], environment: EnvironmentRecord | None, judged: Iterable[RequirementRecord]
+) -> dict[tuple[str, str], int]:
+    """As :func:`unfinished_sentences`, of what was *begun* in a run with this *environment* and without a verdict.
+
+    *judged*: what has one. A sentence that was tried again, and judged then, is finished.
+    """
+    last = {(record.test, record.sentence): record.number for record in judged}
+    begun = [item for item in begun if item.number > last.get((item.test, item.sentence), 0)]
     ended = environment is not None and environment.ended is not None
     # what is not to be judged (a search, a ramp) has trials without evidence, as every warm-up
     found = {(item.test, item.sentence): item.trials for item in begun if item.judged or not (ended or item.trials)}

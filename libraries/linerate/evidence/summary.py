@@ -5,23 +5,27 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from ..files import read_file
 from ..sla.goals import Goal
 from ..sla.requirement import Quantity
 from ..units import counted
 from .kept_rows import KeptRows
 from .rates import percent
 from .recorder import ROUTER_FACTS
-from .records import VERDICTS, EnvironmentRecord
-from .run import RecordedRun, read_margins, read_run
+from .records import CHARACTERISATION, UNJUDGED, VERDICTS, EnvironmentRecord
+from .run import RecordedRun, read_margins, read_measurements, read_run
+from .run_files import CHARACTERISATION as RESULTS
+from .run_files import STUDY_FORMS
 from .sentence_rows import SentenceRow, sentence_rows, unfinished_sentences
 from .why_record import recorded_facts
 
@@ -31,8 +35,24 @@ _NO_SPREAD = 1e-6
 """Half of an interval, as a share of its middle, that nobody wants to know."""
 
 INCOMPLETE = "incomplete: run did not end"
+STUDY = "study"
+"""Key of a study's name in the environment record's extra data."""
+
 DESCRIPTION = "description"
 """Key of the platform's description in the environment record's extra data."""
+
+
+@dataclass(frozen=True)
+class StudySummary:
+    """What a study's run measured. ``gaps``: measurements without a value; ``text``: the tables of its folder."""
+
+    measurements: int
+    gaps: int
+    text: str
+
+    def __str__(self) -> str:
+        missing = f", {self.gaps} without a value" if self.gaps else ""
+        return f"{counted(self.measurements, 'measurement')}{missing}"
 
 
 @dataclass(frozen=True)
@@ -40,6 +60,8 @@ class RunSummary:
     """One run. ``rows``: its sentences. ``facts``: name and words of what was tested, with what, by which goal.
 
     ``incomplete``: what the run lacks because it ended badly, in words. ``suite``: "" where nobody wrote it down.
+    ``study``: of a study's run, which has no sentences. ``unjudged``: why no sentence was judged. ``results``: of a run
+    without sentences, the methods of its characterisations.
     """
 
     folder: Path
@@ -48,13 +70,28 @@ class RunSummary:
     facts: Mapping[str, str]
     rows: tuple[SentenceRow, ...]
     incomplete: tuple[str, ...] = ()
+    study: StudySummary | None = None
+    unjudged: str = ""
+    results: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
-        """``Suite: 8 PASS, 1 FAIL, 0 INCONCLUSIVE``."""
+        """``Suite: 8 PASS, 1 FAIL, 0 INCONCLUSIVE``; of a study: ``study small: 8 measurements``.
+
+        Where the set-up failed before any sentence: ``Suite: nothing was judged: …``; of characterisations alone:
+        ``Suite: 6 characterisations, no sentence``.
+        """
+        return f"{self.suite or self.folder.name}: {self._outcome()}{' – INCOMPLETE' if self.incomplete else ''}"
+
+    def _outcome(self) -> str:
+        if self.study:
+            return str(self.study)
+        if self.unjudged and not self.rows and not self.incomplete:
+            return f"nothing was judged: {self.unjudged}"
+        if self.results:
+            return f"{counted(len(self.results), 'characterisation')}, no sentence"
         found = Counter[str](row.record.verdict for row in self.rows)
-        counts = ", ".join(f"{found[verdict]} {verdict}" for verdict in VERDICTS)
-        return f"{self.suite or self.folder.name}: {counts}{' – INCOMPLETE' if self.incomplete else ''}"
+        return ", ".join(f"{found[verdict]} {verdict}" for verdict in VERDICTS)
 
 
 @dataclass(frozen=True)
@@ -95,7 +132,31 @@ def _summary(
     unfinished: Mapping[tuple[str, str], int],
 ) -> RunSummary:
     suite = str(environment.extra.get("suite", "")) if environment else ""
-    return RunSummary(folder, suite, simulated, _facts(environment), rows, tuple(_incomplete(environment, unfinished)))
+    study = _study(folder) if environment and environment.extra.get(STUDY) else None
+    # the trials of a study are of its measurements, and have no verdicts
+    incomplete = _incomplete(environment, {} if study else unfinished)
+    unjudged = str(environment.extra.get(UNJUDGED, "")) if environment else ""
+    results = () if rows or study else tuple(_characterised(folder))
+    facts = _facts(environment) | ({"results": f"{', '.join(results)} (in {RESULTS}/)"} if results else {})
+    return RunSummary(folder, suite, simulated, facts, rows, tuple(incomplete), study, unjudged, results)
+
+
+def _characterised(folder: Path) -> Iterator[str]:
+    for path in sorted((folder / RESULTS).glob("*.json")):
+        try:
+            data = json.loads(read_file(path))
+        except ValueError:
+            # who asks for its contents, as verify, is told of it
+            continue
+        if isinstance(data, dict) and data.get("schema") == CHARACTERISATION:
+            yield str(data["method"])
+
+
+def _study(folder: Path) -> StudySummary:
+    records, tables = read_measurements(folder), folder / STUDY_FORMS[0]
+    text = read_file(tables).decode(errors="replace") if tables.is_file() else ""
+    text = text or f"Its tables: linerate study report {folder.name}\n"
+    return StudySummary(len(records), sum(record.value is None for record in records), text)
 
 
 def _facts(environment: EnvironmentRecord | None) -> dict[str, str]:

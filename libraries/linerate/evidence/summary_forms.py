@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 
 from ..visible import one_line as _line
-from .csv_text import csv_cell
+from ..visible import visible
+from .csv_text import csv_table
 from .markdown import markdown_table, markdown_text
 from .run_files import SUMMARIES
 from .summary import (
@@ -48,6 +47,7 @@ def text(summary: ExecutionSummary) -> str:
         for name, words in run.facts.items():
             lines += _wrapped(words, f"{name:<{name_width}}  ")
         lines += ["", *_table(_heads(run), [_cells(run, row) for row in range(len(run.rows))])] if run.rows else []
+        lines += ["", visible(run.study.text).rstrip("\n")] if run.study else []
         lines += ["", f"Evidence: {_line(run.folder)}", ""]
     lines = [*lines[:-1], *(_line(words) for words in summary.unread)]
     lines += [f"Next: {_line(summary.next)}"] if summary.next else []
@@ -74,6 +74,9 @@ def _html_parts(summary: ExecutionSummary) -> list[str]:
         facts = {**run.facts, "folder": str(run.folder)}
         rows = "".join(f"<tr><td>{_html(name)}</td><td>{_html(words)}</td></tr>" for name, words in facts.items())
         parts.append(f'<table class="facts"><tbody>{rows}</tbody></table>')
+        if run.study:
+            parts.append(f"<pre>{escape(visible(run.study.text))}</pre>")
+            continue
         head = "".join(f"<th>{_html(name)}</th>" for name in ("test", *_heads(run)))
         body = "".join(_html_row(run, row) for row in range(len(run.rows)))
         table = f"<table><thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody></table>"
@@ -98,6 +101,9 @@ def markdown(summary: ExecutionSummary) -> str:
         lines += [line for words in run.incomplete for line in (f"**{markdown_text(words)}**", "")]
         facts = {**run.facts, "folder": str(run.folder)}
         lines += [f"- {markdown_text(name)}: {markdown_text(words)}" for name, words in facts.items()]
+        if run.study:
+            lines += ["", *(f"    {line}".rstrip() for line in visible(run.study.text).rstrip("\n").split("\n")), ""]
+            continue
         heads = ["test", *_heads(run)]
         rows = [(run.rows[row].record.test, *_cells(run, row)) for row in range(len(run.rows))]
         lines += ["", *markdown_table(heads, [[markdown_text(cell) for cell in cells] for cells in rows]), ""]
@@ -120,9 +126,10 @@ def comma_separated(summary: ExecutionSummary) -> str:
 
     A text that a spreadsheet would take for a formula begins with an apostrophe.
     """
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(COLUMNS)
+    return csv_table(COLUMNS, _csv_rows(summary))
+
+
+def _csv_rows(summary: ExecutionSummary) -> Iterator[list[object]]:
     for run in summary.runs:
         for row in run.rows:
             record, demand, found = row.record, row.record.demand, row.measured
@@ -134,13 +141,10 @@ def comma_separated(summary: ExecutionSummary) -> str:
             cells += [len(row.sample), row.set_aside, row.lost, *(end if end is None else 100 * end for end in margin)]
             cells += [run.facts.get(name) for name in ("testbed", "router", "software", "firmware")]
             cells += [record.goal, record.simulated, "; ".join(run.incomplete)]
-            writer.writerow([csv_cell(cell) for cell in cells])
+            yield cells
         if not run.rows:
             empty = [""] * (len(COLUMNS) - 4)
-            writer.writerow(
-                [run.folder.name, csv_cell(run.suite), *empty, run.simulated, csv_cell("; ".join(run.incomplete))]
-            )
-    return out.getvalue()
+            yield [run.folder.name, run.suite, *empty, run.simulated, "; ".join(run.incomplete)]
 
 
 FORMS: Mapping[str, Callable[[ExecutionSummary], str]] = dict(

@@ -126,10 +126,10 @@ class SvgPicture:
             f'<text x="{x:.2f}" y="{y:.2f}" font-size="{size:g}" fill={_quoted(colour)}{style}>{_plain(words)}</text>'
         )
 
-    def texts(self, x: float, y: float, lines: Sequence[str], size: float, colour: str, *, bold: bool = False) -> None:
-        """Several lines of text; *y*: base line of the first."""
+    def titles(self, x: float, y: float, lines: Sequence[str], size: float, colour: str) -> None:
+        """Several lines of bold text; *y*: base line of the first."""
         for number, words in enumerate(lines):
-            self.text(x, y + 1.25 * size * number, words, size, colour, bold=bold)
+            self.text(x, y + 1.25 * size * number, words, size, colour, bold=True)
 
     @contextlib.contextmanager
     def tooltip(self, words: str) -> Iterator[None]:

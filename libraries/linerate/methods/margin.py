@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..counts.trial import Load, Measure, Trial
 from ..sla.goals import Goal
 from ..sla.verdict import Verdict, clear_loss
-from .search import RELATIVE_WIDTH, CapacityBounds, SearchResult, search
+from .search import CapacityBounds, SearchResult, search
 from .trials import CharacterisationTerms
 
 _NAME = "margin"
@@ -48,7 +48,6 @@ def search_margin(
     carried: Load,
     highest: Load,
     terms: CharacterisationTerms,
-    relative_width: float = RELATIVE_WIDTH,
 ) -> Margin:
     """Search upwards from *carried*, the load of each port at which the sentence passed, to *highest*.
 
@@ -58,7 +57,7 @@ def search_margin(
     if highest.pps <= carried.pps * (1 + _ROUNDING):
         return Margin(1.0, None)
     ratios = {_NAME: goal.loss_ratio}
-    result = search(measure, goal, carried, highest, terms, ratios, relative_width, carried=carried)
+    result = search(measure, goal, carried, highest, terms, ratios, carried=carried)
     bounds = result[_NAME]
     clear = [trial.outcome.load.pps for trial in result.trials if _is_clear(trial, goal, terms.in_total)]
     uppers = [pps for pps in (None if bounds.upper is None else bounds.upper.pps, *clear) if pps is not None]

@@ -124,8 +124,7 @@ def set_aside_text(trials: Sequence[Trial], evidence_of: EvidenceRule) -> str:
     """The trials that prove nothing, each with its problems and what it lost, for the message of a PASS; "": none."""
     found = [trial for trial in trials if on_the_whole(evidence_of(trial)) is Evidence.NONE]
     named = [
-        f"trial {trial.number} ({'; '.join(map(str, trial.problems))}; {trial.lost} of {trial.offered} frames lost)"
-        for trial in found
+        f"trial {trial.number} ({_what_spoilt(trial)}; {trial.lost} of {trial.offered} frames lost)" for trial in found
     ]
     return f"; set aside: {', '.join(named)}" if named else ""
 
@@ -161,11 +160,15 @@ def backlog_text(goal: Goal, trials: Sequence[Trial], pps: float) -> str:
 
 def spoilt_trials_reason(trials: Sequence[Trial]) -> str:
     """Why the trials prove nothing: the problems of the last spoilt trial, and the fix."""
-    spoilt = [trial for trial in trials if trial.problems]
+    spoilt = [trial for trial in trials if _what_spoilt(trial)]
     if not spoilt:
         return "the generator's load was too low to prove anything"
-    problems = spoilt[-1].problems
-    text = "; ".join(str(problem) for problem in problems)
-    slow = any(problem.fault.generator_too_slow for problem in problems)
+    text = _what_spoilt(spoilt[-1])
+    slow = any(problem.fault.generator_too_slow for problem in spoilt[-1].problems)
     remedy = "; use a faster generator, or state a load it can send" if slow else "; fix the testbed and run again"
     return f"the testbed could not prove either: {text} ({len(spoilt)} of {len(trials)} trials){remedy}"
+
+
+def _what_spoilt(trial: Trial) -> str:
+    """Its problems, and the loss that others may hide, in words; "": nothing."""
+    return "; ".join([*map(str, trial.problems), *filter(None, (trial.hidden_text,))])

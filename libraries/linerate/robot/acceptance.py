@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
@@ -20,12 +18,11 @@ from ..counts.trial import Trial
 from ..errors import BREAKDOWN_ERRORS, Inconclusive, LinerateError, SlaFailure, in_words
 from ..evidence import allure
 from ..evidence.demand import Demand
-from ..evidence.environment import code_identity, executor_facts, host_facts, package_versions
+from ..evidence.environment import environment_record
 from ..evidence.ledger_table import ledgers_fragment, ledgers_table
 from ..evidence.plots import svg_image
 from ..evidence.quantity_plots import plot_name, sentence_plot
-from ..evidence.recorder import EXECUTOR, SIMULATED_BECAUSE, SLA, Recorder
-from ..evidence.records import EnvironmentRecord
+from ..evidence.recorder import SIMULATED_BECAUSE, SLA, Recorder
 from ..evidence.resume import FINGERPRINTS, CarriedVerdict, Resumption, fingerprints
 from ..evidence.summary import DESCRIPTION, ExecutionSummary, RunSummary, summarise, summary_of_kept
 from ..evidence.summary_forms import html_fragment
@@ -35,6 +32,7 @@ from ..session.progress import Progress
 from ..sla.requirement import Quantity, Requirement
 from ..sla.verdict import Ruling, Tally, Verdict
 from ..system.cpu_steal import cpu_times, steal_percent
+from ..testbed.lab.place import LABGRID, lab_record
 from ..testbed.opening import OpenTestbed
 from ..units import counted, si
 from . import suite_sentences
@@ -92,21 +90,13 @@ class AcceptanceKeywords(Component):
         suite = str(BuiltIn().get_variable_value("${SUITE NAME}"))
         self._resumption = Resumption.find(self.shared.results, resume, suite) if resume else None
         plan, facts = session.plan, session.testbed.facts
-        record = EnvironmentRecord(
-            run=self.execution_folder.name,
+        record = environment_record(
+            plan,
+            self.execution_folder.name,
             simulated=session.simulated,
-            testbed=plan.testbed.testbed,
-            platform=plan.platform.platform,
-            software=plan.software_name,
             clock_speed=facts.clock_speed,
-            started=time.time(),
-            host=host_facts(),
-            packages=package_versions(),
-            code=code_identity(),
             extra={
-                "goal": plan.goal.model_dump(),
                 "suite": suite,
-                EXECUTOR: executor_facts(os.environ),
                 **(
                     {SLA: str(sla)} if (sla := BuiltIn().get_variable_value("&{SUITE METADATA}", {}).get("SLA")) else {}
                 ),
@@ -115,6 +105,7 @@ class AcceptanceKeywords(Component):
                 **({"replaced": list(plan.replaced)} if plan.replaced else {}),
                 **({SIMULATED_BECAUSE: list(session.simulation_signs)} if session.simulated else {}),
                 **({"resumed_from": self._resumption.run_id} if self._resumption else {}),
+                **({LABGRID: lab_record(session.testbed.lab)} if session.testbed.lab else {}),
             },
         )
         if self._resumption is not None:
@@ -277,7 +268,11 @@ class AcceptanceKeywords(Component):
         session = self.shared.session
         self.shared.progress.end()
         recorder = self.shared.records
-        recorder.keep_verdict(verdict, session.tolerance, session.traffic.reconnection.note)
+        lab = session.testbed.lab
+        notes = "; ".join(
+            filter(None, [session.traffic.reconnection.note, session.revival.note, *(lab.news() if lab else ())])
+        )
+        recorder.keep_verdict(verdict, session.tolerance, notes)
         spent = recorder.seconds
         words = ", ".join(f"{name} {seconds}" for name, seconds in spent.items())
         logger.info(f"time of the sentence: {words} (traffic and drains by the testbed's clock)")
@@ -297,8 +292,8 @@ class AcceptanceKeywords(Component):
         if verdict.why.explanations:
             allure.attach_text("Why", "\n".join(map(str, verdict.why.explanations)))
         allure.attach_text("Verdict", verdict.message)
-        if session.traffic.reconnection.note:
-            allure.attach_text("Reconnection", session.traffic.reconnection.note)
+        if notes:
+            allure.attach_text("Reconnection", notes)
 
     @keyword(tags=["sentences"])
     def traffic_to_characterise(self, verdict: Verdict, when: Literal["never", "on failure", "always"]) -> str:
@@ -343,7 +338,7 @@ class AcceptanceKeywords(Component):
             try:
                 for name, text in testbed.logs.items() if testbed is not None else ():
                     recorder.folder.add_telemetry(0, f"{name} log", text)
-                manifest = recorder.close(steal_percent(self._cpu, cpu_times()), self._judging)
+                manifest = recorder.close(steal_percent(self._cpu, cpu_times()), self._judging, _failed_setup())
                 logger.info(f"SHA-256 of {folder}/manifest.json: {manifest}", also_console=True)
                 kept = recorder.rows and summary_of_kept(folder, recorder.environment, recorder.rows)
             except (LinerateError, OSError) as error:
@@ -359,13 +354,20 @@ class AcceptanceKeywords(Component):
         self.shared.interruption.pass_on()
 
 
+def _failed_setup() -> str:
+    """Why the suite's set-up failed, which Robot says in a teardown; "" where it did not."""
+    words = str(BuiltIn().get_variable_value("${SUITE MESSAGE}") or "")
+    _, failed, reason = words.partition("setup failed:")
+    return reason.partition("\n\n")[0].strip() if failed else ""
+
+
 def _show_plot(name: str, draw: Callable[[], str]) -> None:
     """Show the picture *name* that *draw* returns. It is made of the records: without it the verdict is the same."""
     try:
         plot = draw()
     except RobotError:  # an interrupt
         raise
-    except Exception as error:
+    except Exception as error:  # a picture must not cost a verdict
         logger.warn(f"no plot of the trials: {in_words(error)}")
         return
     allure.attach_svg(name, plot)

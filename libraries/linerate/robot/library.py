@@ -21,9 +21,11 @@ from .characterisation import CharacterisationKeywords
 from .faults import FaultKeywords
 from .foreign_errors import CalmListener, one_paragraph
 from .forwarded_frames import FrameKeywords
+from .lending import LendingKeywords
 from .router import RouterKeywords
 from .sentence_check import SuiteListener
 from .shared import Shared
+from .studies import StudyKeywords
 from .telemetry import TelemetryKeywords
 from .testbed import TestbedKeywords
 from .traffic_generator import GeneratorKeywords
@@ -75,6 +77,7 @@ class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
         self._acceptance = AcceptanceKeywords(self._shared)
         components = [
             TestbedKeywords(self._shared),
+            LendingKeywords(self._shared),
             GeneratorKeywords(self._shared),
             RouterKeywords(self._shared),
             self._acceptance,
@@ -82,6 +85,7 @@ class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
             TelemetryKeywords(self._shared),
             FrameKeywords(self._shared),
             FaultKeywords(self._shared),
+            StudyKeywords(self._shared, lambda: self._acceptance.execution_folder),
         ]
         super().__init__(components)
         # only a library's listener gives Allure results from a plain `robot` call
@@ -113,6 +117,8 @@ class Linerate(DynamicCore):  # type: ignore[misc]  # robotlibcore has no types
         """Close what suites left open, each even if one before it fails. Harmless when repeated."""
         with ExitStack() as stack:
             stack.callback(self._acceptance.close_evidence)
+            while self._shared.lent:
+                stack.callback(self._shared.lent.pop(0)[1].close)
             while self._shared.opened:
                 stack.callback(self._shared.opened.pop(0)[1].close)
 

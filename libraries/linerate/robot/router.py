@@ -66,8 +66,9 @@ class RouterKeywords(Component):
         What an earlier run has left on the router of a testbed of hardware is undone first, with a warning.
         With ``set_up`` in the testbed file, routes for IPv6, tagged and labelled frames as well. Then waits until both
         ends of each cable that was brought up have a link, ``link_wait`` s of the testbed's file at most, and reads the
-        router's neighbour entries of the generator's ports. Fails if the router refuses a command, a link does not come
-        up, or an entry is missing or wrong; one that was learned is a warning, because it ages. Example:
+        speed of the router's links and its neighbour entries of the generator's ports. Fails if the router refuses a
+        command, a link does not come up or has another speed than the platform's ``port_speed``, or an entry is missing
+        or wrong; one that was learned is a warning, because it ages. Example:
         | Configure Router
         """
         router = self.shared.session.router
@@ -78,6 +79,8 @@ class RouterKeywords(Component):
             logger.warn(words)
         if waited := router.links.noted_words:
             logger.info(f"links were awaited{waited}")
+        if router.line_rate_note:
+            logger.info(router.line_rate_note)
 
     @keyword(tags=["router"])
     def reason_against_traffic(self, traffic: str) -> str:

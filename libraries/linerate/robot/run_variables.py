@@ -27,6 +27,7 @@ NAMES = (
     "MARGIN",
     "MARGIN_DEADLINE",
     "CALIBRATIONS",
+    "REPEATS",
     "RESUME",
     "PROJECT",
     "RESULTS",
@@ -104,6 +105,9 @@ def check_values(values: Mapping[str, Any]) -> None:
                 seconds = 0.0
             if not 0 < seconds <= 86400:
                 raise _wrong(name, deadline, "expected a time of more than 0 and at most 24 h, as '5 min'")
+    repeats = values.get("REPEATS")
+    if repeats is not None and _word(repeats) != "none" and not re.fullmatch("[1-9][0-9]?|100", str(repeats)):
+        raise _wrong("REPEATS", repeats, "expected a whole number from 1 to 100")
     run = values.get("RESUME")
     if run and not _RUN_ID.fullmatch(str(run)):
         raise _wrong("RESUME", run, "expected the name of a run's folder in the results")

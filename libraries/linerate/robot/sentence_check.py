@@ -15,6 +15,8 @@ from ..generators.trex.profile_loader import TrexProfileLoader
 from ..session.plan import Plan
 from ..sla.requirement import Requirement
 from ..sla.sentence import parse
+from ..testbed.files import read_testbed_or_pool
+from ..testbed.settings import PoolSettings
 from ..traffic.catalogue import Catalogue
 from . import suite_sentences
 from .run_variables import check_run_variables
@@ -55,6 +57,11 @@ def check_sentences(
     return problems, requirements
 
 
+def misfit_words(plan: Plan, requirements: Iterable[Requirement]) -> list[str]:
+    """A sentence for each address of the testbed's file that does not fit the traffic of *requirements*."""
+    return list(map(plan.misfit_words, plan.misfits(requirements)))
+
+
 def _requirement(step: KeywordCall, read: ReadSentence) -> Requirement | None:
     """The requirement that *step* judges; None: none, or not known before the run. Raises SentenceError."""
     text = suite_sentences.sentence(step)
@@ -81,12 +88,14 @@ class SuiteListener:
         self._read: ReadSentence | None = None
         self._own: set[str] = set()
         self._problems: list[str] = []
+        self._plan: Plan | None = None
+        self._warned: set[str] = set()
         self._opens_testbed = True
 
     def start_suite(self, data: TestSuite, result: Any) -> None:
         """Remember the suite; in a dry run read its files and check what all its tests share."""
         self._shared.suite = data
-        self._catalogue, self._problems = None, []
+        self._catalogue, self._problems, self._plan = None, [], None
         if not BuiltIn().dry_run_active:
             return
         self._own = suite_sentences.own_keywords(data)
@@ -120,20 +129,30 @@ class SuiteListener:
         self._read = lambda sentence: parse(sentence, catalogue)
         if opening is not None:
             plan = self._plan_of(opening.args)
-            self._catalogue, self._read = plan.catalogue, plan.requirement
+            if plan is not None:
+                self._catalogue, self._read, self._plan = plan.catalogue, plan.requirement, plan
 
     def _wrong(self, steps: Iterable[KeywordCall], unknown: set[str]) -> list[str]:
         """*unknown*: names that are no keywords, as Robot reports."""
         if self._catalogue is None or self._read is None:
             return []
-        return check_sentences(steps, self._own, self._catalogue, self._read, lambda name: name not in unknown)[0]
+        problems, requirements = check_sentences(
+            steps, self._own, self._catalogue, self._read, lambda name: name not in unknown
+        )
+        if self._plan is not None:
+            for words in misfit_words(self._plan, requirements):
+                if words not in self._warned:
+                    self._warned.add(words)
+                    logger.warn(words)
+        return problems
 
     def _explained(self, line: str, steps: Iterable[KeywordCall], unknown: set[str]) -> bool:
         """Whether Robot reports as an unknown keyword what is a malformed sentence."""
         found = _UNKNOWN_KEYWORD.search(line)
         return found is not None and bool(self._wrong((step for step in steps if step.name == found[1]), unknown))
 
-    def _plan_of(self, arguments: Iterable[str]) -> Plan:
+    def _plan_of(self, arguments: Iterable[str]) -> Plan | None:
+        """The plan; None for a pool: which testbed it will be is not known."""
         names = ("platform", "software", "testbed", "goal")
         found: dict[str, Any] = {"software": None, "testbed": "${TESTBED}", "goal": "${GOAL}"}
         for place, argument in enumerate(arguments):
@@ -142,6 +161,8 @@ class SuiteListener:
         values = {name: value and BuiltIn().replace_variables(value) for name, value in found.items()}
         # a variable file may give a list; Robot makes it text when it calls the keyword
         read: dict[str, Any] = {name: None if value is None else str(value) for name, value in values.items()}
+        if isinstance(read_testbed_or_pool(self._shared.project.testbeds, read["testbed"]), PoolSettings):
+            return None
         return Plan.read(self._shared.project, **read)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from robot.libraries.BuiltIn import BuiltIn
 
@@ -23,6 +23,14 @@ NO_TESTBED = (
 )
 
 
+class Lent(Protocol):
+    """What was lent to a suite."""
+
+    def close(self) -> None:
+        """Give it back. Harmless when repeated."""
+        ...
+
+
 @dataclass
 class Shared:
     """*project* and *results* as the library was told, "" where it finds them itself.
@@ -33,6 +41,9 @@ class Shared:
     project_folder: str = ""
     results_folder: str = ""
     opened: list[tuple[str, Session]] = field(default_factory=list)
+    lent: list[tuple[str, Lent]] = field(default_factory=list)
+    """What was lent to suites, each with the name of the suite."""
+
     suite: Any = None
     """The running suite, of the tests that were selected."""
 
@@ -72,6 +83,21 @@ class Shared:
         if self.opened and self.opened[-1][0] == BuiltIn().get_variable_value("${SUITE NAME}"):
             return self.opened[-1][1]
         return None
+
+    def borrow(self, lent: Lent) -> None:
+        """The running suite has *lent* until :meth:`give_back`."""
+        self.lent.append((str(BuiltIn().get_variable_value("${SUITE NAME}")), lent))
+
+    def lent_to_suite(self) -> Lent | None:
+        """What was lent to the running suite; None: nothing."""
+        name = BuiltIn().get_variable_value("${SUITE NAME}")
+        return next((lent for suite, lent in reversed(self.lent) if suite == name), None)
+
+    def give_back(self) -> None:
+        """Give back what was lent to the running suite. Harmless when repeated."""
+        while (lent := self.lent_to_suite()) is not None:
+            lent.close()
+            self.lent = [item for item in self.lent if item[1] is not lent]
 
     @property
     def records(self) -> Recorder:

@@ -16,12 +16,14 @@ from ..methods.budget import duration_text
 from ..session.plan import Plan
 from ..session.session import Session
 from ..sla.requirement import Quantity, Requirement
+from ..testbed.lab.place import LabPlace
 from ..units import counted
 from . import suite_sentences
+from .lending import say
 from .run_labels import show_simulated
 from .run_variables import check_run_variables
 from .secret_variables import secrets_of_variables
-from .sentence_check import check_sentences
+from .sentence_check import check_sentences, misfit_words
 from .shared import Component
 
 
@@ -76,6 +78,8 @@ class TestbedKeywords(Component):
         )
         if problems:
             raise ConfigError("; ".join(problems))
+        for words in misfit_words(plan, requirements):
+            logger.warn(words)
         if requirements:
             logger.console(_budget_words(plan, requirements) + _margin_words(requirements))
 
@@ -93,25 +97,33 @@ class TestbedKeywords(Component):
 
     @keyword(tags=["testbed"])
     def start_testbed(self, plan: Plan) -> None:
-        """Remove what a killed run has left, and start the testbed's processes (none on hardware).
+        """Remove what a killed run has left, wait until the testbed is free, and start its processes, if it has any.
+
+        A testbed with ``lab`` in its file is acquired from labgrid. What is waited for is on the console.
 
         Fails if one does not start, with everything ended again. Example:
         | ${plan} =    Read Plan    netgate6100    vpp    simulated    quick
         | Start Testbed    ${plan}
         """
-        session = Session.start(plan)
+        lent = self.shared.lent_to_suite()
+        session = Session.start(plan, lab=lent if isinstance(lent, LabPlace) else None, say=say)
         self.shared.opened.append((str(BuiltIn().get_variable_value("${SUITE NAME}")), session))
         if session.simulated:
             show_simulated(session)
 
     @keyword(tags=["testbed"])
     def end_testbed(self) -> None:
-        """Stop traffic, release the ports, restore the router and end every process. Harmless when repeated. Example:
+        """Stop traffic, release the ports, restore the router, end every process and give the testbed back.
+
+        Harmless when repeated. Example:
         | End Testbed
         """
-        if session := self.shared.own_session:
-            self.shared.opened.pop()
-            session.close()
+        try:
+            if session := self.shared.own_session:
+                self.shared.opened.pop()
+                session.close()
+        finally:
+            self.shared.give_back()
 
 
 def _budget_words(plan: Plan, requirements: list[Requirement]) -> str:

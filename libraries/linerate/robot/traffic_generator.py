@@ -8,7 +8,7 @@ from robot.api import logger
 from robot.api.deco import keyword
 
 from ..counts.trial import Load
-from ..errors import TestbedError
+from ..errors import Inconclusive, SentenceError, TestbedError
 from ..evidence.facts_table import facts_fragment
 from ..sla.requirement import Requirement
 from .forwarded_frames import frames_of
@@ -84,11 +84,17 @@ class GeneratorKeywords(Component):
         """Send *traffic* (words of a sentence) at *pps* frames/s for a second and return frames that came back.
 
         Returns a mapping of generator port to frames (bytes without FCS), at most *limit* each: IPv4 frames with the
-        addresses of *traffic*, no frames of the router's own. Fails if a port that should receive got none. Example:
+        addresses of *traffic*, no frames of the router's own. Fails if a port that should receive got none;
+        ``INCONCLUSIVE:`` if the testbed's generator keeps no frames. Example:
         | ${frames} =    Capture Forwarded Frames    64b    1000    bidirectional=True
         """
         session = self.shared.session
         profile = session.plan.catalogue.profile(traffic.split())
+        try:
+            session.plan.check_able(f"a capture of '{profile.name}'", "capture")
+        except SentenceError as error:
+            # nothing is known of the router: as of a sentence that the testbed could not prove
+            raise Inconclusive(f"INCONCLUSIVE: {error}") from None
         captured = session.traffic.capture(profile, bidirectional, Load(pps), limit + OTHER_FRAMES)
         expected = {direction.rx_port for direction in session.traffic.directions(bidirectional)}
         frames = {port: frames_of(profile, captured.get(port, ()))[:limit] for port in sorted(expected)}

@@ -60,7 +60,7 @@ FAULT_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 """The keys of each kind besides ``kind``, ``start``, ``at`` and ``every``, with their defaults."""
 
 ALLOWED_OF = {
-    "one-way loss": ("router", "cable"),
+    "one-way loss": ("router", "cable", "damaged cable"),
     "counter reset": ("generator", "router"),
     "pause frames": ("router", "generator"),
 }
@@ -75,8 +75,9 @@ class InjectedFault(Config):
     one-way loss the sending one. ``share`` of the frames that is not sent, or arrives twice, out of order, 1.5 s late
     or never. ``frames`` until a 32-bit counter wraps, or that come every 2 s though nobody sent them. ``shows``: what
     flow statistics report: nothing, some (every second group), or zeros. ``of``: whose counters are reset; or who loses
-    frames: the router, which counts them, or the cable before it, where nothing does; or who sends pause frames, of
-    which the router's keep the generator from sending ``share``. Every start counts: the first of
+    frames: the router, which counts them, or the cable before it, where nothing does, or a damaged cable, whose CRC
+    errors the router's card counts; or who sends pause frames, of which the router's keep the generator from sending
+    ``share``. Every start counts: the first of
     a run is its check of reachability, the second the first sentence's warm-up, unless its frames are of a new kind:
     then the second is their slow traffic.
     """
@@ -92,7 +93,7 @@ class InjectedFault(Config):
     port: Annotated[int, Field(ge=0, le=255)] | None = None
     share: Annotated[float, Field(gt=0, le=0.99)] | None = None
     frames: Annotated[int, Field(gt=0, lt=2**32)] | None = None
-    of: Literal["generator", "router", "cable"] | None = None
+    of: Literal["generator", "router", "cable", "damaged cable"] | None = None
     shows: Literal["nothing", "some", "zeros"] | None = None
 
     @model_validator(mode="before")

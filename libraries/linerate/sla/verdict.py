@@ -29,7 +29,7 @@ from enum import Enum
 from ..counts.explanation import Why
 from ..counts.ledger import Ledger
 from ..counts.ledger_phrases import trials_text, where_lost
-from ..counts.trial import Trial
+from ..counts.trial import HOST_COUNTS, Trial
 from .goals import Goal
 from .requirement import Quantity, Requirement
 
@@ -85,8 +85,7 @@ class Tally:
     """Numbers of trials: ``good`` for the router in all directions, ``bad`` against it, ``spoilt`` proving nothing.
 
     ``clear``: those that are a FAIL alone; ``below``: those that were bad at less than the load asked for.
-    ``too_coarse``: those whose figure cannot be compared with the threshold. ``last``: what the last trial proves.
-    ``directions``: good and bad trials of each direction that is judged by itself.
+    ``last``: what the last trial proves. ``directions``: good and bad trials of each direction judged by itself.
     """
 
     good: int = 0
@@ -94,7 +93,6 @@ class Tally:
     spoilt: int = 0
     clear: int = 0
     below: int = 0
-    too_coarse: int = 0
     last: Evidence | None = None
     directions: tuple[tuple[int, int], ...] = ()
 
@@ -159,7 +157,6 @@ class Weighing:
             spoilt=count[Evidence.NONE],
             clear=count[Evidence.CLEAR],
             below=count[Evidence.BAD_BELOW],
-            too_coarse=count[Evidence.TOO_COARSE],
             last=self._last,
             directions=tuple((count[Evidence.GOOD], _bad(count)) for count in self._directions),
         )
@@ -223,8 +220,9 @@ def loss_rule(goal: Goal, in_total: bool, shortest: float | None = None) -> Evid
     """Loss within the goal is GOOD at the load asked for; more loss is BAD at that load or any lower load.
 
     Each direction is judged by itself, unless a stated loss ratio is that of all directions together. Frames whose loss
-    a problem of the testbed explains are not counted. A trial shorter than the goal's is not GOOD; one shorter than
-    *shortest* s (None: than the goal's) is a scout, which can only be CLEAR.
+    a problem of the testbed explains are not counted; where frames of others may hide too much loss for a GOOD, a trial
+    proves nothing. A trial shorter than the goal's is not GOOD; one shorter than *shortest* s (None: than the goal's)
+    is a scout, which can only be CLEAR.
     """
     together = in_total and goal.loss_ratio > 0
 
@@ -232,12 +230,18 @@ def loss_rule(goal: Goal, in_total: bool, shortest: float | None = None) -> Evid
         ratios = [trial.certain_loss_ratio(in_total)] if together else trial.certain_loss_ratios
         if clear_loss(goal, trial, together):
             return (Evidence.CLEAR,) * len(ratios)
+        none = Evidence.NONE
         short = trial.outcome.duration < goal.final_trial_duration - _ROUNDING
         if short and (shortest is None or trial.outcome.duration < shortest - _ROUNDING):
             return (Evidence.SCOUT,) * len(ratios)
         bad = Evidence.BAD if trial.valid else Evidence.BAD_BELOW
         good = Evidence.NONE if not trial.valid else Evidence.SCOUT if short else Evidence.GOOD
-        return tuple(bad if ratio > goal.loss_ratio else good for ratio in ratios)
+        possible = trial.possible_loss_ratios(together)
+        # what others may hide is no evidence for the router, and none against it
+        rows = zip(ratios, possible, strict=True)
+        return tuple(
+            bad if ratio > goal.loss_ratio else good if most <= goal.loss_ratio else none for ratio, most in rows
+        )
 
     return evidence_of
 
@@ -350,17 +354,27 @@ class Verdict:
         where += f"{clocks}; " if clocks else ""
         declared = self.deviations and self.goal.goal == RFC2544_GOAL
         record = "; deviations from RFC 2544 section 23 and RFC 9971 are declared in its record" if declared else ""
+        if self.goal.goal == RFC2544_GOAL and self.rests_on_host_counts:
+            record += "; no RFC 2544 throughput: the host that sends counted its frames itself, and no switch did"
         where += f"goal '{self.goal.goal}'{record}"
         return f"{self.ruling.value}: {self.requirement.sentence}: {self.reason}; {where}"
+
+    @property
+    def rests_on_host_counts(self) -> bool:
+        """Whether a trial's frames were counted by the sending host alone, neither by a generator nor by a switch."""
+        return any(trial.outcome.readings.get(HOST_COUNTS, 0.0) > 0 for trial in self.trials)
 
     @property
     def is_rfc2544_throughput(self) -> bool:
         """Whether this is RFC 2544 throughput (26.1): a PASS of one frame size in trials of 60 s without loss.
 
         The whole load of the sentence must have been offered, even if the sending ended as late as it can have. The
-        caller must know whether the testbed is real.
+        router must have counted no dropped frame: frames of other origin may stand in for as many. The caller must know
+        whether the testbed is real.
         """
         if self.ruling is not Ruling.PASS or not self.goal.is_strict:
+            return False
+        if self.rests_on_host_counts or any((self.router_drops or {}).values()):
             return False
         if self.requirement.quantity is not Quantity.THROUGHPUT or len(self.requirement.profile.frames) > 1:
             return False

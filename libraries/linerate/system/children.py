@@ -16,7 +16,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import IO, Any, NoReturn
 
 Child = subprocess.Popen
 """A running program."""
@@ -140,6 +140,21 @@ def run(
         cwd=cwd,
         check=False,
     )
+
+
+def pipes(child: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    """Input and output of *child*, which was started with pipes for both."""
+    if child.stdin is None or child.stdout is None:
+        raise ValueError("the program was started without pipes")
+    return child.stdin, child.stdout
+
+
+def send_line(child: subprocess.Popen[bytes], line: str) -> None:
+    """Write *line* to the input of *child*; nothing if that is closed, or the child has ended."""
+    with contextlib.suppress(OSError, ValueError):
+        if child.stdin:
+            child.stdin.write(line.encode() + b"\n")
+            child.stdin.flush()
 
 
 def become(argv: Sequence[str]) -> NoReturn:

@@ -1,4 +1,4 @@
-"""All processes that descend from this one, those that left it by a double fork and a session of their own too."""
+"""Processes that a run began: those that descend from this one, also by a double fork and a session of their own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,13 @@ import time
 import psutil
 
 _SET_CHILD_SUBREAPER = 36
+
+
+def environment_variable(process: psutil.Process, name: str) -> str | None:
+    """What the variable *name* was when *process* began: it marks all that a run started. None: unset, or not ours."""
+    with contextlib.suppress(psutil.Error, OSError):
+        return process.environ().get(name)
+    return None
 
 
 def become_subreaper() -> None:

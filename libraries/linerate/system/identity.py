@@ -57,12 +57,11 @@ def runtime_folder() -> Path:
     given = _own_folder("XDG_RUNTIME_DIR")
     if given is not None:
         return _private_folder(given / "linerate", ELSEWHERE)
-    # verified by _private_folder
-    return _private_folder(Path("/tmp") / f"linerate-{os.getuid()}", ELSEWHERE)  # noqa: S108
+    return _private_folder(Path("/tmp") / f"linerate-{os.getuid()}", ELSEWHERE)  # noqa: S108  (it verifies it)
 
 
-def state_folder() -> Path:
-    """``$XDG_STATE_HOME/linerate``, else ``~/.local/state/linerate``, which a reboot leaves; made with mode 0700.
+def state_folder(part: str) -> Path:
+    """*part* of ``$XDG_STATE_HOME/linerate``, else ``~/.local/state/linerate``: a reboot leaves it. Mode 0700.
 
     Raises TestbedError where that path is not a folder of this user, or cannot be made.
     """
@@ -72,7 +71,12 @@ def state_folder() -> Path:
         above.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise not_written(above, error, STATE_ELSEWHERE) from error
-    return _private_folder(above / "linerate", STATE_ELSEWHERE)
+    folder = _private_folder(above / "linerate", STATE_ELSEWHERE) / part
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise not_written(folder, error, STATE_ELSEWHERE) from error
+    return folder
 
 
 def machine_uptime() -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import io
 import os
+import shlex
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +25,9 @@ from cryptography.hazmat.primitives.serialization import (
 
 from ..errors import TestbedError
 
+OTHERS = 0o077
+"""The mode bits that let others than its owner at a file."""
+
 LARGEST = 1 << 20
 """Bytes of a file that may be a key."""
 
@@ -40,14 +45,19 @@ _IN_AGENT = "the key in ssh-agent"
 def load_key(path: Path, passphrase: Callable[[], str] | None) -> paramiko.PKey:
     """The private key in *path*. *passphrase* is asked only for a key that has one; None: ssh-agent must hold it.
 
-    A public key: ssh-agent must hold its private half. Raises TestbedError, which never contains the passphrase.
+    A public key: ssh-agent must hold its private half. A private one that others may read is refused
+    (:func:`too_open`). Raises TestbedError, which never contains the passphrase.
     """
     data = _read(path)
     if data.startswith(_PUBLIC):
         return _from_agent(f"the key '{path}' is a public one", _blob(data), "the private half in ssh-agent")
     try:
         key = _parsed(str(path), data, None)
-    except TypeError:  # it has a passphrase
+    except TypeError:
+        key = None  # it has a passphrase
+    if problem := too_open(path):
+        raise TestbedError(problem)
+    if key is None:
         if passphrase is None:
             return _from_agent(
                 f"the key '{path}' has a passphrase",
@@ -63,6 +73,26 @@ def load_key(path: Path, passphrase: Callable[[], str] | None) -> paramiko.PKey:
         except (OSError, ValueError, IndexError, paramiko.SSHException):
             raise TestbedError(f"{certificate}: is not a certificate of '{path}'; fix or remove it") from None
     return key
+
+
+def too_open(path: Path) -> str:
+    """Why OpenSSH would not use the private key in *path*: a file of this user that others may read; "": it would.
+
+    A file of somebody else is not asked: its group is how he lends it. A public key, and what is no file, is fine here.
+    """
+    try:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid() or not found.st_mode & OTHERS:
+            return ""
+        with path.open("rb") as file:
+            if file.read(max(map(len, _PUBLIC))).startswith(_PUBLIC):
+                return ""
+    except (OSError, ValueError):  # its reader says so
+        return ""
+    return (
+        f"the private key '{path}' has the mode {stat.S_IMODE(found.st_mode):04o}, so that others than its owner may"
+        f" use it: chmod 600 {shlex.quote(str(path))} (where that changes nothing, 'key_from' in the testbed file)"
+    )
 
 
 def parse_key(text: str, name: str, passphrase: Callable[[], str] | None) -> paramiko.PKey:

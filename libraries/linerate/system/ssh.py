@@ -113,7 +113,7 @@ class _OneWay(AuthStrategy):
                 more = transport.auth_interactive(user, self._answer)
             else:
                 # paramiko passes bytes on as they are
-                more = transport.auth_password(user, self._password, fallback=False)  # type: ignore[arg-type]
+                more = transport.auth_password(user, self._password, fallback=False)  # type: ignore[arg-type]  # bytes
         except paramiko.BadAuthenticationType as error:
             if self._key is None and not self._interactive and "keyboard-interactive" in error.allowed_types:
                 self._interactive = True

@@ -17,12 +17,11 @@ class CommandUnfinished(TestbedError):
     """The command went on past a limit. The connection should be closed: its end may go on sending."""
 
 
-def run_ssh_command(
-    client: paramiko.SSHClient, command: str, limit: float, largest: int = LARGEST_OUTPUT
-) -> tuple[bytes, bytes, int]:
+def run_ssh_command(client: paramiko.SSHClient, command: str, limit: float) -> tuple[bytes, bytes, int]:
     """Both outputs and the exit status of *command*; -1: the connection broke.
 
-    Raises CommandUnfinished after *limit* s or *largest* bytes, paramiko's errors and OSError for a broken connection.
+    Raises CommandUnfinished after *limit* s or :data:`LARGEST_OUTPUT`, paramiko's errors and OSError for a broken
+    connection.
     """
     until = time.monotonic() + limit
     transport = client.get_transport()
@@ -44,8 +43,8 @@ def run_ssh_command(
                 break
             else:
                 select.select([channel], [], [], max(0.0, until - time.monotonic()))
-            if len(stdout) + len(stderr) > largest:
-                raise CommandUnfinished(f"'{command}' wrote more than {largest >> 10} kB")
+            if len(stdout) + len(stderr) > LARGEST_OUTPUT:
+                raise CommandUnfinished(f"'{command}' wrote more than {LARGEST_OUTPUT >> 10} kB")
             if time.monotonic() > until:
                 raise CommandUnfinished(f"'{command}' did not end within {limit:g} s")
         channel.status_event.wait(max(0.0, until - time.monotonic()))

@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+from ..generators.site import GeneratorEndpoint
 from ..routers.base import Side
 from ..system.login import Login
-
-
-@dataclass(frozen=True, slots=True)
-class GeneratorEndpoint:
-    """A TRex server. ``ports``: those that are used, in pairs, the first cabled to the first side and so on.
-
-    ``client``: ``pypi``, ``from server``, a folder with the client that came with the server, or "" (whichever the
-    server takes); ``login``: to its host; ``home``: the folder of its installation there ("": not known); ``force``:
-    take ports from other users; ``pins_cores``: each port of a pair that sends both ways has cores of its own;
-    ``promiscuous``: let them receive frames for any MAC address.
-    """
-
-    host: str
-    sync_port: int
-    async_port: int
-    ports: tuple[int, ...] = (0, 1)
-    client: str = "pypi"
-    force: bool = False
-    login: Login | None = None
-    home: str = ""
-    pins_cores: bool = False
-    promiscuous: bool = False
-    next_hops: Mapping[int, str] = field(default_factory=dict)
-    """By port, where the testbed file names one: the router's address that is asked for its MAC address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,3 +42,5 @@ class TestbedFacts:
     runtime: Path | None = None
     control: tuple[int, str] | None = None
     """TCP port and token of the simulated testbed's control socket; None on every other testbed."""
+    sender: int | None = None
+    """The process whose descendants send on this machine's interfaces to a router that is this machine's kernel."""

@@ -38,6 +38,9 @@ TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,35}")
 MTU = 9216
 """Bytes after the Ethernet header: enough for the profiles' longest frames."""
 
+CONTROL = "control"
+"""The interface of a port's namespace that leads to its pair's other port, where each has a namespace of its own."""
+
 _INTERFACE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 
 
@@ -54,6 +57,8 @@ class Cable:
     router_ipv4: str
     prefix_length: int
     network: str
+    namespace: str
+    """The port's own."""
 
     @property
     def router_address(self) -> str:
@@ -75,11 +80,14 @@ class Topology:
     teardown: tuple[Command, ...]
 
 
-def plan_topology(tag: str, router_interfaces: tuple[str, ...] = ("eth0", "eth1"), *, bypass: bool = False) -> Topology:
+def plan_topology(
+    tag: str, router_interfaces: tuple[str, ...] = ("eth0", "eth1"), *, bypass: bool = False, apart: bool = False
+) -> Topology:
     """The testbed of the run *tag* (letters, digits, hyphens). Raises ConfigError for a name the kernel cannot hold.
 
     A port and a cable for each of *router_interfaces*, an even number. *bypass*: no router namespace; ``port0`` and
-    ``port1`` are the two ends of one veth pair, and so are those of each further pair.
+    ``port1`` are the two ends of one veth pair, and so are those of each further pair. *apart*: each port has a
+    namespace of its own, joined to that of its pair's other port by a second veth pair, :data:`CONTROL`.
     """
     if not TAG.fullmatch(tag):
         raise ConfigError(f"'{tag}' cannot name namespaces; expected up to 36 letters, digits and hyphens")
@@ -101,19 +109,20 @@ def plan_topology(tag: str, router_interfaces: tuple[str, ...] = ("eth0", "eth1"
             router_ipv4=f"100.65.{index + 1}.1",
             prefix_length=24,
             network=f"{(48 if index % 2 else 16) + index // 2}.0.0.0/8",
+            namespace=f"{generator}{index}" if apart else generator,
         )
         for index, name in enumerate(router_interfaces)
     )
+    names = tuple(dict.fromkeys(cable.namespace for cable in cables))
+    pairs = list(zip(cables[::2], cables[1::2], strict=True))
+    control = [command for pair in pairs if apart for command in _control(*pair)]
     if bypass:
-        loops = [
-            command
-            for pair in zip(cables[::2], cables[1::2], strict=True)
-            for command in _port_to_port(*pair, generator)
-        ]
-        return Topology(generator, router, cables, (*_namespace(generator), *loops), _teardown(generator))
-    setup = [command for name in (generator, router) for command in _namespace(name)]
-    setup += [command for cable in cables for command in _port_to_router(cable, generator, router)]
-    return Topology(generator, router, cables, tuple(setup), _teardown(generator, router))
+        setup = [command for name in names for command in _namespace(name)]
+        setup += [command for pair in pairs for command in _port_to_port(*pair)]
+        return Topology(generator, router, cables, (*setup, *control), _teardown(*names))
+    setup = [command for name in (*names, router) for command in _namespace(name)]
+    setup += [command for cable in cables for command in _port_to_router(cable, router)]
+    return Topology(generator, router, cables, (*setup, *control), _teardown(*names, router))
 
 
 def _namespace(name: str) -> tuple[Command, ...]:
@@ -127,27 +136,39 @@ def _namespace(name: str) -> tuple[Command, ...]:
     )
 
 
-def _port_to_router(cable: Cable, generator: str, router: str) -> tuple[Command, ...]:
-    near = ("name", cable.port, "address", cable.port_mac, "netns", generator)
+def _port_to_router(cable: Cable, router: str) -> tuple[Command, ...]:
+    near = ("name", cable.port, "address", cable.port_mac, "netns", cable.namespace)
     far = ("name", cable.router_interface, "address", cable.router_mac, "netns", router)
     mtu = ("mtu", str(MTU))
     return (
         ("ip", "link", "add", *near, *mtu, "type", "veth", "peer", *far, *mtu),
-        ("ip", "-n", generator, "link", "set", "dev", cable.port, "arp", "off", "up"),
+        ("ip", "-n", cable.namespace, "link", "set", "dev", cable.port, "arp", "off", "up"),
         # without multicast the kernel joins and reports no group; routers join one for IPv6
         ("ip", "-n", router, "link", "set", "dev", cable.router_interface, "multicast", "off", "up"),
     )
 
 
-def _port_to_port(first: Cable, second: Cable, generator: str) -> tuple[Command, ...]:
+def _control(first: Cable, second: Cable) -> tuple[Command, ...]:
+    """A way from port to port past the router, for what controls a program: its frames are not of the test."""
+    near, far = (("name", CONTROL, "netns", cable.namespace) for cable in (first, second))
+    return (
+        ("ip", "link", "add", *near, "type", "veth", "peer", *far),
+        *(("ip", "-n", cable.namespace, "link", "set", "dev", CONTROL, "up") for cable in (first, second)),
+    )
+
+
+def _port_to_port(first: Cable, second: Cable) -> tuple[Command, ...]:
     """One cable from port to port; compare :func:`_port_to_router`."""
     near, far = (
-        ("name", cable.port, "address", cable.port_mac, "netns", generator, "mtu", str(MTU))
+        ("name", cable.port, "address", cable.port_mac, "netns", cable.namespace, "mtu", str(MTU))
         for cable in (first, second)
     )
     return (
         ("ip", "link", "add", *near, "type", "veth", "peer", *far),
-        *(("ip", "-n", generator, "link", "set", "dev", cable.port, "arp", "off", "up") for cable in (first, second)),
+        *(
+            ("ip", "-n", cable.namespace, "link", "set", "dev", cable.port, "arp", "off", "up")
+            for cable in (first, second)
+        ),
     )
 
 

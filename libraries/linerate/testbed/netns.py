@@ -6,13 +6,16 @@ import os
 from pathlib import Path
 
 from ..errors import ConfigError, TestbedError
+from ..generators.kinds import generator_kind
+from ..generators.settings import GeneratorSettings
+from ..generators.site import GeneratorEndpoint, PortPlace
 from ..generators.trex.client_choice import HOME_VARIABLE, PYPI
 from ..platforms import Platform
 from ..routers.base import Side
 from ..system.bench_command import bench_command
 from ..units import parse_link_speed
 from . import namespaces, sshd
-from .facts import NO_ROUTER, GeneratorEndpoint, RouterEndpoint, TestbedFacts
+from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
 from .keeper_plan import Facts, KeeperPlan, ProcessPlan
 from .leases import Lease
 from .settings import NetnsSettings, next_hops
@@ -59,7 +62,9 @@ class NetnsSetup:
         tag = lease.folder.name
         self._ports = range(2 * settings.pairs)
         interfaces = chosen.interfaces[: len(self._ports)]
-        self._topology = namespaces.plan_topology(tag, interfaces, bypass=bypass)
+        self._programs = settings.generator if isinstance(settings.generator, GeneratorSettings) else None
+        apart = self._programs is not None and generator_kind(self._programs.type).apart
+        self._topology = namespaces.plan_topology(tag, interfaces, bypass=bypass, apart=apart)
         self._ssh = None if bypass else sshd.prepare(lease.folder / "ssh", self._topology.router)
         self._sides = tuple(map(self._side, self._ports))
         self._home = home_of_trex(settings.testbed) if settings.generator == "trex" else None
@@ -76,11 +81,13 @@ class NetnsSetup:
         if ssh is not None:
             log = str(folder / "sshd.log")
             listeners = (ProcessPlan(name="sshd", argv=ssh.argv, log=log, ready=(ssh.host, ssh.port)),)
-        server = self._embedded() if self._home is None else self._trex(self._home).process(folder)
+        servers = tuple[ProcessPlan, ...]()
+        if self._programs is None:
+            servers = (self._embedded() if self._home is None else self._trex(self._home).process(folder),)
         return KeeperPlan(
             lease=str(self._lease.path),
             setup=(*topology.setup, *(ssh.setup if ssh else ())),
-            processes=(server, *listeners),
+            processes=(*servers, *listeners),
             teardown=topology.teardown,
             folders=self._lease.folders,
         )
@@ -147,24 +154,40 @@ class NetnsSetup:
 
     def facts(self, ready: Facts) -> TestbedFacts:
         """From the ready lines and the topology."""
-        server, ssh = ready["server" if self._home is None else PROCESS_NAME], self._ssh
-        # a current server takes only the client that it ships
-        client = self._settings.client if self._home is None or self._settings.client != PYPI else str(self._home)
+        ssh = self._ssh
         return TestbedFacts(
-            generator=GeneratorEndpoint(
-                HOST,
-                server["rpc_port"],
-                server["pub_port"],
-                tuple(self._ports),
-                client,
-                promiscuous=self._settings.promiscuous,
-                next_hops=next_hops(self._ports, self._settings.cabled_sides),
-            ),
+            generator=self._generator(ready) if self._programs is None else self._program(self._programs),
             router=RouterEndpoint(ssh.host, ssh.port, ssh.user, ssh.client_key, ssh.known_hosts) if ssh else NO_ROUTER,
             sides=self._sides,
             link_bps=self._link_bps,
             label=self._label,
             runtime=self._lease.folder,
+            sender=ready["server"].get("sender") if "server" in ready else None,
+        )
+
+    def _generator(self, ready: Facts) -> GeneratorEndpoint:
+        server = ready["server" if self._home is None else PROCESS_NAME]
+        # a current server takes only the client that it ships
+        client = self._settings.client if self._home is None or self._settings.client != PYPI else str(self._home)
+        return GeneratorEndpoint(
+            HOST,
+            server["rpc_port"],
+            server["pub_port"],
+            tuple(self._ports),
+            client,
+            promiscuous=self._settings.promiscuous,
+            next_hops=next_hops(self._ports, self._settings.cabled_sides),
+        )
+
+    def _program(self, settings: GeneratorSettings) -> GeneratorEndpoint:
+        """A generator that sends from the ports themselves."""
+        cables = self._topology.cables
+        # without a router the two ports of a pair are the ends of one cable
+        far = [cable.router_mac if self._ssh else cables[cable.index ^ 1].port_mac for cable in cables]
+        places = tuple(PortPlace(cable.port, cable.namespace, mac) for cable, mac in zip(cables, far, strict=True))
+        hops = next_hops(self._ports, self._settings.cabled_sides)
+        return GeneratorEndpoint(
+            "", 0, 0, tuple(self._ports), next_hops=hops, type=settings.type, settings=settings, places=places
         )
 
 

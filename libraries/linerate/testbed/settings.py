@@ -12,15 +12,18 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from ..config import Config, Ipv4Address, MacAddress
 from ..counts.trial import Tolerance
+from ..generators.settings import GeneratorSettings
 from ..power.settings import PowerSettings
 from ..simulation.faults import InjectedFault
 from ..simulation.habits import Habit, RouterHabits
 from ..simulation.noise import Noise
+from ..system.login_settings import HostName, LoginSettings
 from ..traffic.frame_kinds import FrameKind
 from ..traffic.profiles import PAIRS
 from ..units import parse_link_speed
-from .login_settings import HostName, LoginSettings, TcpPort
-from .trex.settings import StartSettings
+from .lab.settings import LabSettings
+from .trex.settings import TrexGeneratorSettings
+from .waiting_time import Seconds
 
 Ratio = Annotated[float, Field(ge=0, lt=1)]
 
@@ -36,8 +39,8 @@ def _checked_next_hop(value: str) -> str:
 
 
 Pairs = Annotated[int, Field(ge=1, le=PAIRS)]
+DEFAULT = "trex"
 SimulatedNic = Literal["i40e", "ice", "ixgbe", "mlx5", "virtio"]
-TrexPort = Annotated[int, Field(ge=0, le=255)]
 
 
 class SideSettings(Config):
@@ -112,6 +115,7 @@ class CommonSettings(Config):
     labels of the profiles' words. Linux, VPP and FreeBSD; on a simulated testbed it is the model's, not the shell's.
     ``link_wait``: s of the testbed's clock that links may take to come up after something was brought up.
     ``power``: the meter that the router draws its power through; None: there is none.
+    ``lab``: the place that labgrid lends before it is used; None: it is not labgrid's.
     """
 
     testbed: str
@@ -124,6 +128,7 @@ class CommonSettings(Config):
     warm_up: Annotated[float, Field(ge=0, le=600)] | None = None
     link_wait: Annotated[float, Field(ge=0, le=600)] = 15.0
     power: PowerSettings | None = None
+    lab: LabSettings | None = None
 
     @field_validator("sides")
     @classmethod
@@ -147,6 +152,11 @@ class CommonSettings(Config):
         """One for each port, in order: the file's, or the defaults."""
         return tuple(map(default_side, range(2 * self.pair_count))) if self.sides is None else self.sides
 
+    @property
+    def generator_type(self) -> str:
+        """The generator's ``type``, of the entry points."""
+        return DEFAULT
+
     def tolerances(self) -> Tolerance:
         """The tolerance of trials on this testbed."""
         given = {key: value for key, value in self.tolerance.model_dump().items() if value is not None}
@@ -169,9 +179,9 @@ class SimulatedSettings(CommonSettings):
     kind: Literal["simulated"]
     pairs: Pairs = 1
     client: str = "pypi"
-    """As in :class:`GeneratorSettings`."""
+    """As in :class:`TrexGeneratorSettings`."""
     promiscuous: bool = False
-    """As in :class:`GeneratorSettings`."""
+    """As in :class:`TrexGeneratorSettings`."""
     habits: tuple[Habit, ...] = ()
     """What the generator's card and the router are known for on some testbeds of hardware."""
     clock_speed: Annotated[float, Field(ge=1, le=1000)] = 20.0
@@ -195,16 +205,17 @@ class NetnsSettings(CommonSettings):
     """Real frames between network namespaces here. ``port_speed``: what the ports report; default the platform's.
 
     ``pairs`` of ports, to the platform's interfaces in their order. ``set_up``: everything, because the router is new.
-    ``generator``: the ``embedded`` server, or a real ``trex``, of the installation that TREX_HOME names.
+    ``generator``: the ``embedded`` server, or a real ``trex``, of the installation that TREX_HOME names; or another
+    kind's keys, with ``type``: the model that reads a file has them (:mod:`.files`).
     """
 
     kind: Literal["netns"]
     pairs: Pairs = 1
-    generator: Literal["embedded", "trex"] = "embedded"
+    generator: Literal["embedded", "trex"] | GeneratorSettings = "embedded"
     client: str = "pypi"
-    """As in :class:`GeneratorSettings`."""
+    """As in :class:`TrexGeneratorSettings`."""
     promiscuous: bool = False
-    """As in :class:`GeneratorSettings`."""
+    """As in :class:`TrexGeneratorSettings`."""
     set_up: tuple[FrameKind, ...] = ("ipv6", "vlan", "mpls")
     port_speed: str | None = None
 
@@ -216,7 +227,14 @@ class NetnsSettings(CommonSettings):
     @property
     def sends_late_frames(self) -> bool:
         """A real TRex does; the embedded server stops in time."""
+        if isinstance(self.generator, GeneratorSettings):
+            return self.generator.sends_late_frames
         return self.generator == "trex"
+
+    @property
+    def generator_type(self) -> str:
+        """The generator's ``type``: the embedded server is a TRex server to all who use it."""
+        return self.generator.type if isinstance(self.generator, GeneratorSettings) else DEFAULT
 
     @field_validator("port_speed")
     @classmethod
@@ -224,75 +242,6 @@ class NetnsSettings(CommonSettings):
         if value is not None:
             parse_link_speed(value)
         return value
-
-
-class GeneratorSettings(Config):
-    """A TRex server. ``ports``: those that are used, in pairs, each cabled to the side at its position.
-
-    ``client``: ``pypi``, ``from server`` or a folder with the client that came with the server. Default: the PyPI
-    client if the server takes it, else the server's own, copied from its host through ``ssh`` out of ``trex_home``,
-    the folder of its installation there (default: that of the running server).
-    ``force``: take the ports even if another user owns them. ``start``: how this testbed starts the server out of
-    ``trex_home`` (``true``: with the host's own configuration); default: it runs already. ``card``: the file of
-    ``variables/generators`` on its network card; default: chosen by what TRex reports of the card. ``core_mask``:
-    whether every core of a pair sends for both of its ports, or each port has half of them (TRex's words).
-    ``promiscuous``: whether the ports receive frames for any MAC address while they are claimed; else only those for
-    their card's own.
-    """
-
-    type: Literal["trex"] = "trex"
-    address: HostName
-    sync_port: TcpPort = 4501
-    async_port: TcpPort = 4500
-    ports: Annotated[tuple[TrexPort, ...], Field(min_length=2, max_length=2 * PAIRS)] = (0, 1)
-    client: str = ""
-    ssh: LoginSettings | None = None
-    trex_home: str | None = None
-    start: StartSettings | None = None
-    force: bool = False
-    promiscuous: bool = False
-    card: str | None = None
-    core_mask: Literal["split", "pin"] = "split"
-
-    @field_validator("start", mode="before")
-    @classmethod
-    def _from_bool(cls, value: Any) -> Any:
-        return {True: {}, False: None}[value] if isinstance(value, bool) else value
-
-    @field_validator("ports")
-    @classmethod
-    def _check_ports_in_pairs(cls, value: tuple[int, ...]) -> tuple[int, ...]:
-        if len(value) % 2 or len(set(value)) < len(value):
-            raise ValueError("must be pairs of different ports, the first cabled to the first side, and so on")
-        return value
-
-    @field_validator("trex_home")
-    @classmethod
-    def _check_absolute_path(cls, value: str | None) -> str | None:
-        if value is not None and (not value.startswith("/") or ".." in value.split("/") or "\0" in value):
-            raise ValueError("must be an absolute path on the server's host; expected for example /opt/trex/v3.08")
-        return value
-
-    @model_validator(mode="after")
-    def _check_login_for_client(self) -> GeneratorSettings:
-        if self.client == "from server" and self.ssh is None:
-            raise ValueError("'client: from server' needs a login there; expected 'ssh: {user: …, key: …}' too")
-        return self
-
-    @model_validator(mode="after")
-    def _check_start(self) -> GeneratorSettings:
-        if self.start is None:
-            return self
-        if self.trex_home is None:
-            raise ValueError("'start' needs 'trex_home', the folder of the TRex installation on the generator's host")
-        if self.start.host != "local" and self.ssh is None:
-            raise ValueError(
-                "'start' needs a login on the generator's host; expected 'ssh: {user: …, key: …}', or, where that"
-                " is this machine, 'host: local' in 'start'"
-            )
-        if problem := self.start.ports_problem(self.ports):
-            raise ValueError(problem)
-        return self
 
 
 class RouterSettings(LoginSettings):
@@ -305,12 +254,16 @@ class RouterSettings(LoginSettings):
 class HardwareSettings(CommonSettings):
     """A testbed of hardware: nothing is started, except a TRex server if the generator's ``start`` asks for it.
 
+    ``generator``: of any kind; the model that reads a file has the kind's own keys (:mod:`.files`).
+
     ``router``: how to log in to it; None: it is a black box, of a platform whose software has ``shell: none``.
+    ``wait_for_testbed``: s for which another run may have it in use; 0: a port that is taken is an error.
     """
 
     kind: Literal["hardware"]
-    generator: GeneratorSettings
+    generator: TrexGeneratorSettings | GeneratorSettings
     router: RouterSettings | None = None
+    wait_for_testbed: Seconds = 0.0
 
     @field_validator("generator", mode="before")
     @classmethod
@@ -323,19 +276,61 @@ class HardwareSettings(CommonSettings):
         return value
 
     @property
+    def trex(self) -> TrexGeneratorSettings | None:
+        """The generator, if it is a TRex server."""
+        return self.generator if isinstance(self.generator, TrexGeneratorSettings) else None
+
+    @property
+    def starts_generator(self) -> bool:
+        """Whether its generator is a server that is started for each run."""
+        return self.trex is not None and self.trex.start is not None
+
+    @property
+    def generator_type(self) -> str:
+        """The generator's ``type``."""
+        return self.generator.type
+
+    @property
     def sends_late_frames(self) -> bool:
-        """A TRex server does."""
-        return True
+        """As its kind does."""
+        return self.generator.sends_late_frames
 
     @property
     def pair_count(self) -> int:
         """Half the number of the generator's ports."""
-        return len(self.generator.ports) // 2
+        return self.generator.port_count // 2
 
     @model_validator(mode="after")
     def _check_set_up_with_prepare(self) -> HardwareSettings:
         if self.set_up and self.prepare == "none":
             raise ValueError("'set_up' is for 'prepare: configure'; with 'none' expected to leave it out")
+        return self
+
+
+class PoolSettings(Config):
+    """A pool: a run gets one of its testbeds. Which, is decided before the run by who lends them.
+
+    ``lab``: labgrid does: the testbed is the one that is named as the place. None: pabot does, by its value sets, and
+    the testbed is the one that the set names; ``tags`` that the set must have, ``wait``: s until one must be free.
+    """
+
+    testbed: str
+    description: str = ""
+    kind: Literal["pool"]
+    lab: LabSettings | None = None
+    tags: tuple[str, ...] = ()
+    wait: Seconds = 3600.0
+
+    @model_validator(mode="after")
+    def _check_lender(self) -> PoolSettings:
+        if self.lab is None:
+            return self
+        if {"tags", "wait"} & self.model_fields_set:
+            raise ValueError("'tags' and 'wait' are those of pabot's value sets; with 'lab' expected within it")
+        if self.lab.place is not None or not self.lab.tags:
+            raise ValueError("a pool of labgrid's is chosen by tags; expected 'tags' in 'lab'")
+        if self.lab.power is not None:
+            raise ValueError("'power' is for a testbed, not for a pool; expected 'lab: {power: …}' in the testbeds")
         return self
 
 

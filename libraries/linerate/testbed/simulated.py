@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..platforms import Platform
+from ..generators.site import GeneratorEndpoint
+from ..platforms import Platform, RouterSetup
 from ..routers.base import Side
 from ..system.bench_command import bench_command
-from .facts import NO_ROUTER, GeneratorEndpoint, RouterEndpoint, TestbedFacts
+from .facts import NO_ROUTER, RouterEndpoint, TestbedFacts
 from .keeper_plan import Facts, KeeperPlan, ProcessPlan
 from .keys import KeyPair, make_key, write_known_hosts
 from .leases import Lease
@@ -21,7 +22,7 @@ class SimulatedSetup:
     """What one simulated testbed starts, and its facts.
 
     ``rpc_port`` and ``pub_port``: TCP ports of the TRex server, 0 for free ones. ``bypass``: no router, the server's
-    ports are cabled to each other.
+    ports are cabled to each other. ``setups``: what a study's commands make of the router.
     """
 
     def __init__(
@@ -35,10 +36,12 @@ class SimulatedSetup:
         pub_port: int = 0,
         *,
         bypass: bool = False,
+        setups: tuple[RouterSetup, ...] = (),
     ) -> None:
         self._settings, self._platform, self._software = settings, platform, software
         self._file, self._lease = platform_file.resolve(), lease
         self._rpc_port, self._pub_port, self._bypass = rpc_port, pub_port, bypass
+        self._setups = [setup.model_dump() for setup in setups]
         self._client: KeyPair = make_key(lease.folder / "client_key")
 
     def plan(self) -> KeeperPlan:
@@ -58,6 +61,7 @@ class SimulatedSetup:
                 "seed": settings.seed,
                 "bypass": self._bypass,
                 "set_up": list(settings.set_up),
+                "setups": self._setups,
                 "noise": settings.noise.model_dump() if settings.noise else None,
                 "router_habits": settings.router_habits.model_dump(),
                 "faults": [fault.model_dump(exclude_none=True) for fault in settings.faults],
@@ -83,6 +87,7 @@ class SimulatedSetup:
                 "authorized_key": self._client.public,
                 "host_key": str(host_key.path),
                 "sudo": True,
+                "setups": self._setups,
             },
         )
         processes = (server,) if self._bypass else (server, shells)

@@ -64,7 +64,7 @@ def prepare(folder: Path, namespace: str) -> SshServer:
     config = folder / "sshd_config"
     _write(config, configuration(folder, port, user, _is_locked(user)), 0o600)
     # the keeper connects without logging in, for which OpenSSH ≥ 9.8 would lock it out for a while
-    if _knows_option(server, config, "PerSourcePenalties=no"):
+    if _knows_penalties(server, config):
         _write(config, config.read_text() + "PerSourcePenalties no\n", 0o600)
     return SshServer(
         argv=(server, "-D", "-e", "-f", str(config)),
@@ -149,8 +149,8 @@ def _is_locked(user: str) -> bool:
     return any(row[0] == user and row[1].startswith("!") for row in rows if len(row) > 1)
 
 
-def _knows_option(server: str, config: Path, option: str) -> bool:
-    command = (server, "-T", "-f", str(config), "-o", option)
+def _knows_penalties(server: str, config: Path) -> bool:
+    command = (server, "-T", "-f", str(config), "-o", "PerSourcePenalties=no")
     Path(PRIVILEGE_SEPARATION).mkdir(mode=0o755, exist_ok=True)
     done = children.run(command, KEYGEN_LIMIT)
     return done.returncode == 0

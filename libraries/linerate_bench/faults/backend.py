@@ -252,8 +252,11 @@ class FaultyBackend:
 
     def _update_losses(self) -> None:
         for port in self.ports:
-            router, cable = ([fault for fault in self._losing if fault.of == place] for place in ("router", "cable"))
-            self._model.lose(port.index, 1 - share_left(router, port.index), 1 - share_left(cable, port.index))
+            router = [fault for fault in self._losing if fault.of == "router"]
+            cable = [fault for fault in self._losing if fault.of != "router"]
+            damages = any(fault.of == "damaged cable" and fault.port in (None, port.index) for fault in cable)
+            lost = 1 - share_left(router, port.index), 1 - share_left(cable, port.index)
+            self._model.lose(port.index, *lost, damages)
 
     def _restart_specification(self) -> dict[str, Any]:
         """What the server gets that is started in place of this one."""
@@ -279,6 +282,7 @@ class FaultyBackend:
             found,
             ipackets=found.ipackets + duplicated + hellos,
             ibytes=found.ibytes + duplicated * size + 64 * hellos,
+            multicasts=hellos,
             queue_full=found.queue_full + self._added.of(("opackets", port)),
             **self._pauses.at(port, "generator"),
         )

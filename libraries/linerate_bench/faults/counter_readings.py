@@ -26,6 +26,8 @@ class CounterReadings:
         """Frame counters of all ports wrap at 32 bits; those of *port* after *left* more frames."""
         self._wraps = True
         self._read_as(port, counted, WRAP - left)
+        # as many frames were received and sent as the counters show, of 64 bytes at least
+        self._offsets |= {(port, name): 64 * (WRAP - left) for name in _BYTES}
 
     def _read_as(self, port: int, counted: PortCounters, value: int) -> None:
         for name in FRAMES if self._wraps else (*FRAMES, *_BYTES):

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..state import InterfaceState, RouterConfiguration, RouterState, configuration_from_json, to_json
 
-COUNTERS = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_missed", "no_route", "tx_dropped")
+COUNTERS = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "rx_missed", "rx_damaged", "no_route", "tx_dropped")
 
 
 @dataclass(frozen=True, slots=True)

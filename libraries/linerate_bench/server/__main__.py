@@ -116,6 +116,8 @@ def ready_facts(server: TrexServer, backend: Backend, control: ControlService | 
         "pub_port": server.pub_port,
         "control_port": server.control_port or None,
         "control_token": control.token if control else None,
+        # of real frames only
+        "sender": getattr(backend, "sender", None),
         "ports": ports,
     }
 

@@ -20,12 +20,10 @@ MOST_PUSHED = 1000
 class PacketPush:
     """Sends single frames by *backend*. *now* is the bench's clock in s, as of captured frames."""
 
-    def __init__(
-        self, backend: Backend, captures: Captures, now: Callable[[], float], habits: ServerHabits | None = None
-    ) -> None:
+    def __init__(self, backend: Backend, captures: Captures, now: Callable[[], float], habits: ServerHabits) -> None:
         self._backend, self._captures, self._now = backend, captures, now
         self._neighbour = backend if isinstance(backend, Neighbour) else None
-        self._habits = habits or ServerHabits()
+        self._habits = habits
 
     def push(self, port: ServerPort, params: Params) -> dict[str, Any]:
         """The method ``push_pkts``. Raises RpcError when the frames cannot be sent."""

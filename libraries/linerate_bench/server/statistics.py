@@ -170,6 +170,7 @@ class Statistics:
             "sent_bytes": sent.obytes - FCS * sent.opackets,
             "missed": found.ierrors,
             "unsent": found.oerrors,
+            "multicasts": found.multicasts,
             "pauses_received": found.pauses_received,
             "pauses_sent": found.pauses_sent,
         }

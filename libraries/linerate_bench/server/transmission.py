@@ -7,7 +7,6 @@ a start waits up to HOLD while another port of the same session has streams read
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -50,7 +49,7 @@ class Transmission:
         publisher: Publisher,
         statistics: Statistics,
         now: Callable[[], float],
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float],
     ) -> None:
         self._backend, self._ports, self._publisher = backend, ports, publisher
         self._mixer = ProfileMixer(backend, now)

@@ -109,6 +109,11 @@ class WireBackend:
             for port in self._ports
         )
 
+    @property
+    def sender(self) -> int | None:
+        """Process id of the senders' parent; None once they have been ended."""
+        return None if self._processes is None else self._processes.parent
+
     def start(self, traffic: Mapping[int, tuple[StreamTraffic, ...]], duration: float | None) -> None:
         """Begin sending on each port of *traffic* at the same moment, for *duration* s (None: until stopped).
 

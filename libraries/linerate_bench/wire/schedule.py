@@ -71,8 +71,8 @@ class Pace:
     at CATCH_UP times the rate; frames still due at the end of the duration, beyond one burst, stay unsent.
     """
 
-    def __init__(self, schedule: SendSchedule, share: int = 0, shares: int = 1, burst: int = BURST) -> None:
-        self._schedule, self._share, self._shares, self._burst = schedule, share, shares, burst
+    def __init__(self, schedule: SendSchedule, share: int = 0, shares: int = 1) -> None:
+        self._schedule, self._share, self._shares = schedule, share, shares
         self._last = 0.0
         self._budget = 0.0
         self.sent = 0
@@ -81,12 +81,12 @@ class Pace:
         return (frames + self._shares - 1 - self._share) // self._shares
 
     def allowance(self, elapsed: float) -> int:
-        """Frames to send now, *elapsed* s after the start: 0 … burst."""
+        """Frames to send now, *elapsed* s after the start: 0 … :data:`BURST`."""
         behind = self._own(self._schedule.due(elapsed)) - self.sent
         if self._schedule.duration is not None and elapsed >= self._schedule.duration:
-            return behind if behind <= self._burst else 0
+            return behind if behind <= BURST else 0
         rate = self._schedule.rate(elapsed) / self._shares
-        self._budget = min(self._burst, self._budget + 1 + CATCH_UP * rate * max(0.0, elapsed - self._last))
+        self._budget = min(BURST, self._budget + 1 + CATCH_UP * rate * max(0.0, elapsed - self._last))
         self._last = elapsed
         return max(0, min(behind, int(self._budget)))
 
@@ -112,5 +112,5 @@ class Pace:
             return max(tick, 1 / rate if behind <= 0 else 0.0)
         # due, but perhaps sent at the highest catch-up rate already: wait until half a burst may go
         budget = self._budget + CATCH_UP * rate * (elapsed - self._last)
-        missing = min(behind, self._burst // 2) - budget
+        missing = min(behind, BURST // 2) - budget
         return min(tick, max(0.0, missing / (CATCH_UP * rate)))

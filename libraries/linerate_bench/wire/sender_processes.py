@@ -163,6 +163,11 @@ class SenderProcesses:
             self.close()
             raise
 
+    @property
+    def parent(self) -> int:
+        """Process id of the one that they descend from."""
+        return self._process.pid
+
     def of(self, port: int) -> tuple[SenderProcess, ...]:
         """The processes of one port."""
         return tuple(process for process, owner in zip(self._all, self._ports, strict=True) if owner == port)

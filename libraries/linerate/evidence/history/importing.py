@@ -197,29 +197,23 @@ def _feed(
     results: queue.SimpleQueue[Imported | Exception | None],
 ) -> None:
     try:
-        assert child.stdin is not None and child.stdout is not None  # noqa: S101
-        _tell(child, address.url)
+        to_child, from_child = children.pipes(child)
+        children.send_line(child, json.dumps(address.url))
         while True:
             try:
                 path = waiting.get_nowait()
             except queue.Empty:
                 break
-            _tell(child, [os.path.abspath(path), str(path), replace])  # noqa: PTH100
-            line = child.stdout.readline()
+            children.send_line(child, json.dumps([str(path.absolute()), str(path), replace]))
+            line = from_child.readline()
             if not line:
                 raise TestbedError(f"the process that imported {path} ended; import it again, the store has none of it")
             answer = json.loads(line)
             if "failed" in answer:
                 raise TestbedError(address.masked(answer["failed"]))
             results.put(Imported(**{**answer, "notes": tuple(answer["notes"])}))
-        child.stdin.close()
+        to_child.close()
         child.wait(_ENDING)
         results.put(None)
     except (OSError, ValueError, TestbedError, children.TimeoutExpired) as error:
         results.put(error if isinstance(error, TestbedError) else TestbedError(f"an import ended: {in_words(error)}"))
-
-
-def _tell(child: children.Child[bytes], data: object) -> None:
-    assert child.stdin is not None  # noqa: S101
-    child.stdin.write(json.dumps(data).encode() + b"\n")
-    child.stdin.flush()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 from ...errors import ConfigError
 from ...units import counted, si
 from ...visible import shortened, visible
-from ..csv_text import csv_cell
+from ..csv_text import csv_table
 from ..drawing import DIRECTION_COLOURS, GRID_COLOUR, PICTURE_STYLE, TEXT_COLOUR, matplotlib_style, rate_unit
 from .stored_run import OWN, release_in_short
 from .trends import day
@@ -78,11 +77,7 @@ def text(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def comma_separated(rows: Sequence[Mapping[str, Any]]) -> str:
     """RFC 4180; a text that a spreadsheet would take for a formula begins with an apostrophe."""
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(COLUMNS)
-    writer.writerows([csv_cell(row[name]) for name in COLUMNS] for row in rows)
-    return out.getvalue()
+    return csv_table(COLUMNS, ([row[name] for name in COLUMNS] for row in rows))
 
 
 def ranking_svg(rows: Sequence[Mapping[str, Any]]) -> str:

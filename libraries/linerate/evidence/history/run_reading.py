@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from ...counts.trial import DirectionCount, Load, Outcome, Trial
 from ...errors import ConfigError
 from ...stats.intervals import Interval, mean_interval
-from ..integrity import Integrity, check_integrity
+from ..integrity import Integrity
 from ..outcome_json import read_latency, read_problems
 from ..records import TRIAL, TrialRecord
 from ..run import RecordedRun, read_margins, recorded_run
@@ -28,13 +28,8 @@ from ..sentence_rows import SentenceRow, sentence_rows
 from .stored_run import LARGEST_COUNT, OWN, StoredRun, TrialRow, columns, release_of
 
 
-def read_for_history(folder: Path) -> StoredRun:
-    """The run in *folder*, closed or not. Raises ConfigError naming what was altered since, or is wrong."""
-    return stored_run(check_integrity(folder))
-
-
 def stored_run(found: Integrity) -> StoredRun:
-    """The run that was *found*. Raises ConfigError as :func:`read_for_history`."""
+    """The run that was *found*, closed or not. Raises ConfigError naming what was altered since, or is wrong."""
     folder, run = found.path, recorded_run(found, _needed_of_trials)
     rows = sentence_rows(run, read_margins(folder), _interval)
     figures = {place: figure for row in rows for place, figure in row.figures.items()}

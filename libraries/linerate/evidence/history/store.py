@@ -111,7 +111,7 @@ class HistoryStore:
         if self.address.file is not None:
             marks = ", ".join("?" for _ in trials.c)
             # the driver's own call: SQLAlchemy's would make a mapping of each of a million rows
-            connection.exec_driver_sql(f"INSERT INTO trials ({names}) VALUES ({marks})", list(rows))  # noqa: S608
+            connection.exec_driver_sql(f"INSERT INTO trials ({names}) VALUES ({marks})", list(rows))  # noqa: S608  (names of columns)
             return
         driver: Any = connection.connection.driver_connection
         with driver.cursor() as cursor, cursor.copy(f"COPY trials ({names}) FROM STDIN") as copy:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...stats.change_points import LEAST_NOISE, LEAST_SEGMENT, PENALTY
 from ...units import counted
 from ...visible import visible
-from ..csv_text import csv_cell
+from ..csv_text import csv_table
 from .tables import SERIES
 from .trends import AT_LEAST, LevelChange, Series, TrendPoint, day, moment
 
@@ -76,9 +74,10 @@ def comma_separated(found: Sequence[Series]) -> str:
 
     A text that a spreadsheet would take for a formula begins with an apostrophe.
     """
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(COLUMNS)
+    return csv_table(COLUMNS, ([row.get(name) for name in COLUMNS] for row in _csv_rows(found)))
+
+
+def _csv_rows(found: Sequence[Series]) -> Iterator[dict[str, Any]]:
     for series in found:
         changes = {id(change.after): change for change in series.changes}
         for point in series.points:
@@ -88,8 +87,7 @@ def comma_separated(found: Sequence[Series]) -> str:
                     "change_percent": change.size.relative_percent,
                     "change_half_width_percent": change.size.relative_half_width_percent,
                 }
-            writer.writerow([csv_cell(row.get(name)) for name in COLUMNS])
-    return out.getvalue()
+            yield row
 
 
 def _point_data(point: TrendPoint) -> dict[str, Any]:

@@ -50,7 +50,7 @@ class Selection:
             for special in "!%_":
                 plain = plain.replace(special, f"!{special}")
             values["sentence"] = f"%{plain}%"
-        return store.query(f"SELECT * FROM {view} WHERE {' AND '.join(where)} ORDER BY started, run, number", **values)  # noqa: S608
+        return store.query(f"SELECT * FROM {view} WHERE {' AND '.join(where)} ORDER BY started, run, number", **values)  # noqa: S608  (names of columns)
 
 
 def since_when(text: str) -> float:

@@ -39,7 +39,7 @@ def sentence_plot(row: SentenceRow, number: int) -> str:
     known = [value for value in values if value is not None]
     picture = SvgPicture(WIDTH, HEIGHT + (_LEGEND_ROW if row.aside else 0), f"{number}. {record.sentence}")
     titles = textwrap.wrap(f"{number}. {record.sentence}: {record.verdict}", 54)[:2]
-    picture.texts(8, 16, titles, 12, INK, bold=True)
+    picture.titles(8, 16, titles, 12, INK)
     low, high = _ends([*filter(math.isfinite, known), limit], lossy)
 
     def y(value: float) -> float:

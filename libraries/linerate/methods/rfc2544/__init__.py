@@ -10,19 +10,8 @@ from ..deviations import Deviation
 FRAME_SIZES = (64, 128, 256, 512, 1024, 1280, 1518)
 """RFC 2544 9.1: the sizes for Ethernet, in bytes with FCS."""
 
-JUMBO_SIZE = 9216
-"""The jumbo frame in bytes with FCS: the largest of RFC 5180 5.1.1."""
-
 TRIAL_SECONDS = 60.0
 """RFC 2544 24: the shortest final trial in s."""
-
-ETHERNET_OVERHEAD = 18
-"""Bytes of a frame besides its payload: header and FCS."""
-
-
-def frame_sizes(mtu: int = 1500) -> tuple[int, ...]:
-    """The standard sizes that fit an *mtu* (bytes of a frame's payload), and the jumbo frame if it fits."""
-    return tuple(size for size in (*FRAME_SIZES, JUMBO_SIZE) if size - ETHERNET_OVERHEAD <= mtu)
 
 
 def deviation_of_short_trials(

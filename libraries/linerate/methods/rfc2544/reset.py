@@ -18,6 +18,12 @@ from ..trials import breakdown_text
 SILENT_SHARE = 0.01
 """If less than this share of the frames sent in an interval came back, the interval is silent."""
 
+SETTLE = 2.0
+"""Seconds of traffic before the reset."""
+
+SLACK = 0.001
+"""The router is back while it loses no more than this share of the frames."""
+
 
 @dataclass(frozen=True, slots=True)
 class SampleInterval:
@@ -88,26 +94,24 @@ def reset(
     size: int,
     throughput: Load,
     interval: float = 0.1,
-    settle: float = 2.0,
     quiet: float = 5.0,
     limit: float = 600.0,
-    slack: float = 0.001,
 ) -> ResetResult:
     """Send at *throughput* (of the smallest frames, *size* bytes), *cause* the reset, and wait until frames come again.
 
     *kind*: ``hardware``, ``software`` or ``power`` (the RFC wants each). *cause* returns when the reset has begun. The
-    router is back when it lost no more than *slack* (0..1) of the frames for *quiet* s; at most *limit* s are waited.
+    router is back when it lost no more than :data:`SLACK` of the frames for *quiet* s; at most *limit* s are waited.
     """
-    if min(interval, quiet) <= 0 or settle < 0 or limit < quiet or not 0 <= slack < 1:
+    if min(interval, quiet) <= 0 or limit < quiet:
         raise ValueError("a reset needs times above 0 s, and a limit of at least 'quiet'")
     ended, outage = "", _OutageWatch()
     begin: Sample | None = None
     try:
         live.start(throughput)
-        live.wait(settle)
+        live.wait(SETTLE)
         begin = live.sample()
         cause()
-        outage.watch(live, begin, interval, quiet, limit, slack)
+        outage.watch(live, begin, interval, quiet, limit)
     except BREAKDOWN_ERRORS as error:
         ended = breakdown_text(error)
     finally:
@@ -141,9 +145,7 @@ class _OutageWatch:
         self.widest = 0.0
         """The longest time between two samples in s."""
 
-    def watch(
-        self, live: LiveTraffic, begin: Sample, interval: float, quiet: float, limit: float, slack: float
-    ) -> None:
+    def watch(self, live: LiveTraffic, begin: Sample, interval: float, quiet: float, limit: float) -> None:
         """Sample until the router is back, or *limit* s have passed."""
         before, last_lost = begin, None
         while before.time - begin.time < limit:
@@ -151,7 +153,7 @@ class _OutageWatch:
             now = live.sample()
             passed = SampleInterval(before, now)
             self.widest = max(self.widest, passed.seconds)
-            if passed.loses(slack):
+            if passed.loses(SLACK):
                 last_lost = now.time
             if passed.offered and passed.forwarded < SILENT_SHARE * passed.offered:
                 # of several silences, the last one ends the outage
