@@ -140,8 +140,8 @@ def notes(found: StudyResults) -> list[str]:
         elif several and cell.gaps:
             reasons = "; ".join(dict.fromkeys(cell.gaps))
             rows.append(f"{name}: {counted(len(cell.gaps), 'measurement')} without a value: {reasons}")
-        if cell.inside is False:
-            rows.append(f"{name}: outside{f': {cell.explanation}' if cell.explanation else ', not explained'}")
+        if cell.outside_words:
+            rows.append(f"{name}: {cell.outside_words}")
     if found.machine:
         steals = [record.figures["cpu_steal"] for record in found.records if "cpu_steal" in record.figures]
         said = f"; CPU steal {median(steals):.1f} % in the median, {max(steals):.1f} % at most" if steals else ""

@@ -83,7 +83,20 @@ class Cell:
             return None
         if self.summary is None or not self.measured:
             return False
-        return abs(self.summary.median - self.published_summary.median) <= self.allowed * (1 + 1e-9)
+        return self._meets(self.summary.median)
+
+    @property
+    def outside_words(self) -> str:
+        """Why it is outside, as the study says it or its values show it; "" if it is not."""
+        if self.inside is not False:
+            return ""
+        if not self.explanation and (close := sum(map(self._meets, self.values))):
+            return f"outside by the median; {close} of {counted(len(self.values), 'measurement')} would be inside"
+        return f"outside{f': {self.explanation}' if self.explanation else ', not explained'}"
+
+    def _meets(self, value: float) -> bool:
+        published = self.published_summary
+        return published is not None and abs(value - published.median) <= self.allowed * (1 + 1e-9)
 
 
 @dataclass(frozen=True)
