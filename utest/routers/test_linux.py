@@ -151,9 +151,13 @@ def kernel() -> Iterator[Shell]:
 @pytest.mark.netns
 def test_a_real_kernel_is_configured_read_and_restored(kernel: Shell) -> None:
     def settings() -> list[str]:
-        shown = ("ip -4 addr", "ip route", "ip neigh", "sysctl -n net.ipv4.ip_forward net.ipv4.conf.eth1.rp_filter")
+        shown = ("ip -4 addr", "ip route", "ip neigh", "sysctl net.ipv4.conf net.ipv6.conf 2>&1")
         return [kernel(command, 5.0).stdout for command in shown]
 
+    # one that forwards by interface and takes no redirects: the kernel forgets both with its switch for all
+    kernel("ip link add name wan.5 type dummy; ip link set dev wan.5 up", 5.0)
+    hardened = ("ipv4/conf/wan.5/forwarding=1", "ipv6/conf/wan.5/forwarding=1", "ipv4/conf/all/accept_redirects=0")
+    kernel("; ".join(f"sysctl -w net/{word}" for word in hardened), 5.0)
     before = settings()
     router = make_router("linux", kernel, ("eth1", "eth2"))
     router.configure(SIDES)

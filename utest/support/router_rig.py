@@ -72,11 +72,15 @@ SETTLE = (
     " ip -o link show | grep -E 'kr[01]@' | grep -Eq 'NO-CARRIER|state (DOWN|LOWERLAYERDOWN)' || break; sleep 0.1; done"
 )
 """Both ends of each cable are up, but a kernel says a second or more later that a link has a carrier."""
+HARDENED = (
+    "sysctl -w net.ipv4.conf.all.accept_redirects=0 net.ipv4.conf.kr1.forwarding=1 net.ipv6.conf.kr1.forwarding=1"
+)
+"""What the kernel forgets where forwarding is switched on and off again."""
 KERNEL_STATE = (
     "ip -o -4 addr show; ip -o -6 addr show; ip -o -4 route show table all; ip -6 route show table all; ip rule show;"
     " ip -6 rule show; ip neigh show nud permanent; ip -o link show | sed 's/ qlen.*//';"
-    " sysctl net.ipv4.ip_forward net.ipv6.conf.all.forwarding; sysctl -a -r '(rp_filter|ipv6.*(disable_ipv6|accept_ra|"
-    "addr_gen_mode|router_solicitations))$'; sysctl net.ipv4.ip_default_ttl; for name in kr0 kr1; do ethtool -k $name;"
+    " sysctl -a -r '(ip_forward|forwarding|accept_redirects|rp_filter|ipv6.*(disable_ipv6|accept_ra|addr_gen_mode"
+    "|router_solicitations))$'; sysctl net.ipv4.ip_default_ttl; for name in kr0 kr1; do ethtool -k $name;"
     " ethtool -l $name; done; ip -f mpls route show; cat /proc/sys/net/mpls/platform_labels"
 )
 """What is compared before and after: all that a run may change."""
@@ -156,6 +160,7 @@ def kernel(folder: Path, more: str = "") -> Iterator[Rig]:
                 with contextlib.suppress(psutil.Error):
                     session.kill()
 
+        run(HARDENED)
         yield Rig(folder, run, lambda: run(f"{SETTLE}; {KERNEL_STATE}"), cut)
 
 

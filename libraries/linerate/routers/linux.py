@@ -18,7 +18,7 @@ from .linux_frames import LinuxFrameSetup
 from .linux_load import linux_load
 from .linux_losses import links_of_net_dev, linux_causes, parse_ethtool, parse_ethtool_pauses, parse_link, parse_qdiscs
 from .linux_output import parse_net_dev, parse_snmp, parse_softnet, parse_uptime
-from .linux_settings import set_neighbour, set_route, set_sysctl, set_up
+from .linux_settings import set_forwarding, set_neighbour, set_route, set_sysctl, set_up
 from .neighbours import linux_neighbours
 from .shell_router import ShellRouter
 from .sides import validated_side
@@ -63,7 +63,7 @@ class Linux(ShellRouter):
         for side in checked:
             self._configure_side(side)
         # first forwarding: in some kernels it resets each interface's rp_filter to the default
-        set_sysctl(self._commands, "net/ipv4/ip_forward", "1", self._notes)
+        set_forwarding(self._commands, "net/ipv4/ip_forward", self._notes)
         for name in dict.fromkeys(("all", *(side.interface for side in checked))):
             # the kernel uses the larger value of 'all' and the interface
             set_sysctl(self._commands, f"net/ipv4/conf/{name}/rp_filter", "0", self._notes)

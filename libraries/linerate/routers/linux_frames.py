@@ -14,7 +14,7 @@ from ..traffic.frame_kinds import FrameKind, FrameKinds, NotForwarded, ipv6_addr
 from .base import Side
 from .changing_commands import ChangingCommands
 from .frame_labels import labels_by_side, one_label_table
-from .linux_settings import set_neighbour, set_route, set_sysctl, set_up
+from .linux_settings import set_forwarding, set_neighbour, set_route, set_sysctl, set_up
 from .refusals import CommandRefused
 
 FIRST_TABLE = 29700
@@ -70,7 +70,7 @@ class LinuxFrameSetup:
                 "ipv6",
             )
             return ()
-        set_sysctl(self._commands, key, "1", self._notes)
+        set_forwarding(self._commands, key, self._notes)
         self._add_ipv6_routes(interfaces, prefixes, self._notes)
         return prefixes
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..errors import TestbedError
 from .changing_commands import ChangingCommands
@@ -52,11 +52,36 @@ def set_route(
     commands.change(("ip", *family, "route", "replace", *wanted, *options), undo)
 
 
-def set_sysctl(commands: ChangingCommands, key: str, value: str, notes: list[str]) -> None:
-    """Set *key* (separated by ``/``: names of interfaces have dots) to *value*; *notes* receives the change."""
+def set_sysctl(
+    commands: ChangingCommands, key: str, value: str, notes: list[str], also_reset: re.Pattern[str] | None = None
+) -> None:
+    """Set *key* (separated by ``/``: names of interfaces have dots) to *value*; *notes* receives the change.
+
+    *also_reset*: assignments, as ``net/ipv4/conf/eth1/forwarding=1``, that the kernel undoes when *key* is put back.
+    """
     before = commands.run("sysctl", "-n", key).strip()
     if not re.fullmatch(r"-?\d+", before):
         raise TestbedError(f"'sysctl -n {key}' was not understood: '{before}'")
     if before != value:
-        commands.change(("sysctl", "-w", f"{key}={value}"), ("sysctl", "-w", f"{key}={before}"))
+        others = _assignments(commands.run("sysctl", "/".join(key.split("/")[:2]) + "/conf")) if also_reset else ()
+        again = (other for other in others if also_reset and also_reset.fullmatch(other))
+        commands.change(("sysctl", "-w", f"{key}={value}"), ("sysctl", "-w", f"{key}={before}", *again))
         notes.append(f"{key} set from {before} to {value} for the test")
+
+
+def set_forwarding(commands: ChangingCommands, key: str, notes: list[str]) -> None:
+    """Let the router forward: *key* is the switch of all its interfaces, of IPv4 or IPv6.
+
+    Switched off again it would leave no interface that forwards, and redirects taken, whatever was there before
+    (Linux, Documentation/networking/ip-sysctl.rst: ``ip_forward``).
+    """
+    set_sysctl(
+        commands, key, "1", notes, re.compile(r".*/(?!all/)[^/]+/forwarding=[^0].*|.*/ipv4/conf/all/accept_redirects=0")
+    )
+
+
+def _assignments(shown: str) -> Iterator[str]:
+    """``net.ipv4.conf.eth1/5.forwarding = 1`` as ``net/ipv4/conf/eth1.5/forwarding=1``."""
+    for line in shown.splitlines():
+        name, _, value = line.partition(" = ")
+        yield f"{name.translate(str.maketrans('./', '/.'))}={value.strip()}"

@@ -41,7 +41,7 @@ _UNDO: tuple[tuple[re.Pattern[str], LookFor | None], ...] = tuple(
             set_values.route,
         ),
         (rf"ip -[46] rule del iif {_OURS} lookup \d{{1,10}}", None),
-        (rf"sysctl -w {_VARIABLE}", set_values.variable),
+        (rf"sysctl -w {_VARIABLE}(?: {VARIABLE}={VARIABLE_VALUE})*", set_values.variable),
         (
             rf"ethtool (?P<option>-[LG]) {_NAME} (?P<words>(?:combined|rx|tx) \d+(?: (?:rx|tx) \d+)*)",
             set_values.card_numbers,

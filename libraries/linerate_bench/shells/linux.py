@@ -136,6 +136,9 @@ def _sysctl(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
         name, sets, value = word.partition("=")
         # procps: where '/' comes before any '.', slashes separate and dots belong to interface names
         key = name.replace("/", ".") if "/" in name else name
+        if not sets and (below := [one for one in known if one.startswith(f"{key}.")]):
+            out += "".join(f"{one} = {known[one]}\n" for one in below)
+            continue
         if key not in known:
             where = key.replace(".", "/")
             return CommandOutput(out, f"sysctl: cannot stat /proc/sys/{where}: No such file or directory\n", 255)
