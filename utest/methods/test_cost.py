@@ -323,6 +323,25 @@ def test_threads_count_by_their_packets_and_those_without_any_do_not() -> None:
     assert "cycles_per_packet_vpp_wk_2" not in figures
 
 
+def test_a_stray_frame_brings_no_idle_threads_polling_in() -> None:
+    idle = (
+        node("vpp_wk_1", "dpdk-input", "polling", 1_000_000, 1, 299e6),
+        node("vpp_wk_1", "ethernet-input", "active", 1, 1, 900.0),
+    )
+    figures = cost_figures([packet_costs(Telemetry(0.0, {}, runtime=worker(1000, 300.0) + idle))])
+    assert figures["cycles_per_packet"] == pytest.approx(300)
+    assert "cycles_per_packet_vpp_wk_1" not in figures
+
+
+def test_an_input_node_that_found_nothing_was_polled_all_the_same() -> None:
+    nodes = (*worker(1000, 300.0), node("vpp_wk_0", "af-packet-input", "polling", 5000, 0, 100.0))
+    (cost,) = packet_costs(Telemetry(0.0, {}, runtime=nodes))
+    assert cost.total == pytest.approx(800)
+    assert cost.without_input == pytest.approx(
+        packet_costs(Telemetry(0.0, {}, runtime=worker(1000, 300.0)))[0].without_input
+    )
+
+
 def test_a_packet_that_is_handed_over_counts_once_with_the_cycles_of_both_threads() -> None:
     handed = (node("vpp_wk_1", "ip4-lookup", "active", 100, 1000, 300.0),)
     costs = packet_costs(Telemetry(0.0, {}, runtime=worker(1000, 100.0) + handed))

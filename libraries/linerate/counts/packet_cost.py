@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from .telemetry import NodeRuntime, Telemetry
 
+FEW_PACKETS = 0.01
+"""Share of all packets up to which a thread does not forward: it saw a frame of the network's own now and then."""
+
 
 @dataclass(frozen=True, slots=True)
 class PacketCost:
@@ -60,32 +63,34 @@ def is_input(node: NodeRuntime) -> bool:
 
 
 def packet_costs(telemetry: Telemetry) -> tuple[PacketCost, ...]:
-    """The cost on each thread that saw packets.
+    """The cost on each thread that forwards: that saw more than FEW_PACKETS of all packets.
 
     Cycles are ``sum(clocks_i * vectors_i)`` over the nodes *i* with vectors. If every packet visits every node, cycles
     per packet are the sum of the Clocks column (as in the published Netgate 6100 figures); the weights keep it right
-    when two directions share a thread and have an output node each.
+    when two directions share a thread and have an output node each. An input node that found nothing has been polled
+    all the same: its clocks are those of a call (VPP, src/vlib/node_cli.c).
     """
-    found = []
-    for thread in dict.fromkeys(node.thread for node in telemetry.runtime):
-        nodes = [node for node in telemetry.runtime if node.thread == thread and node.vectors > 0]
-        if not nodes:
-            continue
-        inputs, graph = [node for node in nodes if is_input(node)], [node for node in nodes if not is_input(node)]
-        received = sum(node.vectors for node in inputs)
-        busiest = max(graph, key=lambda node: node.vectors, default=None)
-        found.append(
-            PacketCost(
-                thread,
-                received,
-                received or max(node.vectors for node in nodes),
-                sum(node.clocks * node.vectors for node in graph),
-                sum(node.clocks * node.vectors for node in inputs),
-                busiest.vectors if busiest else 0,
-                busiest.calls if busiest else 0,
-            )
-        )
-    return tuple(found)
+    costs = [
+        _cost(thread, [node for node in telemetry.runtime if node.thread == thread])
+        for thread in dict.fromkeys(node.thread for node in telemetry.runtime if node.vectors > 0)
+    ]
+    return tuple(cost for cost in costs if cost.packets > FEW_PACKETS * sum(each.packets for each in costs))
+
+
+def _cost(thread: str, nodes: Sequence[NodeRuntime]) -> PacketCost:
+    inputs, graph = [node for node in nodes if is_input(node)], [node for node in nodes if not is_input(node)]
+    received = sum(node.vectors for node in inputs)
+    busiest = max(graph, key=lambda node: node.vectors, default=None)
+    vectors = busiest.vectors if busiest else 0
+    return PacketCost(
+        thread,
+        received,
+        received or vectors,
+        sum(node.clocks * node.vectors for node in graph),
+        sum(node.clocks * (node.vectors or node.calls) for node in inputs),
+        vectors,
+        busiest.calls if busiest and vectors else 0,
+    )
 
 
 def together(costs: Iterable[PacketCost]) -> PacketCost | None:
