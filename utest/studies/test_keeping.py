@@ -8,7 +8,7 @@ import pytest
 
 from linerate.commands.main import main
 from linerate.evidence.derived import derived_note
-from linerate.evidence.run_files import DERIVED_SUMS, STUDY_FORMS, sha256_of
+from linerate.evidence.run_files import DERIVED_SUMS, PAGE, STUDY_FORMS, sha256_of
 from linerate.studies.keeping import check_forms, write_results
 from linerate.studies.reading import read_results
 from support.study_runs import kept, prepared_in
@@ -89,4 +89,6 @@ def test_sums_of_pages_are_not_taken_for_those_of_all_else(tmp_path: Path) -> No
     run = run_in(tmp_path)
     assert derived_note(run) == ""
     (run / "allure").mkdir()
-    assert "does not name summaries and allure/" in derived_note(run)
+    assert "does not name allure, by which" in derived_note(run)
+    (run / PAGE).write_text("a page of somebody's", encoding="utf-8")
+    assert "does not name report.html, allure, by which" in derived_note(run)

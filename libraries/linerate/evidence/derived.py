@@ -63,13 +63,16 @@ def _listed(text: str | None) -> dict[str, str]:
 
 
 def derived_note(folder: Path) -> str:
-    """That what is derived has no sums, in words; "": it has, or there is nothing."""
-    if not (folder / MANIFEST_FILE).is_file() or not any((folder / name).exists() for name in (*SUMMARIES, "allure")):
+    """What is derived in *folder*, of a run that was closed, and has no sum, in words; "": nothing is."""
+    if not (folder / MANIFEST_FILE).is_file() or (text := _sums_text(folder)) is None:
         return ""
-    if (text := _sums_text(folder)) is None or _listed(text).keys() - {*STUDY_FORMS, PAGE}:
+    # the pages of a study are made again from its records
+    listed = {"allure" if name.startswith("allure/") else name for name in _listed(text)}
+    without = [name for name in (*SUMMARIES, PAGE, "allure") if (folder / name).exists() and name not in listed]
+    if not without:
         return ""
     state = "does not name" if text else "is missing:"
-    return f"{DERIVED_SUMS} {state} summaries and allure/, by which nothing is judged: they are not checked"
+    return f"{DERIVED_SUMS} {state} {', '.join(without)}, by which nothing is judged: not checked"
 
 
 def derived_alterations(folder: Path) -> Iterator[Alteration]:
