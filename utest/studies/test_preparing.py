@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from linerate.commands.main import main
 from linerate.errors import ConfigError, TestbedError
 from linerate.evidence.recorder import Recorder
 from linerate.project import Project
 from linerate.studies.carrying import Carried
 from linerate.studies.order import visits_of
-from linerate.studies.preparing import prepare_study
+from linerate.studies.preparing import check_study, prepare_study
 from support.evidence_builders import ENVIRONMENT, RUN
 from support.paths import ROOT
 from support.study_builders import SMALL
@@ -34,6 +35,35 @@ def test_commands_that_a_simulated_router_does_not_know_are_said_before_the_star
     assert found.gap("linux", "one flow") and not found.gap("vpp", "one flow")
     # it is no excuse: the study's file can say it
     assert "linux" in found.unknown
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("platform: netgate6100", "platform: netgate6100\ntestbed: netnss", ":4: 'testbed': .*did you mean 'netns'"),
+        (
+            "  one flow: {forwards: 64b 1-flow unidirectional,",
+            "  one flow: {forwards: 64b 1-flow unidirectional, at: 2 kps,",
+            ":8: 'measures.one flow.at': .*did you mean 'kpps'",
+        ),
+    ],
+)
+def test_what_check_finds_without_a_testbed_a_run_says_too(tmp_path: Path, old: str, new: str, words: str) -> None:
+    made = project(tmp_path, SMALL.replace(old, new))
+    for attempt in (lambda: check_study(made, "small"), lambda: prepare_study(made, "small", None, "quick")):
+        with pytest.raises(ConfigError, match=words):
+            attempt()
+
+
+def test_one_broken_study_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = project(tmp_path, SMALL)
+    (made.root / "variables/studies/broken.yaml").write_text("study: broken\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["study", "list"]) == 2
+    shown = capsys.readouterr()
+    assert "small" in shown.out and "broken.yaml:1: the key 'title' is missing" in shown.err
 
 
 def test_a_study_of_which_nothing_can_be_measured_is_refused(tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import TestbedError
+from ..errors import ConfigError, TestbedError
 from ..project import Project, listed
 from ..studies.order import visits_of
 from ..studies.study import load_study
@@ -68,7 +69,12 @@ def _all_studies() -> int:
 
 
 def _list(project: Project) -> int:
-    found = [load_study(path) for path in listed(project.studies, "*.yaml")]
+    found, wrong = [], []
+    for path in listed(project.studies, "*.yaml"):
+        try:
+            found.append(load_study(path))
+        except ConfigError as error:
+            wrong.append(error)
     print("Studies of routers, each by 'linerate study run NAME':")
     width = max((len(study.study) for study in found), default=0)
     for study in found:
@@ -76,7 +82,9 @@ def _list(project: Project) -> int:
         sizes = (len(study.measures), "row"), (len(study.variants), "variant"), (count, "measurement")
         size = ", ".join(counted(number, noun) for number, noun in sizes)
         print(f"  {study.study:<{width}}  {study.title} ({size})")
-    return 0
+    for problem in wrong:
+        print(problem, file=sys.stderr)
+    return 2 if wrong else 0
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -13,16 +13,16 @@ from ..errors import ConfigError, SentenceError
 from ..evidence.environment import code_digest
 from ..evidence.resume import fingerprints
 from ..methods.budget import WALL_SECONDS_PER_TRIAL, duration_text
-from ..platforms import CommandPair, Platform, Software, Tuning, read_platform
+from ..platforms import CommandPair, Platform, Software, Tuning, named_file, read_platform
 from ..project import Project
 from ..session.cpu_time import RAMP, SPARE
 from ..session.plan import Plan
-from ..sla.sentence import parse_traffic
+from ..sla.sentence import parse, parse_traffic
 from ..system.secrets import ENVIRONMENT, Secrets
 from ..testbed.settings import SimulatedSettings
 from ..traffic.catalogue import Catalogue
 from ..units import counted
-from .measuring import RAMP_EDGE, check_row, goal_of_measurement, refused_row
+from .measuring import RAMP_EDGE, check_row, goal_of_measurement, refused_row, sentence_of
 from .order import Visit
 from .study import RAMP_STEPS, Study, read_study
 
@@ -185,6 +185,7 @@ def prepare_study(
 
     *testbed*: None for the study's own, or the simulated one. Raises ConfigError with file and remedy.
     """
+    check_study(project, name)
     study = read_study(project.studies, name)
     if repeats is not None:
         study = study.model_copy(update={"repeats": repeats})
@@ -285,6 +286,11 @@ def check_study(project: Project, name: str) -> None:
     """
     study, path = read_study(project.studies, name), project.studies / f"{name}.yaml"
     catalogue = Catalogue.read(project.profiles)
+    if study.testbed is not None:
+        try:
+            named_file(project.testbeds, study.testbed, "testbed")
+        except ConfigError as error:
+            raise _wrong(path, str(error), "testbed") from None
     boxes: dict[str, Platform] = {}
     for variant, own in study.variants.items():
         box, place = study.platform_of(variant), ("variants", variant)
@@ -312,6 +318,11 @@ def check_study(project: Project, name: str) -> None:
             except SentenceError as error:
                 where = (*place, "traffic") if own.traffic else ("measures", row, study.measures[row].kind)
                 raise _wrong(path, f"row '{row}' of variant '{variant}': {error}", *where) from None
+            if study.measures[row].at is not None:
+                try:
+                    parse(sentence_of(study, row, variant), catalogue)
+                except SentenceError as error:
+                    raise _wrong(path, f"row '{row}' of variant '{variant}': {error}", "measures", row, "at") from None
 
 
 def _wrong(path: Path, words: str, *place: str) -> ConfigError:
