@@ -7,6 +7,7 @@ import io
 import random
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -165,3 +166,44 @@ def test_what_a_generator_could_not_exceed_is_no_limit_of_a_router(
     flags = {row["variant"]: row["at_least"] for row in csv.DictReader(io.StringIO(csv_text(found)))}
     assert flags == {name: str(name in bounds).lower() for name in SEARCHED.variants}
     assert ("one flow" in found.drifts) is ("one" not in bounds)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "least", "says"),
+    [
+        # what the generator offered at most makes the variant worse, or the baseline
+        ("two", 985.0, "it did not fall behind at what was offered in 2 of 5 measurements"),
+        ("one", 985.0, "the baseline did not fall behind at what was offered in 2 of 10 measurements"),
+        # or hides that it is better
+        ("two", 1000.0, "it did not fall behind at what was offered in 2 of 5 measurements"),
+        # it is better for all that
+        ("two", 1040.0, ""),
+    ],
+)
+def test_a_few_values_of_a_generator_prove_no_deficit(bounds: str, least: float, says: str) -> None:
+    chance = random.Random("a few bounds")
+    better = 1050 if least > 1000 else 1000
+    records, left = [], 2
+    values = {name: [chance.gauss(better if name == "two" else 1000, 1) for _ in range(10)] for name in ("one", "two")}
+    for record in measurements(SEARCHED, values):
+        if record.variant == bounds and left:
+            record, left = replace(record, value=least, figures={AT_LEAST: 1.0}), left - 1
+        records.append(record)
+    found = results_of(SEARCHED, records)
+    cell = found.cells["one flow", "two"]
+    assert cell.unlimited == says and not cell.at_least
+    assert (cell.compared is not None and cell.compared.proven) is not bool(says)
+    shown = " ".join(text(found).split())
+    # what is least is the generator's, unless the router did worse by itself
+    assert (f" ≥ {least:g} " in shown) is (least != 1000) and "≥: the router did not fall behind" in shown
+
+
+def test_two_with_a_few_values_of_a_generator_are_not_compared() -> None:
+    records = [
+        replace(record, figures={AT_LEAST: 1.0}) if record.block == 1 else record
+        for record in measurements(SEARCHED, {"one": [50.0, 50.1] * BLOCKS, "two": [40.0, 40.1, 40.2, 40.0, 40.1]})
+    ]
+    words = "did not fall behind at what was offered in"
+    assert results_of(SEARCHED, records).cells["one flow", "two"].unlimited == (
+        f"it {words} 1 of 5 measurements and the baseline {words} 2 of 10 measurements"
+    )

@@ -54,7 +54,7 @@ def cell_words(cell: Cell, study: Study) -> tuple[str, ...]:
     found, published = cell.summary, cell.published_summary
     sizes = [NOTHING] * 3
     if found is not None:
-        bounds = cell.bounds == len(cell.values), cell.at_least, cell.bounds > 0
+        bounds = cell.least_bound, cell.at_least, cell.bounds > 0
         figures = found.minimum, found.median, found.maximum
         sizes = [f"{'≥ ' if bound else ''}{figure(x)}" for bound, x in zip(bounds, figures, strict=True)]
     said = NOTHING
@@ -151,7 +151,7 @@ def notes(found: StudyResults) -> list[str]:
         rows.append(f"Order by seed {found.study.seed}; mean place in the blocks: {said}.")
     rows += [f"{variant}: {reason} ({', '.join(places)})" for (variant, reason), places in excused.items()]
     rows += sentences(senders_of(found))
-    if any(cell.at_least for cell in found.cells.values()):
+    if any(cell.bounds for cell in found.cells.values()):
         rows.append("≥: the router did not fall behind at any load that was offered; its own limit is somewhere above.")
     for row, cells in found.rows():
         if same := [cell.variant for cell in cells if cell.compared and cell.compared.resolution is not None]:

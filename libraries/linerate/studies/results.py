@@ -26,7 +26,8 @@ class Cell:
     ``published``: a figure, or those of several runs; ``allowed``: how far ours may be from it; ``published_compared``:
     ministat's answer. ``drift``: of the baseline within the blocks, where it is proven. ``excused``: all its gaps are
     no failures, as of what is not here. ``blocks``: that have a value, of those that were ``asked`` for. ``bounds``:
-    how many values are only what was offered most; ``unlimited``: why that makes it incomparable.
+    how many values are only what was offered most; ``least_bound``: whether the least is; ``unlimited``: why these make
+    it incomparable.
     """
 
     row: str
@@ -45,6 +46,7 @@ class Cell:
     blocks: int = 1
     asked: int = 1
     bounds: int = 0
+    least_bound: bool = False
     unlimited: str = ""
 
     @cached_property
@@ -207,10 +209,11 @@ def results_of(
             drifts[row] = found["last"]
         drift = drifts[row] if row in drifts and drifts[row].proven else None
         for name, cell in bare.items():
-            unlimited = _unlimited(cell, bare.get(baselines[name] or ""), compared.get(name))
+            beyond = _beyond(compared.get(name), drift)
+            unlimited = _unlimited(cell, bare.get(baselines[name] or ""), beyond)
             cells[row, name] = replace(
                 cell,
-                compared=None if unlimited else _beyond(compared.get(name), drift),
+                compared=None if unlimited else beyond,
                 unlimited=unlimited,
                 published_compared=published_compared.get(name),
                 drift=drift,
@@ -224,11 +227,12 @@ def _cell(study: Study, row: str, name: str, own: Sequence[MeasurementRecord]) -
     line = next((record.line for record in own if record.line is not None), None)
     gaps = [record for record in own if record.value is None]
     published = _runs(study.published_figure(row, name))
+    known = [(record.value, record.figures.get(AT_LEAST) == 1.0) for record in own if record.value is not None]
     return Cell(
         row,
         name,
         study.unit_of(row),
-        tuple(record.value for record in own if record.value is not None),
+        tuple(value for value, _ in known),
         tuple(record.reason for record in gaps),
         line,
         published,
@@ -237,20 +241,34 @@ def _cell(study: Study, row: str, name: str, own: Sequence[MeasurementRecord]) -
         excused=bool(gaps) and all(record.excused for record in gaps),
         blocks=len({record.block for record in own if record.value is not None}),
         asked=study.repeats_of(row),
-        bounds=sum(record.value is not None and record.figures.get(AT_LEAST) == 1.0 for record in own),
+        bounds=sum(bound for _, bound in known),
+        least_bound=min(known, default=(0.0, False))[1],
     )
 
 
 def _unlimited(cell: Cell, base: Cell | None, found: Compared | None) -> str:
-    """Why *found* says nothing, where a router's limit is somewhere above its figure; ""."""
-    if base is None or found is None or not (cell.at_least or base.at_least):
+    """Why *found* says nothing, where a router's limit is somewhere above some of its values; "".
+
+    Such values are too small. They can hide a difference, and make one; they cannot make one of the other sign.
+    """
+    if base is None or found is None or not (cell.bounds or base.bounds):
         return ""
-    if cell.at_least and base.at_least:
-        return "neither fell behind at what was offered"
     less = found.comparison.difference < 0
-    if less is cell.at_least:
-        return f"{'it' if cell.at_least else 'the baseline'} did not fall behind at what was offered"
-    return ""
+    if found.proven and not (cell if less else base).bounds:
+        return ""
+    bounded = {who: each for who, each in (("it", cell), ("the baseline", base)) if each.bounds}
+    shares = {who: _share_of_bounds(each) for who, each in bounded.items()}
+    if len(shares) > 1 and not any(shares.values()):
+        return "neither fell behind at what was offered"
+    first, *others = (f"{who} did not fall behind at what was offered{share}" for who, share in shares.items())
+    return " and ".join([first, *others])
+
+
+def _share_of_bounds(cell: Cell) -> str:
+    """In how many of its measurements the router did not fall behind; "": in all."""
+    if cell.bounds == len(cell.values):
+        return ""
+    return f" in {cell.bounds} of {counted(len(cell.values), 'measurement')}"
 
 
 def _beyond(found: Compared | None, drift: Compared | None) -> Compared | None:
