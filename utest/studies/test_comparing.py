@@ -134,6 +134,45 @@ def test_a_ramp_shows_no_difference_smaller_than_its_step() -> None:
     ] == [False, True]
 
 
+RAMPED = SAME.model_copy(
+    update={"measures": {"one flow": StudyRow(ramp="64b 1-flow bidirectional", steps=25, unit="kpps")}}
+)
+
+
+@pytest.mark.parametrize("jitter", [0.0, 1e-6, 1.3e-5, 1e-4])
+@pytest.mark.parametrize(
+    ("study", "two", "differs"),
+    # a ramp in steps of 4 kpps each way, and a search of a width of 0.5 %
+    [(RAMPED, 592.0, False), (RAMPED, 591.0, True), (SEARCHED, 597.6, False), (SEARCHED, 593.0, True)],
+)
+def test_a_little_jitter_does_not_make_a_step_a_difference(
+    study: Study, two: float, differs: bool, jitter: float
+) -> None:
+    wrong = 0
+    for seed in range(100):
+        chance = random.Random(f"jitter/{seed}")
+        values = {
+            name: [chance.gauss(two if name == "two" else 600.0, 600 * jitter) for _ in range(2 * BLOCKS)]
+            for name in ("one", "two")
+        }
+        compared = results_of(study, measurements(study, values)).cells["one flow", "two"].compared
+        assert compared is not None
+        wrong += compared.proven is not differs
+        if compared.resolution is None:
+            assert compared.proven is (abs(compared.comparison.difference) > compared.half_width)
+    assert wrong <= 5, wrong
+
+
+def test_the_interval_has_the_step_of_a_ramp_in_it() -> None:
+    values = {"one": [600.0, 600.02] * BLOCKS, "two": [590.0, 590.02] * 3}
+    found = results_of(RAMPED, measurements(RAMPED, values))
+    compared = found.cells["one flow", "two"].compared
+    assert compared is not None and str(compared) == "-1.67 % ± 1.3 %" and compared.absolute == "-10 ± 8"
+    (row,) = (row for row in csv.DictReader(io.StringIO(csv_text(found))) if row["variant"] == "two")
+    assert float(row["change_half_width_percent"]) == pytest.approx(1.34, abs=0.01)
+    assert "step of a ramp" in " ".join(text(found).split())
+
+
 @pytest.mark.parametrize(
     ("bounds", "two", "says"),
     [

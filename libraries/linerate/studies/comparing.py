@@ -29,20 +29,33 @@ each figure falls on the same bound, and far more than a frame at the end of a t
 class Compared:
     """A variant's sample with the baseline's. ``p``: that chance alone makes such a difference; ``level``: by Holm.
 
-    ``drift``: a difference of no more than that may be the baseline's own. ``resolution``: neither sample has a spread,
-    and a difference of no more than that proves nothing; None: they have one.
+    ``drift``: a difference of no more than that may be the baseline's own. ``step``: so much may the measurements make
+    of none, whatever their spread; the interval has it. ``resolution``: neither sample has a spread, and a difference
+    of no more than that proves nothing; None: they have one.
     """
 
     comparison: Comparison
     p: float
     level: float
     drift: float = 0.0
+    step: float = 0.0
     resolution: float | None = None
+
+    @property
+    def half_width(self) -> float:
+        """Of the difference's interval: by the spread of both samples, and the step."""
+        return self.comparison.half_width + self.step
+
+    @property
+    def half_width_percent(self) -> float | None:
+        """The same in per cent of the baseline's mean; None where that is 0."""
+        found = self.comparison.relative_half_width_percent
+        return None if found is None else found + 100 * self.step / abs(self.comparison.reference.mean)
 
     @property
     def proven(self) -> bool:
         """Whether a difference is proven at CONFIDENCE, with all others of the row."""
-        return self.comparison.significant and abs(self.comparison.difference) > max(self.drift, self.resolution or 0.0)
+        return abs(self.comparison.difference) > max(self.half_width, self.drift, self.resolution or 0.0)
 
     @property
     def sureness(self) -> str:
@@ -55,17 +68,17 @@ class Compared:
         if self.resolution is not None:
             return f"{self.comparison.difference:+.4g}"
         # two digits of the interval, and no power of ten
-        return f"{self.comparison.difference:+.4g} ± {float(f'{self.comparison.half_width:.2g}'):g}"
+        return f"{self.comparison.difference:+.4g} ± {float(f'{self.half_width:.2g}'):g}"
 
     @property
     def change(self) -> str:
         """``-17.1 % ± 0.3 %``, or in the sample's unit where the baseline's mean is 0."""
         found = self.comparison
-        if found.relative_percent is None or found.relative_half_width_percent is None:
+        if found.relative_percent is None or self.half_width_percent is None:
             return self.absolute
         if self.resolution is not None:
             return f"{found.relative_percent:+.2f} %"
-        return f"{found.relative_percent:+.2f} % ± {found.relative_half_width_percent:.2g} %"
+        return f"{found.relative_percent:+.2f} % ± {self.half_width_percent:.2g} %"
 
     def __str__(self) -> str:
         words = self.change if self.proven else f"no difference proven at {100 * CONFIDENCE:g} %"
@@ -87,11 +100,13 @@ def compare_with(
     references: Mapping[str, Sequence[float]] | None = None,
     method: Method = "welch",
     step: float = 0.0,
+    width: float = 0.0,
 ) -> dict[str, Compared]:
     """Each of *samples* with that of its baseline in *references*, all as a family.
 
     Those of fewer than two values are left out. *references*: None for *samples*. *method*: ``pooled`` is ministat's,
-    also where there is no spread. *step*: the least difference that the measurements can show.
+    also where there is no spread. *step*: by how much figures of one router may differ, as a ramp's; *width*: the same
+    as a share of them, as a search's.
     """
     known = samples if references is None else references
     pairs = {
@@ -100,28 +115,38 @@ def compare_with(
         if base is not None and base != name
     }
     pairs = {name: pair for name, pair in pairs.items() if min(map(len, pair)) > 1}
-    resolutions = {name: _resolution(*pair, step) if method == "welch" else None for name, pair in pairs.items()}
-    chances = [_chance(compare(*pair, CONFIDENCE, method), resolutions[name]) for name, pair in pairs.items()]
+    steps = {name: max(step, width * max(map(_size, pair))) for name, pair in pairs.items()}
+    resolutions = {name: _resolution(*pair, steps[name]) if method == "welch" else None for name, pair in pairs.items()}
+    chances = [
+        _chance(compare(*pair, CONFIDENCE, method), steps[name], resolutions[name]) for name, pair in pairs.items()
+    ]
     levels = holm_levels(chances, 1 - CONFIDENCE) if pairs else []
     return {
-        name: Compared(compare(*pair, 1 - level, method), p, level, resolution=resolutions[name])
+        name: Compared(compare(*pair, 1 - level, method), p, level, step=steps[name], resolution=resolutions[name])
         for (name, pair), p, level in zip(pairs.items(), chances, levels, strict=True)
     }
 
 
+def _size(sample: Sequence[float]) -> float:
+    return abs(fmean(sample))
+
+
 def _resolution(reference: Sequence[float], sample: Sequence[float], step: float) -> float | None:
-    mean = abs(fmean(reference))
-    if max(max(each) - min(each) for each in (reference, sample)) > NO_SPREAD * mean:
+    mean = _size(reference)
+    unseen = NO_SPREAD * mean
+    if max(max(each) - min(each) for each in (reference, sample)) > unseen:
         return None
-    return max(RESOLUTION * mean, step)
+    # two figures a step apart may be so much farther from each other
+    return max(RESOLUTION * mean, step + 2 * unseen if step else 0.0)
 
 
-def _chance(found: Comparison, resolution: float | None) -> float:
-    """The probability of at least such a difference, if there is none."""
+def _chance(found: Comparison, step: float, resolution: float | None) -> float:
+    """The probability of at least such a difference, if there is none but for the *step*."""
     if resolution is not None:
         return 0.0 if abs(found.difference) > resolution else 1.0
     from scipy import stats  # takes a second
 
-    if not found.standard_error:
-        return 0.0 if found.difference else 1.0
-    return min(1.0, 2 * float(stats.t.sf(abs(found.difference) / found.standard_error, found.degrees_of_freedom)))
+    beyond = abs(found.difference) - step
+    if not found.standard_error or beyond <= 0:
+        return 0.0 if beyond > 0 else 1.0
+    return min(1.0, 2 * float(stats.t.sf(beyond / found.standard_error, found.degrees_of_freedom)))

@@ -160,10 +160,11 @@ def notes(found: StudyResults) -> list[str]:
                 f"{row}: no spread was seen of {', '.join(same)} and the baseline: how sure a difference is cannot be"
                 f" said, and one of up to {figure(least)} {cells[0].unit} is not proven"
             )
-    if any(cell.compared for cell in found.cells.values()):
+    if compared := [cell.compared for cell in found.cells.values() if cell.compared]:
+        wider = ", and the step of a ramp or width of a search on either side" if any(x.step for x in compared) else ""
         rows.append(
             f"Differences: Welch's t at {100 * CONFIDENCE:g} % for all variants of a row together (Holm), with the"
-            " means of the baseline's visits; published ones: Student's t with one variance, as ministat."
+            f" means of the baseline's visits{wider}; published ones: Student's t with one variance, as ministat."
         )
     return rows
 
@@ -272,4 +273,4 @@ def _changes(cell: Cell) -> tuple[object, ...]:
     found = cell.compared.comparison
     # without a spread there is no probability
     p = cell.compared.p if cell.compared.resolution is None else None
-    return found.relative_percent, found.relative_half_width_percent, p, cell.compared.proven
+    return found.relative_percent, cell.compared.half_width_percent, p, cell.compared.proven

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ..evidence.measurement import MeasurementRecord
+from ..methods.search import RELATIVE_WIDTH
 from ..stats import Summary
 from ..units import counted
 from .closeness import Pair
@@ -189,11 +190,13 @@ def results_of(
         baselines = {name: study.baseline_of(name) for name in own}
         enough = [name for name, cell in bare.items() if cell.measured]
         step = _step(study, row, next((record.line for record in mine if record.line is not None), 0.0))
+        width = RELATIVE_WIDTH if study.measures[row].kind == "throughput" else 0.0
         compared = compare_with(
             baselines,
             {name: bare[name].values for name in enough},
             {name: visit_means(own[name]) for name in enough},
             step=step,
+            width=width,
         )
         # what the source's own ministat answers
         runs = {name: cell.published for name, cell in bare.items()}
@@ -205,7 +208,7 @@ def results_of(
         first = bare.get(study.baseline) if study.baseline else None
         # of what the generator offers it would be the generator's
         drifting = first is not None and not first.at_least
-        if found := compare_with({"last": "first"} if drifting else {}, turns, step=step):
+        if found := compare_with({"last": "first"} if drifting else {}, turns, step=step, width=width):
             drifts[row] = found["last"]
         drift = drifts[row] if row in drifts and drifts[row].proven else None
         for name, cell in bare.items():
