@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,13 +17,14 @@ from linerate.evidence.resume import FINGERPRINTS
 from linerate.evidence.run_files import CHAINED
 from linerate.session.session import Session
 from linerate.studies.carrying import SESSIONS, Carried, OtherTestbed
-from linerate.studies.forms import text
-from linerate.studies.history import BLOCKS, GAPS_REPEATED
+from linerate.studies.forms import markdown, text
+from linerate.studies.history import BLOCKS, GAPS_REPEATED, JUDGED
 from linerate.studies.page import page
 from linerate.studies.preparing import CODE, PreparedStudy
 from linerate.studies.reading import read_results
 from linerate.studies.runner import StudyRun
 from support.evidence_builders import RUN
+from support.study_builders import SMALL
 from support.study_runs import NAME, VERSIONS, kept, prepared_in
 
 
@@ -156,3 +158,31 @@ def test_gaps_that_are_measured_again_are_said_with_their_reasons(tmp_path: Path
     assert any(f"2 gaps of run {RUN} measured again" in words for words in run.foreword())
     found = read_results(run._recorder.folder.path)
     assert f"2 gaps of run {RUN} measured again" in page(found)
+
+
+def test_another_tolerance_is_said_for_good(tmp_path: Path) -> None:
+    """Whatever is outside would be inside of a wider one, chosen after the figures were seen."""
+    results, head = tmp_path / "results", "published:\n"
+    kept(prepared_in(tmp_path), results, (33.4, 33.6, 33.5, 33.3))
+    wide = SMALL.replace(head, f"{head}  tolerance: {{percent: 40}}\n")
+    wider = prepared_in(tmp_path, text=wide)
+    run = going_on(wider, results, Carried.of(results / RUN, wider))
+    words = "WARNING: the tolerance ('percent') was changed from 5.0 to 40.0 after 4 measurements."
+    assert run.foreword()[-1] == words
+    run._recorder.close()
+    # the run that goes on with that one says so too, and what is changed there
+    other = prepared_in(tmp_path, text=wide.replace("4.32", "5"))
+    again = going_on(other, results, Carried.of(run._recorder.folder.path, other))
+    figures = "WARNING: the published figures were changed after 4 measurements."
+    assert again.foreword()[-2:] == (words, figures)
+    again._recorder.close()
+    found = read_results(again._recorder.folder.path)
+    for shown in (text(found), markdown(found), page(found)):
+        folded = " ".join(html.unescape(shown).replace("\\", "").split())
+        assert words in folded and figures in folded
+
+
+def test_other_titles_and_explanations_say_nothing(tmp_path: Path) -> None:
+    kept(prepared_in(tmp_path), tmp_path / "results")
+    same = prepared_in(tmp_path, text=f"{SMALL}  explained:\n    one flow: {{linux: another kernel}}\n")
+    assert JUDGED not in StudyRun(same, tmp_path, Carried.of(tmp_path / "results" / RUN, same))._history

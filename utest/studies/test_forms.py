@@ -16,6 +16,7 @@ from linerate.studies.forms import csv_text, headline, markdown, text
 from linerate.studies.page import page
 from linerate.studies.pictures import pictures_of
 from linerate.studies.results import StudyResults, results_of
+from linerate.studies.study import StudyTolerance
 from support.study_builders import SMALL, measurements, study_of
 
 RULES = SMALL.replace("baseline: vpp", "baseline: vpp\nparameter: {name: rules, reference: linear, axis: log}").replace(
@@ -146,3 +147,15 @@ def test_a_proven_drift_is_said_beside_each_comparison(tmp_path: Path) -> None:
     found = results_of(study, measurements(study, {"vpp": falling, "linux": [4.3, 4.31, 4.32, 4.3, 4.31]}))
     assert re.search(r"; the baseline drifted by -24\.\d", markdown(found))
     assert "baseline drifted" in " ".join(text(found).split())
+
+
+def test_the_tolerance_stands_beside_the_published_figures(tmp_path: Path) -> None:
+    published = SMALL.replace("linux: 4.32, vpp: [33.5, 33.7, 33.9]}", "linux: 4.32}\n    ramp: {vpp: 33}")
+    found = results_of(study_of(tmp_path, published), [], planned=8)
+    points = "within 5 % of the published figure, or {} points of line rate if that is more (up to 10 % of the figure)."
+    for shown in (text(found), markdown(found), page(found)):
+        folded = " ".join(shown.replace("\\", "").split())
+        assert f"Inside, of one flow: {points.format(1)}" in folded and f"Inside, of ramp: {points.format(3)}" in folded
+    assert f"Inside: {points.format(1)}" in " ".join(text(results_of(study_of(tmp_path), [], planned=8)).split())
+    assert StudyTolerance(percent=7).words(rate=False) == "7 % of the published figure"
+    assert StudyTolerance().words(difference=True).endswith("3 points of line rate if that is more")

@@ -19,10 +19,10 @@ VERSIONS = {"generator.server": "v3.08", "router.version": "v26.10", "router.rx 
 NAME = "netgate6100, vpp"
 
 
-def prepared_in(folder: Path, repeats: int | None = None) -> PreparedStudy:
+def prepared_in(folder: Path, repeats: int | None = None, text: str = SMALL) -> PreparedStudy:
     path = folder / "variables" / "studies" / "small.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(SMALL, encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     return prepare_study(Project(folder), "small", "simulated", "quick", repeats)
 
 

@@ -16,9 +16,11 @@ from ..evidence.resume import FINGERPRINTS
 from ..evidence.run import read_measurements, read_run
 from ..evidence.summary import STUDY
 from ..units import counted
-from .history import BLOCKS, GAPS_REPEATED
+from .history import BLOCKS, GAPS_REPEATED, JUDGED, judged_changes
 from .order import Step
 from .preparing import CODE, PreparedStudy
+from .reading import study_of_run
+from .study import Study
 
 SESSIONS = "sessions"
 """Key of an environment's extra data: by platform and software, versions and configuration of the router."""
@@ -45,16 +47,21 @@ class Carried:
     environment: EnvironmentRecord
     gaps: Mapping[Step, str]
     """Its measurements without a value, and why: of those that are no more than what is not here, none."""
+    study: Study
+    """As it was then."""
 
-    def history(self, repeats: int, again: Container[Step]) -> dict[str, object]:
-        """For the environment of a run of *repeats* blocks: what a reader must know of this one, and of those before.
+    def history(self, study: Study, again: Container[Step]) -> dict[str, object]:
+        """For the environment of a run of *study*: what a reader must know of this one, and of those before.
 
         *again*: what is measured in it.
         """
         extra, read = self.environment.extra, {step.block for step in self.records}
-        before, known = extra.get("repeats"), {key: _listed(extra, key) for key in (BLOCKS, GAPS_REPEATED)}
-        if read and isinstance(before, int) and before != repeats:
-            known[BLOCKS].append({"run": self.run_id, "from": before, "to": repeats, "read": len(read)})
+        before, known = extra.get("repeats"), {key: _listed(extra, key) for key in (BLOCKS, JUDGED, GAPS_REPEATED)}
+        if read and isinstance(before, int) and before != study.repeats:
+            known[BLOCKS].append({"run": self.run_id, "from": before, "to": study.repeats, "read": len(read)})
+        if read:
+            seen = {"run": self.run_id, "read": len(self.records)}
+            known[JUDGED] += [{**change, **seen} for change in judged_changes(self.study, study)]
         known[GAPS_REPEATED] += [
             {"run": self.run_id, "measurement": str(step), "reason": reason}
             for step, reason in self.gaps.items()
@@ -102,7 +109,7 @@ class Carried:
             )
         wanted = {step_of(record): record for record in found if record.value is not None}
         gaps = {step_of(record): record.reason for record in found if record.value is None and not record.excused}
-        return cls(environment.run, folder, wanted, run.trials, environment, gaps)
+        return cls(environment.run, folder, wanted, run.trials, environment, gaps, study_of_run(folder))
 
     def copy_to(self, recorder: Recorder) -> str:
         """Copy everything into *recorder*'s run; returns how much it was, in words."""

@@ -18,7 +18,7 @@ from .comparing import CONFIDENCE
 from .fitness import LINES, Fitness, SenderFigures, senders_of, sentences
 from .order import mean_places
 from .results import Cell, StudyResults
-from .study import Study
+from .study import DIFFERENCES, RATES, Study
 
 HEADS = ("variant", "n", "min", "median", "max", "against baseline", "published", "inside")
 NOTHING = "–"
@@ -123,7 +123,7 @@ def headline(found: StudyResults) -> str:
 def notes(found: StudyResults) -> list[str]:
     """What must be known of the figures: how far published ones are, and why they are not met; drift, gaps."""
     close = closeness_words(found.pairs)
-    rows = [*found.history, *([f"Beside the published figures: {close}."] if close else [])]
+    rows = [*found.history, *_tolerances(found), *([f"Beside the published figures: {close}."] if close else [])]
     rows += [
         f"{row}: the baseline drifted within the blocks by {drift.change}; comparisons of this row include that"
         for row, drift in found.drifts.items()
@@ -167,6 +167,17 @@ def notes(found: StudyResults) -> list[str]:
             f" means of the baseline's visits{wider}; published ones: Student's t with one variance, as ministat."
         )
     return rows
+
+
+def _tolerances(found: StudyResults) -> list[str]:
+    """Which figures are inside: a sentence for each tolerance, with its rows if there are several."""
+    rows: dict[str, list[str]] = {}
+    for row in dict.fromkeys(cell.row for cell in found.published):
+        kind = found.study.measures[row].kind
+        words = found.study.tolerance_of(row).words(kind in RATES, kind in DIFFERENCES)
+        rows.setdefault(words, []).append(row)
+    places = {words: f", of {', '.join(names)}" if len(rows) > 1 else "" for words, names in rows.items()}
+    return [f"Inside{place}: within {words}." for words, place in places.items()]
 
 
 def text(found: StudyResults) -> str:

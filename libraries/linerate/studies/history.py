@@ -11,9 +11,13 @@ from typing import Any
 
 from ..evidence.measurement import MeasurementRecord
 from ..units import counted
+from .study import Published, Study
 
 BLOCKS = "blocks_changed"
 """Key of an environment's extra data: each time that a run was gone on with for another number of blocks."""
+
+JUDGED = "judged_by_changed"
+"""Key there: each time that a run was gone on with for another tolerance, or other published figures."""
 
 GAPS_REPEATED = "gaps_repeated"
 """Key there: each gap of an earlier run that was measured again, with its reason."""
@@ -32,10 +36,11 @@ def history_of(records: Sequence[MeasurementRecord], extra: Mapping[str, Any]) -
 
 
 def history_words(extra: Mapping[str, Any]) -> tuple[str, ...]:
-    """What *extra* says of other numbers of blocks, and of gaps that were measured again."""
+    """What *extra* says of other numbers of blocks, tolerances and published figures, and of gaps measured again."""
     gaps = Counter(str(gap.get("run")) for gap in _items(extra, GAPS_REPEATED))
     return (
         *map(_blocks_words, _items(extra, BLOCKS)),
+        *map(_judged_words, _items(extra, JUDGED)),
         *(
             f"{counted(number, 'gap')} of run {run} measured again; that run has what was found wrong with them."
             for run, number in gaps.items()
@@ -50,6 +55,22 @@ def _blocks_words(change: Mapping[str, Any]) -> str:
         f"WARNING: blocks were {'raised' if raised else 'lowered'} from {before} to {now} after"
         f" {f'the first {read} were' if read != 1 else 'the first was'} read: 95 % no longer holds."
     )
+
+
+def judged_changes(before: Study, now: Study) -> Iterator[dict[str, object]]:
+    """What of *now* judges figures in another way than *before* did: keys of the tolerance, the published figures."""
+    then, mine = (study.published or Published(rows={}) for study in (before, now))
+    old, new = then.tolerance.model_dump(), mine.tolerance.model_dump()
+    yield from ({"changed": key, "from": old[key], "to": new[key]} for key in new if old[key] != new[key])
+    if then.rows != mine.rows:
+        yield {"changed": "figures"}
+
+
+def _judged_words(change: Mapping[str, Any]) -> str:
+    key, before, now, read = (change.get(key) for key in ("changed", "from", "to", "read"))
+    what = "published figures were" if key == "figures" else f"tolerance ('{key}') was"
+    values = "" if key == "figures" else f" from {before} to {now}"
+    return f"WARNING: the {what} changed{values} after {counted(read if isinstance(read, int) else 0, 'measurement')}."
 
 
 def _items(extra: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:

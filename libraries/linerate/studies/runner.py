@@ -69,7 +69,7 @@ class StudyRun:
         self.visits = left_of(visits, done)
         self._known = self.carried.sessions if self.carried else {}
         left, carried = frozenset(step for visit in self.visits for step in visit.steps), self.carried
-        self._history = carried.history(self.prepared.study.repeats, left) if carried else {}
+        self._history = carried.history(self.prepared.study, left) if carried else {}
 
     def run(self) -> Path:
         """Measure what is left; returns the run's folder. Raises TestbedError, after what was measured is kept."""

@@ -83,6 +83,14 @@ class StudyTolerance(Config):
             points = min(points, self.most_percent / 100 * abs(published))
         return max(points, self.percent / 100 * abs(published))
 
+    def words(self, rate: bool = True, difference: bool = False) -> str:
+        """What is allowed, of a *rate* and a *difference* of two."""
+        percent = f"{self.percent:g} % of the published figure"
+        if not rate or not self.points:
+            return percent
+        most = "" if difference else f" (up to {self.most_percent:g} % of the figure)"
+        return f"{percent}, or {self.points:g} points of line rate if that is more{most}"
+
 
 class StudyRow(Config):
     """What is measured: one of the kinds, whose value is the traffic in a sentence's words.
