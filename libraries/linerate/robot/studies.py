@@ -171,7 +171,7 @@ class StudyKeywords(Component):
             raise Inconclusive(f"INCONCLUSIVE: {self._mark}{row}, {variant} was not compared: {why}")
         if cell.compared.proven:
             raise SlaFailure(f"FAIL: {self._mark}{row}, {variant}: {cell.compared}; expected no difference")
-        words = f"{row}, {variant}: {cell.compared}; measured {cell.compared.change}"
+        words = f"{row}, {variant}: {cell.compared}"
         values = min(cell.compared.comparison.reference.n, cell.compared.comparison.candidate.n)
         if values < LEAST_VALUES:
             raise Inconclusive(

@@ -81,7 +81,8 @@ class Compared:
         return f"{found.relative_percent:+.2f} % ± {self.half_width_percent:.2g} %"
 
     def __str__(self) -> str:
-        words = self.change if self.proven else f"no difference proven at {100 * CONFIDENCE:g} %"
+        unproven = f"no difference proven at {100 * CONFIDENCE:g} %; measured {self.change}"
+        words = self.change if self.proven else unproven
         return words + self.sureness
 
 
