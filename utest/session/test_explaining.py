@@ -83,6 +83,30 @@ def test_the_generator_is_named_in_the_record_where_it_is_the_limit() -> None:
     assert [item.rule for item in why.explanations] == ["generator"]
 
 
+@pytest.mark.parametrize(
+    ("sentence", "lost", "rules"),
+    [
+        ("latency p99 ≤ 10 µs at 1 Mpps", 0.0, []),
+        ("pdv p99 ≤ 10 µs at 1 Mpps", 0.0, []),
+        ("costs ≤ 300 cycles/packet at 1 Mpps", 0.0, []),
+        # frames that are lost are late, but cost nothing
+        ("latency p99 ≤ 10 µs at 1 Mpps", 0.1, ["one flow"]),
+        ("costs ≤ 300 cycles/packet at 1 Mpps", 0.1, []),
+        ("recovers in ≤ 1 s", 0.1, []),
+        ("loses ≤ 1% at 1 Mpps", 0.1, ["one flow"]),
+    ],
+)
+def test_a_fail_that_no_loss_made_has_no_reason_of_loss(sentence: str, lost: float, rules: list[str]) -> None:
+    found = failed(f"64b 1-flow unidirectional {sentence}", OFFERED, lost=lost)
+    trial = found.trials[0]
+    # the generator sends 2 % less than was asked
+    rows = tuple(replace(row, intended=round(row.offered / 0.98)) for row in trial.outcome.directions)
+    trial = replace(trial, outcome=replace(trial.outcome, directions=rows))
+    ledgers = verdict().ledgers if lost else ()
+    why = explained(replace(found, trials=(trial,), ledgers=ledgers), FACTS, LOAD).why
+    assert [item.rule for item in why.explanations] == rules and why.load == LOAD
+
+
 def test_the_record_has_what_the_same_words_need() -> None:
     found = explained(verdict(), FACTS, LOAD)
     extra = json.loads(json.dumps({"why": why_data(found.why)}))

@@ -10,14 +10,21 @@ from ..counts.trial import Trial
 from ..counts.under_load import UnderLoad
 from ..routers.explain import GENERATOR, explain
 from ..routers.explain_evidence import TriedLoad
+from ..sla.requirement import Quantity
 from ..sla.verdict import Ruling, Verdict
+
+_OF_LOSS = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.LOSS)
+"""A FAIL of these is a loss of frames."""
+
+_OF_TIME = (Quantity.LATENCY, Quantity.DELAY_VARIATION)
+"""A FAIL of these is a loss too where a trial lost more than the goal allows: a lost frame is later than any limit."""
 
 
 def explained(verdict: Verdict, facts: RouterFacts | None, load: UnderLoad | None) -> Verdict:
     """*verdict* with the explanations of its loss; it stays what it is otherwise.
 
-    An INCONCLUSIVE one proves nothing about the router: only the generator is named. *facts*, *load*: None where they
-    were not read.
+    A FAIL that no loss made has none. An INCONCLUSIVE one proves nothing about the router: only the generator is named.
+    *facts*, *load*: None where they were not read.
     """
     trial = _worst_trial(verdict)
     if trial is None or verdict.ruling is Ruling.PASS or trial.seconds <= 0:
@@ -25,7 +32,16 @@ def explained(verdict: Verdict, facts: RouterFacts | None, load: UnderLoad | Non
     found = explain(_tried(verdict, trial), verdict.worst_ledger, facts, load)
     if verdict.ruling is Ruling.INCONCLUSIVE:
         found = tuple(item for item in found if item.rule == GENERATOR)
+    elif not _fails_by_loss(verdict, trial):
+        found = ()
     return replace(verdict, why=Why(found, load))
+
+
+def _fails_by_loss(verdict: Verdict, trial: Trial) -> bool:
+    """Whether the loss of *trial* is why *verdict* is a FAIL; costs and recovery are judged whatever is lost."""
+    quantity = verdict.requirement.quantity
+    too_much = trial.certain_loss_ratio(in_total=False) > verdict.goal.loss_ratio
+    return quantity in _OF_LOSS or (quantity in _OF_TIME and too_much)
 
 
 def _worst_trial(verdict: Verdict) -> Trial | None:
