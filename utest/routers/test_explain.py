@@ -252,6 +252,36 @@ def test_a_line_that_is_full_without_a_drop_is_not_the_limit_of_another() -> Non
     assert [item.rule for item in explain(tried, Ledger(1, 1, rows))] == ["tx slots"]
 
 
+@pytest.mark.parametrize(
+    ("handed", "sent", "grown", "rule"),
+    [
+        # less than the line carries arrives for it
+        (0.9998, 0.975, 0, "tx slots"),
+        (0.9998, 0.985, 0, "tx slots"),
+        # clocks alone
+        (1.0002, 0.985, 0, "tx slots"),
+        (1.02, 0.9999, 0, "line"),
+        (0.9998, 84 / 88, 4, "line"),
+        (0.9998, 0.92, 4, "tx slots"),
+        (0.94, 0.92, 4, "tx slots"),
+    ],
+)
+def test_a_line_is_the_limit_only_where_more_arrives_than_it_carries(
+    handed: float, sent: float, grown: int, rule: str
+) -> None:
+    line = 10e9 / (84 * 8)
+    offered, forwarded = int(handed * line), int(sent * line)
+    tried = TriedLoad(64, None, 10e9, offered, offered, forwarded, {1: 64.0 + grown} if grown else {})
+    counted = ledger(Stage.LEAVING, offered, forwarded)
+    (found,) = explain(tried, counted)
+    assert found.rule == rule, found
+    assert ("if frames grow" in found.remedy) == (rule == "tx slots" and sent > 0.97), found
+    # what the router drops of others fills no line by itself
+    (row,) = counted.directions
+    more = replace(row, drops=(replace(row.drops[0], frames=2 * row.lost),))
+    assert explain(tried, replace(counted, directions=(more,)))[0].rule == rule
+
+
 def test_full_vectors_say_that_a_worker_without_busy_time_is_busy() -> None:
     full = replace(load(), workers=(WorkerLoad("vpp_main", 0.1), WorkerLoad("vpp_wk_0", None, 5e6, 256.0)))
     found = explain(TRIED, ledger(), facts((Placement("a", 0, "vpp_wk_0"),)), full)

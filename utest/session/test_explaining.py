@@ -107,6 +107,19 @@ def test_a_fail_that_no_loss_made_has_no_reason_of_loss(sentence: str, lost: flo
     assert [item.rule for item in why.explanations] == rules and why.load == LOAD
 
 
+@pytest.mark.parametrize(("received_bytes", "rule"), [(256, "tx slots"), (256.1, "tx slots"), (260, "line")])
+def test_a_line_that_is_full_because_frames_grow_is_named(received_bytes: float, rule: str) -> None:
+    line = 10e9 / (276 * 8)
+    found = failed("256b unidirectional ≥ 99% line rate", line, lost=1 - 276 / 280)
+    (row,) = found.trials[0].outcome.directions
+    row = replace(row, offered_bytes=256 * row.offered, forwarded_bytes=round(received_bytes * row.forwarded))
+    trial = replace(found.trials[0], outcome=replace(found.trials[0].outcome, directions=(row,)))
+    drops = (Drop(Stage.LEAVING, "tx-error", "b", row.lost),)
+    account = DirectionAccount(0, 1, "a", "b", row.offered, row.forwarded, row.offered, row.forwarded, drops)
+    why = explained(replace(found, trials=(trial,), ledgers=(Ledger(1, 1, (account,)),)), None, None).why
+    assert [item.rule for item in why.explanations] == [rule]
+
+
 def test_the_record_has_what_the_same_words_need() -> None:
     found = explained(verdict(), FACTS, LOAD)
     extra = json.loads(json.dumps({"why": why_data(found.why)}))

@@ -28,6 +28,9 @@ UNSENT = 0.01
 LINE_FULL = 0.97
 """A line is full from this share on: clocks of two cards differ, and a trial has edges."""
 
+LINE_EXCEEDED = 1.0002
+"""Shares of a line's rate above this are certainly more than it carries: both ends' clocks may be off by 100 ppm."""
+
 BUS_FULL, BUS_MAYBE = 0.75, 0.25
 """Least share of the bus from which on it is the limit, or may be: descriptors and turns take the rest."""
 
@@ -68,13 +71,15 @@ def _generator(evidence: RouterEvidence) -> Explanation | None:
 
 
 def _line(evidence: RouterEvidence) -> Explanation | None:
+    """More arrives for a line than it carries; up to that, a drop on leaving is the card's or the driver's."""
     name, filled = _fullest_line(evidence)
-    if not _sending_limits(evidence) or filled < LINE_FULL:
+    arriving = evidence.line_shares(with_lost=True).get(name, 0.0)
+    if not _sending_limits(evidence) or filled < LINE_FULL or arriving <= LINE_EXCEEDED:
         return None
     return Explanation(
         "line",
         f"the line out of {name} is full ({filled:.1%} of its rate): more arrives for it than it carries",
-        _sending_figures(evidence),
+        _sending_figures(evidence) | {"line_share_arriving": arriving},
         Confidence.CERTAIN,
         "spread the load over more or faster lines; frames that grow on the way (tags, labels) need room too",
     )
@@ -99,12 +104,15 @@ def _tx_slots(evidence: RouterEvidence) -> Explanation | None:
             Confidence.LIKELY,
             "look at the namespace, bridge or program that takes the frames there",
         )
+    may_grow = filled >= LINE_FULL and not evidence.tried.grown_bytes
+    grown = "; if frames grow on the way (tags, labels), the line is full" if may_grow else ""
     return Explanation(
         "tx slots",
-        f"{full}, with the line {filled:.0%} full: the card empties its sending ring too slowly",
+        f"{full}, with the line {filled:.1%} full: the card empties its sending ring too slowly",
         _sending_figures(evidence),
         Confidence.LIKELY,
-        "look at the sending ring's size, the driver (another one, compressed completions) and the card's firmware",
+        "look at the sending ring's size, the driver (another one, compressed completions) and the card's firmware"
+        + grown,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..counts.causes import Stage
@@ -60,7 +60,8 @@ class TriedLoad:
     """What a sentence's worst trial tried: rates of all directions together.
 
     ``frame_bytes``: mean, with FCS. ``flows`` of each direction; None: not known. ``link_bps`` of a port.
-    ``intended_pps``: what was asked of the generator, ``offered_pps``: what it sent.
+    ``intended_pps``: what was asked of the generator, ``offered_pps``: what it sent. ``grown_bytes``: by receiving port
+    the mean of frames that came back longer, as with a tag.
     """
 
     frame_bytes: float
@@ -69,6 +70,7 @@ class TriedLoad:
     intended_pps: float
     offered_pps: float
     forwarded_pps: float
+    grown_bytes: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -164,18 +166,24 @@ class RouterEvidence:
         """The router's interfaces that frames enter by."""
         return tuple(row.ingress for row in self.ledger.directions if row.offered) if self.ledger else ()
 
-    def line_shares(self) -> Mapping[str, float]:
-        """Per egress interface the share of its line that the forwarded frames fill."""
-        frames: dict[str, int] = {}
-        offered = sum(row.offered for row in self.ledger.directions) if self.ledger else 0
-        for row in self.ledger.directions if self.ledger else ():
-            frames[row.egress] = frames.get(row.egress, 0) + row.forwarded
+    def line_shares(self, with_lost: bool = False) -> Mapping[str, float]:
+        """Per egress interface the share of its line that the forwarded frames fill.
+
+        *with_lost*: that these and the lost ones would fill that were certainly dropped when it was to send them.
+        """
+        rows = self.ledger.directions if self.ledger else ()
+        bits: dict[str, float] = {}
+        for row in rows:
+            dropped = sum(drop.frames for drop in row.drops_at(Stage.LEAVING)) if with_lost else 0
+            frames = row.forwarded + max(0, min(dropped, row.lost))
+            size = self.tried.grown_bytes.get(row.rx_port, self.tried.frame_bytes)
+            bits[row.egress] = bits.get(row.egress, 0.0) + frames * l1_bits(size)
         # as many seconds as the offered frames took
+        offered = sum(row.offered for row in rows)
         seconds = offered / self.tried.offered_pps if self.tried.offered_pps else 0.0
-        bits = l1_bits(self.tried.frame_bytes)
         most = seconds * self.tried.link_bps
         # a port without a link has a rate of 0
-        return {name: count * bits / most for name, count in frames.items() if most > 0}
+        return {name: count / most for name, count in bits.items() if most > 0}
 
     # -- who was busy
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..counts.explanation import Why
+from ..counts.frame_sizes import frame_sizes
 from ..counts.router_facts import RouterFacts
 from ..counts.trial import Trial
 from ..counts.under_load import UnderLoad
+from ..generators.streams import sizes_sent
 from ..routers.explain import GENERATOR, explain
 from ..routers.explain_evidence import TriedLoad
 from ..sla.requirement import Quantity
@@ -18,6 +20,9 @@ _OF_LOSS = (Quantity.THROUGHPUT, Quantity.FORWARDING_RATE, Quantity.LOSS)
 
 _OF_TIME = (Quantity.LATENCY, Quantity.DELAY_VARIATION)
 """A FAIL of these is a loss too where a trial lost more than the goal allows: a lost frame is later than any limit."""
+
+GROWN = 3.5
+"""Bytes from which on frames came back longer: a tag or a label has 4, and less may come of a few frames of others."""
 
 
 def explained(verdict: Verdict, facts: RouterFacts | None, load: UnderLoad | None) -> Verdict:
@@ -60,4 +65,16 @@ def _tried(verdict: Verdict, trial: Trial) -> TriedLoad:
         trial.intended / seconds,
         trial.offered / seconds,
         trial.forwarded / seconds,
+        _grown(verdict, trial),
     )
+
+
+def _grown(verdict: Verdict, trial: Trial) -> dict[int, float]:
+    """By receiving port the mean size of frames that came back longer, by the generator's counts of bytes.
+
+    A card that counts no FCS of what it receives hides a tag.
+    """
+    profile = verdict.requirement.profile
+    found = frame_sizes(trial.outcome.directions, *sizes_sent(profile, bool(trial.outcome.latency)))
+    grown = {row.rx_port: row.received_bytes - row.sent_bytes for row in found if not row.explained}
+    return {port: profile.mean_size + more for port, more in grown.items() if more > GROWN}
