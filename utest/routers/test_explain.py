@@ -205,13 +205,6 @@ def test_the_main_thread_of_vpp_is_a_worker_where_it_serves_a_queue() -> None:
     assert found.rule == "few queues" or "vpp_main is 100% busy" in found.words, found
 
 
-@pytest.mark.parametrize(("rate", "rule"), [(0.0, "shared worker"), (3.0, "shared worker"), (None, "one flow")])
-def test_a_few_packets_on_another_worker_do_not_hide_that_one_is_shared(rate: float | None, rule: str) -> None:
-    placed = facts((*(Placement(name, 0, "w0") for name in "ab"), Placement("a", 1, "w1")))
-    seen = replace(load(), workers=(WorkerLoad("w0", 1.0, 6e6), WorkerLoad("w1", 0.01, rate)))
-    assert explain(replace(TRIED, flows=1), ledger(both=True), placed, seen)[0].rule == rule
-
-
 @pytest.mark.parametrize(
     ("system", "packets", "threads", "rule"),
     [

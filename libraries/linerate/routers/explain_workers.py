@@ -13,8 +13,8 @@ from .explain_evidence import RouterEvidence, busy_share
 MANY_CORES = 6
 """Busy cores from which on FreeBSD's locks before release 12 cost more than the work."""
 
-FEW_PACKETS = 0.01
-"""Share of all packets up to which a worker is none of those that a flow enters by."""
+FEW_PACKETS = 0.1
+"""Of what each direction has on average, the share up to which a worker is none of those that a flow enters by."""
 
 IDENT, BRIDGE = "kernel ident", "bridge"
 """Keys of :attr:`RouterFacts.other`: FreeBSD's ``kern.ident``, and its bridges that have an interface under test."""
@@ -96,18 +96,17 @@ def _why_uneven(evidence: RouterEvidence, some: str) -> Explanation | None:
 def _shared_worker(evidence: RouterEvidence, some: str) -> Explanation | None:
     """Queues of several interfaces on one worker, though others have fewer."""
     placed, busy = evidence.placed, evidence.busy
-    shared = {
-        worker.thread: rows
-        for worker in busy
-        if len({interface for interface, _ in _rows_of(evidence, worker)}) > 1 and (rows := _rows_of(evidence, worker))
-    }
-    rates = [worker.packets_per_s for worker in evidence.workers]
-    known = [rate for rate in rates if rate is not None]
-    # a packet now and then, of a login or a routing protocol, is none of the flow
-    handling = [rate for rate in known if rate > FEW_PACKETS * sum(known)]
+    rows_of = {worker.thread: _rows_of(evidence, worker) for worker in busy}
+    shared = {thread: rows for thread, rows in rows_of.items() if len({name for name, _ in rows}) > 1}
     one_flow = evidence.tried.flows == 1
     if one_flow:
-        fits = len(known) == len(rates) and len(evidence.ingress) > len(handling) > 0 and len(shared) > 0
+        handling = _handling(evidence)
+        fits = handling is not None and len(evidence.ingress) > handling > 0
+        if not fits:
+            # a flow has no other way in than its interface's only queue
+            only = {name for name in evidence.ingress if _has_one_queue(evidence, name)}
+            shared = {thread: rows for thread, rows in shared.items() if only.issuperset(name for name, _ in rows)}
+            fits = True
     else:
         most = max((len(rows) for rows in shared.values()), default=0)
         fits = most > min((len(placed.get(worker.thread, ())) for worker in evidence.idle), default=most)
@@ -124,6 +123,31 @@ def _shared_worker(evidence: RouterEvidence, some: str) -> Explanation | None:
     )
 
 
+def _handling(evidence: RouterEvidence) -> int | None:
+    """How many workers handle packets of the flows; None where that was not read of all."""
+    rates = [worker.packets_per_s for worker in evidence.workers]
+    known = [rate for rate in rates if rate is not None]
+    # packets now and then, of a login or a routing protocol, are none of the flow
+    few = FEW_PACKETS * sum(known) / max(1, len(evidence.ingress))
+    return sum(rate > few for rate in known) if len(known) == len(rates) else None
+
+
+def _has_one_queue(evidence: RouterEvidence, interface: str) -> bool:
+    """Whether all that enters by *interface* is handled where its only queue is placed."""
+    queues = [name for rows in evidence.placed.values() for name, _ in rows if name == interface]
+    counts = {nic.rx_queues for nic in evidence.nics if nic.interface == interface}
+    return len(queues) == 1 and counts <= {None, 1} and not evidence.steering
+
+
+def _may_share(evidence: RouterEvidence) -> bool:
+    """Whether flows of several directions may be on one worker, beside others without any."""
+    handling, directions = _handling(evidence), len(evidence.ingress)
+    if directions < 2 or (handling is not None and handling >= directions):
+        return False
+    serving = [{name for name, _ in _rows_of(evidence, worker)} for worker in evidence.busy]
+    return not evidence.placed or bool(evidence.steering) or any(len(names) > 1 for names in serving)
+
+
 def _rows_of(evidence: RouterEvidence, worker: WorkerLoad) -> tuple[tuple[str, int], ...]:
     """The queues that *worker* serves, of interfaces that frames enter by."""
     return evidence.placed.get(worker.thread, ())
@@ -137,7 +161,7 @@ def _one_flow(evidence: RouterEvidence, some: str) -> Explanation | None:
         "one flow",
         f"{some}: one flow{each} enters by one receive queue, which one worker serves",
         _figures(evidence),
-        Confidence.CERTAIN,
+        Confidence.LIKELY if _may_share(evidence) else Confidence.CERTAIN,
         "a faster core, or less work per packet; more workers would not help one flow",
     )
 

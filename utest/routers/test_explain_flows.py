@@ -1,0 +1,62 @@
+"""One flow in each direction: whether both are on one worker, by where their queues are placed and what was counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from linerate.counts.explanation import Confidence
+from linerate.counts.router_facts import NicFacts, Placement
+from linerate.counts.under_load import CpuLoad, UnderLoad, WorkerLoad
+from linerate.routers.explain import explain
+from support.why_evidence import FORWARDED, OFFERED, TRIED, facts, ledger, load, nic
+
+
+@pytest.mark.parametrize(
+    ("rate", "rule", "confidence"),
+    [
+        (0.0, "shared worker", Confidence.LIKELY),
+        (3.0, "shared worker", Confidence.LIKELY),
+        (72e3, "shared worker", Confidence.LIKELY),
+        # each flow has a worker
+        (4e6, "one flow", Confidence.CERTAIN),
+        # whether the flow enters by the other queue is not known
+        (None, "one flow", Confidence.LIKELY),
+    ],
+)
+def test_a_few_packets_on_another_worker_do_not_hide_that_one_is_shared(
+    rate: float | None, rule: str, confidence: Confidence
+) -> None:
+    placed = facts((*(Placement(name, 0, "w0") for name in "ab"), Placement("a", 1, "w1")))
+    seen = replace(load(), workers=(WorkerLoad("w0", 1.0, 6e6), WorkerLoad("w1", 0.01, rate)))
+    found = explain(replace(TRIED, flows=1), ledger(both=True), placed, seen)[0]
+    assert (found.rule, found.confidence) == (rule, confidence)
+
+
+@pytest.mark.parametrize("rate", [None, 72e3, 4e6])
+@pytest.mark.parametrize("system", ["FreeBSD 14.1-RELEASE", "Debian GNU/Linux 12"])
+def test_two_flows_whose_only_queues_are_on_one_processor_share_it(system: str, rate: float | None) -> None:
+    """FreeBSD does not say how many packets each processor handles; a count of Linux may have begun again."""
+    busy = (1.0, 0.02, 0.01, 0.0)
+    cpus = tuple(CpuLoad(number, share, share, rate if number else 6e6) for number, share in enumerate(busy))
+    seen = UnderLoad(OFFERED, OFFERED, FORWARDED, cpus=cpus)
+    alone = tuple(Placement(name, 0, "CPU 0") for name in "ab")
+    tried, lost = replace(TRIED, flows=1), ledger(both=True)
+
+    def found(placed: tuple[Placement, ...], *nics: NicFacts) -> tuple[str, Confidence]:
+        first = explain(tried, lost, facts(placed, os=system, threads_per_core=1, nics=nics), seen)[0]
+        return first.rule, first.confidence
+
+    assert found(alone) == ("shared worker", Confidence.CERTAIN)
+    assert found((alone[0], Placement("b", 0, "CPU 1"))) == ("one flow", Confidence.CERTAIN)
+    # the flow of b may enter by a queue whose place was not read
+    if rate is None:
+        assert found(alone, nic(interface="b", rx_queues=2)) == ("one flow", Confidence.LIKELY)
+        assert found(alone, nic(rx_queues=1, steered_to={0: "0,1"})) == ("one flow", Confidence.LIKELY)
+
+
+def test_without_placement_two_flows_may_share_the_only_busy_worker() -> None:
+    seen = replace(load(), workers=(WorkerLoad("w0", 1.0), WorkerLoad("w1", 0.0), WorkerLoad("w2", 0.0)))
+    found = explain(replace(TRIED, flows=1), ledger(both=True), None, seen)[0]
+    assert (found.rule, found.confidence) == ("one flow", Confidence.LIKELY)
