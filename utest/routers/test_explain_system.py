@@ -163,6 +163,60 @@ def test_what_is_in_no_counter_is_the_firewalls_where_one_is_on() -> None:
     assert explained(linux_ledger(40_000, taken=60_000), firewall="on: nftables (forward)") == ()
 
 
+INGRESS, TBF = "ingress ffff: dev eth0 parent ffff:fff1 ---", "tbf 5: dev eth1 root rate 90Mbit burst 10Kb lat 20ms"
+HTB, RED = "htb 1: dev eth1 root refcnt 3 r2q 10", "red 8003: dev eth1 root refcnt 2 limit 60Kb"
+FIFO = "pfifo_fast 0: dev eth1 root refcnt 2 bands 3"
+
+
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [(INGRESS, "filter"), (TBF, "shaper"), (HTB, "shaper"), (RED, "short queue"), (FIFO, "tx slots")],
+)
+@pytest.mark.parametrize(
+    ("missed", "dropped", "said"),
+    [
+        # other counters have all of the loss: what is dropped here are frames of others
+        (10_000, 60_000, None),
+        (10_000, 6_000, None),
+        (9_990, 60_000, None),
+        # both are as many as were lost, or some of these are
+        (10_000, 10_000, Confidence.LIKELY),
+        (4_000, 60_000, Confidence.LIKELY),
+        (0, 60_000, Confidence.LIKELY),
+        (0, 10_050, Confidence.CERTAIN),
+        (0, 10_000, Confidence.CERTAIN),
+        (2_000, 8_000, Confidence.CERTAIN),
+    ],
+)
+def test_what_a_router_drops_of_others_is_no_reason(
+    words: str, rule: str, missed: int, dropped: int, said: Confidence | None
+) -> None:
+    shown = linux_ledger(
+        10_000, taken=SENT - missed, qdiscs=lambda drops: qdisc(words, dropped if drops else 0), rx_missed=missed
+    )
+    found = [(item.rule, item.confidence) for item in explained(shown)]
+    sure = Confidence.LIKELY if rule in ("short queue", "tx slots") and said else said
+    assert found == ([(rule, sure)] if sure else []), found
+
+
+def test_a_backlog_and_a_firewall_are_no_reason_of_what_other_counters_have() -> None:
+    alone = processors((1, 2, 3, 0.0), (0, 1, 99, 60_000.0), counters=FULL)
+
+    def found(missed: int, full: int) -> list[tuple[str, Confidence]]:
+        shown = linux_ledger(10_000, taken=SENT - missed, backlog=full, rx_missed=missed, rx_dropped=full)
+        tried = [item for item in explained(shown, ONE, alone, threads_per_core=1) if item.rule == "backlog"]
+        return [(item.rule, item.confidence) for item in tried]
+
+    assert found(10_000, 60_000) == []
+    assert found(0, 60_000) == [("backlog", Confidence.LIKELY)]
+    assert found(0, 10_000) == [("backlog", Confidence.CERTAIN)]
+    on = "on: nftables (forward)"
+    # frames for the router itself are received and sent nowhere
+    assert explained(linux_ledger(10_000, taken=SENT + 60_000, rx_missed=10_000), firewall=on) == ()
+    (own,) = explained(linux_ledger(10_000, taken=SENT + 60_000), firewall=on)
+    assert own.confidence is Confidence.LIKELY and "received 70,000 frames (lost were 10,000)" in own.words
+
+
 def waiting(nics: tuple[NicFacts, ...] = CARDS, load: UnderLoad | None = None) -> Explanation:
     """Frames that found a backlog full: of cards in ``rx_dropped``."""
     return explained(linux_ledger(40_000, backlog=40_000, rx_dropped=40_000), nics, load)[0]

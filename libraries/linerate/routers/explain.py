@@ -16,7 +16,7 @@ from ..counts.under_load import UnderLoad
 from ..units import si
 from .explain_circumstances import few_buffers, firewall, irqbalance, numa, slowed
 from .explain_evidence import SMALL_LOSS, RouterEvidence, TriedLoad, bus_gbps, busy_share, is_narrow
-from .explain_system import TX_LOSS, backlog, discipline, filters, no_buffers, other_work
+from .explain_system import TX_LOSS, are_lost_ones, backlog, discipline, filters, no_buffers, other_work
 from .explain_workers import locks, workers
 
 GENERATOR = "generator"
@@ -80,7 +80,7 @@ def _line(evidence: RouterEvidence) -> Explanation | None:
         "line",
         f"the line out of {name} is full ({filled:.1%} of its rate): more arrives for it than it carries",
         _sending_figures(evidence) | {"line_share_arriving": arriving},
-        Confidence.CERTAIN,
+        are_lost_ones(evidence, evidence.dropped(Stage.LEAVING)) or Confidence.LIKELY,
         "spread the load over more or faster lines; frames that grow on the way (tags, labels) need room too",
     )
 
@@ -118,7 +118,8 @@ def _tx_slots(evidence: RouterEvidence) -> Explanation | None:
 
 def _sending_limits(evidence: RouterEvidence) -> bool:
     dropped = evidence.dropped(Stage.LEAVING)
-    return dropped > 0 and dropped >= TX_LOSS * evidence.handed_to_send
+    enough = dropped > 0 and dropped >= TX_LOSS * evidence.handed_to_send
+    return enough and are_lost_ones(evidence, dropped) is not None
 
 
 def _fullest_line(evidence: RouterEvidence) -> tuple[str, float]:

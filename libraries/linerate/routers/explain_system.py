@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from ..counts.causes import Stage
 from ..counts.explanation import Confidence, Explanation
-from ..counts.ledger import Drop
 from .explain_evidence import IDLE, RouterEvidence
 from .explain_workers import workers
 from .linux_losses import FILTER_DROPS, QDISC_DROPS, discipline_of, is_limiting, is_of_the_system
@@ -23,6 +22,21 @@ interrupts go before programs, and the kernel's thread for those, where many are
 TX_LOSS = 0.01
 """Of what was handed to the sending interfaces, the share lost there that makes them the limit."""
 
+NOISE = 0.01
+"""The share by which counts of the same frames may differ: of a few other frames."""
+
+
+def are_lost_ones(evidence: RouterEvidence, frames: int, counted: bool = True) -> Confidence | None:
+    """How sure it is that *frames* dropped at one place are of the lost ones; None: other drops explain these.
+
+    A router's counters have the frames of others too. *counted*: by one of them, not as a difference.
+    """
+    lost = evidence.lost
+    others = sum(drop.frames for drop in evidence.drops) - (frames if counted else 0)
+    if lost - others <= NOISE * min(frames, lost) and abs(frames - lost) > NOISE * lost:
+        return None
+    return Confidence.CERTAIN if frames + others <= (1 + NOISE) * lost else Confidence.LIKELY
+
 
 def discipline(evidence: RouterEvidence) -> Explanation | None:
     """A queueing discipline that somebody set: it drops by itself, whatever the card below it takes."""
@@ -34,7 +48,9 @@ def discipline(evidence: RouterEvidence) -> Explanation | None:
         return None
     if drop.frames <= evidence.lost / 2 and drop.frames < TX_LOSS * evidence.handed_to_send:
         return None
-    dropped = f"{_share(drop, evidence)} were dropped by the queueing discipline of {drop.interface}, {words}"
+    if (sure := are_lost_ones(evidence, drop.frames)) is None:
+        return None
+    dropped = f"{_share(drop.frames, evidence)} were dropped by the queueing discipline of {drop.interface}, {words}"
     figures = {"dropped": float(drop.frames), "lost": float(evidence.lost)}
     look = f"see 'tc -s qdisc show dev {drop.interface}'"
     if is_limiting(words):
@@ -42,7 +58,7 @@ def discipline(evidence: RouterEvidence) -> Explanation | None:
             "shaper",
             f"{dropped}, which sends no faster than it is set to",
             figures,
-            Confidence.CERTAIN,
+            sure,
             f"{look} and 'tc -s class show dev {drop.interface}': raise its rate, or remove it if it is not meant",
         )
     if words.startswith("netem"):
@@ -50,7 +66,7 @@ def discipline(evidence: RouterEvidence) -> Explanation | None:
             "shaper",
             f"{dropped}, which loses and delays frames on purpose",
             figures,
-            Confidence.CERTAIN,
+            sure,
             f"{look}: remove it if this loss is not meant",
         )
     return Explanation(
@@ -66,22 +82,25 @@ def filters(evidence: RouterEvidence) -> Explanation | None:
     """Frames that a filter dropped: counted by ``tc``, or in no counter while a firewall is on."""
     drops = [drop for drop in evidence.drops if drop.name.startswith(FILTER_DROPS)]
     drop = max(drops, key=lambda drop: drop.frames, default=None)
-    if drop is not None and drop.frames > evidence.lost / 2:
+    sure = are_lost_ones(evidence, drop.frames) if drop is not None else None
+    if drop is not None and sure is not None and drop.frames > evidence.lost / 2:
         where = drop.interface or drop.name.rpartition(" at ")[2]
         return Explanation(
             "filter",
-            f"{_share(drop, evidence)} were dropped {drop.meaning} at {where}: rules, or a policer's rate",
+            f"{_share(drop.frames, evidence)} were dropped {drop.meaning} at {where}: rules, or a policer's rate",
             {"dropped": float(drop.frames), "lost": float(evidence.lost)},
-            Confidence.CERTAIN,
+            sure,
             f"see 'tc -s filter show dev {where} ingress' (or egress); remove the rule if this is not meant",
         )
     firewall = evidence.facts.firewall if evidence.facts else None
     inside = (evidence.ledger.unexplained_rx_to_tx or 0) if evidence.ledger else 0
     if not firewall or not re.match(r"on\b", firewall) or not evidence.lost or inside <= evidence.lost / 2:
         return None
+    if are_lost_ones(evidence, inside, counted=False) is None:
+        return None
     return Explanation(
         "filter",
-        f"the router received {inside:,} of {evidence.lost:,} lost frames and sent them nowhere, and none of its"
+        f"the router received {_share(inside, evidence)} and sent them nowhere, and none of its"
         f" counters has them; its firewall is {firewall}",
         {"uncounted": float(inside), "lost": float(evidence.lost)},
         Confidence.LIKELY,
@@ -94,6 +113,8 @@ def backlog(evidence: RouterEvidence) -> Explanation | None:
     full = evidence.backlogged
     if not evidence.lost or full <= evidence.lost / 2:
         return None
+    if (sure := are_lost_ones(evidence, full)) is None:
+        return None
     counters = evidence.load.counters if evidence.load and evidence.workers else {}
     cpus = sorted(name.partition("full ")[2] for name in counters if name.startswith("softnet backlog full "))
     whose = " and ".join(cpus) if 0 < len(cpus) <= 3 else "a processor"
@@ -101,7 +122,9 @@ def backlog(evidence: RouterEvidence) -> Explanation | None:
     words = f"{lost} {full:,} found the backlog full in which frames wait for {whose} (softnet, netdev_max_backlog)"
     figures = {"backlog_full": float(full), "lost": float(evidence.lost)}
     if (found := workers(evidence)) is not None:
-        return replace(found, rule="backlog", words=f"{words}; {found.words}", figures={**found.figures, **figures})
+        confidence = sure if found.confidence is Confidence.CERTAIN else found.confidence
+        found = replace(found, rule="backlog", confidence=confidence, figures={**found.figures, **figures})
+        return replace(found, words=f"{words}; {found.words}")
     if (moments := _too_short(evidence)) is not None:
         rest, of_time, confidence = moments
         return Explanation(
@@ -180,8 +203,8 @@ def other_work(evidence: RouterEvidence) -> Explanation | None:
     )
 
 
-def _share(drop: Drop, evidence: RouterEvidence) -> str:
+def _share(frames: int, evidence: RouterEvidence) -> str:
     """How many of the lost frames; a system may drop its own as well."""
-    if drop.frames > evidence.lost:
-        return f"{drop.frames:,} frames (lost were {evidence.lost:,})"
-    return f"{drop.frames:,} of {evidence.lost:,} lost frames"
+    if frames > evidence.lost:
+        return f"{frames:,} frames (lost were {evidence.lost:,})"
+    return f"{frames:,} of {evidence.lost:,} lost frames"
