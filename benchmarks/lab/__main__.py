@@ -1,7 +1,7 @@
 """``python -m benchmarks.lab``: suites of several users on benches that labgrid lends, and how long they take.
 
-A real coordinator on loopback, simulated benches (each starts servers of its own), and a pabot for each user, with more
-processes than the user's part of the benches, so that suites wait for each other. One suite alone is measured first:
+A real coordinator on loopback, simulated benches (each starts servers of its own), and a pabot for each user, with as
+many processes as there are benches, so that none stands idle while a suite waits. One suite alone is measured first:
 the ideal is that time, as often as a bench has to work. Every verdict must be right, and no bench may be used by two
 suites at once. A suite mostly sends, so that benches beside each other need more than one machine only for their start.
 """
@@ -56,7 +56,7 @@ def main() -> int:
     parser.add_argument("--suites", type=int, default=24)
     parser.add_argument("--users", type=int, default=2)
     parser.add_argument("--seconds", type=int, default=90, help="of traffic of each suite's longer sentence")
-    parser.add_argument("--processes", type=int, help="suites of a user at a time; default a part of the benches and 1")
+    parser.add_argument("--processes", type=int, help="suites of a user at a time (all benches)")
     arguments = parser.parse_args()
     names = [f"bench{number}" for number in range(1, arguments.benches + 1)]
     with tempfile.TemporaryDirectory(prefix="linerate-lab-") as temporary:
@@ -71,7 +71,7 @@ def _race(rig: Lab, folder: Path, home: Path, arguments: argparse.Namespace) -> 
     alone = _alone(folder, home, arguments.seconds)
     print(f"one suite alone: {alone:.1f} s", flush=True)
     each = math.ceil(arguments.suites / arguments.users)
-    processes = arguments.processes or math.ceil(arguments.benches / arguments.users) + 1
+    processes = arguments.processes or arguments.benches
     began, before = time.monotonic(), cpu_times()
     running = [
         _start_pabot(folder, home, f"user{number}", each, processes, arguments.seconds)
