@@ -263,9 +263,12 @@ def test_a_processor_that_programs_use_is_no_limit_that_is_certain(shares: tuple
 
 
 @pytest.mark.parametrize(("flows", "words"), [(1, "one flow enters"), (251, "all packets are steered to CPU 1 (RPS)")])
-def test_a_full_processor_beside_one_that_a_sender_fills_is_likely_the_limit(flows: int, words: str) -> None:
-    """As on a machine that is generator and router in one."""
-    load = processors((40, 60, 0, 700.0), (0, 2, 98, 60_000.0), counters=FULL)
+@pytest.mark.parametrize("sending", [60, 51])
+def test_a_full_processor_beside_one_that_a_sender_fills_is_likely_the_limit(
+    flows: int, words: str, sending: int
+) -> None:
+    """As on a machine that is generator and router in one, whether that leaves a little time or none."""
+    load = processors((40, sending, 0, 700.0), (0, 2, 98, 60_000.0), counters=FULL)
     found = explained(linux_ledger(40_000, backlog=40_000, rx_dropped=40_000), ONE, load, flows, irqbalance=True)
     assert (found[0].rule, found[0].confidence) == ("backlog", Confidence.LIKELY) and words in found[0].words
     assert [other.rule for other in found[1:]] == ["irqbalance"]

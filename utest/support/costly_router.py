@@ -9,7 +9,7 @@ from linerate.session.session import Session
 from linerate.sla.verdict import Ruling, Verdict
 from support.kernel_router import run_in_router
 
-STEPS = (800, 1600, 3200, 6400)
+FEWEST, MOST = 600, 12_000
 """Rules of a table that no packet of the tests is in; the router compares each packet with one after the other."""
 FIRST = 1000
 """The priority of the first: before those of the main table, of which the last is 32766."""
@@ -31,14 +31,20 @@ def _no_pass(verdict: Verdict) -> bool:
 
 
 def overloaded(
-    session: Session, attempt: Callable[[], Verdict], enough: Callable[[Verdict], bool] = _no_pass
+    session: Session,
+    attempt: Callable[[], Verdict],
+    enough: Callable[[Verdict], bool] = _no_pass,
+    growth: float = 2.0,
 ) -> Verdict:
-    """The verdict of *attempt* with as many rules as the router needs until it is *enough*: until frames are lost."""
+    """The verdict of *attempt* with as many rules as the router needs until it is *enough*: until frames are lost.
+
+    Each time *growth* as many: with much more than it needs the router holds up its sender, too, and the two share
+    what is seen.
+    """
     with contextlib.ExitStack() as stack:
-        first = FIRST
-        for count in STEPS:
-            stack.enter_context(rules(session, count, first))
-            first += count
-            if enough(verdict := attempt()):
-                break
-        return verdict
+        present, wanted = 0, float(FEWEST)
+        while True:
+            stack.enter_context(rules(session, round(wanted) - present, FIRST + present))
+            present, wanted = round(wanted), growth * wanted
+            if enough(verdict := attempt()) or wanted > MOST:
+                return verdict

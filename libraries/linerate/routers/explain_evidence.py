@@ -226,21 +226,25 @@ class RouterEvidence:
         return self.load is not None and handled > self.load.forwarded_pps / 2 > 0
 
     @cached_property
+    def full(self) -> tuple[WorkerLoad, ...]:
+        """Workers without time left."""
+        return tuple(worker for worker in self.workers if (busy_share(worker) or 0.0) >= BUSY)
+
+    @cached_property
     def busy(self) -> tuple[WorkerLoad, ...]:
         """Workers that packets leave no time."""
-        full = (worker for worker in self.workers if (busy_share(worker) or 0.0) >= BUSY)
-        return tuple(worker for worker in full if worker.thread not in self.elsewhere)
+        return tuple(worker for worker in self.full if worker.thread not in self.elsewhere)
 
     @cached_property
     def elsewhere(self) -> Mapping[str, float]:
-        """Processors without time left that spend much of it on other things than packets: the share of those.
+        """Processors with hardly any time left that spend much of it on other things than packets: the share of those.
 
         Linux handles packets in software interrupts, FreeBSD in threads of its kernel too. What a processor that
         programs use could do for packets without them is not known.
         """
         if self.load is None or self.load.workers:
             return {}
-        rows = [cpu for cpu in self.load.cpus if (cpu.busy or 0.0) >= BUSY]
+        rows = [cpu for cpu in self.load.cpus if (cpu.busy or 0.0) >= IDLE]
         shares = {f"CPU {cpu.cpu}": self._on_programs(cpu) for cpu in rows}
         return {name: share for name, share in shares.items() if share > ELSEWHERE}
 

@@ -186,7 +186,8 @@ def no_buffers(evidence: RouterEvidence) -> Explanation | None:
 
 def other_work(evidence: RouterEvidence) -> Explanation | None:
     """Processors that have no time left, and spend it on other things than packets too."""
-    shares = {name: share for name, share in evidence.elsewhere.items() if evidence.handles(name)}
+    full = {worker.thread for worker in evidence.full}
+    shares = {name: share for name, share in evidence.elsewhere.items() if name in full and evidence.handles(name)}
     if not shares or not evidence.workers or not evidence.arrival_decides:
         return None
     name, share = max(shares.items(), key=lambda item: item[1])
