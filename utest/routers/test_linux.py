@@ -92,6 +92,37 @@ def test_a_simulated_router_is_configured_and_restored() -> None:
     assert machine.memory.sysctl == variables
 
 
+@pytest.mark.parametrize("forwards", ["0", "1"])
+def test_lro_which_a_kernel_that_forwards_switches_off_is_switched_on_again(forwards: str) -> None:
+    machine, _ = simulated("linux")
+    machine.memory.sysctl["net.ipv4.ip_forward"] = forwards
+    machine.memory.lro.add("eth2")
+    router = make_router("linux", shell_of(machine), ("eth1", "eth2"))
+    router.configure(SIDES)
+    assert machine.memory.lro == (set() if forwards == "0" else {"eth2"})
+    router.restore()
+    assert machine.memory.lro == {"eth2"}
+
+
+def test_a_card_that_keeps_lro_is_left_alone() -> None:
+    machine, _ = simulated("linux")
+    machine.memory.lro.add("eth2")
+    whole, refused = shell_of(machine), list[str]()
+
+    def shell(command: str, limit: float) -> Result:
+        if "ethtool -K" not in command:
+            return whole(command, limit)
+        refused.append(command)
+        return Result("", "Cannot change large-receive-offload", 1, 0.0)
+
+    router = make_router("linux", shell, ("eth1", "eth2"))
+    router.configure(SIDES)
+    assert machine.memory.sysctl["net.ipv4.ip_forward"] == "1" and not any("lro" in note for note in router.notes)
+    router.restore()
+    assert machine.memory.sysctl["net.ipv4.ip_forward"] == "0"
+    assert refused == ["ethtool -K eth2 lro off"]
+
+
 def test_changes_are_restored_after_the_link_dropped_during_configure() -> None:
     machine, model = simulated("linux")
     before, whole, calls = model.state().configuration, shell_of(machine), [0]

@@ -87,7 +87,7 @@ KERNEL_STATE = (
 SIMULATED_STATE = {
     "vpp": "vppctl show interface address; vppctl show ip neighbors | cut -c13-; vppctl show ip fib 16.0.0.0/8;"
     " vppctl show ip fib 48.0.0.0/8",
-    "linux": "ip addr; ip route; ip neigh; sysctl net.ipv4.ip_forward net.ipv4.conf.all.rp_filter",
+    "linux": "ip addr; ip route; ip neigh; sysctl net.ipv4.ip_forward net.ipv4.conf.all.rp_filter; ethtool -k {card}",
     "freebsd": "ifconfig; netstat -rnW -f inet; arp -an; sysctl net.inet.ip.forwarding; pfctl -s info",
 }
 
@@ -190,7 +190,11 @@ def simulated(folder: Path, software: str) -> Iterator[Rig]:
             def run(words: str) -> str:
                 return shell(words, 10.0).stdout
 
-            yield Rig(folder, run, lambda: run(SIMULATED_STATE[kind]), link.cut)
+            card = platform.software[software].interfaces[0]
+            if kind == "linux":
+                # the kernel switches it off when it begins to forward
+                run(f"ethtool -K {card} lro on")
+            yield Rig(folder, run, lambda: run(SIMULATED_STATE[kind].format(card=card)), link.cut)
 
 
 @contextlib.contextmanager

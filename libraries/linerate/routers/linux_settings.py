@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Sequence
 
 from ..errors import TestbedError
 from .changing_commands import ChangingCommands
-from .configured_output import replaced_rows, route_rows
+from .configured_output import parse_linux_offload, replaced_rows, route_rows
+from .linux_output import parse_net_dev
+from .refusals import CommandRefused
 from .shell_output import first_line
 
 
@@ -59,9 +62,7 @@ def set_sysctl(
 
     *also_reset*: assignments, as ``net/ipv4/conf/eth1/forwarding=1``, that the kernel undoes when *key* is put back.
     """
-    before = commands.run("sysctl", "-n", key).strip()
-    if not re.fullmatch(r"-?\d+", before):
-        raise TestbedError(f"'sysctl -n {key}' was not understood: '{before}'")
+    before = _value_of(commands, key)
     if before != value:
         others = _assignments(commands.run("sysctl", "/".join(key.split("/")[:2]) + "/conf")) if also_reset else ()
         again = (other for other in others if also_reset and also_reset.fullmatch(other))
@@ -75,9 +76,34 @@ def set_forwarding(commands: ChangingCommands, key: str, notes: list[str]) -> No
     Switched off again it would leave no interface that forwards, and redirects taken, whatever was there before
     (Linux, Documentation/networking/ip-sysctl.rst: ``ip_forward``).
     """
+    if _value_of(commands, key) == "0":
+        _switch_lro_off(commands, notes)
     set_sysctl(
         commands, key, "1", notes, re.compile(r".*/(?!all/)[^/]+/forwarding=[^0].*|.*/ipv4/conf/all/accept_redirects=0")
     )
+
+
+def _switch_lro_off(commands: ChangingCommands, notes: list[str]) -> None:
+    """As the kernel does on all interfaces when it begins to forward, but so that it is undone.
+
+    It leaves them so when it forwards no longer (Linux, net/ipv4/devinet.c: ``inet_forward_change``).
+    """
+    names = parse_net_dev(commands.run("cat", "/proc/net/dev"))
+    # a router may lack ethtool, and an interface what it shows
+    shown = commands.run_all({name: ("ethtool", "-k", name) for name in names}, optional=names)
+    for name, text in shown.items():
+        if text and parse_linux_offload(text, "lro") == "on":
+            # a card that keeps it keeps it from the kernel, too
+            with contextlib.suppress(CommandRefused):
+                commands.change(("ethtool", "-K", name, "lro", "off"), ("ethtool", "-K", name, "lro", "on"))
+                notes.append(f"{name}: lro switched off for the test, as the kernel does where it forwards")
+
+
+def _value_of(commands: ChangingCommands, key: str) -> str:
+    value = commands.run("sysctl", "-n", key).strip()
+    if not re.fullmatch(r"-?\d+", value):
+        raise TestbedError(f"'sysctl -n {key}' was not understood: '{value}'")
+    return value
 
 
 def _assignments(shown: str) -> Iterator[str]:

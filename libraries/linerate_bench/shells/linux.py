@@ -144,5 +144,7 @@ def _sysctl(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
             return CommandOutput(out, f"sysctl: cannot stat /proc/sys/{where}: No such file or directory\n", 255)
         if sets:
             known[key] = value.strip()
+            if key == "net.ipv4.ip_forward" and known[key] != "0":
+                line.memory.lro.clear()
         out += f"{known[key]}\n" if bare else f"{key} = {known[key]}\n"
     return CommandOutput(out)

@@ -54,13 +54,19 @@ def commands(own: bool) -> dict[str, Builtin]:
 
 
 def ethtool(arguments: Sequence[str], line: CommandLine) -> CommandOutput:
-    """``ethtool -i``, ``-l`` and ``-S``."""
-    option, name = (*arguments, "", "")[:2]
+    """``ethtool -i``, ``-k``, ``-K`` with ``lro``, ``-l`` and ``-S``."""
+    option, name, *words = (*arguments, "", "")
     if name not in {one.name for one in line.state.interfaces}:
         return CommandOutput("", f"netlink error: no device matches name {name}\n", 1)
     own = [(queue, thread) for interface, queue, thread in queues_of(line.state) if interface == name]
     if option == "-i":
         return CommandOutput(f"driver: {DRIVER}\nversion: {line.state.version}\nfirmware-version: \nbus-info: \n")
+    if option == "-k":
+        lro = "on" if name in line.memory.lro else "off"
+        return CommandOutput(f"Features for {name}:\nlarge-receive-offload: {lro}\n")
+    if option == "-K" and words[:2] in (["lro", "on"], ["lro", "off"]):
+        (line.memory.lro.add if words[1] == "on" else line.memory.lro.discard)(name)
+        return CommandOutput("")
     if option == "-l":
         return CommandOutput(f"Channel parameters for {name}:\nCurrent hardware settings:\nCombined:\t{len(own)}\n")
     if option == "-S":

@@ -27,9 +27,10 @@ class CommandOutput:
 
 @dataclass
 class Memory:
-    """What the shell keeps itself: kernel variables, and whether pf runs."""
+    """What the shell keeps itself: kernel variables, interfaces with large receive offload, and whether pf runs."""
 
     sysctl: dict[str, str] = field(default_factory=dict)
+    lro: set[str] = field(default_factory=set)
     packet_filter: bool = False
     lock: threading.Lock = field(default_factory=threading.Lock)
 
