@@ -23,7 +23,7 @@ from ..testbed.settings import SimulatedSettings
 from ..traffic.catalogue import Catalogue
 from ..units import counted
 from .measuring import RAMP_EDGE, check_row, goal_of_measurement, refused_row, sentence_of
-from .order import Visit
+from .order import Visit, visits_of
 from .study import RAMP_STEPS, Study, read_study
 
 SESSION_SECONDS = {"simulated": 3.0, "netns": 5.0, "hardware": 15.0}
@@ -149,11 +149,12 @@ class PreparedStudy:
         traffic, real = self.seconds(visits)
         plan = self.plan
         clock = "" if plan.clock_speed == 1 else f", at {plan.clock_speed:g} times real time"
-        blocks = len({visit.block for visit in visits})
+        blocks, of_all = (len({visit.block for visit in some}) for some in (visits, visits_of(self.study)))
+        left = f"{blocks} of " if blocks < of_all else ""
         testbeds = list(dict.fromkeys(f"'{each.testbed.testbed}'" for each in self.plans.values()))
         return (
             f"{counted(measurements, 'measurement')} of {counted(len(self.study.measures), 'row')} on"
-            f" {counted(len(self.study.variants), 'variant')} in {counted(blocks, 'block')},"
+            f" {counted(len(self.study.variants), 'variant')} in {left}{counted(of_all, 'block')},"
             f" {counted(len(self._opened(visits)), 'session')} on testbed{'s' * (len(testbeds) > 1)}"
             f" {', '.join(testbeds)}:"
             f" {duration_text(traffic)} of traffic{clock}, about {duration_text(real)} in all"
