@@ -46,6 +46,7 @@ def opened(prepared: PreparedStudy, versions: Mapping[str, str]) -> Session:
     return cast(Session, found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
@@ -67,6 +68,7 @@ def test_another_machine_adds_nothing(tmp_path: Path, changed: dict[str, Any], s
     assert all(words in str(raised.value) for words in says.split("|"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "says"),
     [
@@ -82,6 +84,7 @@ def test_another_linerate_adds_nothing(tmp_path: Path, code: dict[str, str], say
     assert f"run '{RUN}' cannot be resumed: {says}" in str(raised.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["router.version", "generator.server"])
 def test_another_router_or_generator_adds_nothing(tmp_path: Path, name: str) -> None:
     prepared = prepared_in(tmp_path)
@@ -96,6 +99,7 @@ def test_another_router_or_generator_adds_nothing(tmp_path: Path, name: str) -> 
         run._note(opened(prepared, VERSIONS))
 
 
+@pytest.mark.slow
 def test_the_same_router_goes_on_and_the_run_says_what_it_has_of_another(tmp_path: Path) -> None:
     prepared = prepared_in(tmp_path)
     carried = kept(prepared, tmp_path / "results", extra={SESSIONS: {
@@ -114,6 +118,7 @@ def test_the_same_router_goes_on_and_the_run_says_what_it_has_of_another(tmp_pat
     assert words in text(found) and words in page(found)
 
 
+@pytest.mark.slow
 def test_a_session_that_another_router_answers_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is no gap, which the rest of the study would be measured after."""
     prepared = prepared_in(tmp_path)
@@ -128,6 +133,7 @@ def test_a_session_that_another_router_answers_ends_the_run(tmp_path: Path, monk
     assert run.measured == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("repeats", "word"), [(4, "raised"), (1, "lowered")])
 def test_another_number_of_blocks_is_said_for_good(tmp_path: Path, repeats: int, word: str) -> None:
     """Who looks at a result and then measures more finds differences that are none more often than once in 20."""
@@ -148,6 +154,7 @@ def test_another_number_of_blocks_is_said_for_good(tmp_path: Path, repeats: int,
     again._recorder.close()
 
 
+@pytest.mark.slow
 def test_gaps_that_are_measured_again_are_said_with_their_reasons(tmp_path: Path) -> None:
     results, prepared = tmp_path / "results", prepared_in(tmp_path)
     run = going_on(prepared, results, kept(prepared, results, (33.4, None, 33.5, None)))
@@ -160,6 +167,7 @@ def test_gaps_that_are_measured_again_are_said_with_their_reasons(tmp_path: Path
     assert f"2 gaps of run {RUN} measured again" in page(found)
 
 
+@pytest.mark.slow
 def test_another_tolerance_is_said_for_good(tmp_path: Path) -> None:
     """Whatever is outside would be inside of a wider one, chosen after the figures were seen."""
     results, head = tmp_path / "results", "published:\n"
@@ -182,6 +190,7 @@ def test_another_tolerance_is_said_for_good(tmp_path: Path) -> None:
         assert words in folded and figures in folded
 
 
+@pytest.mark.slow
 def test_other_titles_and_explanations_say_nothing(tmp_path: Path) -> None:
     kept(prepared_in(tmp_path), tmp_path / "results")
     same = prepared_in(tmp_path, text=f"{SMALL}  explained:\n    one flow: {{linux: another kernel}}\n")

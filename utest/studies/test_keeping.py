@@ -29,6 +29,7 @@ def edit(run: Path, name: str, before: str, after: str) -> None:
     sums.write_text(sums.read_text(encoding="utf-8").replace(digest, sha256_of(path)), encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "before", "after"),
     [
@@ -53,6 +54,7 @@ def test_a_page_that_says_something_else_is_named(
     assert main(["verify", str(run)]) == 0
 
 
+@pytest.mark.slow
 def test_what_is_no_page_of_the_run_is_named(tmp_path: Path) -> None:
     run = run_in(tmp_path)
     (run / "study.md").unlink()
@@ -63,6 +65,7 @@ def test_what_is_no_page_of_the_run_is_named(tmp_path: Path) -> None:
     assert main(["verify", str(run)]) == 1
 
 
+@pytest.mark.slow
 def test_a_page_of_another_linerate_is_known_by_its_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its words may be others. Whoever changed it since is found out."""
     run = run_in(tmp_path)
@@ -79,12 +82,14 @@ def test_a_page_of_another_linerate_is_known_by_its_sum(tmp_path: Path, monkeypa
     assert main(["verify", str(run)]) == 1
 
 
+@pytest.mark.slow
 def test_what_rounds_differently_is_the_same(tmp_path: Path) -> None:
     run = run_in(tmp_path)
     edit(run, "study.csv", "33.45", "33.450000000001")
     assert check_forms(run) == ((), ())
 
 
+@pytest.mark.slow
 def test_sums_of_pages_are_not_taken_for_those_of_all_else(tmp_path: Path) -> None:
     run = run_in(tmp_path)
     assert derived_note(run) == ""

@@ -22,6 +22,7 @@ def prepared_in(folder: Path, text: str = SMALL) -> PreparedStudy:
     return prepare_study(Project(folder), "small", "simulated", "quick")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [TestbedError("no port 0"), TimeoutError("no answer")])
 def test_the_error_of_a_testbed_is_not_its_own_cause(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception

@@ -189,6 +189,7 @@ def test_a_host_without_sftp_is_named_with_both_ways_out(tmp_path: Path) -> None
         fetcher(host.login())(SERVER)
 
 
+@pytest.mark.slow
 def test_a_folder_beyond_the_limits_is_not_copied(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("linerate.generators.trex.client_fetch.MAX_FILES", 3)
     with pytest.raises(TestbedError, match="is more than a TRex client"):
