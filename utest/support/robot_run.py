@@ -124,20 +124,20 @@ def project(folder: Path) -> Path:
     return folder / "project"
 
 
-def short_goal(folder: Path) -> tuple[str, str]:
-    """Robot's option for a project whose goal ``quick`` needs fewer seconds of trials, to save time."""
+def short_goal(folder: Path, more: str = "") -> tuple[str, str]:
+    """Robot's option for a project whose goal ``quick`` needs fewer seconds of trials, to save time; *more*: lines."""
     home = project(folder)
-    shorten(home)
+    shorten(home, more)
     return "-v", f"PROJECT:{home}"
 
 
-def shorten(home: Path) -> None:
-    """Let the goal ``quick`` of the project *home* need fewer seconds of trials."""
+def shorten(home: Path, more: str = "") -> None:
+    """Let the goal ``quick`` of the project *home* need fewer seconds of trials, and have the lines *more*."""
     path = home / "variables" / "goals" / "quick.yaml"
     text = path.read_text(encoding="utf-8")
     if "duration_sum: 10\n" not in text:
         raise ValueError(f"{path} no longer says 'duration_sum: 10'")
-    path.write_text(text.replace("duration_sum: 10\n", "duration_sum: 2\n"), encoding="utf-8")
+    path.write_text(text.replace("duration_sum: 10\n", f"duration_sum: 2\n{more}"), encoding="utf-8")
 
 
 def processes_of(folder: Path) -> list[str]:
