@@ -88,6 +88,7 @@ class Taken(LabPlace):
         self.closed += 1
 
 
+@pytest.mark.slow
 def test_nothing_is_started_on_a_place_that_was_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, asked = Taken(), list[str]()
 
