@@ -22,4 +22,4 @@ def test_a_generator_that_keeps_no_frames_is_inconclusive() -> None:
     with pytest.raises(Inconclusive) as raised:
         GeneratorKeywords(shared).capture_forwarded_frames("64b", 1000)
     words = str(raised.value)
-    assert words.startswith("INCONCLUSIVE: a capture of '64b' was not begun: the generator 'trafgen' keeps no received")
+    assert words.startswith("INCONCLUSIVE: a capture of '64b': the generator 'trafgen' keeps no received")

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from robot.libdoc import libdoc
 
+from linerate.generators.abilities import Method
+from linerate.robot.sentence_check import METHODS
+from linerate.robot.suite_sentences import plain
 from support.paths import ROOT
 
 SOURCES: list[Path | str] = [*sorted((ROOT / "resources").glob("*.resource")), "linerate.robot.Linerate"]
@@ -47,3 +50,8 @@ def test_every_keyword_has_tags_and_an_example(tmp_path: Path) -> None:
 def test_no_keyword_name_occurs_twice(tmp_path: Path) -> None:
     names = [item["name"] for source in SOURCES for item in document(source, tmp_path)["keywords"]]
     assert sorted(names) == sorted(set(names))
+
+
+def test_every_method_that_a_generator_may_lack_has_its_keyword(tmp_path: Path) -> None:
+    names = {plain(item["name"]) for source in SOURCES for item in document(source, tmp_path)["keywords"]}
+    assert METHODS.keys() <= names and set(METHODS.values()) == set(Method)

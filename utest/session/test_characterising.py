@@ -43,8 +43,7 @@ class Testbed:
             testbed=SimpleNamespace(tolerances=Tolerance, warm_up=None),
             check_pairs=lambda traffic: None,
             check_generator=lambda traffic: None,
-            check_able=lambda what, ability: None,
-            check_label=lambda what: None,
+            check_method=lambda method: None,
         )
         self.generator = SimpleNamespace(ceilings=())
         self.testbed = SimpleNamespace(facts=SimpleNamespace(clock_speed=1.0))

@@ -60,7 +60,9 @@ def test_what_it_cannot_is_refused_before_any_traffic(tmp_path: Path) -> None:
 
 def test_check_refuses_it_without_a_testbed(tmp_path: Path) -> None:
     robot_run.project(tmp_path)
-    suite = robot_run.write_suite(tmp_path, "64b unidirectional latency p99 ≤ 1 ms at 10 kpps", setup=SETUP)
+    steps = "64b unidirectional latency p99 ≤ 1 ms at 10 kpps", "Capture Forwarded Frames    64b    1000"
+    suite = robot_run.write_suite(tmp_path, *steps, setup=SETUP)
     found = linerate(tmp_path, "check", str(suite), "-v", "TESTBED:netns-trafgen", cwd=tmp_path / "project")
     assert found.returncode == 1
     assert f"{suite}:8: " in found.stdout and "the generator 'trafgen' measures no latency" in found.stdout
+    assert f"{suite}:9: a capture: the generator 'trafgen' keeps no received frames; " in found.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from ..traffic.profiles import Profile
 
@@ -21,6 +22,21 @@ WORDS = {
     "promiscuous": "does not switch which frames its ports take",
 }
 """What a generator without the ability does, after its name."""
+
+
+class Method(Enum):
+    """What a keyword does beyond a sentence: its words, and the ability that it needs."""
+
+    CAPTURE = "a capture", "capture"
+    THROUGHPUT = "RFC 2544's throughput test", "own_counts"
+    FRAME_LOSS = "RFC 2544's frame loss test", "own_counts"
+    LATENCY = "RFC 2544's latency test", "latency"
+    BACK_TO_BACK = "RFC 2544's back-to-back test", "bursts"
+    RECOVERY = "RFC 2544's system recovery", "live"
+    RESET = "RFC 2544's reset test", "live"
+
+    def __init__(self, words: str, ability: str) -> None:
+        self.words, self.ability = words, ability
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from robot.errors import ExecutionFailed
 from robot.libraries.BuiltIn import BuiltIn, RobotNotRunningError
 
 from ..errors import LinerateError, SentenceError
+from ..generators.abilities import Method
 from ..generators.trex.profile_loader import TrexProfileLoader
 from ..session.plan import Plan
 from ..sla.requirement import Requirement
@@ -22,6 +23,17 @@ from . import suite_sentences
 from .run_variables import check_run_variables
 from .shared import NO_TESTBED, Shared
 from .suite_sentences import KeywordCall
+
+METHODS = {
+    "captureforwardedframes": Method.CAPTURE,
+    "rfc2544throughputof": Method.THROUGHPUT,
+    "framelossrateof": Method.FRAME_LOSS,
+    "rfc2544latencyof": Method.LATENCY,
+    "backtobackof": Method.BACK_TO_BACK,
+    "systemrecoveryof": Method.RECOVERY,
+    "resettimeof": Method.RESET,
+}
+"""Keywords that need more of a generator than their traffic does -> what they do."""
 
 _UNKNOWN_KEYWORD = re.compile(r"^No keyword with name '(.*?)' found", re.MULTILINE)
 
@@ -55,6 +67,16 @@ def check_sentences(
         elif requirement is not None:
             requirements.append(requirement)
     return problems, requirements
+
+
+def beyond_generator(plan: Plan, steps: Iterable[KeywordCall]) -> Iterator[str]:
+    """Which of *steps* the testbed's generator cannot do, with file and line."""
+    for step in steps:
+        if method := METHODS.get(suite_sentences.plain(step.name).rpartition(".")[2]):
+            try:
+                plan.check_method(method)
+            except SentenceError as error:
+                yield f"{step.where}: {error}"
 
 
 def misfit_words(plan: Plan, requirements: Iterable[Requirement]) -> list[str]:
@@ -136,10 +158,12 @@ class SuiteListener:
         """*unknown*: names that are no keywords, as Robot reports."""
         if self._catalogue is None or self._read is None:
             return []
+        steps = list(steps)
         problems, requirements = check_sentences(
             steps, self._own, self._catalogue, self._read, lambda name: name not in unknown
         )
         if self._plan is not None:
+            problems += beyond_generator(self._plan, steps)
             for words in misfit_words(self._plan, requirements):
                 if words not in self._warned:
                     self._warned.add(words)

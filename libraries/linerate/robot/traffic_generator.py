@@ -10,6 +10,7 @@ from robot.api.deco import keyword
 from ..counts.trial import Load
 from ..errors import Inconclusive, SentenceError, TestbedError
 from ..evidence.facts_table import facts_fragment
+from ..generators.abilities import Method
 from ..sla.requirement import Requirement
 from .forwarded_frames import frames_of
 from .shared import Component
@@ -91,7 +92,7 @@ class GeneratorKeywords(Component):
         session = self.shared.session
         profile = session.plan.catalogue.profile(traffic.split())
         try:
-            session.plan.check_able(f"a capture of '{profile.name}'", "capture")
+            session.plan.check_method(Method.CAPTURE, profile.name)
         except SentenceError as error:
             # nothing is known of the router: as of a sentence that the testbed could not prove
             raise Inconclusive(f"INCONCLUSIVE: {error}") from None

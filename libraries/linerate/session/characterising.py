@@ -13,6 +13,7 @@ from itertools import count
 from ..ceilings.headroom import USABLE_SHARE, first_known
 from ..counts.trial import Load, Outcome, Trial, assess_trial
 from ..errors import SentenceError, TestbedError
+from ..generators.abilities import Method
 from ..generators.base import Probe
 from ..methods.margin import Margin, search_margin
 from ..methods.ramp import RampPlan, RampResult, ramp
@@ -108,7 +109,7 @@ class Characteriser:
         self, words: str, sizes: Sequence[int] = FRAME_SIZES, duration: float = 60.0, resolution: float = 0.001
     ) -> tuple[ThroughputResult, ...]:
         """RFC 2544 26.1 for each of *sizes* (bytes with FCS); *words* without a size, as ``unidirectional``."""
-        self.session.plan.check_label("RFC 2544's throughput test")
+        self.session.plan.check_method(Method.THROUGHPUT)
         found = []
         for traffic in self._of_sizes(words, sizes):
             line = traffic.profile.line_rate_pps(self.session.link_bps)
@@ -120,7 +121,7 @@ class Characteriser:
 
     def loss_curve(self, words: str, step: float = 10.0, duration: float = 60.0) -> LossCurve:
         """RFC 2544 26.3: loss from the highest load down."""
-        self.session.plan.check_label("RFC 2544's frame loss test")
+        self.session.plan.check_method(Method.FRAME_LOSS)
         traffic = self.traffic(words)
         line = traffic.profile.line_rate_pps(self.session.link_bps)
         highest = self._put(traffic)
@@ -132,7 +133,7 @@ class Characteriser:
         self, words: str, found: Sequence[ThroughputResult], repeats: int = 20, duration: float = 120.0
     ) -> tuple[LatencyResult, ...]:
         """RFC 2544 26.2 at each throughput *found* with the same *words*; sizes without one are left out."""
-        self.session.plan.check_able("RFC 2544's latency test", "latency")
+        self.session.plan.check_method(Method.LATENCY)
         results = []
         for item in found:
             if item.throughput is None:

@@ -10,6 +10,7 @@ from functools import partial
 
 from ..counts.trial import Load
 from ..errors import SentenceError, TestbedError
+from ..generators.abilities import Method
 from ..methods.deviations import Deviation
 from ..methods.rfc2544.back_to_back import BackToBackResult, back_to_back
 from ..methods.rfc2544.recovery import RecoveryResult, recovery
@@ -41,7 +42,7 @@ class LiveCharacteriser(Characteriser):
         resolution: int = 1,
     ) -> tuple[BackToBackResult, ...]:
         """RFC 2544 26.4, RFC 9004: the longest burst that passes, at the testbed's maximum load."""
-        self.session.plan.check_able("RFC 2544's back-to-back test", "bursts")
+        self.session.plan.check_method(Method.BACK_TO_BACK)
         results = []
         for item, pps in _with_throughput(found):
             (traffic,) = self._of_sizes(words, [item.size])
@@ -66,7 +67,7 @@ class LiveCharacteriser(Characteriser):
         interval: float = 0.1,
     ) -> tuple[RecoveryResult, ...]:
         """RFC 2544 26.5 from 110 % of each throughput, or from the testbed's maximum load if that is less."""
-        self.session.plan.check_able("RFC 2544's system recovery", "live")
+        self.session.plan.check_method(Method.RECOVERY)
         results = []
         for item, pps in _with_throughput(found):
             (traffic,) = self._of_sizes(words, [item.size])
@@ -90,7 +91,7 @@ class LiveCharacteriser(Characteriser):
         If the testbed's ``prepare`` configures the router, that is repeated after the restart, and declared. Raises
         TestbedError if the router cannot be reset, SentenceError if no throughput was found.
         """
-        self.session.plan.check_able("RFC 2544's reset test", "live")
+        self.session.plan.check_method(Method.RESET)
         rows = sorted(_with_throughput(found), key=lambda row: row[0].size)
         if not rows:
             raise SentenceError("a reset is measured at a throughput, and none was found")

@@ -10,7 +10,7 @@ from ..ceilings.calibration import Calibration, read_calibration
 from ..ceilings.cards import CardFile, read_cards
 from ..counts.trial import Load
 from ..errors import ConfigError, SentenceError
-from ..generators.abilities import Abilities
+from ..generators.abilities import Abilities, Method
 from ..generators.kinds import generator_kind, refusal
 from ..generators.streams import probe_size
 from ..generators.trex.profile_loader import TrexProfileLoader
@@ -253,17 +253,17 @@ class Plan:
             words = refusal(self.testbed.generator_type, needed)
             raise SentenceError(f"'{traffic.sentence}': {words} (testbed '{self.testbed.testbed}')")
 
-    def check_label(self, what: str) -> None:
-        """Raise SentenceError if *what*, which is named after RFC 2544, would rest on the counts of a host alone."""
-        settings = None if isinstance(self.testbed, SimulatedSettings) else self.testbed.generator
-        if getattr(settings, "switch", None) is None:
-            self.check_able(what, "own_counts")
+    def check_method(self, method: Method, traffic: str = "") -> None:
+        """Raise SentenceError if *method*, with *traffic*, needs what the testbed's generator does not have.
 
-    def check_able(self, what: str, ability: str) -> None:
-        """Raise SentenceError if *what*, a method, needs an *ability* that the testbed's generator does not have."""
-        if not getattr(self.abilities, ability):
-            words = refusal(self.testbed.generator_type, ability)
-            raise SentenceError(f"{what} was not begun: {words} (testbed '{self.testbed.testbed}')")
+        A switch that counts the frames as well stands in for counts of the generator's own.
+        """
+        settings = None if isinstance(self.testbed, SimulatedSettings) else self.testbed.generator
+        counted = method.ability == "own_counts" and getattr(settings, "switch", None) is not None
+        if not counted and not getattr(self.abilities, method.ability):
+            words = refusal(self.testbed.generator_type, method.ability)
+            what = f"{method.words} of '{traffic}'" if traffic else method.words
+            raise SentenceError(f"{what}: {words} (testbed '{self.testbed.testbed}')")
 
     def _check_power(self, requirement: Requirement) -> None:
         """Raise SentenceError where nothing says how much power the router draws."""

@@ -15,6 +15,7 @@ from ..counts.reachability import DIRECTION_STEP, check_arrival, check_own_addre
 from ..counts.step_down import StepDown
 from ..counts.trial import During, Fault, Load, Outcome, Trial, assess_trial
 from ..errors import TestbedError
+from ..generators.abilities import Method
 from ..generators.base import Direction, Generator, Probe, directions_of
 from ..methods.recovery import reduced_load
 from ..sla.requirement import Quantity, Requirement
@@ -177,7 +178,7 @@ class Traffic:
         self, profile: Profile, bidirectional: bool, load: Load, limit: int, pairs: int = 1
     ) -> Mapping[int, tuple[bytes, ...]]:
         """Frames received in a short trial: port -> frames without FCS, at most *limit* each."""
-        self.plan.check_able(f"a capture of '{profile.name}'", "capture")
+        self.plan.check_method(Method.CAPTURE, profile.name)
         self.put(profile, bidirectional, pairs=pairs)
         with self.reconnection.noting_failures():
             return self.generator.driver.capture(load, 1.0, limit)
